@@ -1,0 +1,32 @@
+# Works on a fresh machine with Python 3.11+ and make: the environment is made here, once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint types bench clean
+
+.venv/core: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/dev: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: .venv/core
+	$(BIN)/headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+
+types: .venv/dev
+	$(BIN)/pyright
+
+bench: .venv/dev
+	for file in bench/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf .venv

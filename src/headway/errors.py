@@ -1,0 +1,76 @@
+"""Wrong input, said in one line: what was given, and what would work.
+
+Infeasible is never an error (it is a row with `fits` false and a reason); these are for input that has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names closest to `name`, best first."""
+    import difflib
+
+    return difflib.get_close_matches(name.lower(), list(known), count, 0.5)
+
+
+def clip(value: object, size: int = 60) -> str:
+    """`value` as one short line, so that no input can flood a message."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= size else text[: size - 3] + "..."
+
+
+class HeadwayError(Exception):
+    """Base of every error a user can cause; `str()` is the line to show."""
+
+
+class UnknownName(HeadwayError, LookupError):
+    """A model, chip, system, key or flag that does not exist; offers the nearest ones that do."""
+
+    def __init__(self, what: str, name: object, known: Iterable[str], hint: str = "") -> None:
+        near = nearest(str(name), known)
+        offer = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"no {what} named {clip(name)!r}{offer}{'; ' + hint if hint else ''}")
+
+
+class BadValue(HeadwayError, ValueError):
+    """A value outside what a field takes."""
+
+    def __init__(self, field: str, given: object, wants: str) -> None:
+        super().__init__(f"{field}: got {clip(given)!r}; wants {wants}")
+
+
+class MissingFact(HeadwayError, LookupError):
+    """A fact the catalogue leaves blank because no public source was found."""
+
+    def __init__(self, subject: str, field: str, hint: str) -> None:
+        super().__init__(f"{subject}: {field} is not known (no public figure in the catalogue); {hint}")
+
+
+class UnsupportedModel(HeadwayError, ValueError):
+    """A config.json whose architecture is not covered; never guessed at."""
+
+    def __init__(self, field: str, given: object, hint: str) -> None:
+        super().__init__(f"config.json: {field} = {clip(given)!r} is not covered; {hint}")
+
+
+class BadFile(HeadwayError, ValueError):
+    """A file that cannot be read as what it should be."""
+
+    def __init__(self, path: object, why: str) -> None:
+        super().__init__(f"{clip(path, 120)}: {why}")
+
+
+class IllegalLayout(HeadwayError, ValueError):
+    """A layout that breaks a rule of the model or of the machine."""
+
+    def __init__(self, layout: object, why: str) -> None:
+        super().__init__(f"layout {clip(layout)}: {why}")
+
+
+class MissingExtra(HeadwayError, ImportError):
+    """A feature whose optional package is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package: pip install 'headway[{extra}]'")

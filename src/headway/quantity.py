@@ -1,0 +1,69 @@
+"""A number that knows where it comes from: the leaf of every explanation.
+
+A Known behaves as the float (or int) it is; arithmetic drops the origin, so a derived number is never mistaken for a fact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
+
+
+class Known:
+    """What KnownFloat and KnownInt share: name, unit, kind, source, date."""
+
+    name: str
+    unit: str
+    kind: str
+    source: str
+    date: str
+
+    def _set(self, name: str, unit: str, kind: str, source: str, date: str) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"{name}: kind {kind!r} is not one of {KINDS}")
+        self.name, self.unit, self.kind, self.source, self.date = name, unit, kind, source, date
+
+    def __reduce__(self) -> tuple:
+        plain = int(self) if isinstance(self, int) else float(self)  # type: ignore[arg-type]
+        return known, (plain, self.name, self.unit, self.kind, self.source, self.date)
+
+    def __deepcopy__(self, memo: object) -> Known:
+        return self
+
+
+class KnownFloat(Known, float):
+    """A float with its origin."""
+
+
+class KnownInt(Known, int):
+    """An int with its origin."""
+
+
+def known(value: float, name: str, unit: str, kind: str, source: str, date: str = "undated") -> Any:
+    """`value` with its origin attached: an int stays an int.
+
+    >>> peak = known(989.4e12, "h100_sxm.peak_bf16", "flop/s", "datasheet", "NVIDIA H100 datasheet", "2022")
+    >>> peak * 2, peak.kind
+    (1978800000000000.0, 'datasheet')
+    """
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    number: Any = KnownInt(value) if whole else KnownFloat(value)
+    number._set(name, unit, kind, source, date)
+    return number
+
+
+def given(value: float, name: str, unit: str = "") -> Any:
+    """A number the user typed."""
+    return known(value, name, unit, "input", "given by the user", "now")
+
+
+def default(value: float, name: str, unit: str, why: str) -> Any:
+    """A number used because the user gave none; `why` says where the default comes from."""
+    return known(value, name, unit, "default", why)
+
+
+def number(value: float) -> Any:
+    """`value` as an int when it is whole, for counts read from text."""
+    return int(value) if math.isfinite(value) and value == int(value) else float(value)
