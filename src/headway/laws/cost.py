@@ -1,0 +1,40 @@
+"""What a token costs in machine time and in dollars, by batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Number, Second, SecondPerToken, Token, UsdPerMtok, UsdPerSecond
+
+TOKENS_PER_MTOK: Number = 1e6
+
+
+@formula(source="step time over tokens: t / B")
+def machine_s_per_token(step_s: Second, tokens: Token) -> SecondPerToken:
+    """A token's share of the step: compute and KV stay, weights fall as 1/B.
+
+    >>> machine_s_per_token(20e-3, 2000)
+    1e-05
+    """
+    return step_s / tokens
+
+
+@formula(source="limit of t / B as B grows: max(c, k)")
+def machine_s_per_token_floor(compute_s_per_token: SecondPerToken, kv_s_per_token: SecondPerToken) -> SecondPerToken:
+    """Compute and KV reads never amortise, so that no batch makes a token cheaper than the larger.
+
+    >>> float(machine_s_per_token_floor(2.28e-7, 5.0e-7))  # DeepSeek-V3 at 8k
+    5e-07
+    """
+    return np.maximum(compute_s_per_token, kv_s_per_token)
+
+
+@formula(source="chips times rent times step time over tokens")
+def step_usd_per_mtok(chips: Number, chip_price: UsdPerSecond, step_s: Second, tokens: Token) -> UsdPerMtok:
+    """The rent of all chips for one step, over the tokens that the step yields.
+
+    >>> round(step_usd_per_mtok(72, 2 / 3600, 20e-3, 2000), 3)  # one rack, a step of 20 ms, 2,000 sequences
+    0.4
+    """
+    return chips * chip_price * step_s / tokens * TOKENS_PER_MTOK
