@@ -1,0 +1,112 @@
+"""Every key of every answer: its unit and its sentence. What is not here is not in the contract."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One key of an answer."""
+
+    unit: str
+    doc: str
+
+
+def _interval(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str = "") -> dict[str, Column]:
+    words = {
+        "floor": "roofline floor: nothing real is faster",
+        "lo": "lower end of the 90 % interval",
+        "hi": "upper end of the 90 % interval",
+    }
+    found = {stem + suffix: Column(unit, doc + "; expected value")}
+    return found | {f"{stem}_{end}{suffix}": Column(unit, f"{doc}; {words[end]}") for end in ends}
+
+
+_WHAT = {
+    "kind": Column("", "what the row is: point, or best, frontier, elasticity, current in a plan"),
+    "model": Column("", "model, by its catalogue name or file"),
+    "system": Column("", "machine"),
+    "chips": Column("", "chips paid for: all replicas and the idle ones"),
+    "chips_idle": Column("", "chips of the machine that the layout leaves unused"),
+    "replicas": Column("", "independent copies of the layout"),
+    "tp": Column("", "tensor-parallel ways"),
+    "ep": Column("", "expert-parallel ways, on the chips of tp x cp x dp"),
+    "dp": Column("", "data-parallel ways of attention inside one replica"),
+    "pp": Column("", "pipeline stages"),
+    "cp": Column("", "context-parallel ways"),
+    "weights": Column("", "number format of the weights"),
+    "kv": Column("", "number format of the KV cache"),
+    "compute": Column("", "number format of the matrix multiplications"),
+    "batch": Column("", "sequences decoded together in one replica"),
+    "concurrency": Column("", "requests in flight over all replicas"),
+    "context": Column("token", "tokens attended to in the decode step"),
+    "prompt": Column("token", "prompt tokens of a request"),
+    "output": Column("token", "output tokens of a request"),
+}
+_ALL = ("floor", "lo", "hi")
+_TIME = (
+    _interval("step", "s", "one decode step at `context`", _ALL, "_s")
+    | _interval("ttft", "s", "time to first token (TTFT as vLLM's bench serve), unloaded", _ALL, "_s")
+    | _interval("tpot", "s", "time per output token (TPOT as vLLM's bench serve), mean over the request's growing context", _ALL, "_s")
+    | {
+        "compute_s": Column("s", "matrix arithmetic of one decode step"),
+        "weights_s": Column("s", "reading the weights in one decode step"),
+        "kv_s": Column("s", "reading the KV cache in one decode step"),
+        "network_s": Column("s", "collectives of one decode step"),
+        "overhead_s": Column("s", "fixed launch and latency overhead of one decode step"),
+        "bound": Column("", "what binds: compute, weights, kv, network, overhead or capacity"),
+    }
+)
+_RATE = (
+    {"tok_per_s_user": Column("token/s", "output tokens per second that one user sees: 1 / TPOT")}
+    | _interval("tok_per_s", "token/s", "sustained output rate of all replicas, prefill paid for", ("lo", "hi"))
+    | _interval("decode_tok_per_s", "token/s", "output rate of all replicas while only decoding", ("lo", "hi"))
+    | _interval("tok_per_s_chip", "token/s", "sustained output rate per chip, idle chips counted", ("lo", "hi"))
+)
+_COST = (
+    _interval("usd_per_mtok_in", "USD/Mtok", "cost of a million prompt tokens", ("lo", "hi"))
+    | _interval("usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens read from a prefix cache", ("lo", "hi"))
+    | _interval("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens", ("lo", "hi"))
+)
+_FIT = {
+    "fits": Column("bool", "whether weights, KV cache and activations fit in HBM and the layout can run"),
+    "why": Column("", "why it does not fit, or empty"),
+    "weights_bytes_chip": Column("byte", "weights on the fullest chip"),
+    "kv_bytes_chip": Column("byte", "KV cache on the fullest chip"),
+    "hbm_bytes_chip": Column("byte", "HBM of one chip that may be used"),
+}
+_PLAN = {
+    "input": Column("", "the input that an elasticity row varies"),
+    "elasticity": Column("", "per cent change of the objective's optimum per cent of the input, re-planned"),
+}
+_SOLVE = {
+    "for": Column("", "the input that was solved for"),
+    "solution": Column("", "the input's value, in its own unit, that this row is taken at"),
+    "is": Column("", "what the row is: the real crossing, or its whole-number neighbour below or above"),
+}
+_LEDGER = {
+    "id": Column("", "claim id"),
+    "group": Column("", "group of claims"),
+    "claim": Column("", "what was claimed"),
+    "stated": Column("", "the figure as stated"),
+    "recomputed": Column("", "the figure as this project computes it from the claim's own inputs"),
+    "unit": Column("", "unit of stated and recomputed"),
+    "tolerance": Column("", "relative difference that still counts as rounding"),
+    "verdict": Column("", "agrees, rounding, differs, not computable, or not yet computed"),
+    "cause": Column("", "why it differs"),
+    "note": Column("", "remark"),
+    "today": Column("", "the same figure from today's catalogue"),
+}
+SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER
+
+
+def unit(key: str) -> str:
+    """The unit of a key: "" for counts, ratios and texts, and for a key that is not in the contract."""
+    return COLUMNS[key].unit if key in COLUMNS else ""
+
+
+def doc(key: str) -> str:
+    """The sentence of a key."""
+    return COLUMNS[key].doc if key in COLUMNS else ""
