@@ -8,6 +8,7 @@ from headway.formula import formula
 from headway.laws.balance import compute_s_per_token
 from headway.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, Number, Second, Token
 
+
 @formula(source="2 B N_a / F")
 def batch_compute_s(tokens: Token, active_params: Number, peak_flops: FlopPerSecond) -> Second:
     """Matrix products grow with the batch from nothing.
