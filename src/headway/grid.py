@@ -73,6 +73,15 @@ class Table:
             return np.array([*column.labels, None], dtype=object)[self._spread(column.codes)]
         return self._spread(np.asarray(column, dtype=object) if isinstance(column, str) else column)
 
+    def distinct(self, key: str) -> tuple[Any, Any]:
+        """A few values and the index that spreads them over the table: what a test of each row needs to look at."""
+        column = self.column(key)
+        if isinstance(column, Labels):
+            return np.array([*column.labels, None], dtype=object), self._spread(column.codes)
+        if isinstance(column, str):
+            return np.array([column], dtype=object), np.zeros(self.shape, dtype=np.int8)
+        return self[key], ...
+
     def column(self, key: str) -> Any:
         """One column as it is kept."""
         if key not in self.columns:

@@ -19,6 +19,7 @@ _TOKEN = re.compile(r"""\s*(?:(?P<op><=|>=|==|!=|=|<|>|\(|\)|,)|(?P<quote>"[^"]*
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
+_SUFFIX = re.compile(r"(?!(?:and|or|in)$)[$A-Za-z%/]+", re.IGNORECASE)
 DEEPEST = 50  # brackets within brackets
 
 
@@ -26,7 +27,7 @@ class Columns(Protocol):
     """What a condition reads: columns by key."""
 
     def keys(self) -> Any: ...
-    def __getitem__(self, key: str) -> Any: ...
+    def distinct(self, key: str) -> tuple[Any, Any]: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,14 +53,14 @@ class Compare:
 
         if self.key not in table.keys():  # noqa: SIM118 -- a table is not a mapping
             raise UnknownName("column", self.key, table.keys())
-        values = table[self.key]
+        values, codes = table.distinct(self.key)
         if values.dtype == object:
-            return np.array([self.row({self.key: value}) for value in values.ravel()], dtype=bool).reshape(values.shape)
+            return np.array([self.row({self.key: value}) for value in values.ravel()], dtype=bool).reshape(values.shape)[codes]
         example = bool(0) if values.dtype == bool else 0.0
         found = COMPARE[self.op](values, _read(self.values[0], example, self.key))
         for text in self.values[1:]:
             found = found | COMPARE[self.op](values, _read(text, example, self.key))
-        return found
+        return found[codes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -203,6 +204,6 @@ class _Parser:
             raise BadValue(f"--where {key}", value or "nothing", "a value to compare with")
         if value[0] in "\"'":
             return value[1:-1]
-        while re.fullmatch(r"[\d.eE+-]+", value) and self.peek() and re.fullmatch(r"[$A-Za-z%/]+", self.peek()) and self.peek().lower() not in ("and", "or", "in"):
+        if re.fullmatch(r"[\d.eE+-]+", value) and _SUFFIX.fullmatch(self.peek()):
             value += self.next()  # "20 ms" with its blank
         return value

@@ -1,0 +1,245 @@
+"""The tree of equations behind one number, as text for a person and as JSON for a program."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import math
+import textwrap
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from headway import units
+from headway.formula import Law, Step, Traced
+from headway.quantity import Known
+
+_CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
+
+
+@functools.cache
+def unit(law: Law) -> str:
+    """The unit of a law's result."""
+    hints = typing.get_type_hints(law.run, include_extras=True)
+    return next((mark for mark in getattr(hints.get("return"), "__metadata__", ()) if isinstance(mark, str)), "")
+
+
+@functools.cache
+def input_units(law: Law) -> dict[str, str]:
+    """The unit of each of a law's inputs that is one number."""
+    hints = typing.get_type_hints(law.run, include_extras=True)
+    return {name: mark for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, str)}
+
+
+@functools.cache
+def _body(law: Law) -> tuple[ast.stmt, ...]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(law.run))).body[0]
+    return tuple(node for node in getattr(tree, "body", []) if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)))
+
+
+@functools.cache
+def equation(law: Law) -> str:
+    """The law's own expression, as its source file has it."""
+    return "; ".join(ast.unparse(node).replace("np.", "").removeprefix("return ") for node in _body(law))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Branch:
+    """One max, min or where inside an equation: its candidates with their values, and which was taken."""
+
+    what: str
+    candidates: tuple[tuple[str, float], ...]
+    taken: int
+
+
+def branches(step: Step) -> tuple[Branch, ...]:
+    """The branches that a step took, found by evaluating the arguments of each max, min and where with the step's inputs."""
+    names = dict(step.law.run.__globals__) | step.inputs
+    found = []
+    for statement in _body(step.law):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            names[statement.targets[0].id] = _value(statement.value, names)
+        for node in ast.walk(statement):
+            branch = _branch(node, names) if isinstance(node, ast.Call) else None
+            if branch:
+                found.append(branch)
+    return tuple(found)
+
+
+def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called in _CHOOSING and len(node.args) > 1:
+        values = [_value(argument, names) for argument in node.args]
+        if None in values:
+            return None
+        taken = values.index(_CHOOSING[called](values))
+        return Branch(called.replace("imum", ""), _named(node.args, values), taken)
+    if called == "where" and len(node.args) == 3:
+        test, values = _value(node.args[0], names), [_value(argument, names) for argument in node.args[1:]]
+        if test is None or None in values:
+            return None
+        return Branch(f"where {ast.unparse(node.args[0]).replace('np.', '')}", _named(node.args[1:], values), 0 if test else 1)
+    return None
+
+
+def _named(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str, float], ...]:
+    return tuple((ast.unparse(argument).replace("np.", ""), float(value)) for argument, value in zip(arguments, values, strict=True))
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """The value of a part of one of our own equations; None where it is not one number, or where it has none."""
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the branch not taken may divide by zero
+            value = eval(compile(ast.Expression(node), "<equation>", "eval"), names)
+            return None if math.isnan(float(value)) else value
+    except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
+        return None
+
+
+class _Seen:
+    """What stands in the tree already: equal sub-trees are equal here, whether or not they are one object."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}  # structure -> serial number
+        self.known: dict[int, tuple[int, Any]] = {}  # id -> serial number, and the object, kept so that its id stays its own
+        self.shown: set[int] = set()
+
+    def again(self, value: Any) -> bool:
+        """Whether an equal sub-tree was shown before; remembers this one."""
+        serial = self._serial(value)
+        found = serial in self.shown
+        self.shown.add(serial)
+        return found
+
+    def _serial(self, value: Any) -> int:
+        if id(value) not in self.known:
+            self.known[id(value)] = self.numbers.setdefault(self._structure(value), len(self.numbers)), value
+        return self.known[id(value)][0]
+
+    def _structure(self, value: Any) -> Any:
+        if isinstance(value, Traced):
+            return self._structure(value.step)
+        if isinstance(value, Step):
+            return value.law.name, *((name, self._serial(item)) for name, item in value.inputs.items())
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return type(value), *(self._serial(getattr(value, field.name)) for field in dataclasses.fields(value))
+        if isinstance(value, tuple | list):
+            return "list", *(self._serial(item) for item in value)
+        if isinstance(value, Known):
+            return value.name, value.kind, value.source, float(value)  # type: ignore[arg-type]
+        return type(value), value
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------------------
+
+
+def to_json(value: Any, name: str = "", done: _Seen | None = None, shown_unit: str = "") -> Any:
+    """The tree as plain objects: laws {name, value, unit, equation, source, inputs}, leaves {value, unit, kind, name, source, date}.
+
+    A law that stands in the tree already is given without its inputs, marked `"as_above": true`.
+    """
+    done = _Seen() if done is None else done
+    if isinstance(value, Traced):
+        return _step_json(value.step, done)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name), field.name, done) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [to_json(item, f"{name}[{index}]", done, shown_unit) for index, item in enumerate(value)]
+    return _leaf_json(value, name, shown_unit)
+
+
+def _step_json(step: Step, done: _Seen) -> dict[str, Any]:
+    law = step.law
+    node: dict[str, Any] = {"name": law.name, "value": _finite(step.value), "unit": unit(law)}
+    node |= {"equation": equation(law), "source": law.source}
+    if done.again(step):
+        return node | {"as_above": True}
+    taken = branches(step)
+    if taken:
+        node["taken"] = [{"of": branch.what, "is": branch.candidates[branch.taken][0]} for branch in taken]
+    node["inputs"] = {name: to_json(item, name, done, input_units(law).get(name, "")) for name, item in step.inputs.items()}
+    if step.working:
+        node["working"] = [_step_json(part, done) for part in step.working]
+    return node
+
+
+def _leaf_json(value: Any, name: str, shown_unit: str) -> dict[str, Any]:
+    if isinstance(value, Known):
+        number = _finite(value)
+        return {"value": number, "unit": value.unit, "kind": value.kind, "name": value.name, "source": value.source, "date": value.date}
+    plain = _finite(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return {"value": plain, "unit": shown_unit, "kind": "choice", "name": name, "source": "", "date": ""}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+# -- text -----------------------------------------------------------------------------------------------------------------------
+
+
+def to_text(value: Any, name: str) -> str:
+    """The tree as indented lines: each law with its numbers, its equation and its source; each leaf with where it comes from."""
+    return "\n".join(_lines(value, name, "", 0, _Seen()))
+
+
+def _lines(value: Any, name: str, shown_unit: str, depth: int, done: _Seen) -> Iterator[str]:
+    pad = "  " * depth
+    if isinstance(value, Traced):
+        yield from _step_lines(value.step, name, depth, done)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if done.again(value):
+            yield f"{pad}{name}: as above"
+            return
+        yield f"{pad}{name}:"
+        for field in dataclasses.fields(value):
+            yield from _lines(getattr(value, field.name), field.name, "", depth + 1, done)
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from _lines(item, f"{name}[{index}]", shown_unit, depth, done)
+    elif isinstance(value, Known):
+        yield f"{pad}{name} = {shown(value, value.unit or shown_unit)}   ({_origin(value, name)})"
+    else:
+        yield f"{pad}{name} = {shown(value, shown_unit)}"
+
+
+def _step_lines(step: Step, name: str, depth: int, done: _Seen) -> Iterator[str]:
+    pad, law = "  " * depth, step.law
+    title = law.name if name in ("", law.name) else f"{name} = {law.name}"
+    if done.again(step):
+        yield f"{pad}{title} = {shown(step.value, unit(law))}   (as above)"
+        return
+    yield f"{pad}{title} = {shown(step.value, unit(law))}"
+    yield f"{pad}  | {equation(law)}   [{law.source}]"
+    for branch in branches(step):
+        parts = [f"{text} = {value:.4g}{' (taken)' if at == branch.taken else ''}" for at, (text, value) in enumerate(branch.candidates)]
+        yield f"{pad}  | {branch.what}: {', '.join(parts)}"
+    for key, item in step.inputs.items():
+        yield from _lines(item, key, input_units(law).get(key, ""), depth + 1, done)
+    if step.working:
+        yield f"{pad}  within it:"
+        for part in step.working:
+            yield from _step_lines(part, part.law.name, depth + 2, done)
+
+
+def shown(value: Any, in_unit: str) -> str:
+    """A number with four digits and its unit; texts as they are."""
+    if isinstance(value, bool | str) or value is None:
+        return str(value)
+    if isinstance(value, int) and in_unit in ("", "token") and abs(value) < 1e6:
+        return f"{int(value)}{' ' + in_unit if in_unit else ''}"
+    text = units.show(value, in_unit, 4)
+    return f"{text} token" if in_unit == "token" else text
+
+
+def _origin(value: Known, name: str) -> str:
+    own = f"{value.name}, " if value.name not in ("", name) else ""
+    date = f", {value.date}" if value.date not in ("", "undated", "now") else ""
+    return f"{own}{value.kind}: {value.source}{date}"
