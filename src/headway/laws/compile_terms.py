@@ -1,0 +1,155 @@
+"""From parameters and a layout to the terms of a step, each as seconds at peak on the fullest chip."""
+
+from __future__ import annotations
+
+from headway.formula import formula
+from headway.units import Byte, BytePerSecond, FlopPerSecond, FlopPerToken, Number, PerToken, Same, Second, SecondPerToken
+
+MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add, per parameter and token
+CLAIMS = "Pope 2026 lecture, claims "
+
+
+@formula(source="definition")
+def weighted_sum(counts: tuple[Number, ...], values: tuple[Same, ...]) -> Same:
+    """A sum over blocks of equal layers.
+
+    >>> weighted_sum((3, 58), (1.0, 2.0))
+    119.0
+    """
+    return sum((count * value for count, value in zip(counts[1:], values[1:], strict=True)), start=counts[0] * values[0])
+
+
+@formula(source="definition")
+def total(values: tuple[Same, ...]) -> Same:
+    """A sum of terms.
+
+    >>> total((1.0, 2.0, 3.0))
+    6.0
+    """
+    return sum(values[1:], start=values[0])
+
+
+@formula(source=CLAIMS + "RB-02 with 2 FLOP per multiply-add")
+def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """Time for one token through so many matrix parameters, at peak (70e9 on an H100 in bf16: 0.14 ms).
+
+    >>> round(matmul_s_per_token(70e9, 989.4e12) * 1e3, 4)
+    0.1415
+    """
+    return MULTIPLY_ADD * params / peak
+
+
+@formula(source="definition")
+def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond) -> SecondPerToken:
+    """Time for one token's state update in a recurrent layer, at peak.
+
+    >>> recurrence_s_per_token(2e9, 1e15)
+    2e-06
+    """
+    return flop / peak
+
+
+@formula(source="Megatron-LM (arXiv:1909.08053) section 3: columns and rows of every matrix are split over tp")
+def dense_s_per_token(layers: SecondPerToken, head: SecondPerToken, tp: Number, depth: Number) -> SecondPerToken:
+    """One token through the projections, dense FFN and head of one chip.
+
+    >>> dense_s_per_token(1.4e-4, 4e-6, 8, 1.0)
+    1.8e-05
+    """
+    return (layers * depth + head) / tp
+
+
+@formula(source=CLAIMS + "RB-05: weights over bandwidth")
+def dense_weights_s(sharded: Byte, whole: Byte, head: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Reading the weights that every step uses: split over tp, except what each chip keeps whole.
+
+    >>> round(dense_weights_s(137e9, 1e6, 2e9, 8, 1.0, 3.35e12) * 1e3, 3)
+    5.187
+    """
+    return ((sharded / tp + whole) * depth + head / tp) / bandwidth
+
+
+@formula(source=CLAIMS + "RB-24, MOE-02")
+def expert_s_per_token(params: Number, active: Number, load: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """One token's routed experts on the chip that holds most of them.
+
+    >>> round(expert_s_per_token(44e6 * 58, 8, 4 / 256, 1.0, 5e15) * 1e9, 3)
+    127.6
+    """
+    return MULTIPLY_ADD * params * active * load * depth / peak
+
+
+@formula(source=CLAIMS + "RB-05, MOE-02")
+def expert_read_s(params: Number, element: Byte, experts: Number, load: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Reading every routed expert of the fullest chip.
+
+    >>> round(expert_read_s(44e6 * 58, 1, 256, 4 / 256, 1.0, 8e12) * 1e3, 3)
+    1.276
+    """
+    return params * experts * load * element * depth / bandwidth
+
+
+@formula(source=CLAIMS + "RB-03; KV heads split over tp, sequence over cp")
+def span_read_s(elements: PerToken, element: Byte, share: Number, cp: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """KV of one attended token of one layer (or of equal layers together), read by the fullest chip.
+
+    >>> round(span_read_s(2048 * 80, 2, 1 / 8, 1, 1.0, 3.35e12) * 1e9, 3)
+    12.227
+    """
+    return elements * element * share * depth / cp / bandwidth
+
+
+@formula(source=CLAIMS + "CW-02: 4*d_head FLOP per head and attended token")
+def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """Scores and values of one query against one attended token, on the fullest chip.
+
+    >>> round(span_score_s(4 * 128 * 64 * 80, 1 / 8, 1, 1.0, 989.4e12) * 1e12, 1)
+    331.2
+    """
+    return flop * share * depth / cp / peak
+
+
+@formula(source="a recurrent state is read and written at each step")
+def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Recurrent state of one sequence through the HBM of one chip (Qwen3-Next: 19.8 M elements).
+
+    >>> round(state_s(19.76e6, 2, 1, 1.0, 3.35e12) * 1e6, 2)
+    23.59
+    """
+    return 2 * elements * element * depth / tp / bandwidth
+
+
+@formula(source="definition")
+def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
+    """Recurrent state of one sequence on one chip.
+
+    >>> state_bytes(19_759_104, 2, 1)
+    39518208.0
+    """
+    return elements * element / tp
+
+
+@formula(source="definition")
+def times(value: Same, factor: Number) -> Same:
+    """A count of equal things.
+
+    >>> times(2.0, 61)
+    122.0
+    """
+    return value * factor
+
+
+KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection
+KERNELS_PER_FFN: Number = 3  # norm, up (with gate), down
+KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
+
+
+@formula(source="count of launches in a fused implementation; unfitted")
+def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) -> Number:
+    """Kernels one chip launches in a step, one after the other.
+
+    >>> kernels_per_step(80, 80, 0, 1.0)
+    560.0
+    """
+    return (mixers * KERNELS_PER_MIXER + ffns * KERNELS_PER_FFN + moes * KERNELS_PER_MOE) * depth
+

@@ -1,0 +1,102 @@
+"""Bytes on the fullest chip: weights, KV cache, and whether they fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Byte, Number, Token, Truth
+
+CLAIMS = "Pope 2026 lecture, claims "
+
+
+@formula(source="definition")
+def parameter_bytes(params: Number, element: Byte) -> Byte:
+    """Bytes of so many parameters (70.55e9 in bf16).
+
+    >>> parameter_bytes(70_553_706_496, 2) / 1e9
+    141.107412992
+    """
+    return params * element
+
+
+@formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
+def end_bytes(embedding: Byte, head: Byte, pp: Number, tp: Number) -> Byte:
+    """Embedding and head on the fullest chip, vocabulary-parallel over tp; one chip holds both only without a pipeline.
+
+    >>> float(end_bytes(2e9, 2e9, 1, 4)) / 1e9, float(end_bytes(2e9, 2e9, 2, 4)) / 1e9
+    (1.0, 0.5)
+    """
+    return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp
+
+
+@formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
+def weights_bytes_chip(sharded: Byte, whole: Byte, routed: Byte, ends: Byte, tp: Number, expert_load: Number, stage_share: Number) -> Byte:
+    """Weights on the fullest chip: `sharded` split over tp, `whole` (norms) on each chip, `routed` by expert placement.
+
+    >>> round(float(weights_bytes_chip(138e9, 1e6, 0.0, 4.2e9 / 8, 8, 0.0, 1.0)) / 1e9, 2)
+    17.78
+    """
+    return (sharded / tp + whole + routed * expert_load) * stage_share + ends
+
+
+@formula(source="definition")
+def sequences_held(rank_sequences: Number, pp: Number) -> Number:
+    """Sequences whose KV the fullest chip holds: one micro-batch for each pipeline stage.
+
+    >>> sequences_held(32, 4)
+    128
+    """
+    return rank_sequences * pp
+
+
+@formula(source=CLAIMS + "PP-10, PP-11: KV per chip is b*L*kappa/E, whatever the pipeline depth at b per stage")
+def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, cp: Number) -> Byte:
+    """KV cache and state on the fullest chip.
+
+    >>> kv_bytes_chip(64, 0.32e9, 1.0, 1) / 1e9
+    20.48
+    """
+    return sequences * sequence_bytes * stage_share / cp
+
+
+@formula(source="definition")
+def stored_tokens(context: Token, cap: Token) -> Token:
+    """Tokens a store keeps of a context: a window keeps no more than itself.
+
+    >>> float(stored_tokens(8192.0, 128.0))
+    128.0
+    """
+    return np.minimum(context, cap)
+
+
+@formula(source="definition")
+def usable_hbm(hbm: Byte, utilization: Number) -> Byte:
+    """HBM left for weights and KV after the share kept for activations, graphs and the allocator.
+
+    >>> usable_hbm(80e9, 0.9) / 1e9
+    72.0
+    """
+    return hbm * utilization
+
+
+@formula(source=CLAIMS + "CW-07: W + B*L*kappa <= C")
+def fits_hbm(weights: Byte, kv: Byte, usable: Byte) -> Truth:
+    """Whether weights and KV fit on the fullest chip.
+
+    >>> bool(fits_hbm(17.6e9, 20.5e9, 72e9))
+    True
+    """
+    return weights + kv <= usable
+
+
+@formula(source=CLAIMS + "CW-07 solved for the batch")
+def rank_sequence_limit(usable: Byte, weights: Byte, sequence_bytes: Byte, stage_share: Number, cp: Number) -> Number:
+    """Sequences whose KV fits beside the weights of the fullest chip; infinite when a sequence keeps nothing.
+
+    >>> int(rank_sequence_limit(72e9, 17.6e9, 0.32e9, 1.0, 1))
+    170
+    """
+    room = np.maximum(usable - weights, 0 * usable)
+    each = sequence_bytes * stage_share / cp
+    return np.where(each > 0 * usable, room / np.maximum(each, 1e-300 * usable), np.inf)

@@ -1,0 +1,171 @@
+"""From steps to requests: prompts, TPOT over a growing context, and the steady state in which both share the chips."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Number, PerSecond, Second, Token, TokenPerSecond
+
+NEW_TOKEN: Token = 1.0
+DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
+
+
+@formula(source="causal mask: each query attends to itself and what came before")
+def causal_pairs(prompt: Token) -> Token:
+    """(query, key) pairs of a whole prompt, as tokens attended summed over queries.
+
+    >>> causal_pairs(1000.0)
+    500000.0
+    """
+    return prompt * (prompt / NEW_TOKEN) / 2
+
+
+@formula(source="definition")
+def held_kv_tokens(sequences: Number, context: Token) -> Token:
+    """Tokens attended to in a step by all decoding sequences.
+
+    >>> held_kv_tokens(64, 8192)
+    524288
+    """
+    return sequences * context
+
+
+@formula(source="definition")
+def final_context(prompt: Token, output: Token) -> Token:
+    """Context at a request's last token: what its KV must have room for.
+
+    >>> final_context(8000, 1000)
+    9000
+    """
+    return prompt + output
+
+
+@formula(source="definition")
+def middle_context(prompt: Token, output: Token) -> Token:
+    """Context half way through the answer, the mean of a steady batch.
+
+    >>> middle_context(8000, 1000)
+    8500.0
+    """
+    return prompt + output / 2
+
+
+@formula(source="Simpson's rule over prompt..prompt+output, exact while a step is linear in context; " + DEFINITIONS)
+def tpot_s(first: Second, middle: Second, last: Second) -> Second:
+    """Mean step time over a request's own growing context.
+
+    >>> round(tpot_s(0.010, 0.011, 0.012), 6)
+    0.011
+    """
+    return (first + 4 * middle + last) / 6
+
+
+@formula(source="definition")
+def prefill_lanes(dp: Number, pp: Number) -> Number:
+    """Prompts a replica prefills at once: one on each rank, one in each pipeline stage.
+
+    >>> prefill_lanes(8, 2)
+    16
+    """
+    return dp * pp
+
+
+@formula(source="definition")
+def lane_tokens(prompt: Token, dp: Number) -> Token:
+    """Prompt tokens in one prefill step of a busy replica: a prompt on each data-parallel rank.
+
+    >>> lane_tokens(1000, 8)
+    8000
+    """
+    return prompt * dp
+
+
+@formula(source="steady state: a replica prefills as many prompts as it finishes")
+def request_s(batch: Number, output: Token, tpot: Second, prefill: Second, lanes: Number) -> Second:
+    """Replica time per request: its share of the decode steps, and its prompt.
+
+    >>> round(request_s(64, 1000, 0.010, 0.080, 1), 6)
+    0.23625
+    """
+    return output / NEW_TOKEN * tpot / batch + prefill / lanes
+
+
+@formula(source="steady state: a replica prefills as many prompts as it finishes")
+def sustained_tok_per_s(output: Token, request: Second, replicas: Number) -> TokenPerSecond:
+    """Output tokens per second of all replicas, prefill paid for.
+
+    >>> round(sustained_tok_per_s(1000, 0.23625, 1), 1)
+    4232.8
+    """
+    return output / request * replicas
+
+
+@formula(source="lecture TS-07: B/tau")
+def decode_tok_per_s(batch: Number, step: Second, replicas: Number) -> TokenPerSecond:
+    """Output tokens per second while all replicas only decode.
+
+    >>> decode_tok_per_s(2000, 0.020, 1)
+    100000.0
+    """
+    return batch * NEW_TOKEN / step * replicas
+
+
+@formula(source="lecture TS-12: 1/tau")
+def user_tok_per_s(step: Second) -> TokenPerSecond:
+    """Tokens per second one user sees while decoding.
+
+    >>> user_tok_per_s(0.020)
+    50.0
+    """
+    return NEW_TOKEN / step
+
+
+@formula(source="definition; idle chips are counted")
+def per_chip(rate: TokenPerSecond, chips: Number) -> TokenPerSecond:
+    """A rate of the whole system over all its chips.
+
+    >>> per_chip(4000.0, 8)
+    500.0
+    """
+    return rate / chips
+
+
+@formula(source="definition")
+def in_flight(batch: Number, replicas: Number) -> Number:
+    """Sequences decoded together by all replicas.
+
+    >>> in_flight(64, 2)
+    128
+    """
+    return batch * replicas
+
+
+@formula(source="unfitted interval: expected / spread, never below the floor")
+def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
+    """Lower end of the stated interval.
+
+    >>> float(interval_low(0.010, 0.009, 1.6))
+    0.009
+    """
+    return np.maximum(expected / spread, floor)
+
+
+@formula(source="unfitted interval: expected * spread")
+def interval_high(expected: Second, spread: Number) -> Second:
+    """Upper end of the stated interval.
+
+    >>> interval_high(0.010, 1.6)
+    0.016
+    """
+    return expected * spread
+
+
+@formula(source="definition")
+def requests_per_s(request: Second, replicas: Number) -> PerSecond:
+    """Requests per second that all replicas finish in steady state.
+
+    >>> round(requests_per_s(0.23625, 2), 2)
+    8.47
+    """
+    return replicas / request

@@ -1,0 +1,98 @@
+"""What a layout does to a model: who holds which share of layers, heads, experts and sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Number
+
+
+@formula(source="definition; expert parallelism re-uses the chips of the other ways")
+def replica_chips(tp: Number, cp: Number, dp: Number, pp: Number) -> Number:
+    """Chips of one replica.
+
+    >>> replica_chips(4, 1, 2, 3)
+    24
+    """
+    return tp * cp * dp * pp
+
+
+@formula(source="definition")
+def used_chips(replica: Number, replicas: Number) -> Number:
+    """Chips that hold a replica.
+
+    >>> used_chips(24, 3)
+    72
+    """
+    return replica * replicas
+
+
+@formula(source="definition; a system is rented whole")
+def idle_chips(chips: Number, used: Number) -> Number:
+    """Chips of the system that hold nothing, counted and paid for.
+
+    >>> int(idle_chips(72, 64))
+    8
+    """
+    return np.maximum(chips - used, 0)
+
+
+@formula(source="lecture PP-10; the fullest stage holds ceil(layers/pp)")
+def stage_share(layers: Number, pp: Number) -> Number:
+    """Share of the layers on the fullest pipeline stage (DeepSeek-V3's 61 layers over 4 stages: 16).
+
+    >>> round(float(stage_share(61, 4)) * 61, 9)
+    16.0
+    """
+    return np.ceil(layers / pp) / layers
+
+
+@formula(source="lecture PP-05, PP-18: stages run one after the other; the slowest sets the pace")
+def depth_factor(layers: Number, pp: Number) -> Number:
+    """Time of the whole depth against an even split: pp * ceil(layers/pp) / layers.
+
+    >>> round(float(depth_factor(61, 4)), 4)
+    1.0492
+    """
+    return pp * np.ceil(layers / pp) / layers
+
+
+@formula(source="definition; the fullest chip, KV heads replicated once tp exceeds them")
+def head_share(heads: Number, tp: Number) -> Number:
+    """Share of the heads (KV heads, or 1 for a shared latent) that the fullest tensor-parallel chip holds.
+
+    >>> float(head_share(8, 4)), float(head_share(8, 16)), float(head_share(1, 8))
+    (0.25, 0.125, 1.0)
+    """
+    return np.ceil(heads / tp) / heads
+
+
+@formula(source="definition")
+def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number:
+    """Chips that share each routed expert's matrices.
+
+    >>> expert_tensor_ways(8, 1, 1, 4)
+    2.0
+    """
+    return tp * cp * dp / ep
+
+
+@formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
+def experts_held(experts: Number, ep: Number) -> Number:
+    """Routed experts on the fullest chip (256 over 72 chips: 4).
+
+    >>> float(experts_held(256, 72))
+    4.0
+    """
+    return np.ceil(experts / ep)
+
+
+@formula(source="uniform routing: the fullest chip's experts over all, each shared by the expert's tensor ways")
+def expert_load(experts: Number, held: Number, tensor_ways: Number) -> Number:
+    """Share of the group's routed work done by the fullest chip.
+
+    >>> expert_load(256, 4, 1)
+    0.015625
+    """
+    return held / experts / tensor_ways

@@ -1,0 +1,139 @@
+"""The step time: what binds, how it adds up, and the floor below it.
+
+The planner broadcasts `step_s`, `explain` replays it, a simulator may compile it; nothing else computes a step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.laws.coefficients import FULL, OPERATORS, SpanTerm, StepCoefficients
+from headway.laws.step_parts import (
+    NONE,
+    attention_compute_s,
+    dense_compute_s,
+    expert_compute_s,
+    expert_weights_s,
+    kv_traffic_s,
+    place,
+)
+from headway.units import Number, Second, Token
+
+LECTURE = "Pope 2026 lecture, claims "
+
+# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record that the doctests below are worked on.
+LLAMA_70B_TP8 = StepCoefficients(
+    dense_compute=1.78e-5, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8, network=1.2e-6, messages=160, operators=480,
+    spans=(SpanTerm(cap=np.inf, root=np.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
+    dp=1, pp=1, cp=1, prefill_ranks=1, overlap=OPERATORS, eff_compute=0.7, eff_memory=0.8, eff_network=0.8, t0=3e-6, alpha=5e-6,
+)  # fmt: skip
+
+
+@formula(source=LECTURE + "RB-01, RB-27; 'full' is the roofline, 'serial' the sum, 'operators' each operator's own roofline, summed")
+def overlapped_s(
+    overlap: Number, dense: Second, dense_weights: Second, expert: Second, expert_weights: Second, attention: Second, kv: Second, network: Second
+) -> Second:
+    """How the parts of a step add up under a named overlap.
+
+    >>> [float(overlapped_s(mode, 1.0, 4.0, 0.0, 0.0, 2.0, 1.0, 1.0)) for mode in (0, 1, 2)]
+    [5.0, 7.0, 9.0]
+    """
+    if overlap == FULL:
+        return np.maximum(np.maximum(dense + expert + attention, dense_weights + expert_weights + kv), network)
+    if overlap == OPERATORS:
+        return np.maximum(attention, kv) + (np.maximum(dense, dense_weights) + np.maximum(expert, expert_weights) + network)
+    return attention + kv + (dense + dense_weights + expert + expert_weights + network)
+
+
+@formula(source=LECTURE + "RB-01 to RB-07, with experts touched, attention, collectives (alpha + bytes/bandwidth) and t0 per kernel")
+def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
+    """Expected time of one step in which a replica decodes `decode_sequences` and prefills `prefill_tokens`.
+
+    >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
+    0.0098
+    """
+    p, zero = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights
+    return c.t0 * c.operators + overlapped_s(
+        c.overlap,
+        dense_compute_s(c.dense_compute, p.tokens) / c.eff_compute,
+        c.dense_weights / c.eff_memory,
+        expert_compute_s(c.experts, p.group_tokens, zero) / c.eff_compute,
+        expert_weights_s(c.experts, p.group_tokens, zero) / c.eff_memory,
+        attention_compute_s(c.spans, p, zero) / c.eff_compute,
+        kv_traffic_s(c.spans, c.state, c.kv_write, p) / c.eff_memory,
+        c.network * p.tokens / c.eff_network + c.alpha * c.messages,
+    )
+
+
+@formula(source=LECTURE + "RB-01, RB-05: perfect overlap at peak rates; nothing real is faster")
+def step_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
+    """The roofline of that step: the largest of all compute, all HBM traffic, all link traffic.
+
+    >>> round(float(step_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
+    0.005969
+    """
+    p, zero = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights
+    return overlapped_s(
+        FULL,
+        dense_compute_s(c.dense_compute, p.tokens),
+        c.dense_weights,
+        expert_compute_s(c.experts, p.group_tokens, zero),
+        expert_weights_s(c.experts, p.group_tokens, zero),
+        attention_compute_s(c.spans, p, zero),
+        kv_traffic_s(c.spans, c.state, c.kv_write, p),
+        c.network * p.tokens,
+    )
+
+
+@formula(source=LECTURE + "RB-02")
+def compute_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+    """A decode step's arithmetic at the expected efficiency: projections, experts and attention.
+
+    >>> round(float(compute_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
+    0.001658
+    """
+    p, zero = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights
+    weights = dense_compute_s(c.dense_compute, p.tokens) + expert_compute_s(c.experts, p.group_tokens, zero)
+    return (attention_compute_s(c.spans, p, zero) + weights) / c.eff_compute
+
+
+@formula(source=LECTURE + "RB-03, RB-05, RB-23")
+def weights_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+    """A decode step's weight reads at the expected efficiency: the flat line, and the experts touched.
+
+    >>> weights_s(LLAMA_70B_TP8, 64)
+    0.0065
+    """
+    tokens = place(c, decode_sequences, NONE, NONE, NONE).group_tokens
+    return (c.dense_weights + expert_weights_s(c.experts, tokens, 0 * c.dense_weights)) / c.eff_memory
+
+
+@formula(source=LECTURE + "RB-03")
+def kv_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+    """A decode step's KV and state traffic at the expected efficiency.
+
+    >>> round(float(kv_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
+    0.000961
+    """
+    return kv_traffic_s(c.spans, c.state, c.kv_write, place(c, decode_sequences, kv_tokens, NONE, NONE)) / c.eff_memory
+
+
+@formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
+def network_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+    """A decode step's collectives: bytes over the link at the expected efficiency, and alpha for each.
+
+    >>> round(float(network_s(LLAMA_70B_TP8, 64)), 6)
+    0.000896
+    """
+    return c.network * place(c, decode_sequences, NONE, NONE, NONE).tokens / c.eff_network + c.alpha * c.messages
+
+
+@formula(source="definition")
+def overhead_s(c: StepCoefficients) -> Second:
+    """What a step costs before any work: t0 for each kernel.
+
+    >>> overhead_s(LLAMA_70B_TP8)
+    0.00144
+    """
+    return c.t0 * c.operators

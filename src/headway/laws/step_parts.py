@@ -1,0 +1,199 @@
+"""The parts of a step, each at peak rates: matrix multiplications, weights read, attention, KV traffic, link time.
+
+`place` turns a replica's work into one rank's; the rest are the lecture's lines (RB-02, RB-03) with experts, spans and state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.laws.coefficients import ExpertTerm, Point, SpanTerm, StepCoefficients
+from headway.units import Number, Second, SecondPerToken, Token
+
+NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
+NONE: Token = 0.0
+NOTHING: Token = 1e-300  # keeps 0 / 0 a zero
+LECTURE = "Pope 2026 lecture, claims "
+
+
+@formula(source=LECTURE + "PP-08, PP-09; a rank holds whole sequences")
+def rank_sequences(sequences: Number, dp: Number, pp: Number) -> Number:
+    """Sequences on the fullest data-parallel rank in one micro-batch; on a single rank a fraction is a what-if and kept.
+
+    >>> float(rank_sequences(100, 72, 1))
+    2.0
+    """
+    return np.where(dp * pp == 1, sequences, np.ceil(sequences / (dp * pp)))
+
+
+@formula(source="definition")
+def mean_context(kv_tokens: Token, sequences: Number) -> Token:
+    """Tokens attended to per sequence, 0 when nothing is decoded.
+
+    >>> float(mean_context(8192 * 64, 64))
+    8192.0
+    """
+    return kv_tokens / np.maximum(sequences, 1e-300)
+
+
+@formula(source="causal mask: tokens * (start + end) / 2 pairs, end = start + tokens")
+def chunk_start(tokens: Token, pairs: Token) -> Token:
+    """Context before a prefill chunk of `tokens` whose (query, key) pairs number `pairs` (tokens attended, summed over queries).
+
+    >>> float(chunk_start(1000.0, 500e3)), float(chunk_start(500.0, 500 * 750.0))
+    (0.0, 500.0)
+    """
+    return np.maximum(NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - tokens / 2, 0 * tokens)
+
+
+@formula(source="causal mask: tokens * (start + end) / 2 pairs")
+def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
+    """Context at the end of that chunk.
+
+    >>> float(chunk_end(1000.0, 500e3, 0.0))
+    1000.0
+    """
+    return 2 * NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - start
+
+
+@formula(source="integral of min(c, cap) for c from start to end")
+def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
+    """Pairs that a span with a cap leaves of a chunk's causal triangle.
+
+    >>> float(capped_pairs(1000.0, 0.0, 1000.0, np.inf)), float(capped_pairs(1000.0, 0.0, 1000.0, 100.0))
+    (500000.0, 95000.0)
+    """
+    low, high = np.minimum(start, cap), np.minimum(end, cap)
+    area = (high * high - low * low) / 2 + high * (np.maximum(end, high) - np.maximum(start, high))
+    return tokens * area / np.maximum(end - start, NOTHING) / NEW_TOKEN
+
+
+@formula(source=LECTURE + "RB-19: a square root on the context, relative to a stated length")
+def attended_tokens(context: Token, cap: Token, root: Token) -> Token:
+    """Tokens a span looks at: min(context, cap), and sqrt(context * root) where that law holds.
+
+    >>> float(attended_tokens(8192.0, 2048.0, np.inf)), float(attended_tokens(160e3, np.inf, 10e3))
+    (2048.0, 40000.0)
+    """
+    return np.minimum(np.minimum(context, cap), np.sqrt(context * np.minimum(root, 1e200 * NEW_TOKEN)))
+
+
+@formula(source="integral of sqrt(c * root) for c from start to end")
+def root_pairs(start: Token, end: Token, root: Token) -> Token:
+    """Pairs that a square-root law leaves of a chunk's causal triangle.
+
+    >>> round(float(root_pairs(0.0, 900.0, 100.0)))
+    180000
+    """
+    per_query = np.sqrt(np.minimum(root, 1e200 * NEW_TOKEN)) * (end**1.5 - start**1.5)
+    return 2 / 3 * per_query / NEW_TOKEN
+
+
+@formula(source="definition; context-parallel chips share a prompt's tokens, and each holds every decoded token")
+def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
+    """Tokens that pass through one chip's projections in a step.
+
+    >>> chip_tokens(64, 0.0, 1)
+    64.0
+    """
+    return sequences * NEW_TOKEN + prompt_tokens / cp
+
+
+@formula(source="definition")
+def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) -> Token:
+    """Tokens that a replica's experts see in one micro-batch: those of all its data-parallel ranks.
+
+    >>> expert_group_tokens(2, 72, 0.0)
+    144.0
+    """
+    return sequences * dp * NEW_TOKEN + prefill_tokens
+
+
+@formula(source="definition")
+def per_rank(tokens: Token, ranks: Number) -> Token:
+    """Prompt tokens (or pairs) on one of the ranks that share them.
+
+    >>> per_rank(8192.0, 4)
+    2048.0
+    """
+    return tokens / ranks
+
+
+def place(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Point:
+    """One rank's share of a step that decodes and prefills for the whole replica."""
+    sequences = rank_sequences(decode_sequences, c.dp, c.pp)
+    prompt, pairs = per_rank(prefill_tokens, c.prefill_ranks), per_rank(prefill_pairs, c.prefill_ranks)
+    start = chunk_start(prompt, pairs)
+    return Point(
+        sequences=sequences,
+        context=mean_context(kv_tokens, decode_sequences),
+        prompt_tokens=prompt,
+        start=start,
+        end=chunk_end(prompt, pairs, start),
+        tokens=chip_tokens(sequences, prompt, c.cp),
+        group_tokens=expert_group_tokens(sequences, c.dp, prefill_tokens),
+    )
+
+
+@formula(source=LECTURE + "RB-02 with 2 FLOP per multiply-add")
+def dense_compute_s(compute: SecondPerToken, tokens: Token) -> Second:
+    """Multiplications every token takes part in (Llama-3.1-70B over 8 H100: 17.8 us per token at peak).
+
+    >>> round(dense_compute_s(1.78e-5, 64.0), 6)
+    0.001139
+    """
+    return compute * tokens
+
+
+@formula(source=LECTURE + "RB-24: the expert group's tokens share its experts")
+def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """Routed experts' multiplications on the chip that holds most experts.
+
+    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, experts=256, active=8),), 4096.0, 0.0)
+    0.0004096
+    """
+    return sum((e.compute * group_tokens for e in experts), start=zero)
+
+
+@formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
+def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """Reading the experts that at least one token chose (DeepSeek-V3: one token touches 8 of 256).
+
+    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, experts=256, active=8),), 1.0, 0.0)
+    3.125e-05
+    """
+    return sum((e.weights * (1 - (1 - e.active / e.experts) ** (group_tokens / NEW_TOKEN)) for e in experts), start=zero)
+
+
+def span_pairs(span: SpanTerm, p: Point) -> Token:
+    """Pairs one span leaves of a rank's prompt."""
+    return np.minimum(capped_pairs(p.prompt_tokens, p.start, p.end, span.cap), root_pairs(p.start, p.end, span.root))
+
+
+@formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
+def attention_compute_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+    """Scores and values: each new token against its context, and the causal triangle of prompts.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, group_tokens=64.0)
+    >>> round(float(attention_compute_s((span,), point, 0.0)), 9)
+    0.000128
+    """
+    decode = sum((s.decode_compute * attended_tokens(p.context, s.cap, s.root) for s in spans), start=zero)
+    prompt = sum((s.prefill_compute * span_pairs(s, p) for s in spans), start=zero)
+    return p.sequences * decode + prompt
+
+
+@formula(source=LECTURE + "RB-03, RB-20")
+def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, p: Point) -> Second:
+    """KV cache and recurrent state through the HBM: read for each attended token, written for each new one.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, group_tokens=64.0)
+    >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, point)), 9)
+    0.00064064
+    """
+    read = sum((s.read * attended_tokens(p.context, s.cap, s.root) for s in spans), start=state)
+    before = sum((s.read * attended_tokens(p.start, s.cap, s.root) for s in spans), start=0 * state)
+    return p.sequences * read + (before + kv_write * (p.sequences * NEW_TOKEN + p.prompt_tokens))

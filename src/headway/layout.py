@@ -1,0 +1,115 @@
+"""Layouts: how a model is spread over chips, which spreads are legal, and why one is not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from headway.errors import BadValue, IllegalLayout
+from headway.quantity import default
+from headway.schema import Q
+
+MOST_LAYOUTS = 100_000
+
+
+def _ways(help: str) -> Q:
+    return Q(whole=True, low=1, open_low=False, high=1e7, help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Ways of parallelism. Chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
+
+    tp: Annotated[Any, _ways("tensor parallel ways")] = 1
+    ep: Annotated[Any, _ways("expert parallel ways (divides tp*cp*dp)")] = 1
+    dp: Annotated[Any, _ways("attention data parallel ways within a replica")] = 1
+    pp: Annotated[Any, _ways("pipeline stages")] = 1
+    cp: Annotated[Any, _ways("context parallel ways")] = 1
+    replicas: Annotated[Any, _ways("independent replicas")] = 1
+
+    def __str__(self) -> str:
+        parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]
+        return " ".join(part for part in parts if not part.endswith("=1")) or "tp=1"
+
+
+NAMES = tuple(field.name for field in fields(Layout))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a layout has to divide."""
+
+    heads: tuple[Any, ...]  # of each kind of block that has heads
+    experts: Any  # the fewest routed experts of any MoE block; 0 for a dense model
+    layers: Any
+
+
+def shape(blocks: Iterable[Any]) -> Shape:
+    """The shape of a model's compiled blocks."""
+    blocks = tuple(blocks)
+    routed = [block.experts for block in blocks if block.experts]
+    return Shape(
+        heads=tuple(block.heads for block in blocks if block.heads),
+        experts=min(routed) if routed else 0,
+        layers=sum(block.count for block in blocks),
+    )
+
+
+def illegal(layout: Layout, shape: Shape) -> str:
+    """Why a layout breaks a rule, or ""."""
+    for heads in shape.heads:
+        if heads % layout.tp:
+            return f"tp {layout.tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
+    ways = layout.tp * layout.cp * layout.dp
+    if shape.experts == 0 and layout.ep > 1:
+        return f"ep {layout.ep} needs routed experts, and the model has none"
+    if layout.ep > max(shape.experts, 1):
+        return f"ep {layout.ep} is more than the {shape.experts} routed experts"
+    if ways % layout.ep:
+        return f"ep {layout.ep} does not divide tp*cp*dp = {ways}"
+    if layout.pp > shape.layers:
+        return f"pp {layout.pp} is more than the {shape.layers} layers"
+    return ""
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
+
+
+def check(layout: Layout, shape: Shape) -> Layout:
+    """The layout itself, or IllegalLayout."""
+    why = illegal(layout, shape)
+    if why:
+        raise IllegalLayout(layout, why)
+    return layout
+
+
+def expand(shape: Shape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+    """The legal layouts of a product of ways, and a note that counts and names what was dropped; one illegal layout is an error."""
+    values = [axes.get(name, default(1, name, "", "one way unless asked")) for name in NAMES]
+    lists = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
+    count = 1
+    for members in lists:
+        count *= len(members)
+    if count > MOST_LAYOUTS:
+        raise BadValue("layout", f"{count} combinations", f"at most {MOST_LAYOUTS}")
+    layouts = [Layout(**dict(zip(NAMES, combo, strict=True))) for combo in itertools.product(*lists)]
+    reasons = [illegal(layout, shape) for layout in layouts]
+    legal = [layout for layout, why in zip(layouts, reasons, strict=True) if not why]
+    if not legal:
+        raise IllegalLayout(layouts[0], reasons[0] + (f" (nor is any of the other {count - 1} layouts legal)" if count > 1 else ""))
+    first = next((f"{layout}: {why}" for layout, why in zip(layouts, reasons, strict=True) if why), "")
+    dropped = count - len(legal)
+    return legal, (f"dropped {dropped} of {count} layouts as illegal, such as {first}",) if dropped else ()
+
+
+def stacked(layouts: list[Layout], ndim: int) -> Layout:
+    """Many layouts as one whose numbers are arrays along the first of `ndim` axes; a single one as it is."""
+    if len(layouts) == 1:
+        return layouts[0]
+    import numpy as np
+
+    tall = (-1, *(1,) * (ndim - 1))
+    return Layout(**{name: np.array([int(getattr(layout, name)) for layout in layouts]).reshape(tall) for name in NAMES})

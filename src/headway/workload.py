@@ -1,0 +1,28 @@
+"""What is asked of a machine: requests, and how fast they must be answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.schema import Q
+
+MOST = 1e12  # beyond any batch or context; keeps products finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One point or grid of work: either a context, or a prompt and an output."""
+
+    batch: Annotated[Any, Q(low=0, high=MOST, help="sequences decoded together in one replica")] = 1
+    context: Annotated[Any, Q("token", low=0, high=MOST, help="tokens attended to in the decode step")] = None
+    prompt: Annotated[Any, Q("token", low=0, high=MOST, help="prompt tokens of a request")] = None
+    output: Annotated[Any, Q("token", low=0, high=MOST, help="output tokens of a request")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SLO:
+    """Limits that a plan must keep; None is no limit."""
+
+    ttft: Annotated[Any, Q("s", help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
+    tpot: Annotated[Any, Q("s", help="time per output token at most, as vLLM's bench serve defines it")] = None
