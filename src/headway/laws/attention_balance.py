@@ -39,3 +39,13 @@ def kv_slope_over_compute_slope(flop_per_cached_byte: FlopPerByte, peak_flops: F
     295
     """
     return peak_flops / mem_bw / flop_per_cached_byte
+
+
+@formula(source="one token written for each L read")
+def kv_write_share(context: Token) -> Number:
+    """KV bytes written over KV bytes read in a decode step: memory traffic is almost all reads.
+
+    >>> kv_write_share(1000)
+    0.001
+    """
+    return ONE_TOKEN / context

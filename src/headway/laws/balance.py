@@ -25,16 +25,6 @@ def hardware_ratio(weight_byte: Byte, peak_flops: FlopPerSecond, mem_bw: BytePer
     return weight_byte * peak_flops / (MULTIPLY_ADD * mem_bw)
 
 
-@formula(source="definition: total over active parameters, larger is sparser")
-def sparsity(total_params: Number, active_params: Number) -> Number:
-    """How many parameters the memory holds for each one that a token uses.
-
-    >>> round(sparsity(671e9, 37e9), 1)  # DeepSeek-V3
-    18.1
-    """
-    return total_params / active_params
-
-
 @formula(source="compute time = weight time, solved for the batch")
 def balanced_batch(ratio: Token, total_params: Number, active_params: Number) -> Token:
     """Tokens per step that use the compute and the bandwidth of the whole model equally, KV apart.
@@ -104,3 +94,13 @@ def mfu(compute_s: Second, step_s: Second) -> Number:
     0.25
     """
     return compute_s / step_s
+
+
+@formula(source="KV time = compute time, solved for the context: c BW / kappa")
+def kv_balanced_context(compute_s_per_token: SecondPerToken, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Token:
+    """The context at which reading a sequence's KV takes as long as computing its token: no batch balances beyond it.
+
+    >>> round(kv_balanced_context(2.284e-7, 35136.0, 576e12))  # DeepSeek-V3, fp8 cache, on GB200 NVL72
+    3744
+    """
+    return compute_s_per_token * mem_bw / kv_bytes_per_token * ONE_TOKEN

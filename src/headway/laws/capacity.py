@@ -86,3 +86,13 @@ def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_by
     105091
     """
     return balanced_tokens * capacity / weight_bytes
+
+
+@formula(source="weights over bytes per parameter and sparsity")
+def active_params_within(weight_bytes: Byte, weight_byte: Byte, total_over_active: Number) -> Number:
+    """Active parameters of the model whose weights take this much memory.
+
+    >>> active_params_within(9e12, 1.0, 8.0)
+    1125000000000.0
+    """
+    return weight_bytes / weight_byte / total_over_active

@@ -24,3 +24,13 @@ def memory_reads(step_s: Second, memory_drain_s: Second) -> Number:
     2.08
     """
     return step_s / memory_drain_s
+
+
+@formula(source="bandwidth times time")
+def bytes_read(step_s: Second, mem_bw: BytePerSecond) -> Byte:
+    """What a step of this length can read at most: the weights behind a stated step time.
+
+    >>> round(bytes_read(15.625e-3, 576e12) / 1e12, 6)  # 64 steps a second on GB200 NVL72
+    9.0
+    """
+    return step_s * mem_bw
