@@ -1,0 +1,253 @@
+"""What one layer of each kind asks of a machine: parameters, cache stored and read, FLOP to look back. Glue: the arithmetic is in laws/.
+
+Everything is per layer, all heads, unsharded. A layout divides it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headway.laws import attention as score
+from headway.laws import kv, params
+from headway.model import (
+    NO_LIMIT,
+    NONE,
+    ONE,
+    Attention,
+    Block,
+    CompressedAttention,
+    Dense,
+    FeedForward,
+    GatedDelta,
+    Indexer,
+    LatentAttention,
+    Lightning,
+    Look,
+    Mamba,
+    Mamba2,
+    Mixer,
+    Model,
+    MoE,
+    NoMixer,
+)
+from headway.quantity import known
+
+ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
+ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One way of looking back: at attended_tokens(context, cap_tokens, sqrt_tokens) tokens."""
+
+    what: str  # kv | index | window | compressed
+    cap_tokens: Any
+    read_elements_per_token: Any
+    decode_score_flop: Any  # per query and token looked at
+    prefill_score_flop: Any
+    sqrt_tokens: Any = NO_LIMIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """One kind of cache: elements per token, of `cap_tokens` tokens at most."""
+
+    what: str  # kv | index | window | compressed
+    elements_per_token: Any
+    cap_tokens: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerWork:
+    """What the mixer of one layer asks for."""
+
+    params: Any
+    heads: Any = ONE  # query heads, which tensor parallelism divides
+    kv_heads: Any = ONE  # ways the cache can be split
+    spans: tuple[Span, ...] = ()
+    stores: tuple[Store, ...] = ()
+    state_elements: Any = NONE
+    recurrence_flop_per_token: Any = ZERO_FLOP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockWork:
+    """What one layer of a block asks for; `count` layers are alike."""
+
+    count: Any
+    mixer_params: Any
+    dense_ffn_params: Any  # the dense FFN; in an MoE layer the router and the shared experts
+    expert_params: Any  # one routed expert, 0 where there is none
+    experts: Any
+    experts_per_token: Any
+    other_params: Any  # norms, biases and scales: no matmul
+    heads: Any
+    kv_heads: Any
+    spans: tuple[Span, ...]
+    stores: tuple[Store, ...]
+    state_elements: Any
+    recurrence_flop_per_token: Any
+    mixer_dtype: str
+    ffn_dtype: str
+    expert_dtype: str
+
+
+def block_work(block: Block, model: Model) -> BlockWork:
+    """What one layer of `block` asks for."""
+    mixer = mixer_work(block.attention)
+    ffn = ffn_work(block.ffn)
+    vectors = block.vectors
+    return BlockWork(
+        count=block.count, mixer_params=mixer.params,
+        dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
+        other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
+        heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
+        state_elements=mixer.state_elements, recurrence_flop_per_token=mixer.recurrence_flop_per_token,
+        mixer_dtype=model.precision.mixer, ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
+    )  # fmt: skip
+
+
+def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
+    """(what every token uses, one routed expert, experts, experts per token)."""
+    if isinstance(ffn, Dense):
+        return params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases), NONE, NONE, NONE
+    if isinstance(ffn, MoE):
+        common = params.moe_common_params(ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates)
+        expert = params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
+        return common, expert, ffn.experts, ffn.per_token
+    return NONE, NONE, NONE, NONE
+
+
+def mixer_work(mixer: Mixer) -> MixerWork:
+    """What the mixer of one layer asks for, by its kind."""
+    return MIXERS[type(mixer)](mixer)
+
+
+def _spans(look: Look, read: Any, decode: Any, prefill: Any) -> tuple[Span, ...]:
+    if look.name == "none":
+        return ()
+    return (
+        Span(what="kv", cap_tokens=look.cap_tokens, read_elements_per_token=read, decode_score_flop=decode, prefill_score_flop=prefill,
+             sqrt_tokens=look.sqrt_tokens),
+    )  # fmt: skip
+
+
+def _stores(look: Look, elements: Any) -> tuple[Store, ...]:
+    return () if look.name == "none" else (Store(what="kv", elements_per_token=elements, cap_tokens=look.kept_tokens),)
+
+
+def _index(indexer: Indexer | None) -> tuple[tuple[Span, ...], tuple[Store, ...]]:
+    """The indexer scores every token of the context, so it reads every index key."""
+    if indexer is None:
+        return (), ()
+    key, flop = kv.entry_elements(indexer.dim), score.index_score_flop(indexer.heads, indexer.dim)
+    span = Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=flop, prefill_score_flop=flop)
+    return (span,), (Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT),)
+
+
+def _with_index(base: Any, hidden: Any, indexer: Indexer | None) -> Any:
+    """Attention's parameters with the indexer's."""
+    if indexer is None:
+        return base
+    return params.mixer_sum((base, params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights)))
+
+
+def _attention(a: Attention) -> MixerWork:
+    base = params.attention_params(a.hidden, a.heads, a.kv_heads, a.head_dim, a.value_dim, a.query_copies, a.stacks, a.kv_share)
+    flop = score.score_flop(a.heads, a.head_dim, a.value_dim)
+    spans, stores = _index(a.indexer)
+    return MixerWork(
+        params=_with_index(base, a.hidden, a.indexer), heads=a.heads, kv_heads=a.kv_heads,
+        spans=(*_spans(a.look, kv.kv_elements_read(a.kv_heads, a.head_dim, a.value_dim), flop, flop), *spans),
+        stores=(*_stores(a.look, kv.kv_elements(a.kv_heads, a.head_dim, a.value_dim, a.kv_share)), *stores),
+    )  # fmt: skip
+
+
+def _latent(a: LatentAttention) -> MixerWork:
+    if a.query_rank is None:
+        base = params.latent_attention_params_full_query(a.hidden, a.heads, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share)
+    else:
+        base = params.latent_attention_params(a.hidden, a.heads, a.query_rank, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share)
+    absorbed = score.latent_score_flop_absorbed(a.heads, a.kv_rank, a.rope_dim)
+    # Picking tokens query by query leaves no shared keys to expand, so a sparse prefill is absorbed too.
+    expanded = absorbed if a.indexer else score.latent_score_flop_expanded(a.heads, a.nope_dim, a.rope_dim, a.value_dim)
+    spans, stores = _index(a.indexer)
+    return MixerWork(
+        params=_with_index(base, a.hidden, a.indexer), heads=a.heads,
+        spans=(*_spans(a.look, kv.latent_elements_read(a.kv_rank, a.rope_dim), absorbed, expanded), *spans),
+        stores=(*_stores(a.look, kv.latent_elements(a.kv_rank, a.rope_dim, a.kv_share)), *stores),
+    )  # fmt: skip
+
+
+def _compressed(a: CompressedAttention) -> MixerWork:
+    """A window of uncompressed entries, and behind it compressed ones, all of them or those that an indexer picks."""
+    parts = [params.compressed_attention_params(a.hidden, a.heads, a.head_dim, a.query_rank, a.output_groups, a.output_rank)]
+    flop, entry = score.score_flop(a.heads, a.head_dim, a.head_dim), kv.entry_elements(a.head_dim)
+    spans = [Span(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)]
+    stores = [Store(what="window", elements_per_token=entry, cap_tokens=a.window)]
+    if a.ratio is not None:
+        parts.append(params.compressor_params(a.hidden, a.head_dim, a.overlap))
+        elements, spread = kv.compressed_elements(a.head_dim, a.ratio), score.compressed_score_flop(flop, a.ratio, ONE_TOKEN)
+        cap = NO_LIMIT if a.top_entries is None else kv.compressed_cap(a.top_entries, a.ratio)
+        spans.append(Span(what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread))
+        stores.append(Store(what="compressed", elements_per_token=elements, cap_tokens=NO_LIMIT))
+    if a.indexer is not None and a.ratio is not None:
+        i = a.indexer
+        parts.append(params.compressed_indexer_params(a.hidden, i.query_input, i.heads, i.dim))
+        parts.append(params.compressor_params(a.hidden, i.dim, a.overlap))
+        key = kv.compressed_elements(i.dim, a.ratio)
+        scan = score.compressed_score_flop(score.index_score_flop(i.heads, i.dim), a.ratio, ONE_TOKEN)
+        spans.append(Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan))
+        stores.append(Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
+    return MixerWork(params=params.mixer_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
+
+
+def _gated_delta(a: GatedDelta) -> MixerWork:
+    channels = kv.convolution_channels(a.value_heads, a.value_dim, a.key_heads, a.key_dim)
+    return _recurrent(
+        params.gated_delta_params(a.hidden, a.key_heads, a.value_heads, a.key_dim, a.value_dim), a.value_heads, a.key_heads, channels, a.kernel,
+        kv.gated_delta_state(a.value_heads, a.key_dim, a.value_dim), score.gated_delta_flop(a.value_heads, a.key_dim, a.value_dim),
+    )  # fmt: skip
+
+
+def _lightning(a: Lightning) -> MixerWork:
+    return MixerWork(
+        params=params.lightning_params(a.hidden, a.heads, a.head_dim), heads=a.heads, kv_heads=a.heads,
+        state_elements=kv.gated_delta_state(a.heads, a.head_dim, a.head_dim), recurrence_flop_per_token=score.lightning_flop(a.heads, a.head_dim),
+    )  # fmt: skip
+
+
+def _mamba(a: Mamba) -> MixerWork:
+    return _recurrent(
+        params.mamba_params(a.hidden, a.inner, a.state, a.dt_rank), a.inner, a.inner, a.inner, a.kernel,
+        kv.ssm_state(a.inner, a.state), score.ssm_flop(a.inner, a.state),
+    )  # fmt: skip
+
+
+def _mamba2(a: Mamba2) -> MixerWork:
+    channels = kv.convolution_channels(a.heads, a.head_dim, a.groups, a.state)
+    return _recurrent(
+        params.mamba2_params(a.hidden, a.heads, a.head_dim, a.groups, a.state), a.heads, a.heads, channels, a.kernel,
+        kv.gated_delta_state(a.heads, a.head_dim, a.state), score.mamba2_flop(a.heads, a.head_dim, a.state),
+    )  # fmt: skip
+
+
+def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
+    """A recurrence with a short convolution before it."""
+    return MixerWork(
+        params=params.mixer_sum((matrices, params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
+        state_elements=kv.state_sum(state, kv.convolution_state(channels, kernel)),
+        recurrence_flop_per_token=score.recurrence_flop(flop, score.convolution_flop(channels, kernel)),
+    )  # fmt: skip
+
+
+def _none(_: NoMixer) -> MixerWork:
+    return MixerWork(params=NONE)
+
+
+MIXERS: dict[type, Callable[[Any], MixerWork]] = {
+    Attention: _attention, LatentAttention: _latent, CompressedAttention: _compressed, GatedDelta: _gated_delta,
+    Lightning: _lightning, Mamba: _mamba, Mamba2: _mamba2, NoMixer: _none,
+}  # fmt: skip

@@ -1,0 +1,103 @@
+"""A model by what a person types: a catalogue name, an alias, a config.json or its folder, or a Hugging Face id."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import os
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from headway.errors import BadFile, BadValue, HeadwayError, MissingExtra, UnknownName, UnsupportedModel
+from headway.hf.families import read_config
+from headway.hf.read import Config, load, parse
+from headway.model import Model
+
+
+@functools.cache
+def catalogue_index() -> tuple[dict[str, str], ...]:
+    """One row per model of the catalogue: name, file, hf_id, family, total_params, active_params."""
+    text = resources.files("headway").joinpath("data/model_index.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+@functools.cache
+def spellings() -> dict[str, str]:
+    """Every spelling of every catalogue model, folded, with the file that holds it."""
+    files = {row["name"]: row["file"] for row in catalogue_index()}
+    found = {folded(name): file for name, file in files.items()}
+    found |= {folded(row["hf_id"]): row["file"] for row in catalogue_index()}
+    text = resources.files("headway").joinpath("data/model_aliases.csv").read_text(encoding="utf-8")
+    return found | {folded(row["alias"]): files[row["name"]] for row in csv.DictReader(text.splitlines())}
+
+
+def folded(name: str) -> str:
+    """The name as it is compared: case, `-`, `_` and spaces make no difference."""
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
+    """The model called `name`: catalogue name or alias, a config.json or a folder with one, or a Hugging Face id.
+
+    `folders` are searched first, for NAME.json. Raises UnknownName, BadFile, BadValue or UnsupportedModel, each one clear line.
+    """
+    if isinstance(name, Model):
+        return name
+    text = os.fspath(name)
+    if not isinstance(text, str) or not text.strip() or "\x00" in text or len(text) > 4096:
+        raise BadValue("model", text, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
+    for folder in folders:
+        for path in sorted(Path(folder).glob("*.json")):
+            if folded(path.stem) == folded(text):
+                return from_file(path)
+    file = spellings().get(folded(text))
+    if file is not None:
+        return _from_catalogue(file)
+    return from_file(_as_path(text)) if _as_path(text).exists() or text.endswith(".json") else _from_hub(text)
+
+
+def _as_path(text: str) -> Path:
+    return Path(text).expanduser() if text.startswith("~/") else Path(text)
+
+
+@functools.cache
+def _from_catalogue(file: str) -> Model:
+    text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
+    row = next(row for row in catalogue_index() if row["file"] == file)
+    return from_data(parse(text, file), row["name"], row["hf_id"])
+
+
+def from_file(path: Path) -> Model:
+    """The model of a config.json, or of a folder that holds one."""
+    found = path / "config.json" if path.is_dir() else path
+    name = found.parent.name if found.name == "config.json" and found.parent.name else found.stem
+    data = load(found)
+    return from_data(data, name, str(found))
+
+
+def from_data(data: dict[str, Any], name: str, source: str) -> Model:
+    """The model that the keys of a config.json describe."""
+    try:
+        return read_config(Config(data, name, source))
+    except HeadwayError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise UnsupportedModel("structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/hf") from error
+
+
+def _from_hub(text: str) -> Model:
+    """A Hugging Face id: the cached copy, or a download when the optional package is there."""
+    names = [row["name"] for row in catalogue_index()]
+    if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
+        raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
+    try:
+        from huggingface_hub import hf_hub_download  # type: ignore[import-not-found]
+    except ImportError:
+        raise MissingExtra(f"{text!r} is not in the catalogue (headway list models); reading it from Hugging Face", "hub") from None
+    try:
+        path = hf_hub_download(text, "config.json")
+    except Exception as error:  # the hub raises a dozen types, for no network, no such repository, gated, ...
+        raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
+    return from_data(load(Path(path)), folded(text.split("/")[1]), text)

@@ -1,0 +1,106 @@
+"""What a whole model asks for: its layers' work summed. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.blockwork import BlockWork, Store, block_work
+from headway.laws import kv, params
+from headway.model import NONE, Model
+from headway.quantity import known
+
+KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
+
+
+def works(model: Model) -> tuple[BlockWork, ...]:
+    """The work of each block of equal layers."""
+    return tuple(block_work(block, model) for block in model.blocks)
+
+
+def embedding_and_head(model: Model) -> tuple[Any, Any]:
+    """Parameters of the embedding table, and of the head: 0 where it is the same table."""
+    table = params.embedding_params(model.vocab, model.embedding_dim)
+    return table, NONE if model.tied else params.embedding_params(model.vocab, model.embedding_dim)
+
+
+def other_params(model: Model) -> Any:
+    """Final norm, learned positions and the like."""
+    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else NONE
+
+
+def total_params(model: Model) -> Any:
+    """All parameters, a tied table once."""
+    each = tuple(params.layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts, w.other_params) for w in works(model))
+    return params.model_params(*embedding_and_head(model), _sum(model, each), other_params(model))
+
+
+def active_params(model: Model) -> Any:
+    """The parameters that one token uses, the input embedding included."""
+    each = tuple(
+        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params) for w in works(model)
+    )
+    return params.model_params(*embedding_and_head(model), _sum(model, each), other_params(model))
+
+
+def matmul_params(model: Model) -> Any:
+    """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
+    each = tuple(params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model))
+    return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, each))
+
+
+def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """What one more token adds to the cache, far beyond every window; index keys apart."""
+    return _marginal(model, element_bytes, index=False)
+
+
+def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """Index keys that one more token adds."""
+    return _marginal(model, element_bytes, index=True)
+
+
+def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+    """Cache bytes that one decoded token reads at `context`, index keys included."""
+    return kv.cache_bytes(_over_spans(model, context), element_bytes)
+
+
+def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+    """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
+    elements = tuple(
+        params.mixer_sum(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores)) if w.stores else NONE
+        for w in works(model)
+    )
+    return kv.cache_bytes(_sum(model, elements), element_bytes)
+
+
+def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
+    each = tuple(kv.state_sum(w.state_elements, _window_state(w.stores)) for w in works(model))
+    return kv.cache_bytes(_sum(model, each), element_bytes)
+
+
+def _window_state(stores: tuple[Store, ...]) -> Any:
+    """A window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
+    window = next((store for store in stores if store.what == "window"), None)
+    return NONE if window is None else kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens)
+
+
+def _over_spans(model: Model, context: Any) -> Any:
+    each = []
+    for w in works(model):
+        read = tuple(
+            kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens)) for span in w.spans
+        )
+        each.append(params.mixer_sum(read) if read else NONE)
+    return _sum(model, tuple(each))
+
+
+def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
+    each = []
+    for w in works(model):
+        found = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
+        each.append(params.mixer_sum(found) if found else NONE)
+    return kv.kv_bytes(_sum(model, tuple(each)), element_bytes)
+
+
+def _sum(model: Model, values: tuple[Any, ...]) -> Any:
+    return params.sum_over_blocks(tuple(block.count for block in model.blocks), values)
