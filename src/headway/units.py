@@ -14,6 +14,7 @@ from headway.errors import BadValue
 
 # What a formula's signature is written with. `Any`, because the same call takes a scalar or an array.
 Number = Annotated[Any, ""]
+Same = Annotated[Any, "*"]  # any unit, the same wherever it stands in one signature
 Byte = Annotated[Any, "byte"]
 BytePerSecond = Annotated[Any, "byte/s"]
 BytePerToken = Annotated[Any, "byte/token"]
@@ -30,6 +31,7 @@ TokenPerSecond = Annotated[Any, "token/s"]
 Usd = Annotated[Any, "USD"]
 UsdPerSecond = Annotated[Any, "USD/s"]
 UsdPerToken = Annotated[Any, "USD/token"]
+TokenPerMtok = Annotated[Any, "token/Mtok"]
 UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
 Truth = Annotated[Any, "bool"]
@@ -70,12 +72,13 @@ SPELLINGS: dict[str, dict[str, float]] = {
         for per, seconds in PER.items()
     },
     "W": _prefixed("W", "watt", prefixes=DECIMAL) | {"mW": 1e-3},
+    "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
     "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
     "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
 }
 EXAMPLE = {"": "8 or 4k", "token": "8k, 8Ki or 15T", "byte": "80GB or 80GiB", "byte/s": "3.35TB/s", "flop": "1e25", "flop/s": "989TFLOPS",
-           "s": "20ms or 2s", "1/s": "40/s", "token/s": "50M/s", "W": "700W", "USD": "$5", "USD/s": "$2/h", "USD/byte": "$10/GB"}  # fmt: skip
+           "s": "20ms or 2s", "1/s": "40/s", "token/s": "50M/s", "W": "700W", "kg": "1360kg", "USD": "$5", "USD/s": "$2/h", "USD/byte": "$10/GB"}  # fmt: skip
 _NUMBER = re.compile(r"\s*([$]?)\s*([+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
 
 
