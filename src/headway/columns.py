@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,11 +103,30 @@ SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
 COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER
 
 
+@functools.cache
+def _facts() -> dict[str, Column]:
+    """Facts of chips and systems and named assumptions, by the names that flags and --set take."""
+    from headway import schema
+    from headway.assumptions import Assumptions
+    from headway.chip import Chip
+    from headway.system import System
+
+    found = {f"{owner}.{key}": q for owner, record in (("chip", Chip), ("system", System)) for key, (q, _) in schema.fields(record).items()}
+    for record in (Chip, System, Assumptions):
+        found |= {key: q for key, (q, _) in schema.fields(record).items()}
+    return {key: Column(q.unit, q.help) for key, q in found.items()}
+
+
+def column(key: str) -> Column:
+    """The unit and the sentence of a key; both empty for a key that is in no contract."""
+    return COLUMNS.get(key) or _facts().get(key) or Column("", "")
+
+
 def unit(key: str) -> str:
-    """The unit of a key: "" for counts, ratios and texts, and for a key that is not in the contract."""
-    return COLUMNS[key].unit if key in COLUMNS else ""
+    """The unit of a key: "" for counts, ratios and texts."""
+    return column(key).unit
 
 
 def doc(key: str) -> str:
     """The sentence of a key."""
-    return COLUMNS[key].doc if key in COLUMNS else ""
+    return column(key).doc

@@ -1,0 +1,1 @@
+"""The command line: verbs, flags from the schema, and the words of an answer. No arithmetic here."""

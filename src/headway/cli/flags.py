@@ -1,0 +1,80 @@
+"""The parser every verb uses: no abbreviations, the common tail, and errors of one line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from headway.errors import HeadwayError, UnknownName, nearest
+
+FORMATS = ("text", "md", "csv", "json", "parquet")
+
+
+class Usage(HeadwayError):
+    """A command line that cannot be read."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without its exits: a wrong command line is an error of one line that names the nearest flags."""
+
+    def __init__(self, verb: str, sentence: str) -> None:
+        super().__init__(prog=f"headway {verb}", description=sentence, allow_abbrev=False, formatter_class=_Help)
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{message}; see {self.prog} --help")
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The arguments, or an error that names what would work."""
+        known, extra = self.parse_known_args(_joined(argv))
+        if extra:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            named = extra[0].partition("=")[0]
+            if named.startswith("-"):
+                near = nearest(named, flags) or [flag for flag in flags if flag.startswith(named)]
+                offer = f"; did you mean {' or '.join(near)}?" if near else ""
+                raise Usage(f"no flag {named!r}{offer} See {self.prog} --help")
+            raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
+        return known
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=140)
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """`--batch -4` as `--batch=-4`: what follows a long flag with one dash is its value, not a flag."""
+    found: list[str] = []
+    for word in argv:
+        value = word.startswith("-") and not word.startswith("--") and word not in ("-o", "-h") and not word.startswith("-o=")
+        if value and found and found[-1].startswith("--") and "=" not in found[-1]:
+            found[-1] += "=" + word
+        else:
+            found.append(word)
+    return found
+
+
+def add_tail(parser: Parser) -> None:
+    """The flags of every verb."""
+    tail = parser.add_argument_group("output, everywhere")
+    tail.add_argument("-o", "--format", default="text", metavar="|".join(FORMATS), help="how to print the answer (default text)")
+    tail.add_argument("--plot", metavar="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
+    tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
+    tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
+    tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
+    edits = parser.add_argument_group("what if")
+    edits.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")
+    edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
+    edits.add_argument("--attention", metavar="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)")
+    edits.add_argument("--kv-share", metavar="N", help="override: N neighbouring layers share one KV cache (quality not modelled)")
+
+
+def check_tail(args: Any) -> None:
+    """What can be wrong about the tail before any work is done."""
+    if args.format not in FORMATS:
+        raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
+    if args.plot:
+        from headway.figures import check_path
+
+        check_path(args.plot)

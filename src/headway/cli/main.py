@@ -1,0 +1,102 @@
+"""`headway VERB ...`: finds the verb, reads its flags, prints its answer. Nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from headway import __version__
+from headway.errors import HeadwayError, UnknownName
+
+# verb -> (module, sentence)
+VERBS = {
+    "plan": ("headway.cli.plan", "the best layout, batch and precision for a model on machines, under latency limits"),
+    "serve": ("headway.cli.serve", "time, rate, cost and memory of serving, over grids of any numeric argument"),
+    "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
+    "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
+    "list": ("headway.cli.listed", "models, chips, systems, laws or sources"),
+    "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
+    "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
+}
+USAGE = """headway: the math of training and serving large language models
+
+usage: headway VERB ...
+
+{verbs}
+
+  headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms
+  headway serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..4096*2 --context 1k,8k,128k
+  headway solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that tpot_s=20ms
+
+headway VERB --help lists the flags of a verb; headway --version prints the version.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; the exit status. HeadwayError is caught, anything else is a bug and goes up."""
+    try:
+        return _run(list(argv))
+    except HeadwayError as error:
+        sys.stderr.write(f"headway: {' '.join(str(error).split())}\n")
+        return 2
+
+
+def _run(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        sys.stdout.write(USAGE.format(verbs="\n".join(f"  {verb:9}{sentence}" for verb, (_, sentence) in VERBS.items())))
+        return 0
+    if argv[0] in ("--version", "-V"):
+        sys.stdout.write(f"headway {__version__}\n")
+        return 0
+    if argv[0] not in VERBS:
+        raise UnknownName("verb", argv[0], VERBS, "one of " + ", ".join(VERBS))
+    module_name, sentence = VERBS[argv[0]]
+    module: Any = importlib.import_module(module_name)
+    from headway.cli.flags import Parser, add_tail, check_tail
+
+    parser = Parser(argv[0], sentence)
+    module.add_flags(parser)
+    add_tail(parser)
+    try:
+        args = parser.read(argv[1:])
+    except SystemExit:  # --help has printed itself
+        return 0
+    check_tail(args)
+    from headway.cli.finish import finish
+
+    finish(module.run(args), args, ["headway", *argv])
+    return 0
+
+
+def entry() -> None:
+    """The console script: as `main`, and no traceback whatever happens."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(argv: Sequence[str]) -> int:
+    """`main` for a terminal: closed pipes, interrupts, full disks and bugs each end in one line at most."""
+    try:
+        status = main(argv)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has no reader
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        return _fail(f"cannot write the answer: {error.strerror or error}", 2)
+    except MemoryError:
+        return _fail("this grid does not fit in memory: ask for fewer values", 2)
+    except Exception as error:
+        if os.environ.get("HEADWAY_DEBUG"):
+            raise
+        return _fail(f"internal error, please report it ({type(error).__name__}: {error}); HEADWAY_DEBUG=1 shows where", 1)
+
+
+def _fail(line: str, status: int) -> int:
+    sys.stderr.write(f"headway: {' '.join(line.split())}\n")
+    return status

@@ -1,0 +1,71 @@
+"""`headway show model|chip|system NAME`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway import output
+from headway.cli import subjects
+from headway.columns import Column
+from headway.errors import UnknownName
+from headway.listing import Listing
+
+KINDS = ("model", "chip", "system")
+
+
+def add_flags(parser: Any) -> None:
+    """What to show."""
+    parser.add_argument("what", metavar="|".join(KINDS))
+    parser.add_argument("name", help="a catalogue name, a file, or N x chip")
+    parser.add_argument("--context", metavar="token", default="8192", help="context that KV read per token is taken at (default 8192)")
+
+
+def run(args: Any) -> output.Answer:
+    """One row: the facts of the subject, and what follows from them."""
+    if args.what not in KINDS:
+        raise UnknownName("kind of thing to show", args.what, KINDS, "one of " + ", ".join(KINDS))
+    return _model(args) if args.what == "model" else _machine(args)
+
+
+def _model(args: Any) -> output.Answer:
+    from headway import schema
+    from headway.about_model import about_model
+    from headway.workload import Load
+
+    context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
+    found = subjects.model(args.name, args)
+    row = output.clean(about_model(found, context))
+    people = [{"fact": key, "value": output.cell(key, row)} for key in row if not isinstance(row[key], list | dict)]
+    parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
+    return output.Answer(Listing([row]), people=Listing(people), after=parts, headline=f"{found.name}: {args.name}")
+
+
+def _part(key: str, value: Any) -> list[str]:
+    """A nested part as indented lines."""
+    if isinstance(value, dict):
+        return [f"{key}:", *(f"  {name}: {output.shown(item, '')}" for name, item in value.items())]
+    return [f"{key}:", *(f"  {output.shown(item, '')}" for item in value)]
+
+
+def _machine(args: Any) -> output.Answer:
+    from headway.about import about_chip, about_system
+
+    args.on = args.name
+    subject = subjects.chip(args.name, args) if args.what == "chip" else subjects.systems(args)[0][0]
+    entries = about_chip(subject) if args.what == "chip" else about_system(subject)
+    known = [entry for entry in entries if entry.source and entry.value is not None]
+    row: dict[str, Any] = {entry.key: output.clean(entry.value) for entry in entries}
+    row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
+    return output.Answer(
+        Listing([row]),
+        people=Listing([_line(entry) for entry in entries]),
+        columns={entry.key: Column(entry.unit, entry.doc) for entry in entries},
+        headline=f"{subject.name}: what is known of it; - where no public figure was found",
+        most=200,
+    )
+
+
+def _line(entry: Any) -> dict[str, str]:
+    value = output.shown(output.clean(entry.value), entry.unit)
+    source = f"{entry.source} ({entry.date})" if entry.source else ""
+    return {"fact": entry.key, "value": value, "about": entry.doc, "kind": entry.kind, "source": source}
