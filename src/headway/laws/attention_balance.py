@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from headway.formula import formula
 from headway.units import Byte, BytePerSecond, FlopPerByte, FlopPerSecond, FlopPerToken, Number, Token
 
@@ -49,3 +51,23 @@ def kv_write_share(context: Token) -> Number:
     0.001
     """
     return ONE_TOKEN / context
+
+
+@formula(source="Pope et al. 2022 (arXiv:2211.05102): heads are split over chips, and the fullest chip holds whole heads")
+def multihead_width_per_chip(heads: Number, head_width: Number, chips: Number) -> Number:
+    """Cache width per token on the fullest chip when each head has its own keys and values.
+
+    >>> float(multihead_width_per_chip(48, 128, 64))  # PaLM-540B made multihead, on 64 TPU v4
+    128.0
+    """
+    return np.ceil(heads / chips) * head_width
+
+
+@formula(source="Pope et al. 2022 (arXiv:2211.05102): one shared head, each chip holds its share of the sequences")
+def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
+    """Cache width per token and chip when the heads share keys and values and the batch is split over chips.
+
+    >>> multiquery_width_per_chip(256, 64)  # PaLM-540B on 64 TPU v4
+    4.0
+    """
+    return head_width / chips

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.units import Byte, Number, Token, Truth
+from headway.units import Byte, BytePerToken, Number, PerToken, Token, Truth
 
 CLAIMS = "Pope 2026 lecture, claims "
 
@@ -30,14 +30,44 @@ def end_bytes(embedding: Byte, head: Byte, pp: Number, tp: Number) -> Byte:
     return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp
 
 
-@formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
-def weights_bytes_chip(sharded: Byte, whole: Byte, routed: Byte, ends: Byte, tp: Number, expert_load: Number, stage_share: Number) -> Byte:
-    """Weights on the fullest chip: `sharded` split over tp, `whole` (norms) on each chip, `routed` by expert placement.
+@formula(source=CLAIMS + "MOE-02, MOE-03")
+def routed_bytes(params: Number, element: Byte, experts: Number, load: Number) -> Byte:
+    """Routed experts on the fullest chip, all layers (DeepSeek-V3 over 64 chips: 4 experts in each of 58 layers).
 
-    >>> round(float(weights_bytes_chip(138e9, 1e6, 0.0, 4.2e9 / 8, 8, 0.0, 1.0)) / 1e9, 2)
+    >>> routed_bytes(44_040_192 * 58, 1, 256, 4 / 256) / 1e9
+    10.217324544
+    """
+    return params * experts * load * element
+
+
+@formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
+def weights_bytes_chip(sharded: Byte, whole: Byte, routed: Byte, ends: Byte, tp: Number, stage_share: Number) -> Byte:
+    """Weights on the fullest chip: `sharded` split over tp, `whole` (norms) on each chip, its experts, and the ends.
+
+    >>> round(float(weights_bytes_chip(138e9, 1e6, 0.0, 4.2e9 / 8, 8, 1.0)) / 1e9, 2)
     17.78
     """
-    return (sharded / tp + whole + routed * expert_load) * stage_share + ends
+    return (sharded / tp + whole + routed) * stage_share + ends
+
+
+@formula(source="definition")
+def store_bytes_per_token(elements: PerToken, element: Byte, share: Number) -> BytePerToken:
+    """Cache that one stored token takes on the fullest chip, all layers, before stages and context parallelism.
+
+    >>> store_bytes_per_token(163_840.0, 2, 1 / 8)
+    40960.0
+    """
+    return elements * element * share
+
+
+@formula(source=CLAIMS + "PP-10; a window keeps no more than itself")
+def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, context: Token) -> Byte:
+    """Cache and state of one sequence on the fullest chip.
+
+    >>> float(sequence_bytes(((40960.0, np.inf), (1024.0, 128.0)), 0.0, 1000.0))
+    41091072.0
+    """
+    return sum((each * np.minimum(context, cap) for each, cap in stores), start=state)
 
 
 @formula(source="definition")
@@ -58,16 +88,6 @@ def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, 
     20.48
     """
     return sequences * sequence_bytes * stage_share / cp
-
-
-@formula(source="definition")
-def stored_tokens(context: Token, cap: Token) -> Token:
-    """Tokens a store keeps of a context: a window keeps no more than itself.
-
-    >>> float(stored_tokens(8192.0, 128.0))
-    128.0
-    """
-    return np.minimum(context, cap)
 
 
 @formula(source="definition")
@@ -100,3 +120,33 @@ def rank_sequence_limit(usable: Byte, weights: Byte, sequence_bytes: Byte, stage
     room = np.maximum(usable - weights, 0 * usable)
     each = sequence_bytes * stage_share / cp
     return np.where(each > 0 * usable, room / np.maximum(each, 1e-300 * usable), np.inf)
+
+
+@formula(source="definition")
+def fits_chips(used: Number, chips: Number) -> Truth:
+    """Whether the system has the chips that the replicas need.
+
+    >>> bool(fits_chips(16, 8))
+    False
+    """
+    return used <= chips
+
+
+@formula(source="definition")
+def fits(memory: Truth, chips: Truth) -> Truth:
+    """Whether a layout can run: both limits hold.
+
+    >>> bool(fits(True, False))
+    False
+    """
+    return np.logical_and(memory, chips)
+
+
+@formula(source="definition")
+def cached_bytes_per_token(sequence: Byte, stage_share: Number, cp: Number, prompt: Token) -> BytePerToken:
+    """What the fullest chip loads for each token of a cached prompt.
+
+    >>> cached_bytes_per_token(327.68e6, 1.0, 1, 8000)
+    40960.0
+    """
+    return sequence * stage_share / cp / prompt

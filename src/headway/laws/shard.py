@@ -78,6 +78,16 @@ def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number
     return tp * cp * dp / ep
 
 
+@formula(source="definition; tensor-parallel chips hold the same tokens")
+def expert_ranks(dp: Number, cp: Number) -> Number:
+    """Groups of chips that hold different tokens.
+
+    >>> expert_ranks(8, 2)
+    16
+    """
+    return dp * cp
+
+
 @formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
 def experts_held(experts: Number, ep: Number) -> Number:
     """Routed experts on the fullest chip (256 over 72 chips: 4).

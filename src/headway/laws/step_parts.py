@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.formula import formula
 from headway.laws.coefficients import ExpertTerm, Point, SpanTerm, StepCoefficients
+from headway.laws.kv import attended_tokens
 from headway.units import Number, Second, SecondPerToken, Token
 
 NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
@@ -67,16 +68,6 @@ def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
     low, high = np.minimum(start, cap), np.minimum(end, cap)
     area = (high * high - low * low) / 2 + high * (np.maximum(end, high) - np.maximum(start, high))
     return tokens * area / np.maximum(end - start, NOTHING) / NEW_TOKEN
-
-
-@formula(source=LECTURE + "RB-19: a square root on the context, relative to a stated length")
-def attended_tokens(context: Token, cap: Token, root: Token) -> Token:
-    """Tokens a span looks at: min(context, cap), and sqrt(context * root) where that law holds.
-
-    >>> float(attended_tokens(8192.0, 2048.0, np.inf)), float(attended_tokens(160e3, np.inf, 10e3))
-    (2048.0, 40000.0)
-    """
-    return np.minimum(np.minimum(context, cap), np.sqrt(context * np.minimum(root, 1e200 * NEW_TOKEN)))
 
 
 @formula(source="integral of sqrt(c * root) for c from start to end")

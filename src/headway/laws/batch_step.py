@@ -39,6 +39,26 @@ def batch_kv_s(batch: Number, context: Token, kv_bytes_per_token: BytePerToken, 
     return batch * context * kv_bytes_per_token / mem_bw
 
 
+@formula(source="t_w + t_kv: one memory, one stream")
+def memory_s(weights_s: Second, kv_s: Second) -> Second:
+    """Weights and KV share the bandwidth, so that their times add.
+
+    >>> round(memory_s(1.16e-3, 1.2e-3) * 1e3, 3)  # DeepSeek-V3
+    2.36
+    """
+    return weights_s + kv_s
+
+
+@formula(source="Williams et al. 2009, roofline: max(t_c, t_m)")
+def roofline_s(compute_s: Second, memory_s: Second) -> Second:
+    """Whichever of compute and memory is slower sets the time when they overlap.
+
+    >>> float(roofline_s(0.548e-3, 1.16e-3))  # DeepSeek-V3 without KV
+    0.00116
+    """
+    return np.maximum(compute_s, memory_s)
+
+
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)")
 def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
     """Nothing real is faster: all compute overlaps all memory traffic.

@@ -1,0 +1,352 @@
+"""Compile a model, a machine and a layout to the terms of a step and to bytes on the fullest chip.
+
+Only laws do arithmetic here: what this file does is choose which law applies to which block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.blockwork import BlockWork
+from headway.chip import Chip
+from headway.laws.coefficients import OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.collective import (
+    activation_bytes_per_token,
+    dispatch_copies,
+    hop_vectors,
+    layer_vectors,
+    link_s_per_token,
+    messages_per_step,
+    replica_link,
+)
+from headway.laws.compile_terms import (
+    dense_s_per_token,
+    dense_weights_s,
+    expert_read_s,
+    expert_s_per_token,
+    kernels_per_step,
+    matmul_s_per_token,
+    recurrence_s_per_token,
+    span_read_s,
+    span_score_s,
+    state_bytes,
+    state_s,
+    times,
+    total,
+    weighted_sum,
+)
+from headway.laws.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
+from headway.laws.shard import depth_factor, expert_load, expert_ranks, expert_tensor_ways, experts_held, head_share, replica_chips, stage_share
+from headway.layout import Layout
+from headway.precision import Format, Precision, formats
+from headway.model import NONE, ONE, Model
+from headway.quantity import default, known
+from headway.system import System
+from headway.whole_model import embedding_and_head, works
+
+NO_LINK = known(float("inf"), "no link", "byte/s", "constant", "one chip sends nothing")
+NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
+NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
+SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
+STORED = ("mixer", "ffn", "expert")  # the parts of a block whose weights may have a format of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A model, as what its layers ask for."""
+
+    name: str
+    hidden: Any
+    blocks: tuple[BlockWork, ...]
+    layers: Any
+    ffns: Any  # layers with a dense FFN
+    moes: Any
+    table_params: Any  # embedding; the head multiplies as many
+    head_params: Any  # stored beside it: 0 when tied
+    embedding_dtype: str
+
+
+def work_of(model: Model) -> Work:
+    """The work of a model, its layers counted by what they hold."""
+    blocks = works(model)
+    table, head = embedding_and_head(model)
+    return Work(
+        name=model.name,
+        hidden=model.hidden,
+        blocks=blocks,
+        layers=_count(blocks),
+        ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
+        moes=_count(tuple(block for block in blocks if block.experts)),
+        table_params=table,
+        head_params=head,
+        embedding_dtype=model.precision.embedding,
+    )
+
+
+def _count(blocks: tuple[BlockWork, ...]) -> Any:
+    return total(tuple(block.count for block in blocks)) if blocks else NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """The formats a compiled layout uses, resolved from the checkpoint, the user's choice and the chip's peaks."""
+
+    weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
+    peaks: tuple[tuple[Any, ...], ...]
+    kv: Format
+    attention_peak: Any
+    head: Format
+    head_peak: Any
+    vectors: Format
+    labels: tuple[str, str, str]  # weights, kv, compute, as rows show them
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A layout on a machine."""
+
+    step: StepCoefficients
+    weights_bytes: Any
+    stores: tuple[tuple[Any, Any], ...]  # (bytes per stored token on the fullest chip before cp and stages, cap)
+    state_bytes: Any  # recurrent state of a sequence on a chip
+    stage: Any
+    chips: Any
+    formats: Formats
+
+
+def peak(chip: Chip, wanted: str) -> tuple[str, Any]:
+    """The format a multiplication runs in and its peak: the wanted one, or the widest the chip has."""
+    name = formats()[wanted].peak
+    found = chip.peak(name)
+    if found is not None:
+        return name, found
+    for other in ("bf16", "fp8", "int8", "fp4"):
+        found = chip.peak(other)
+        if found is not None:
+            return other, found
+    return "bf16", chip.need("peak_bf16")
+
+
+def resolve(blocks: tuple[Any, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
+    """Formats of every part: as in the checkpoint unless the user chose; arithmetic falls back to what the chip has."""
+    table, notes = formats(), []
+    stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
+    runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
+    for wanted in sorted({precision.compute or name for names in stored for name in names}):
+        name, _ = peak(chip, wanted)
+        if name != table[wanted].peak:
+            notes.append(f"{chip.name} has no {table[wanted].peak} peak in the catalogue: {wanted} weights are multiplied in {name}")
+    kv = table[precision.kv or "bf16"]
+    wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
+    if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
+        notes.append(f"{chip.name}: attention is computed in {wide}")
+    used = main_part(blocks)
+    return Formats(
+        weights=tuple(tuple(table[name] for name in names) for names in stored),
+        peaks=tuple(tuple(value for _, value in row) for row in runs),
+        kv=kv,
+        attention_peak=attention_peak,
+        head=table[embedding],
+        head_peak=peak(chip, precision.compute or embedding)[1],
+        vectors=table["bf16"],
+        labels=(stored[used[0]][used[1]], kv.name, runs[used[0]][used[1]][0]),
+        notes=tuple(notes),
+    )
+
+
+def main_part(blocks: tuple[Any, ...]) -> tuple[int, int]:
+    """Where most weights are (block, part): the format a row is labelled with."""
+    last = len(blocks) - 1
+    if blocks[last].experts:
+        return last, 2
+    return last, 1 if blocks[last].dense_ffn_params else 0
+
+
+def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats) -> Compiled:
+    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays."""
+    bandwidth = system.chip.need("hbm_bw")
+    depth = depth_factor(work.layers, layout.pp)
+    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=bandwidth)
+    network, messages = _network(parts, system, assumptions, chips)
+    states = weighted_sum(parts.counts(), tuple(block.state_elements for block in work.blocks))
+    step = StepCoefficients(
+        dense_compute=parts.dense_compute(),
+        dense_weights=parts.dense_weights(),
+        experts=parts.experts(),
+        spans=parts.spans(),
+        state=state_s(states, assumptions.state_bytes, layout.tp, depth, bandwidth),
+        kv_write=parts.kv_write(),
+        network=network,
+        messages=messages,
+        operators=kernels_per_step(work.layers, work.ffns, work.moes, depth),
+        dp=layout.dp,
+        pp=layout.pp,
+        cp=layout.cp,
+        prefill_ranks=layout.dp,
+        overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
+        eff_compute=assumptions.eff_compute,
+        eff_memory=assumptions.eff_memory,
+        eff_network=assumptions.eff_network,
+        t0=assumptions.t0,
+        alpha=assumptions.alpha,
+    )
+    return Compiled(
+        step=step,
+        weights_bytes=parts.weights_bytes(),
+        stores=parts.stores(),
+        state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
+        stage=stage_share(work.layers, layout.pp),
+        chips=chips,
+        formats=chosen,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """One model on one layout: each method is one group of terms."""
+
+    work: Work
+    chosen: Formats
+    layout: Layout
+    depth: Any
+    bandwidth: Any
+
+    def counts(self) -> tuple[Any, ...]:
+        return tuple(block.count for block in self.work.blocks)
+
+    def sharded_bytes(self) -> Any:
+        """Projections and dense FFN of all layers."""
+        each = tuple(
+            total((parameter_bytes(block.mixer_params, form[0].bytes), parameter_bytes(block.dense_ffn_params, form[1].bytes)))
+            for block, form in zip(self.work.blocks, self.chosen.weights, strict=True)
+        )
+        return weighted_sum(self.counts(), each)
+
+    def whole_bytes(self) -> Any:
+        """Norms, biases and scales, which every chip keeps."""
+        each = tuple(parameter_bytes(block.other_params, self.chosen.vectors.bytes) for block in self.work.blocks)
+        return weighted_sum(self.counts(), each)
+
+    def dense_compute(self) -> Any:
+        each = tuple(
+            total((
+                matmul_s_per_token(block.mixer_params, peaks[0]),
+                matmul_s_per_token(block.dense_ffn_params, peaks[1]),
+                recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0]),
+            ))
+            for block, peaks in zip(self.work.blocks, self.chosen.peaks, strict=True)
+        )  # fmt: skip
+        head = matmul_s_per_token(self.work.table_params, self.chosen.head_peak)
+        return dense_s_per_token(weighted_sum(self.counts(), each), head, self.layout.tp, self.depth)
+
+    def dense_weights(self) -> Any:
+        head = parameter_bytes(self.work.table_params, self.chosen.head.bytes)
+        return dense_weights_s(self.sharded_bytes(), self.whole_bytes(), head, self.layout.tp, self.depth, self.bandwidth)
+
+    def routed(self) -> list[tuple[int, BlockWork]]:
+        return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
+
+    def load(self, block: BlockWork) -> Any:
+        """Share of a block's routed work and bytes on the fullest chip."""
+        layout = self.layout
+        ways = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
+        return expert_load(block.experts, experts_held(block.experts, layout.ep), ways)
+
+    def experts(self) -> tuple[ExpertTerm, ...]:
+        terms = []
+        for index, block in self.routed():
+            params, load, form = times(block.expert_params, block.count), self.load(block), self.chosen.weights[index][2]
+            terms.append(
+                ExpertTerm(
+                    compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.chosen.peaks[index][2]),
+                    weights=expert_read_s(params, form.bytes, block.experts, load, self.depth, self.bandwidth),
+                    experts=block.experts,
+                    active=block.experts_per_token,
+                )
+            )
+        return tuple(terms)
+
+    def weights_bytes(self) -> Any:
+        layout, work = self.layout, self.work
+        routed = tuple(
+            routed_bytes(times(block.expert_params, block.count), self.chosen.weights[index][2].bytes, block.experts, self.load(block))
+            for index, block in self.routed()
+        )
+        form = self.chosen.head.bytes
+        ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), layout.pp, layout.tp)
+        share = stage_share(work.layers, layout.pp)
+        return weights_bytes_chip(self.sharded_bytes(), self.whole_bytes(), total(routed) if routed else NO_BYTES, ends, layout.tp, share)
+
+    def share(self, block: BlockWork, what: str) -> Any:
+        """Share of a cache on the fullest chip; an index key is one per token, kept by every tensor-parallel chip."""
+        return head_share(ONE if what == "index" else block.kv_heads, self.layout.tp)
+
+    def spans(self) -> tuple[SpanTerm, ...]:
+        """Spans of all blocks, those with equal limits added up."""
+        groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
+        limits: dict[tuple[float, float], tuple[Any, Any]] = {}
+        kv, cp, peak_ = self.chosen.kv.bytes, self.layout.cp, self.chosen.attention_peak
+        for block in self.work.blocks:
+            heads = head_share(block.heads, self.layout.tp)
+            for span in block.spans:
+                elements = times(span.read_elements_per_token, block.count)
+                terms = (
+                    span_read_s(elements, kv, self.share(block, span.what), cp, self.depth, self.bandwidth),
+                    span_score_s(times(span.decode_score_flop, block.count), heads, cp, self.depth, peak_),
+                    span_score_s(times(span.prefill_score_flop, block.count), heads, cp, self.depth, peak_),
+                )
+                key = (float(span.cap_tokens), float(span.sqrt_tokens))
+                limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
+                groups.setdefault(key, []).append(terms)
+        return tuple(
+            SpanTerm(cap=limits[key][0], root=limits[key][1], **dict(zip(SPAN_FIELDS, (total(column) for column in zip(*rows, strict=True)), strict=True)))
+            for key, rows in groups.items()
+        )
+
+    def kv_write(self) -> Any:
+        each = tuple(
+            span_read_s(times(store.elements_per_token, block.count), self.chosen.kv.bytes, self.share(block, store.what),
+                        self.layout.cp, self.depth, self.bandwidth)
+            for block in self.work.blocks for store in block.stores
+        )  # fmt: skip
+        return total(each) if each else NO_WRITE
+
+    def stores(self) -> tuple[tuple[Any, Any], ...]:
+        """(bytes per stored token on the fullest chip, most tokens stored), equal limits added up."""
+        groups: dict[float, list[Any]] = {}
+        limits: dict[float, Any] = {}
+        for block in self.work.blocks:
+            for store in block.stores:
+                key = float(store.cap_tokens)
+                limits.setdefault(key, store.cap_tokens)
+                elements = times(store.elements_per_token, block.count)
+                groups.setdefault(key, []).append(store_bytes_per_token(elements, self.chosen.kv.bytes, self.share(block, store.what)))
+        return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
+
+
+def _network(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[Any, Any]:
+    """Link seconds per token and collectives per step; a one-chip replica sends nothing and needs no link."""
+    work, layout, chip = parts.work, parts.layout, system.chip
+    sublayers = total((work.layers, work.ffns, work.moes))
+    messages = messages_per_step(layout.tp, layout.cp, layout.dp, layout.pp, sublayers, work.moes, work.layers, parts.depth)
+    if _largest(chips) == 1:
+        return link_s_per_token(NONE, parts.depth, NONE, activation_bytes_per_token(work.hidden, assumptions.activation_bytes), NO_LINK), messages
+    up = system.scale_up_bw if system.scale_up_bw is not None else chip.need("scale_up_bw")
+    domain = system.scale_up_domain if system.scale_up_domain is not None else chip.need("scale_up_domain")
+    beyond = _largest(chips) > domain
+    out = (system.scale_out_bw if system.scale_out_bw is not None else chip.need("scale_out_bw")) if beyond else up
+    copies = NONE
+    for _, block in parts.routed():
+        copies = dispatch_copies(layout.ep, block.experts_per_token, expert_ranks(layout.dp, layout.cp))
+    layer = layer_vectors(layout.tp, layout.cp, sublayers, work.moes, work.layers, copies)
+    vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
+    link = replica_link(chips, domain, up, out)
+    return link_s_per_token(layer, parts.depth, hop_vectors(layout.tp, layout.pp), vector, link), messages
+
+
+def _largest(chips: Any) -> float:
+    return float(chips.max()) if hasattr(chips, "max") else float(chips)

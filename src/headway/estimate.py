@@ -1,0 +1,191 @@
+"""Every contract quantity of one model on one machine: the one path from a layout and a load to numbers.
+
+`serve` calls it on grids, `plan` on candidates, `explain` on one point with the recorder on. Glue: the arithmetic is in laws/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.compile import Compiled, Formats, Work, compile_layout
+from headway.cost import Price
+from headway.laws.coefficients import StepCoefficients
+from headway.laws.memory import cached_bytes_per_token, fits, fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
+from headway.laws.money import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
+from headway.laws.serving import (
+    causal_pairs,
+    decode_tok_per_s,
+    final_context,
+    held_kv_tokens,
+    in_flight,
+    interval_high,
+    interval_low,
+    lane_tokens,
+    middle_context,
+    per_chip,
+    prefill_lanes,
+    request_s,
+    sustained_tok_per_s,
+    tpot_s,
+    user_tok_per_s,
+)
+from headway.laws.shard import idle_chips, used_chips
+from headway.laws.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.laws.step_parts import rank_sequences
+from headway.layout import Layout
+from headway.quantity import known
+from headway.system import System
+from headway.workload import Load
+
+NO_PROMPT = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
+NO_SEQUENCES = known(0, "no sequences", "", "constant", "an unloaded prefill decodes nothing")
+ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span3:
+    """A time with its floor and interval."""
+
+    expected: Any
+    floor: Any
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What an estimate is about, its numbers scalar or array."""
+
+    work: Work
+    system: System
+    layout: Layout
+    load: Load
+    assumptions: Assumptions
+    formats: Formats
+    price: Price | None
+
+
+def estimate(case: Case) -> dict[str, Any]:
+    """Contract key -> value, at its own rank; None where a quantity does not apply."""
+    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
+    return _chips(case, compiled) | _times(case, compiled) | _memory(case, compiled)
+
+
+def _chips(case: Case, compiled: Compiled) -> dict[str, Any]:
+    chips, replicas = case.system.chips, case.layout.replicas
+    used = used_chips(compiled.chips, replicas)
+    return {"chips": chips, "chips_idle": idle_chips(chips, used), "chips_used": used, "concurrency": in_flight(case.load.batch, replicas)}
+
+
+def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
+    load, c = case.load, compiled.step
+    requests = load.prompt is not None
+    context = middle_context(load.prompt, load.output) if requests else load.context
+    prompt = load.prompt if requests else load.context
+    step = _step(case, compiled, context)
+    ttft = _prefill(case, replace(c, prefill_ranks=ONE_RANK), prompt, causal_pairs(prompt))
+    out = {"context": context, **_flat("step", step), **_flat("ttft", ttft), **_parts(case, compiled, context)}
+    if not requests:
+        return out | _decode_rates(case, step)
+    first, last = _step(case, compiled, load.prompt), _step(case, compiled, final_context(load.prompt, load.output))
+    tpot = Span3(
+        expected=tpot_s(first.expected, step.expected, last.expected),
+        floor=tpot_s(first.floor, step.floor, last.floor),
+        low=tpot_s(first.low, step.low, last.low),
+        high=tpot_s(first.high, step.high, last.high),
+    )
+    ranks = case.layout.dp
+    prefill = _prefill(case, c, lane_tokens(load.prompt, ranks), lane_tokens(causal_pairs(load.prompt), ranks))
+    return out | _flat("tpot", tpot) | _decode_rates(case, tpot) | _sustained(case, tpot, prefill) | _money(case, compiled, tpot, prefill)
+
+
+def _step(case: Case, compiled: Compiled, context: Any) -> Span3:
+    batch, tokens = case.load.batch, held_kv_tokens(case.load.batch, context)
+    expected = step_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
+    floor = step_floor_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
+    return _interval(case, expected, floor)
+
+
+def _prefill(case: Case, c: StepCoefficients, tokens: Any, pairs: Any) -> Span3:
+    """A step that only prefills."""
+    return _interval(case, step_s(c, NO_SEQUENCES, NO_PROMPT, tokens, pairs), step_floor_s(c, NO_SEQUENCES, NO_PROMPT, tokens, pairs))
+
+
+def _interval(case: Case, expected: Any, floor: Any) -> Span3:
+    spread = case.assumptions.spread
+    return Span3(expected=expected, floor=floor, low=interval_low(expected, floor, spread), high=interval_high(expected, spread))
+
+
+def _flat(stem: str, span: Span3) -> dict[str, Any]:
+    return {f"{stem}_s": span.expected, f"{stem}_floor_s": span.floor, f"{stem}_lo_s": span.low, f"{stem}_hi_s": span.high}
+
+
+def _parts(case: Case, compiled: Compiled, context: Any) -> dict[str, Any]:
+    c, batch = compiled.step, case.load.batch
+    tokens = held_kv_tokens(batch, context)
+    return {
+        "compute_s": compute_s(c, batch, tokens),
+        "weights_s": weights_s(c, batch),
+        "kv_s": kv_s(c, batch, tokens),
+        "network_s": network_s(c, batch),
+        "overhead_s": overhead_s(c),
+    }
+
+
+def _decode_rates(case: Case, step: Span3) -> dict[str, Any]:
+    batch, replicas = case.load.batch, case.layout.replicas
+    rates = [decode_tok_per_s(batch, time, replicas) for time in (step.expected, step.high, step.low)]
+    ends = ("", "_lo", "_hi")
+    out: dict[str, Any] = {"tok_per_s_user": user_tok_per_s(step.expected)}
+    out |= {f"decode_tok_per_s{end}": rate for end, rate in zip(ends, rates, strict=True)}
+    return out | {f"tok_per_s_chip{end}": per_chip(rate, case.system.chips) for end, rate in zip(ends, rates, strict=True)}
+
+
+def _sustained(case: Case, tpot: Span3, prefill: Span3) -> dict[str, Any]:
+    load, layout = case.load, case.layout
+    lanes = prefill_lanes(layout.dp, layout.pp)
+    out: dict[str, Any] = {}
+    for end, decode, prompt in (("", tpot.expected, prefill.expected), ("_lo", tpot.high, prefill.high), ("_hi", tpot.low, prefill.low)):
+        request = request_s(load.batch, load.output, decode, prompt, lanes)
+        rate = sustained_tok_per_s(load.output, request, layout.replicas)
+        out |= {f"request_s{end}": request, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
+    return out
+
+
+def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3) -> dict[str, Any]:
+    """Cost by million tokens; the interval holds the times' interval and the price's range."""
+    price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
+    if price is None:
+        return {}
+    link = case.system.chip.host_link_bw if case.system.chip.host_link_bw is not None else case.system.chip.need("hbm_bw")
+    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
+    reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), link)
+    lanes = prefill_lanes(layout.dp, layout.pp)
+    out: dict[str, Any] = {}
+    for end, usd, decode, prompt in (
+        ("", price.value, tpot.expected, prefill.expected),
+        ("_lo", price.low, tpot.low, prefill.low),
+        ("_hi", price.high, tpot.high, prefill.high),
+    ):
+        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt, load.prompt, lanes, layout.replicas)
+        out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, lanes, layout.replicas)
+        out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, decode, load.batch, layout.replicas)
+    return out
+
+
+def _memory(case: Case, compiled: Compiled) -> dict[str, Any]:
+    load, layout = case.load, case.layout
+    context = final_context(load.prompt, load.output) if load.prompt is not None else load.context
+    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    held = sequences_held(rank_sequences(load.batch, layout.dp, layout.pp), layout.pp)
+    kv = kv_bytes_chip(held, each, compiled.stage, layout.cp)
+    usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
+    return {
+        "weights_bytes_chip": compiled.weights_bytes,
+        "kv_bytes_chip": kv,
+        "hbm_bytes_chip": usable,
+        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(used_chips(compiled.chips, layout.replicas), case.system.chips)),
+        "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp),
+    }

@@ -1,0 +1,242 @@
+"""`serve`: what a layout gives at any batch and context, as one table.
+
+Numbers broadcast: a grid is the same call as a point. Layouts lie along the first axis, the load's numbers along the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway import columns
+from headway.assumptions import UNFITTED, Assumptions
+from headway.chip import chip_price
+from headway.compile import Formats, Work, resolve, work_of
+from headway.cost import Price
+from headway.errors import BadValue, UnknownName
+from headway.estimate import Case, estimate
+from headway.formula import record
+from headway.grid import Axis, Labels, Table
+from headway.hfconfig import model as find_model
+from headway.layout import NAMES, Layout, check, shape, stacked
+from headway.model import Model
+from headway.precision import Precision
+from headway.quantity import Known, given
+from headway.schema import defaults, fields
+from headway.system import System
+from headway.system import system as find_system
+from headway.workload import Load
+
+BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
+REASONS = (
+    "",
+    "needs more chips than the system has",
+    "weights alone exceed the usable HBM of the fullest chip",
+    "weights and KV cache exceed the usable HBM of the fullest chip",
+)
+EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What was asked, resolved: the same for a grid and for one of its points."""
+
+    model: Model
+    work: Work
+    system: System
+    layouts: tuple[Layout, ...]
+    load: Load
+    assumptions: Assumptions
+    formats: Formats
+    price: Price | None
+    notes: tuple[str, ...]
+
+
+def serve(
+    model: Model | str,
+    system: System | str,
+    layouts: Layout | Sequence[Layout] = Layout(),
+    *,
+    batch: Any = 1,
+    context: Any = None,
+    prompt: Any = None,
+    output: Any = None,
+    precision: Precision = Precision(),
+    assumptions: Assumptions | None = None,
+) -> Table:
+    """Every contract quantity of a model on a machine, over a grid of layouts, batches and either contexts or prompts and outputs.
+
+    Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
+    Raises BadValue, IllegalLayout, UnknownName, MissingFact for input that has no answer; what does not fit is a row with fits False.
+    """
+    return table_of(query(model, system, layouts, batch, context, prompt, output, precision, assumptions))
+
+
+def query(
+    model: Model | str, system: System | str, layouts: Any, batch: Any, context: Any, prompt: Any, output: Any,
+    precision: Precision, assumptions: Assumptions | None,
+) -> Query:  # fmt: skip
+    """Names looked up, numbers checked, formats and price resolved."""
+    found = find_model(model) if isinstance(model, str) else model
+    machine = find_system(system) if isinstance(system, str) else system
+    work = work_of(found)
+    listed = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
+    legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in listed)
+    load = checked_load(batch, context, prompt, output)
+    taken = assumptions or defaults(Assumptions)
+    formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    price = chip_price(machine.chip, taken.price_metric)
+    return Query(
+        model=found, work=work, system=machine, layouts=legal, load=load, assumptions=taken, formats=formats, price=price,
+        notes=_notes(found, machine, price, taken, formats),
+    )  # fmt: skip
+
+
+def known_layout(layout: Layout) -> Layout:
+    """The layout with an origin on each of its numbers."""
+    ways = {name: getattr(layout, name) for name in NAMES}
+    marks = fields(Layout)
+    for name, value in ways.items():
+        wants = marks[name][0].illegal(value)
+        if wants:
+            raise BadValue(name, value, wants)
+    return Layout(**{name: value if isinstance(value, Known) else given(int(value), name) for name, value in ways.items()})
+
+
+def checked_load(batch: Any, context: Any, prompt: Any, output: Any) -> Load:
+    """Either a context, or a prompt and an output; every number finite and above zero."""
+    if context is None and (prompt is None or output is None):
+        raise BadValue("load", "neither", "--context, or both --prompt and --output")
+    if context is not None and (prompt is not None or output is not None):
+        raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
+    marks = fields(Load)
+    asked = {"batch": batch, "context": context, "prompt": prompt, "output": output}
+    return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in asked.items()})
+
+
+def _numbers(value: Any, name: str, q: Any) -> Any:
+    if value is None or isinstance(value, Known):
+        return value
+    values = np.asarray(value, dtype=float)
+    if values.ndim > 1 or values.size == 0 or not np.isfinite(values).all() or (values <= 0).any() or (values > q.high).any():
+        raise BadValue(name, value, f"finite numbers above 0 and at most {q.high:g}, a scalar or one list")
+    return given(values.item(), name, q.unit) if values.size == 1 else values
+
+
+def _notes(model: Model, system: System, price: Price | None, taken: Assumptions, formats: Formats) -> tuple[str, ...]:
+    notes = [UNFITTED, *formats.notes, *model.notes]
+    if price is None:
+        has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
+        other = f"; it has {', '.join(has)} (--price-metric)" if has else ""
+        notes.append(f"{system.chip.name} has no {taken.price_metric} price in the catalogue: costs are null{other}, or give --set chip.price=$2/h")
+    else:
+        notes.append(f"chip price ${price.value * 3600:.3g}/h ({price.metric})")
+    return tuple(notes)
+
+
+def _axes(query: Query) -> tuple[Axis, ...]:
+    load = query.load
+    names = ("batch", "context") if load.prompt is None else ("batch", "prompt", "output")
+    numbers = [(name, np.atleast_1d(np.asarray(getattr(load, name), dtype=float))) for name in names]
+    return (Axis("layout", tuple(str(layout) for layout in query.layouts)), *(Axis(name, values) for name, values in numbers))
+
+
+def _case(query: Query, axes: tuple[Axis, ...]) -> Case:
+    """The whole grid as one case: each number an array along its own axis, or a scalar."""
+    ndim = len(axes)
+    load = {}
+    for position, axis in enumerate(axes[1:], start=1):
+        value = getattr(query.load, axis.name)
+        load[axis.name] = value if isinstance(value, Known) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
+    return _made(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
+
+
+def _made(query: Query, layout: Layout, load: Load) -> Case:
+    return Case(
+        work=query.work, system=query.system, layout=layout, load=load,
+        assumptions=query.assumptions, formats=query.formats, price=query.price,
+    )  # fmt: skip
+
+
+def table_of(query: Query) -> Table:
+    """The table of a resolved query."""
+    axes = _axes(query)
+    case = _case(query, axes)
+    found = estimate(case)
+    named = {"kind": "point", "model": query.model.name, "system": query.system.name}
+    named |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
+    named |= {name: getattr(case.layout, name) for name in NAMES}
+    named |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
+    found |= {name: _counts(found[name]) for name in ("concurrency", "context")}
+    named |= {"bound": _bound(found), "why": _why(found, case, axes)}
+    picked = {key: named.get(key, found.get(key)) for key in columns.SERVE}
+    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
+
+
+def _counts(value: Any) -> Any:
+    """Counts as whole numbers where they are: 64 sequences, not 64.0."""
+    numbers = np.asarray(value, dtype=float) if value is not None else None
+    return value if numbers is None or (numbers != np.floor(numbers)).any() else numbers.astype(np.int64)
+
+
+def _bound(found: dict[str, Any]) -> Labels:
+    """What takes longest of a step's parts; capacity where the row does not fit."""
+    most, code = np.asarray(found[PARTS[0]], dtype=float), np.int8(0)
+    for index, key in enumerate(PARTS[1:], start=1):
+        part = np.asarray(found[key], dtype=float)
+        code = np.where(part > most, np.int8(index), code)
+        most = np.maximum(most, part)
+    return Labels(np.where(found["fits"], code, np.int8(len(PARTS))), BOUNDS)
+
+
+def _why(found: dict[str, Any], case: Case, axes: tuple[Axis, ...]) -> Labels:
+    """Why a row does not fit: which limit fails first, and in a small table by how much."""
+    weights, usable = found["weights_bytes_chip"], found["hbm_bytes_chip"]
+    reason = np.where(found["chips_used"] > case.system.chips, 1, np.where(np.asarray(weights) > usable, 2, np.where(found["fits"], 0, 3)))
+    if int(np.prod([len(axis.values) for axis in axes])) > EXACT_REASONS or not reason.any():
+        return Labels(reason.astype(np.int8), REASONS)
+    return _exact(reason, found, case)
+
+
+def _exact(reason: Any, found: dict[str, Any], case: Case) -> Labels:
+    keys = ("chips_used", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "sequence_limit")
+    used, weights, kv, usable, limit, code = np.broadcast_arrays(*(found[key] for key in keys), reason)
+    texts: dict[str, int] = {"": 0}
+    codes = np.zeros(code.shape, dtype=np.int32)
+    for at in np.ndindex(code.shape):
+        over = (weights[at] + kv[at]) / 1e9
+        text = (
+            "",
+            f"needs {int(used[at])} chips, the system has {int(case.system.chips)}",
+            f"weights need {weights[at] / 1e9:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable",
+            f"weights and KV cache need {over:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable; "
+            f"at most {int(min(limit[at], 1e12))} sequences per rank fit",
+        )[int(code[at])]
+        codes[at] = texts.setdefault(text, len(texts))
+    return Labels(codes, tuple(texts))
+
+
+def explain(query: Query, axes: tuple[Axis, ...], row: int, key: str) -> Any:
+    """One cell of a table as a tree of laws: the same path, replayed for one point with the recorder on."""
+    if key not in columns.SERVE:
+        raise UnknownName("column", key, columns.SERVE)
+    at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+    layout = query.layouts[int(at[0])]
+    point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
+    load = Load(**point)
+    with record():
+        work = work_of(query.model)
+        found = estimate(dataclasses.replace(_made(query, layout, load), work=work))
+    values = found | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
+    if key not in values or values[key] is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as step_s, ttft_s or weights_bytes_chip")
+    return values[key]
+
+
+def _point(load: Load, axis: Axis, index: int) -> Any:
+    value = getattr(load, axis.name)
+    return value if isinstance(value, Known) else given(axis.values[index].item(), axis.name, fields(Load)[axis.name][0].unit)
