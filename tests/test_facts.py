@@ -82,7 +82,7 @@ def test_every_number_of_a_chip_is_known_positive_and_in_si(name: str) -> None:
         value = getattr(found, key)
         if value is not None:
             assert isinstance(value, Known), key
-            assert value > 0, key
+            assert float(getattr(found, key)) > 0, key
             assert (value.unit, value.name) == (q.unit, f"{name}.{key}")
             assert value.source, key
 
