@@ -9,7 +9,7 @@ import inspect
 import math
 import textwrap
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headway import units
@@ -42,7 +42,38 @@ def _body(law: Law) -> tuple[ast.stmt, ...]:
 @functools.cache
 def equation(law: Law) -> str:
     """The law's own expression, as its source file has it."""
-    return "; ".join(ast.unparse(node).replace("np.", "").removeprefix("return ") for node in _body(law))
+    return _written(_body(law))
+
+
+def _written(statements: Iterable[ast.stmt]) -> str:
+    lines = (" ".join(ast.unparse(node).split()) for node in statements)
+    return "; ".join(line.replace("np.", "").removeprefix("return ") for line in lines)
+
+
+def _path(step: Step, names: dict[str, Any]) -> Iterator[ast.stmt]:
+    """The statements that a step ran; `names` gains what they assign."""
+    for statement in _body(step.law):
+        if isinstance(statement, ast.If):
+            branch = statement.body if _value(statement.test, names) else statement.orelse
+            yield from branch
+            if any(isinstance(node, ast.Return) for node in branch):
+                return
+            continue
+        if isinstance(statement, ast.Assign):
+            _assign(statement, names)
+        yield statement
+        if isinstance(statement, ast.Return):
+            return
+
+
+def _assign(statement: ast.Assign, names: dict[str, Any]) -> None:
+    target, value = statement.targets[0], statement.value
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    for name, part in pairs:
+        if isinstance(name, ast.Name):
+            names[name.id] = _evaluated(part, names)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,14 +89,17 @@ def branches(step: Step) -> tuple[Branch, ...]:
     """The branches that a step took, found by evaluating the arguments of each max, min and where with the step's inputs."""
     names = dict(step.law.run.__globals__) | step.inputs
     found = []
-    for statement in _body(step.law):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-            names[statement.targets[0].id] = _value(statement.value, names)
+    for statement in _path(step, names):
         for node in ast.walk(statement):
             branch = _branch(node, names) if isinstance(node, ast.Call) else None
             if branch:
                 found.append(branch)
     return tuple(found)
+
+
+def equation_of(step: Step) -> str:
+    """The equation of one step: of a law with cases, the case that it ran."""
+    return _written(_path(step, dict(step.law.run.__globals__) | step.inputs))
 
 
 def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
@@ -90,13 +124,20 @@ def _named(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str, flo
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
     """The value of a part of one of our own equations; None where it is not one number, or where it has none."""
+    value = _evaluated(node, names)
+    try:
+        return None if value is None or math.isnan(float(value)) else value
+    except (TypeError, ValueError):
+        return None
+
+
+def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
     import warnings
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the branch not taken may divide by zero
-            value = eval(compile(ast.Expression(node), "<equation>", "eval"), names)
-            return None if math.isnan(float(value)) else value
+            return eval(compile(ast.Expression(node), "<equation>", "eval"), names)
     except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
         return None
 
@@ -156,7 +197,7 @@ def to_json(value: Any, name: str = "", done: _Seen | None = None, shown_unit: s
 def _step_json(step: Step, done: _Seen) -> dict[str, Any]:
     law = step.law
     node: dict[str, Any] = {"name": law.name, "value": _finite(step.value), "unit": unit(law)}
-    node |= {"equation": equation(law), "source": law.source}
+    node |= {"equation": equation_of(step), "source": law.source}
     if done.again(step):
         return node | {"as_above": True}
     taken = branches(step)
@@ -217,7 +258,7 @@ def _step_lines(step: Step, name: str, depth: int, done: _Seen) -> Iterator[str]
         yield f"{pad}{title} = {shown(step.value, unit(law))}   (as above)"
         return
     yield f"{pad}{title} = {shown(step.value, unit(law))}"
-    yield f"{pad}  | {equation(law)}   [{law.source}]"
+    yield f"{pad}  | {equation_of(step)}   [{law.source}]"
     for branch in branches(step):
         parts = [f"{text} = {value:.4g}{' (taken)' if at == branch.taken else ''}" for at, (text, value) in enumerate(branch.candidates)]
         yield f"{pad}  | {branch.what}: {', '.join(parts)}"
@@ -235,7 +276,7 @@ def shown(value: Any, in_unit: str) -> str:
         return str(value)
     if isinstance(value, int) and in_unit in ("", "token") and abs(value) < 1e6:
         return f"{int(value)}{' ' + in_unit if in_unit else ''}"
-    text = units.show(value, in_unit, 4)
+    text = units.show(value, "" if in_unit == "*" else in_unit, 4)
     return f"{text} token" if in_unit == "token" else text
 
 

@@ -96,6 +96,15 @@ class Table:
         where = np.unravel_index(self.pick, self.grid)
         return padded[tuple(index if size > 1 else 0 for index, size in zip(where, padded.shape, strict=True))]
 
+    def varies(self, key: str) -> bool:
+        """Whether a column has more than one value."""
+        column = self.column(key)
+        if column is None or isinstance(column, str | bool | int | float):
+            return False
+        values = self._spread(column.codes if isinstance(column, Labels) else column).ravel() if self.pick is not None else column
+        values = np.asarray(values.codes if isinstance(values, Labels) else values).ravel()
+        return bool((values[1:] != values[:-1]).any())
+
     # -- rows -------------------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ class Answer:
     trees: Mapping[str, Any] | None = None  # explained key -> tree
     figure: Callable[[], dict[str, Any]] | None = None  # the Vega-Lite specification of --plot
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # of keys that are not in the contract
+    describe: Callable[[Any], tuple[str, Sequence[str], Sequence[str]]] | None = None  # rows -> headline, view, after
     people: Any = None  # rows for text and Markdown, where they differ from the rows of the data formats
     most: int = MOST
 
@@ -100,7 +101,7 @@ def text(answer: Answer, out: TextIO) -> None:
     width = None if out.isatty() else 200
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
     if answer.headline:
-        console.print(answer.headline, style="bold" if out.isatty() else None)
+        console.print(answer.headline, style="bold" if out.isatty() else None, soft_wrap=True)
     rows = answer.people or answer.rows
     head = _head(rows, answer.most)
     if head:
@@ -108,9 +109,9 @@ def text(answer: Answer, out: TextIO) -> None:
     if len(rows) > len(head):
         console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet")
     for line in answer.after:
-        console.print(line)
+        console.print(line, soft_wrap=True)
     for note in answer.notes:
-        console.print(f"note: {note}", style="dim" if out.isatty() else None)
+        console.print(f"note: {note}", style="dim" if out.isatty() else None, soft_wrap=True)
     for key, tree in (answer.trees or {}).items():
         from headway import explain
 

@@ -126,7 +126,7 @@ def _legal(found: list[float], q: Q, field: str, text: str) -> tuple[Any, tuple[
 
 
 def _given(value: float, q: Q, field: str) -> Any:
-    return quantity.given(int(value) if q.whole else value, field, q.unit)
+    return quantity.given(int(value) if q.whole else value, field.removeprefix("--").replace("-", "_"), q.unit)
 
 
 def _choice(text: str, q: Q, field: str) -> str:
@@ -204,8 +204,8 @@ def _help(q: Q, value: Any) -> str:
     return (q.help + shown).replace("%", "%%")
 
 
-def read(namespace: Any, record: type) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped."""
+def read(namespace: Any, record: type, whole: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped; `whole` fields take counts only."""
     values: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     for name, (q, value) in fields(record).items():
@@ -215,6 +215,7 @@ def read(namespace: Any, record: type) -> tuple[dict[str, Any], tuple[str, ...]]
         if isinstance(value, str) and not q.choices:
             values[name] = text
         else:
+            q = dataclasses.replace(q, whole=True) if name in whole else q
             values[name], more = axis(text, q, flag(name))
             notes += more
     return values, notes

@@ -22,6 +22,8 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
+    if answer.describe and args.format in ("text", "md"):
+        answer.headline, answer.view, answer.after = answer.describe(answer.rows)
     if args.plot:
         from headway import figures
 

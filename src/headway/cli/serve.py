@@ -1,0 +1,89 @@
+"""`headway serve MODEL --on MACHINE ...`."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from headway import output, schema
+from headway.assumptions import Assumptions
+from headway.cli import subjects, words
+from headway.errors import BadValue
+from headway.layout import Layout
+from headway.precision import Precision
+from headway.workload import Load
+
+MOST_TABLES = 2000  # combinations of models, machines, formats, assumptions: each is one grid
+COUNTS = ("batch", "context", "prompt", "output")
+
+
+def add_flags(parser: Any) -> None:
+    """Subject, layout, load, formats, assumptions."""
+    parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
+    parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...; several with commas")
+    schema.add_flags(parser, Load, group="load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2")
+    schema.add_flags(parser, Layout, group="layout")
+    schema.add_flags(parser, Precision, group="number formats")
+    schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+
+
+def run(args: Any) -> output.Answer:
+    """One row per point of the grid."""
+    table, notes = tables(args)
+    return output.Answer(table, notes=notes, describe=describe, figure=lambda: _figure(table))
+
+
+def _figure(table: Any) -> dict[str, Any]:
+    from headway import figures
+
+    return figures.serving(table)
+
+
+def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every combination of the values that the user gave for the fields of a record."""
+    values, notes = schema.read(args, record)
+    lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
+    count = 1
+    for members in lists:
+        count *= len(members)
+        if count > MOST_TABLES:
+            raise BadValue(record.__name__.lower(), f"{count} combinations", f"at most {MOST_TABLES}")
+    return [dict(zip(values, members, strict=True)) for members in itertools.product(*lists)], notes
+
+
+def tables(args: Any) -> tuple[Any, list[str]]:
+    """One table of every model, machine, format and assumption asked for."""
+    from headway.compile import work_of
+    from headway.layout import expand, shape
+    from headway.serve import serve
+
+    load, notes = schema.read(args, Load, COUNTS)
+    ways, more = schema.read(args, Layout)
+    formats, format_notes = combinations(args, Precision)
+    taken, taken_notes = combinations(args, Assumptions)
+    notes = [*notes, *more, *format_notes, *taken_notes]
+    models, systems = subjects.models(args), subjects.systems(args)
+    cases = list(itertools.islice(itertools.product(models, systems, formats, taken), MOST_TABLES + 1))
+    if len(cases) > MOST_TABLES:
+        raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
+    found = []
+    for model, (system, edits), precision, assumed in cases:
+        layouts, dropped = expand(shape(work_of(model).blocks), ways)
+        notes += [note for note in dropped if note not in notes]
+        filled = schema.defaults(Assumptions, assumed)
+        table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
+        varied = {key: value for key, value in assumed.items() if sum(other.get(key) != value for other in taken)}
+        found.append(subjects.replaced(table, edits | varied))
+    return (found[0].concat(*found[1:]) if len(found) > 1 else found[0]), notes
+
+
+def describe(table: Any) -> tuple[str, list[str], list[str]]:
+    """The sentence, the columns to show, and the lines below the table."""
+    if not len(table):
+        return "No row is left.", [], []
+    first = table.row(0)
+    extra = [key for key in table.keys() if key not in words.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
+    varying = [key for key in (*words.WHAT, *extra) if table.varies(key)]
+    headline, after = (words.point(first), words.binds(first)) if len(table) == 1 else words.grid(table, varying)
+    shown = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
+    return headline, [*(varying or ("batch",)), *shown, "bound", "why"], [*after, words.DEFINED]
