@@ -104,17 +104,21 @@ def record() -> Iterator[None]:
         _recording.reset(token)
 
 
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every number under `value` that no law produced: (where, number), records and tuples walked through."""
+def leaves(value: Any, path: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+    """Every number under `value` that no law produced: (where, number), records and tuples walked through, a shared branch once."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
     if isinstance(value, Traced):
+        seen.add(id(value))
         for name, item in value.step.inputs.items():
-            yield from leaves(item, f"{path}/{value.step.law.name}.{name}")
+            yield from leaves(item, f"{path}/{value.step.law.name}.{name}", seen)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from leaves(getattr(value, field.name), f"{path}.{field.name}")
+            yield from leaves(getattr(value, field.name), f"{path}.{field.name}", seen)
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
-            yield from leaves(item, f"{path}[{index}]")
+            yield from leaves(item, f"{path}[{index}]", seen)
     elif not isinstance(value, str | bool | type(None)):
         yield path, value
 
