@@ -1,0 +1,91 @@
+"""The claims as data: what was said, where, and the sourced numbers it is checked with (data/claims/*.toml)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from headway.quantity import known
+
+FACTS = "facts"  # the file of facts that several claims share
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One quantitative statement: `stated` by its part's name, `reference` where a recomputation by hand is the only figure."""
+
+    id: str
+    group: str
+    title: str  # of the group
+    claim: str
+    stated_text: str
+    unit: str
+    tolerance: str
+    cause: str
+    note: str
+    source: str
+    worked: str  # the recomputation by hand, in words, of a claim that is not computed yet
+    empirical: bool
+    units: Mapping[str, str]  # of the parts whose unit is not `unit`
+    stated: Mapping[str, float]
+    reference: Mapping[str, float]
+    ranges: Mapping[str, tuple[float, float]]
+    inputs: Mapping[str, Any]  # name -> Known
+    today: Mapping[str, str]  # input name -> where the catalogue has it now
+    invariant: tuple[str, ...]  # inputs and law constants that must not change the result
+
+
+def _folder() -> Any:
+    return files("headway") / "data" / "claims"
+
+
+@functools.cache
+def claims() -> dict[str, Claim]:
+    """Every claim by its id, in the order of the files' groups."""
+    facts = tomllib.loads((_folder() / f"{FACTS}.toml").read_text(encoding="utf-8"))
+    groups = []
+    for path in _folder().iterdir():
+        if path.name.endswith(".toml") and path.name != f"{FACTS}.toml":
+            groups.append(tomllib.loads(path.read_text(encoding="utf-8")))
+    groups.sort(key=lambda group: group["order"])
+    found: dict[str, Claim] = {}
+    for group in groups:
+        for row in group["claim"]:
+            claim = _claim(row, group, facts)
+            if claim.id in found:
+                raise ValueError(f"two claims are named {claim.id}")
+            found[claim.id] = claim
+    return found
+
+
+def _claim(row: dict[str, Any], group: dict[str, Any], facts: dict[str, Any]) -> Claim:
+    inputs, today = {}, {}
+    for name, entry in row.get("inputs", {}).items():
+        fact = _fact(entry, facts) if isinstance(entry, str) else entry
+        inputs[name] = known(fact["value"], name, fact["unit"], "claim", fact["source"], fact.get("date", "undated"))
+        if "today" in fact:
+            today[name] = fact["today"]
+    texts = {key: row.get(key, "") for key in ("id", "claim", "stated_text", "unit", "tolerance", "cause", "note", "source", "worked")}
+    return Claim(
+        **texts,
+        group=group["group"],
+        title=group["title"],
+        empirical=row.get("empirical", False),
+        units=row.get("units", {}),
+        stated=row.get("stated", {}),
+        reference=row.get("reference", {}),
+        ranges={name: tuple(ends) for name, ends in row.get("ranges", {}).items()},
+        inputs=inputs,
+        today=today,
+        invariant=tuple(row.get("invariant", ())),
+    )
+
+
+def _fact(path: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """A shared fact by its dotted name, such as h100.peak_bf16."""
+    subject, _, field = path.partition(".")
+    return facts[subject][field]

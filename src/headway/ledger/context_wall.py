@@ -1,0 +1,45 @@
+"""Claims on long context: when attention computes as much as the rest, and what fits (CW)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.laws.attention_balance import attention_crossover_context, attention_flop_per_cached_byte, kv_slope_over_compute_slope
+from headway.laws.capacity import capacity_context, stored_weight_bytes
+from headway.ledger.recompute import Parts, recomputes
+
+
+@recomputes("CW-02")
+def attention_compute_matters(i: Any) -> Parts:
+    """The context at which attention computes as much as all weights."""
+    return {
+        "Llama-3.1-70B": attention_crossover_context(i.llama_matmul, i.llama_layers, i.llama_heads, i.head_width, i.head_width),
+        "DeepSeek-V3, absorbed": attention_crossover_context(i.dsv3_active, i.dsv3_layers, i.dsv3_heads, i.latent_width, i.latent_value),
+        "100 B, one global layer": attention_crossover_context(i.guess_active, i.global_layers, i.guess_heads, i.head_width, i.head_width),
+    }
+
+
+@recomputes("CW-03")
+def memory_slope_is_steeper(i: Any) -> Parts:
+    """Memory slope over compute slope, by query heads per cached head."""
+
+    def slope(heads: Any, qk: Any, v: Any, cached: Any) -> Any:
+        return kv_slope_over_compute_slope(attention_flop_per_cached_byte(heads, qk, v, cached, i.kv_byte), i.peak, i.mem_bw)
+
+    return {
+        "1 query head": slope(i.mha, i.head_width, i.head_width, i.cached_width),
+        "8 query heads": slope(i.gqa_8, i.head_width, i.head_width, i.cached_width),
+        "16 query heads": slope(i.gqa_16, i.head_width, i.head_width, i.cached_width),
+        "128 query heads": slope(i.mqa_128, i.head_width, i.head_width, i.cached_width),
+        "DeepSeek-V3, absorbed": slope(i.mqa_128, i.latent_width, i.latent_value, i.latent_width),
+    }
+
+
+@recomputes("CW-07")
+def longest_context(i: Any) -> Parts:
+    """The longest context that fits, at the board's batch and at the balanced one."""
+    weights = stored_weight_bytes(i.total, i.weight_byte)
+    return {
+        "at 2400": capacity_context(i.hbm, weights, i.batch, i.kv_bytes),
+        "at 5103": capacity_context(i.hbm, weights, i.larger_batch, i.kv_bytes),
+    }

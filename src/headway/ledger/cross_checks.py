@@ -1,0 +1,47 @@
+"""Facts from co-authored sources, used to check the project's laws (EX)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.laws.attention_balance import multihead_width_per_chip, multiquery_width_per_chip
+from headway.laws.balance import hardware_ratio
+from headway.laws.batch_step import latency_floor_s
+from headway.laws.compare import relative, scaled
+from headway.ledger.recompute import Parts, recomputes
+
+
+@recomputes("EX-01")
+def palm_decode(i: Any) -> Parts:
+    """The weight floor, and how near the measured step came."""
+    floor = latency_floor_s(i.total, i.weight_byte, scaled(i.chip_bw, i.chips))
+    return {"weight floor": floor, "share of the roofline": relative(floor, i.measured)}
+
+
+@recomputes("EX-03")
+def multiquery_context(i: Any) -> Parts:
+    """KV per chip of multihead attention over that of multiquery attention split by batch."""
+    multihead = multihead_width_per_chip(i.heads, i.multihead_width, i.chips)
+    return {"longer context": relative(multihead, multiquery_width_per_chip(i.multiquery_width, i.chips))}
+
+
+@recomputes("EX-04")
+def chat_turn(i: Any) -> Parts:
+    """Output tokens times the measured step."""
+    return {"turn": scaled(i.step_s, i.output)}
+
+
+@recomputes("EX-05")
+def quantised_ratio(i: Any) -> Parts:
+    """The hardware ratio by format of weights and of arithmetic."""
+    return {
+        "bf16": hardware_ratio(i.bf16, i.peak_bf16, i.mem_bw),
+        "int8 weights, bf16 arithmetic": hardware_ratio(i.int8, i.peak_bf16, i.mem_bw),
+        "int8": hardware_ratio(i.int8, i.peak_int8, i.mem_bw),
+    }
+
+
+@recomputes("EX-06")
+def h100_ratio(i: Any) -> Parts:
+    """The hardware ratio of H100."""
+    return {"H100 bf16": hardware_ratio(i.bf16, i.peak, i.mem_bw)}

@@ -1,0 +1,153 @@
+"""The ledger's rows: each claim with what was stated, what the project's laws give, and the verdict that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from headway.columns import Column
+from headway.errors import BadValue, UnknownName
+from headway.formula import record
+from headway.ledger import verdict
+from headway.ledger.claims import Claim, claims
+from headway.ledger.recompute import Parts, computable, recompute
+from headway.ledger.today import recompute_today
+
+COLUMNS = {
+    "id": Column("", "the claim's number in its group"),
+    "group": Column("", "group of claims, such as RB for roofline and batch"),
+    "claim": Column("", "what is claimed, in the project's words"),
+    "stated": Column("", "the figure that was stated, in the row's unit"),
+    "recomputed": Column("", "the same figure by the project's laws from the claim's own inputs"),
+    "unit": Column("", "unit of stated and recomputed"),
+    "tolerance": Column("", "exact 1e-9, tight 1 %, round 25 %, oom a factor of 3 either way, a percentage, or a range"),
+    "verdict": Column("", "agrees, rounding, differs, not computable or not yet computed; computed, never stored"),
+    "cause": Column("", "why a claim differs or is loose: an input off, an ambiguous convention, a slip, rounding"),
+    "note": Column("", "what a reader of the claim should know"),
+    "today": Column("", "the same figure with the catalogue's current facts"),
+    "reference": Column("", "the same figure worked out by hand, where no figure was stated or to check the laws"),
+    "stated_text": Column("", "what was stated, in words"),
+    "source": Column("", "where the claim was made"),
+    "parts": Column("", "every figure of the claim: name, unit, stated, reference, recomputed, today, verdict"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One figure of a claim."""
+
+    name: str
+    unit: str
+    stated: float | None
+    reference: float | None
+    recomputed: float
+    today: float | None
+    verdict: str  # "" where the figure is shown and nothing was stated about it
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRow:
+    """One claim; the figures are those of its first part."""
+
+    id: str
+    group: str
+    claim: str
+    stated: float | None
+    recomputed: float | None
+    unit: str
+    tolerance: str
+    verdict: str
+    cause: str
+    note: str
+    today: float | None
+    reference: float | None
+    stated_text: str
+    source: str
+    parts: tuple[Part, ...]
+
+
+def rows() -> list[ClaimRow]:
+    """Every claim, in order."""
+    return [_row(claim) for claim in claims().values()]
+
+
+def claim(name: str) -> list[ClaimRow]:
+    """The claim of this id, or all claims of this group; any letter case."""
+    wanted = name.strip().upper()
+    found = [claim for claim in claims().values() if wanted in (claim.id, claim.group)]
+    if not found:
+        groups = list(dict.fromkeys(claim.group for claim in claims().values()))
+        near = {key.lower(): key for key in (*claims(), *groups)}
+        raise UnknownName("claim", name, near, "wants an id such as RB-10 or a group: " + ", ".join(groups))
+    return [_row(claim) for claim in found]
+
+
+def explain(name: str) -> Parts:
+    """Each figure of a claim as a number that carries the tree of laws and sourced inputs behind it."""
+    wanted = name.strip().upper()
+    if wanted not in claims():
+        raise UnknownName("claim", name, {key.lower(): key for key in claims()}, "wants an id such as RB-10")
+    with record():
+        parts = recompute(claims()[wanted])
+    if parts is None:
+        raise BadValue("claim", wanted, f"a claim that is computed: {', '.join(computable()[:3])}, ...")
+    return parts
+
+
+def _row(claim: Claim) -> ClaimRow:
+    figures = recompute(claim)
+    parts = _parts(claim, figures) if figures is not None else ()
+    first = parts[0] if parts else None
+    return ClaimRow(
+        id=claim.id,
+        group=claim.group,
+        claim=claim.claim,
+        stated=first.stated if first else None,
+        recomputed=first.recomputed if first else None,
+        unit=first.unit if first else claim.unit,
+        tolerance=_tolerance(claim, first),
+        verdict=_verdict(claim, parts),
+        cause=claim.cause,
+        note=claim.note,
+        today=first.today if first else None,
+        reference=first.reference if first else None,
+        stated_text=claim.stated_text,
+        source=claim.source,
+        parts=parts,
+    )
+
+
+def _parts(claim: Claim, figures: Parts) -> tuple[Part, ...]:
+    now = recompute_today(claim)
+    return tuple(
+        Part(
+            name=name,
+            unit=claim.units.get(name, claim.unit),
+            stated=claim.stated.get(name),
+            reference=claim.reference.get(name),
+            recomputed=float(value),
+            today=None if now is None else float(now[name]),
+            verdict=_part_verdict(claim, name, float(value)),
+        )
+        for name, value in figures.items()
+    )
+
+
+def _part_verdict(claim: Claim, name: str, value: float) -> str:
+    """Against what was stated; against the reference only where the whole claim states no figure."""
+    if name in claim.ranges:
+        return verdict.within(value, *claim.ranges[name])
+    target = claim.stated if claim.stated or claim.ranges else claim.reference
+    return verdict.beside(value, target[name], claim.tolerance) if name in target else ""
+
+
+def _verdict(claim: Claim, parts: tuple[Part, ...]) -> str:
+    if parts:
+        return verdict.worst([part.verdict for part in parts if part.verdict])
+    return verdict.NOT_COMPUTABLE if claim.empirical else verdict.NOT_YET
+
+
+def _tolerance(claim: Claim, first: Part | None) -> str:
+    if first is not None and first.name in claim.ranges:
+        low, high = claim.ranges[first.name]
+        return f"{low:g}..{high:g}"
+    return claim.tolerance
