@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headway.formula import formula
-from headway.units import Number
+from headway.units import Number, Same
 
 
-@formula(source="quotient", empirical="any unit over the same unit: a pure number")
-def relative(value: Number, reference: Number) -> Number:
+@formula(source="quotient")
+def relative(value: Same, reference: Same) -> Number:
     """How many times `reference` a value is.
 
     >>> relative(12686, 5345)  # DeepSeek's batch over its balanced batch
@@ -16,8 +16,8 @@ def relative(value: Number, reference: Number) -> Number:
     return value / reference
 
 
-@formula(source="product", empirical="keeps the unit of what it scales")
-def scaled(value: Number, factor: Number) -> Number:
+@formula(source="product")
+def scaled(value: Same, factor: Number) -> Same:
     """A value made larger or smaller, to see what follows.
 
     >>> scaled(2400, 2)

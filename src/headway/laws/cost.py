@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.units import Number, Second, SecondPerToken, Token, UsdPerMtok, UsdPerSecond
+from headway.units import Number, Second, SecondPerToken, Token, TokenPerMtok, UsdPerMtok, UsdPerSecond
 
-TOKENS_PER_MTOK: Number = 1e6
+TOKENS_PER_MTOK: TokenPerMtok = 1e6
 
 
 @formula(source="step time over tokens: t / B")
