@@ -173,7 +173,9 @@ def markdown(answer: Answer, out: TextIO) -> None:
 
 
 def clean(value: Any) -> Any:
-    """A value that JSON can hold: no NaN, no infinity, no numpy, at any depth."""
+    """A value that JSON can hold: no NaN, no infinity, no numpy, no record, at any depth."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
