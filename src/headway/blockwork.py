@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.laws import attention as score
-from headway.laws import kv, params
+from headway.laws import kv, mixer_params, params
 from headway.model import (
     NO_LIMIT,
     NONE,
@@ -114,7 +114,9 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
     if isinstance(ffn, Dense):
         return params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases), NONE, NONE, NONE
     if isinstance(ffn, MoE):
-        common = params.moe_common_params(ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates)
+        common = params.moe_common_params(
+            ffn.hidden, ffn.experts, ffn.shared_experts, ffn.shared_intermediate, ffn.shared_matrices, ffn.shared_gates
+        )
         expert = params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return NONE, NONE, NONE, NONE
@@ -151,11 +153,13 @@ def _with_index(base: Any, hidden: Any, indexer: Indexer | None) -> Any:
     """Attention's parameters with the indexer's."""
     if indexer is None:
         return base
-    return params.mixer_sum((base, params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights)))
+    return mixer_params.mixer_sum(
+        (base, mixer_params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights))
+    )
 
 
 def _attention(a: Attention) -> MixerWork:
-    base = params.attention_params(a.hidden, a.heads, a.kv_heads, a.head_dim, a.value_dim, a.query_copies, a.stacks, a.kv_share)
+    base = mixer_params.attention_params(a.hidden, a.heads, a.kv_heads, a.head_dim, a.value_dim, a.query_copies, a.stacks, a.kv_share)
     flop = score.score_flop(a.heads, a.head_dim, a.value_dim)
     spans, stores = _index(a.indexer)
     return MixerWork(
@@ -167,9 +171,13 @@ def _attention(a: Attention) -> MixerWork:
 
 def _latent(a: LatentAttention) -> MixerWork:
     if a.query_rank is None:
-        base = params.latent_attention_params_full_query(a.hidden, a.heads, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share)
+        base = mixer_params.latent_attention_params_full_query(
+            a.hidden, a.heads, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share
+        )
     else:
-        base = params.latent_attention_params(a.hidden, a.heads, a.query_rank, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share)
+        base = mixer_params.latent_attention_params(
+            a.hidden, a.heads, a.query_rank, a.kv_rank, a.nope_dim, a.rope_dim, a.value_dim, a.kv_share
+        )
     absorbed = score.latent_score_flop_absorbed(a.heads, a.kv_rank, a.rope_dim)
     # Picking tokens query by query leaves no shared keys to expand, so a sparse prefill is absorbed too.
     expanded = absorbed if a.indexer else score.latent_score_flop_expanded(a.heads, a.nope_dim, a.rope_dim, a.value_dim)
@@ -183,45 +191,49 @@ def _latent(a: LatentAttention) -> MixerWork:
 
 def _compressed(a: CompressedAttention) -> MixerWork:
     """A window of uncompressed entries, and behind it compressed ones, all of them or those that an indexer picks."""
-    parts = [params.compressed_attention_params(a.hidden, a.heads, a.head_dim, a.query_rank, a.output_groups, a.output_rank)]
+    parts = [mixer_params.compressed_attention_params(a.hidden, a.heads, a.head_dim, a.query_rank, a.output_groups, a.output_rank)]
     flop, entry = score.score_flop(a.heads, a.head_dim, a.head_dim), kv.entry_elements(a.head_dim)
     spans = [Span(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)]
     stores = [Store(what="window", elements_per_token=entry, cap_tokens=a.window)]
     if a.ratio is not None:
-        parts.append(params.compressor_params(a.hidden, a.head_dim, a.overlap))
+        parts.append(mixer_params.compressor_params(a.hidden, a.head_dim, a.overlap))
         elements, spread = kv.compressed_elements(a.head_dim, a.ratio), score.compressed_score_flop(flop, a.ratio, ONE_TOKEN)
         cap = NO_LIMIT if a.top_entries is None else kv.compressed_cap(a.top_entries, a.ratio)
-        spans.append(Span(what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread))
+        spans.append(
+            Span(what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread)
+        )
         stores.append(Store(what="compressed", elements_per_token=elements, cap_tokens=NO_LIMIT))
     if a.indexer is not None and a.ratio is not None:
         i = a.indexer
-        parts.append(params.compressed_indexer_params(a.hidden, i.query_input, i.heads, i.dim))
-        parts.append(params.compressor_params(a.hidden, i.dim, a.overlap))
+        parts.append(mixer_params.compressed_indexer_params(a.hidden, i.query_input, i.heads, i.dim))
+        parts.append(mixer_params.compressor_params(a.hidden, i.dim, a.overlap))
         key = kv.compressed_elements(i.dim, a.ratio)
         scan = score.compressed_score_flop(score.index_score_flop(i.heads, i.dim), a.ratio, ONE_TOKEN)
         spans.append(Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan))
         stores.append(Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
-    return MixerWork(params=params.mixer_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
+    return MixerWork(params=mixer_params.mixer_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
 
 
 def _gated_delta(a: GatedDelta) -> MixerWork:
     channels = kv.convolution_channels(a.value_heads, a.value_dim, a.key_heads, a.key_dim)
+    matrices = mixer_params.gated_delta_params(a.hidden, a.key_heads, a.value_heads, a.key_dim, a.value_dim)
     return _recurrent(
-        params.gated_delta_params(a.hidden, a.key_heads, a.value_heads, a.key_dim, a.value_dim), a.value_heads, a.key_heads, channels, a.kernel,
+        matrices, a.value_heads, a.key_heads, channels, a.kernel,
         kv.gated_delta_state(a.value_heads, a.key_dim, a.value_dim), score.gated_delta_flop(a.value_heads, a.key_dim, a.value_dim),
     )  # fmt: skip
 
 
 def _lightning(a: Lightning) -> MixerWork:
     return MixerWork(
-        params=params.lightning_params(a.hidden, a.heads, a.head_dim), heads=a.heads, kv_heads=a.heads,
-        state_elements=kv.gated_delta_state(a.heads, a.head_dim, a.head_dim), recurrence_flop_per_token=score.lightning_flop(a.heads, a.head_dim),
+        params=mixer_params.lightning_params(a.hidden, a.heads, a.head_dim), heads=a.heads, kv_heads=a.heads,
+        state_elements=kv.gated_delta_state(a.heads, a.head_dim, a.head_dim),
+        recurrence_flop_per_token=score.lightning_flop(a.heads, a.head_dim),
     )  # fmt: skip
 
 
 def _mamba(a: Mamba) -> MixerWork:
     return _recurrent(
-        params.mamba_params(a.hidden, a.inner, a.state, a.dt_rank), a.inner, a.inner, a.inner, a.kernel,
+        mixer_params.mamba_params(a.hidden, a.inner, a.state, a.dt_rank), a.inner, a.inner, a.inner, a.kernel,
         kv.ssm_state(a.inner, a.state), score.ssm_flop(a.inner, a.state),
     )  # fmt: skip
 
@@ -229,7 +241,7 @@ def _mamba(a: Mamba) -> MixerWork:
 def _mamba2(a: Mamba2) -> MixerWork:
     channels = kv.convolution_channels(a.heads, a.head_dim, a.groups, a.state)
     return _recurrent(
-        params.mamba2_params(a.hidden, a.heads, a.head_dim, a.groups, a.state), a.heads, a.heads, channels, a.kernel,
+        mixer_params.mamba2_params(a.hidden, a.heads, a.head_dim, a.groups, a.state), a.heads, a.heads, channels, a.kernel,
         kv.gated_delta_state(a.heads, a.head_dim, a.state), score.mamba2_flop(a.heads, a.head_dim, a.state),
     )  # fmt: skip
 
@@ -237,7 +249,7 @@ def _mamba2(a: Mamba2) -> MixerWork:
 def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
     """A recurrence with a short convolution before it."""
     return MixerWork(
-        params=params.mixer_sum((matrices, params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
+        params=mixer_params.mixer_sum((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
         state_elements=kv.state_sum(state, kv.convolution_state(channels, kernel)),
         recurrence_flop_per_token=score.recurrence_flop(flop, score.convolution_flop(channels, kernel)),
     )  # fmt: skip

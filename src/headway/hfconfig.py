@@ -84,7 +84,9 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
     except HeadwayError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise UnsupportedModel("structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/hf") from error
+        raise UnsupportedModel(
+            "structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/hf"
+        ) from error
 
 
 def _from_hub(text: str) -> Model:

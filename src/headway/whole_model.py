@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.blockwork import BlockWork, Store, block_work
-from headway.laws import kv, params
+from headway.laws import kv, mixer_params, params
 from headway.model import NONE, Model
 from headway.quantity import known
 
@@ -37,14 +37,17 @@ def total_params(model: Model) -> Any:
 def active_params(model: Model) -> Any:
     """The parameters that one token uses, the input embedding included."""
     each = tuple(
-        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params) for w in works(model)
+        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params)
+        for w in works(model)
     )
     return params.model_params(*embedding_and_head(model), _sum(model, each), other_params(model))
 
 
 def matmul_params(model: Model) -> Any:
     """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
-    each = tuple(params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model))
+    each = tuple(
+        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model)
+    )
     return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, each))
 
 
@@ -66,7 +69,9 @@ def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> 
 def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
     elements = tuple(
-        params.mixer_sum(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores)) if w.stores else NONE
+        mixer_params.mixer_sum(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores))
+        if w.stores
+        else NONE
         for w in works(model)
     )
     return kv.cache_bytes(_sum(model, elements), element_bytes)
@@ -88,9 +93,10 @@ def _over_spans(model: Model, context: Any) -> Any:
     each = []
     for w in works(model):
         read = tuple(
-            kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens)) for span in w.spans
+            kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens))
+            for span in w.spans
         )
-        each.append(params.mixer_sum(read) if read else NONE)
+        each.append(mixer_params.mixer_sum(read) if read else NONE)
     return _sum(model, tuple(each))
 
 
@@ -98,7 +104,7 @@ def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
     each = []
     for w in works(model):
         found = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
-        each.append(params.mixer_sum(found) if found else NONE)
+        each.append(mixer_params.mixer_sum(found) if found else NONE)
     return kv.kv_bytes(_sum(model, tuple(each)), element_bytes)
 
 

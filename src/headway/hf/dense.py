@@ -15,29 +15,40 @@ def looks(config: Config, s: Shape, sliding_default: bool = False) -> list[Look]
         config.seen.add("sliding_window")
         choices = {"full_attention": Look()} | ({"sliding_attention": window(config)} if has_window else {})
         return every(types, choices, config, "layer_types")
-    config.raw("sliding_window")
+    config.ignore("sliding_window")
     used = config.flag("use_sliding_window", default=sliding_default)
     return [window(config) if has_window and used else Look()] * s.layers
 
 
+def plain(config: Config, s: Shape, style: Style, seen: list[Look] | None = None, *width: str) -> Model:
+    """A decoder whose layers are all alike but for how far they look back."""
+    ffn = dense(config, s.hidden, style, *width)
+    return finish(config, uniform(s, style, ffn, looks(config, s, True) if seen is None else seen), s.hidden, style)
+
+
 def llama(config: Config) -> Model:
-    """Llama 1 to 3 and what keeps its shape (Yi, InternLM3, Mistral without window, SmolLM, ...)."""
-    s = shape(config)
-    style = Style(qkv_bias=config.flag("attention_bias"), out_bias=config.flag("attention_bias"), mlp_bias=config.flag("mlp_bias"))
-    return finish(config, uniform(config, s, style, dense(config, s.hidden, style), looks(config, s, True)), s.hidden, style)
+    """Llama 1 to 3 and what keeps its shape: Yi, InternLM3, SmolLM3, MiniCPM, Granite, Seed-OSS."""
+    bias = config.flag("attention_bias", "bias", "use_bias", "qkv_bias")
+    out = config.flag("attention_out_bias", default=bias)
+    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=out, mlp_bias=config.flag("mlp_bias")))
+
+
+def mistral(config: Config) -> Model:
+    """Mistral: Llama with 8 KV heads where the file is silent, and a sliding window where it names one."""
+    config.assume("MistralConfig", num_key_value_heads=8)
+    return plain(config, shape(config), Style())
 
 
 def qwen2(config: Config) -> Model:
     """Qwen2 and 2.5: a bias on query, key and value."""
     s = shape(config)
-    style = Style(qkv_bias=True)
-    return finish(config, uniform(config, s, style, dense(config, s.hidden, style), qwen_looks(config, s)), s.hidden, style)
+    return plain(config, s, Style(qkv_bias=True), qwen_looks(config, s))
 
 
 def qwen_looks(config: Config, s: Shape) -> list[Look]:
     """Qwen slides only where use_sliding_window says so, and only from layer max_window_layers on."""
     if not config.flag("use_sliding_window"):
-        config.raw("sliding_window"), config.raw("layer_types")
+        config.ignore("sliding_window", "layer_types")
         return [Look()] * s.layers
     if config.data.get("layer_types") is not None:
         return looks(config, s)
@@ -46,25 +57,126 @@ def qwen_looks(config: Config, s: Shape) -> list[Look]:
 
 
 def qwen3(config: Config) -> Model:
-    """Qwen3: no bias, a norm on each query and key head."""
-    s = shape(config, head_dim_default=128)
-    bias = config.flag("attention_bias")
-    style = Style(qk_norm="head", qkv_bias=bias, out_bias=bias)
-    return finish(config, uniform(config, s, style, dense(config, s.hidden, style), qwen_looks(config, s)), s.hidden, style)
+    """Qwen3: a norm on each query and key head."""
+    s, bias = shape(config, head_dim_default=128), config.flag("attention_bias")
+    return plain(config, s, Style(qk_norm="head", qkv_bias=bias, out_bias=bias), qwen_looks(config, s))
 
 
 def phi3(config: Config) -> Model:
     """Phi-3 and Phi-4: Llama with fused projections; `partial_rotary_factor` changes no count."""
     config.flag("attention_bias")
-    s = shape(config)
-    style = Style()
-    return finish(config, uniform(config, s, style, dense(config, s.hidden, style), looks(config, s, True)), s.hidden, style)
+    return plain(config, shape(config), Style())
 
 
-def gpt2(config: Config) -> Model:
-    """GPT-2 and GPT-3: learned positions, LayerNorm, a bias everywhere, tied head."""
+def phi(config: Config) -> Model:
+    """Phi-1 and Phi-2: one LayerNorm before attention and FFN in parallel, biases everywhere, on the head too."""
+    if config.flag("qk_layernorm"):
+        raise config.refuse("qk_layernorm", "extend src/headway/hf/dense.py")
+    style = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norms=1, norm_parts=2, head_bias=True)
+    return plain(config, shape(config), style)
+
+
+def gemma(config: Config) -> Model:
+    """Gemma: heads of 256, a tied head."""
+    return plain(config, shape(config, head_dim_default=256), Style(tied=True))
+
+
+def gemma2(config: Config) -> Model:
+    """Gemma-2: norms before and after each part, every other layer a sliding window, the first one included."""
+    config.assume("Gemma2Config", sliding_window=4096)
+    s = shape(config, head_dim_default=256)
+    return plain(config, s, Style(norms=4, tied=True), alternating(config, s, 2))
+
+
+def gemma3(config: Config) -> Model:
+    """Gemma-3: Gemma-2 with query and key norms, and one full layer in six."""
+    config.assume(
+        "Gemma3TextConfig", vocab_size=262208, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, num_attention_heads=8,
+        num_key_value_heads=4, head_dim=256, sliding_window=4096, max_position_embeddings=131072,
+    )  # fmt: skip
     s = shape(config)
-    style = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_parts=2, tied=True, positions=True)
-    inner = config.count("n_inner", default=None)
-    width = inner if inner is not None else config.derived(4 * int(s.hidden), "n_inner", "4 * n_embd")
-    return finish(config, uniform(config, s, style, dense(config, s.hidden, style, intermediate=width)), s.hidden, style)
+    return plain(config, s, Style(norms=4, qk_norm="head", tied=True), alternating(config, s, 6))
+
+
+def alternating(config: Config, s: Shape, period: int) -> list[Look]:
+    """layer_types where given; else every `period`-th layer is full and the others slide."""
+    if config.data.get("layer_types") is not None:
+        return looks(config, s)
+    every_nth = int(config.count("sliding_window_pattern", "_sliding_window_pattern", default=period))
+    return [Look() if (layer + 1) % every_nth == 0 else window(config) for layer in range(s.layers)]
+
+
+def cohere(config: Config) -> Model:
+    """Command-R: one LayerNorm without bias for attention and FFN in parallel, a tied head."""
+    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
+    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, qk_norm="full" if qk else "", tied=True))
+
+
+def cohere2(config: Config) -> Model:
+    """Command-R7B and Command-A: Command-R with three sliding layers for each full one."""
+    config.assume("Cohere2Config", sliding_window=4096)
+    s, bias = shape(config), config.flag("attention_bias")
+    return plain(config, s, Style(norms=1, qkv_bias=bias, out_bias=bias, tied=True), alternating(config, s, 4))
+
+
+def olmo(config: Config) -> Model:
+    """OLMo: norms without parameters."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(norm_parts=0, qkv_bias=bias, out_bias=bias))
+
+
+def olmo2(config: Config) -> Model:
+    """OLMo-2 and 3: norms after each part, and over all query and key heads together; OLMo-3 slides in three layers of four."""
+    s, bias = shape(config), config.flag("attention_bias")
+    seen = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
+    return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), seen)
+
+
+def starcoder2(config: Config) -> Model:
+    """StarCoder2: LayerNorm, a plain FFN, biases everywhere, a tied head."""
+    bias = config.flag("use_bias", default=True)
+    config.assume("Starcoder2Config", num_key_value_heads=2)
+    return plain(config, shape(config), Style(matrices=PLAIN, qkv_bias=bias, out_bias=bias, mlp_bias=bias, norm_parts=2, tied=True))
+
+
+def glm(config: Config) -> Model:
+    """GLM-4-9B: a bias on query, key and value."""
+    return plain(config, shape(config, head_dim_default=128), Style(qkv_bias=config.flag("attention_bias")))
+
+
+def glm4(config: Config) -> Model:
+    """GLM-4-0414: GLM with norms before and after each part."""
+    return plain(config, shape(config, head_dim_default=128), Style(norms=4, qkv_bias=config.flag("attention_bias")))
+
+
+def nemotron(config: Config) -> Model:
+    """Nemotron-4: LayerNorm, a plain squared-ReLU FFN."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(matrices=PLAIN, norm_parts=2, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+
+
+def stablelm(config: Config) -> Model:
+    """StableLM: LayerNorm, a bias on query, key and value where the file says so."""
+    norms = 1 if config.flag("use_parallel_residual") else 2
+    qk = "full" if config.flag("qk_layernorm") else ""
+    return plain(config, shape(config), Style(norms=norms, norm_parts=2, qkv_bias=config.flag("use_qkv_bias"), qk_norm=qk))
+
+
+def arcee(config: Config) -> Model:
+    """Arcee: Llama with a plain squared-ReLU FFN."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(matrices=PLAIN, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+
+
+def hunyuan_dense(config: Config) -> Model:
+    """Hunyuan dense: Llama with query and key norms."""
+    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm", default=True)
+    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else ""))
+
+
+def palm(config: Config) -> Model:
+    """PaLM: one KV head, one norm for attention and FFN in parallel, a tied head."""
+    bias = config.flag("attention_bias")
+    if not config.flag("parallel_attn", default=True):
+        raise config.refuse("parallel_attn")
+    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), tied=True))

@@ -5,15 +5,43 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headway.errors import UnsupportedModel
-from headway.hf import dense, latent, mixture
+from headway.hf import compressed, dense, encoder_decoder, gpt, latent, mixture, recurrent, sparse
 from headway.hf.read import Config
 from headway.model import Model
 
 Reader = Callable[[Config], Model]
 READERS: dict[str, Reader] = {
-    "llama": dense.llama, "mistral": dense.llama, "qwen2": dense.qwen2, "qwen3": dense.qwen3, "phi3": dense.phi3, "gpt2": dense.gpt2,
+    # dense
+    "llama": dense.llama, "granite": dense.llama, "internlm3": dense.llama, "smollm3": dense.llama, "seed_oss": dense.llama,
+    "minicpm": dense.llama, "baichuan": dense.llama, "internlm2": dense.llama, "ernie4_5": dense.llama,
+    "mistral": dense.mistral, "ministral": dense.mistral, "ministral3": dense.mistral, "qwen2": dense.qwen2, "mimo": dense.qwen2,
+    "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
+    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
+    "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
+    "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
+    "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
+    # GPT-2's generation
+    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
+    "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
+    # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
-    "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "deepseek_v32": latent.deepseek_v32, "kimi_k2": latent.deepseek_v3,
+    "qwen3_vl_moe_text": mixture.qwen3_moe, "glm4_moe": mixture.deepseek_like, "glm4v_moe_text": mixture.deepseek_like,
+    "dots1": mixture.deepseek_like, "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
+    "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
+    "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
+    # latent and sparse attention
+    "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,
+    "glm4_moe_lite": latent.deepseek_v3,
+    "deepseek_v32": latent.deepseek_v32, "glm_moe_dsa": latent.deepseek_v32, "deepseek_v4": compressed.deepseek_v4,
+    "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
+    # fixed state
+    "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
+    "nemotron_h": recurrent.nemotron_h, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
+    "qwen3_next": recurrent.qwen3_next, "qwen3_5_text": recurrent.qwen3_next, "qwen3_5_moe_text": recurrent.qwen3_next,
+    "minimax": recurrent.minimax_lightning, "minimax_m1": recurrent.minimax_lightning,
+    "minimax_text_01": recurrent.minimax_lightning,
+    # encoder and decoder
+    "switch_transformers": encoder_decoder.switch,
 }  # fmt: skip
 WRAPPERS = ("text_config", "language_config", "llm_config")  # where a multimodal config keeps its decoder
 

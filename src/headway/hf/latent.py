@@ -33,21 +33,29 @@ def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
     routed, bias = deepseek_experts(config, hidden, experts, router_bias)
     sparse_layers = deepseek_sparse(config, layers)
     made = [
-        block(mixer, routed, norms(hidden, style), vectors, bias) if is_sparse else block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)
+        block(mixer, routed, norms(hidden, style), vectors, bias)
+        if is_sparse
+        else block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)
         for is_sparse in sparse_layers
     ]
-    config.raw("intermediate_size")
-    if config.raw("num_nextn_predict_layers"):
-        config.notes.append("multi-token prediction layers are left out")
+    config.ignore("intermediate_size")
+    left_out(config)
     return finish(config, made, hidden, style)
+
+
+def left_out(config: Config) -> None:
+    """Say that layers which predict further tokens are not counted."""
+    if config.raw("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"):
+        config.notes.append("multi-token prediction layers are left out")
 
 
 def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
     """Routed and shared experts of one size, and the router's correction bias."""
     width = config.count("moe_intermediate_size")
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
-    routed = moe(config, hidden, experts=experts, per_token=config.count("num_experts_per_tok"), intermediate=width, shared=shared,
-                 shared_intermediate=width)  # fmt: skip
+    routed = moe(
+        hidden, experts=experts, per_token=config.count("num_experts_per_tok"), intermediate=width, shared=shared, shared_intermediate=width
+    )
     noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
     return routed, (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()
 
@@ -63,7 +71,7 @@ def deepseek_sparse(config: Config, layers: int) -> list[bool]:
 
 def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentAttention, tuple[Vector, ...]]:
     """MLA, its norms and biases, and the indexer where there is one."""
-    config.raw("num_key_value_heads"), config.raw("head_dim"), config.raw("qk_head_dim")
+    config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     heads, query_rank = config.count("num_attention_heads"), config.count("q_lora_rank", default=None)
     kv_rank, rope = config.count("kv_lora_rank"), config.count("qk_rope_head_dim")
     vectors = [Vector(name="latent norm", dims=(kv_rank,))]
@@ -76,9 +84,16 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
         indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank or hidden)
         vectors.append(Vector(name="index key norm, weight and bias", dims=(COPIES[2], indexer.dim)))
     mixer = LatentAttention(
-        hidden=hidden, heads=heads, query_rank=query_rank, kv_rank=kv_rank, nope_dim=config.count("qk_nope_head_dim"), rope_dim=rope,
-        value_dim=config.count("v_head_dim"), look=top_k(config) if sparse else Look(), indexer=indexer,
-    )  # fmt: skip
+        hidden=hidden,
+        heads=heads,
+        query_rank=query_rank,
+        kv_rank=kv_rank,
+        nope_dim=config.count("qk_nope_head_dim"),
+        rope_dim=rope,
+        value_dim=config.count("v_head_dim"),
+        look=top_k(config) if sparse else Look(),
+        indexer=indexer,
+    )
     return mixer, tuple(vectors)
 
 

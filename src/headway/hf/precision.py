@@ -12,7 +12,12 @@ from headway.model import Precision
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
 EXTEND = "extend src/headway/hf/precision.py"
 # Which part a module name in an exclusion list belongs to: the first pattern that occurs in the name decides.
-PARTS = (("expert", r"experts"), ("embedding", r"lm_head|embed|wte|output_layer"), ("mixer", r"attn|attention|mamba|linear_attn|mixer"), ("ffn", r"mlp|ffn|feed_forward"))
+PARTS = (
+    ("expert", r"experts"),
+    ("embedding", r"lm_head|embed|wte|output_layer"),
+    ("mixer", r"attn|attention|mamba|linear_attn|mixer"),
+    ("ffn", r"mlp|ffn|feed_forward"),
+)
 
 
 def precision(config: Config) -> Precision:
@@ -73,7 +78,9 @@ def _scheme_dtype(scheme: dict[str, Any]) -> str:
 def _by_bits(bits: Any, kind: str, scheme: Any) -> str:
     names = {("int", 4): "int4", ("int", 8): "int8", ("float", 8): "fp8", ("float", 4): "nvfp4"}
     if (kind, bits) not in names or isinstance(bits, bool):
-        raise UnsupportedModel("quantization_config bits", bits if bits is not None else scheme, f"known are int 4 and 8, float 4 and 8; {EXTEND}")
+        raise UnsupportedModel(
+            "quantization_config bits", bits if bits is not None else scheme, f"known are int 4 and 8, float 4 and 8; {EXTEND}"
+        )
     return names[kind, bits]
 
 

@@ -29,7 +29,7 @@ ARITHMETIC = re.compile(
 # The same shapes of name, but no parameter, byte or FLOP depends on them: routing scores, dropout, losses, scaling.
 HARMLESS = re.compile(
     r".*(dropout|_coef|_coeff|_loss.*|_scale|scaling_factor|_eps|_std|_jitter.*|noise|_capacity.*|_init.*|score_func.*|scoring.*|topk_method|norm_topk.*)|"
-    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
+    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
     r"max_window_layers|cache_implementation|.*_range|.*_limit|.*_alpha|.*_act|n_group|topk_group|mamba_(dt|proj|conv)_(min|max|rank|floor|limit)|moe_token_.*"
 )
 
@@ -68,6 +68,7 @@ class Config:
     def __init__(self, data: dict[str, Any], name: str, source: str) -> None:
         self.data, self.name, self.source = data, name, source
         self.seen: set[str] = set()
+        self.assumed: dict[str, str] = {}  # keys that the file leaves to its class, and which class
         self.notes: list[str] = []
         self._memo: dict[tuple, Any] = {}  # a number is made once, so that equal layers hold the same object
 
@@ -80,6 +81,10 @@ class Config:
                 found = self.data[key]
         return found
 
+    def ignore(self, *keys: str) -> None:
+        """Keys that this architecture carries but that change nothing it stores or computes."""
+        self.seen.update(keys)
+
     def count(self, *keys: str, default: Any = _MISSING, low: int = 1, high: int = MAX_COUNT, unit: str = "") -> Any:
         """A whole number under one of `keys` (synonyms); a default says its own origin or is derived by the caller."""
         self.seen.update(keys)
@@ -87,9 +92,21 @@ class Config:
         if key is None:
             if default is _MISSING:
                 raise BadValue(f"config.json {keys[0]}", "nothing", f"a whole number >= {low} under this key")
-            return self.fixed(default, keys[0], "not in config.json; the architecture's default", "default", unit) if type(default) is int else default
+            return (
+                self.fixed(default, keys[0], "not in config.json; the architecture's default", "default", unit)
+                if type(default) is int
+                else default
+            )
         value = whole(self.data[key], f"config.json {key}", low, high)
+        if key in self.assumed:
+            return self._make(value, key, unit, "default", self.assumed[key])
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
+
+    def assume(self, owner: str, **defaults: Any) -> None:
+        """Fill absent keys with the defaults of the configuration class `owner`: files written as a difference leave them out."""
+        missing = {key: value for key, value in defaults.items() if self.data.get(key) is None}
+        self.data = missing | {key: value for key, value in self.data.items() if key not in missing}
+        self.assumed |= dict.fromkeys(missing, f"not in config.json; default of {owner} in transformers")
 
     def flag(self, *keys: str, default: bool = False) -> bool:
         value = self.raw(*keys)
@@ -156,7 +173,13 @@ class Config:
 def whole(value: Any, field: str, low: int, high: int) -> int:
     """`value` as a whole number from `low` to `high`."""
     wants = f"a whole number from {low} to {high}"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value != int(value) or not low <= value <= high:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value != int(value)
+        or not low <= value <= high
+    ):
         raise BadValue(field, value, wants)
     return int(value)
 

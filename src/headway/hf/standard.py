@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.errors import UnsupportedModel
@@ -19,6 +19,7 @@ def constant(value: int, what: str) -> Any:
 
 GATED, PLAIN = constant(3, "matrices of a gated FFN"), constant(2, "matrices of a plain FFN")
 BIASES, DOUBLE = constant(1, "biases"), constant(2, "both")
+CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
 COPIES = {n: constant(n, f"{n} vectors of this kind") for n in range(1, 20)}
 
 
@@ -46,6 +47,11 @@ class Style:
     qk_norm: str = ""  # "head": one norm of head_dim for all heads; "full": over all heads together
     tied: bool = False  # where the config does not say
     positions: bool = False  # learned position embeddings
+    head_bias: bool = False
+
+    def but(self, **changes: Any) -> Style:
+        """This style with some choices made otherwise."""
+        return replace(self, **changes)
 
 
 def layer_count(config: Config, *keys: str) -> int:
@@ -77,7 +83,9 @@ def divided(config: Config, top: Any, bottom: Any, name: str, how: str) -> Any:
 
 def attention(s: Shape, look: Look | None = None, **more: Any) -> Attention:
     """Grouped-query attention of this shape."""
-    return Attention(hidden=s.hidden, heads=s.heads, kv_heads=s.kv_heads, head_dim=s.head_dim, value_dim=s.head_dim, look=look or Look(), **more)
+    return Attention(
+        hidden=s.hidden, heads=s.heads, kv_heads=s.kv_heads, head_dim=s.head_dim, value_dim=s.head_dim, look=look or Look(), **more
+    )
 
 
 def window(config: Config, *keys: str) -> Look:
@@ -120,15 +128,22 @@ def dense(config: Config, hidden: Any, style: Style, *keys: str, intermediate: A
     return Dense(hidden=hidden, intermediate=width, matrices=style.matrices, biases=BIASES if style.mlp_bias else NONE)
 
 
-def moe(config: Config, hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = NONE, shared_intermediate: Any = NONE, **more: Any) -> MoE:
+def moe(
+    hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = NONE, shared_intermediate: Any = NONE, **more: Any
+) -> MoE:
     """Routed experts, gated like the shared ones unless told otherwise."""
     if per_token > experts:
         raise UnsupportedModel("num_experts_per_tok", int(per_token), f"must not exceed the {int(experts)} experts")
     fields = {"matrices": GATED, "shared_matrices": GATED} | more
     return MoE(
-        hidden=hidden, experts=experts, per_token=per_token, intermediate=intermediate,
-        shared_experts=shared, shared_intermediate=shared_intermediate, **fields,
-    )  # fmt: skip
+        hidden=hidden,
+        experts=experts,
+        per_token=per_token,
+        intermediate=intermediate,
+        shared_experts=shared,
+        shared_intermediate=shared_intermediate,
+        **fields,
+    )
 
 
 def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block:
@@ -136,20 +151,34 @@ def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block
     return Block(count=1, attention=mixer, ffn=ffn, vectors=tuple(vector for group in vectors for vector in group))
 
 
-def uniform(config: Config, s: Shape, style: Style, ffn: FeedForward, looks: list[Look] | None = None) -> list[Block]:
+def uniform(s: Shape, style: Style, ffn: FeedForward, looks: list[Look] | None = None) -> list[Block]:
     """Layers that differ, if at all, in how far they look back."""
     vectors = (*norms(s.hidden, style), *mixer_vectors(s, style))
     return [block(attention(s, look), ffn, vectors) for look in looks or [Look()] * s.layers]
 
 
-def finish(config: Config, layers: list[Block], hidden: Any, style: Style, final: tuple[Vector, ...] | None = None) -> Model:
+def finish(
+    config: Config, layers: list[Block], hidden: Any, style: Style, final: tuple[Vector, ...] | None = None, embedding_dim: Any = None
+) -> Model:
     """The model around its layers: vocabulary, embedding, head, final norm, precision."""
     vectors = norms(hidden, style, 1) if final is None else final
-    context = config.count("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length", default=None, unit="token")
+    context = config.count(*CONTEXT, default=None, unit="token")
+    vocab, tied = config.count("vocab_size", "padded_vocab_size"), config.flag("tie_word_embeddings", default=style.tied)
     if style.positions:
-        vectors = (*vectors, Vector(name="position embedding", dims=(context or config.count("max_position_embeddings", "n_positions"), hidden)))
+        vectors = (*vectors, Vector(name="position embedding", dims=(config.count(*CONTEXT, unit="token"), hidden)))
+    if style.head_bias:
+        vectors = (*vectors, Vector(name="head bias", dims=(vocab,)))
     return Model(
-        name=config.name, family=config.text("_family", default=config.text("model_type")), vocab=config.count("vocab_size", "padded_vocab_size"),
-        hidden=hidden, embedding_dim=hidden, tied=config.flag("tie_word_embeddings", default=style.tied), blocks=grouped(layers),
-        precision=precision(config), max_context=context, vectors=vectors, notes=tuple(config.notes), source=config.source,
-    )  # fmt: skip
+        name=config.name,
+        family=config.text("_family", default=config.text("model_type")),
+        vocab=vocab,
+        hidden=hidden,
+        embedding_dim=hidden if embedding_dim is None else embedding_dim,
+        tied=tied,
+        blocks=grouped(layers),
+        precision=precision(config),
+        max_context=context,
+        vectors=vectors,
+        notes=tuple(config.notes),
+        source=config.source,
+    )

@@ -1,0 +1,170 @@
+"""How many parameters the mixer of a layer has, by its kind: the matrices, which matmuls use. Written input x output."""
+
+from __future__ import annotations
+
+from headway.formula import formula
+from headway.units import Number
+
+DEEPSEEK_V2 = "DeepSeek-V2 (arXiv:2405.04434), section 2.1.2, eq. 37-47"
+
+
+@formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; grouped queries: Ainslie et al. 2023 (arXiv:2305.13245)")
+def attention_params(
+    hidden: Number,
+    heads: Number,
+    kv_heads: Number,
+    head_dim: Number,
+    value_dim: Number,
+    query_copies: Number,
+    stacks: Number,
+    kv_share: Number,
+) -> Number:
+    """Query, key, value and output projections; layers that share one KV share its two projections.
+
+    >>> attention_params(8192, 64, 8, 128, 128, 1, 1, 1)  # Llama-3.1-70B, one layer
+    150994944.0
+    """
+    return stacks * hidden * (heads * (query_copies * head_dim + value_dim) + kv_heads * (head_dim + value_dim) / kv_share)
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_attention_params(
+    hidden: Number,
+    heads: Number,
+    query_rank: Number,
+    kv_rank: Number,
+    nope_dim: Number,
+    rope_dim: Number,
+    value_dim: Number,
+    kv_share: Number,
+) -> Number:
+    """MLA: queries through a low rank, keys and values through one latent, a rotary key shared by all heads.
+
+    >>> latent_attention_params(7168, 128, 1536, 512, 128, 64, 128, 1)  # DeepSeek-V3, one layer
+    187105280.0
+    """
+    return (
+        query_rank * (hidden + heads * (nope_dim + rope_dim))
+        + (hidden * (kv_rank + rope_dim) + kv_rank * heads * (nope_dim + value_dim)) / kv_share
+        + heads * value_dim * hidden
+    )
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_attention_params_full_query(
+    hidden: Number, heads: Number, kv_rank: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, kv_share: Number
+) -> Number:
+    """MLA whose queries are projected at full rank, as the smaller models do.
+
+    >>> latent_attention_params_full_query(2048, 16, 512, 128, 64, 128, 1)  # DeepSeek-V2-Lite, one layer
+    13762560.0
+    """
+    return (
+        hidden * heads * (nope_dim + rope_dim)
+        + (hidden * (kv_rank + rope_dim) + kv_rank * heads * (nope_dim + value_dim)) / kv_share
+        + heads * value_dim * hidden
+    )
+
+
+@formula(source="DeepSeek-V3.2 (arXiv:2512.02556), section 2.1: the lightning indexer")
+def indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number, head_weights: Number) -> Number:
+    """The indexer's queries, its one key per token and, where it has them, its weight per head.
+
+    >>> indexer_params(7168, 1536, 64, 128, 1)  # DeepSeek-V3.2, one layer
+    13959168
+    """
+    return query_input * heads * dim + hidden * dim + head_weights * hidden * heads
+
+
+@formula(source="DeepSeek-V4 report: the indexer of compressed entries")
+def compressed_indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number) -> Number:
+    """The indexer's queries and its weight per head; its keys come from a compressor of their own.
+
+    >>> compressed_indexer_params(4096, 1024, 64, 128)  # DeepSeek-V4-Flash, a layer of ratio 4
+    8650752
+    """
+    return query_input * heads * dim + hidden * heads
+
+
+@formula(source="DeepSeek-V4 report, compressed attention: grouped low-rank output, shared key = value entry")
+def compressed_attention_params(
+    hidden: Number, heads: Number, head_dim: Number, query_rank: Number, output_groups: Number, output_rank: Number
+) -> Number:
+    """Low-rank queries, one shared entry per token, an output projected by groups of heads to a low rank and back.
+
+    >>> compressed_attention_params(4096, 64, 512, 1024, 8, 1024)  # DeepSeek-V4-Flash, one layer
+    106954752
+    """
+    return (
+        query_rank * (hidden + heads * head_dim) + hidden * head_dim + heads * head_dim * output_rank + output_groups * output_rank * hidden
+    )
+
+
+@formula(source="DeepSeek-V4 report: token-level compressor (weighted pooling of `ratio` tokens)")
+def compressor_params(hidden: Number, dim: Number, overlap: Number) -> Number:
+    """What turns a group of tokens into one entry: a value and a gate projection, twice where groups overlap.
+
+    >>> compressor_params(4096, 512, 2)  # DeepSeek-V4-Flash, a layer of ratio 4
+    8388608
+    """
+    return 2 * overlap * hidden * dim
+
+
+@formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464); Qwen3-Next")
+def gated_delta_params(hidden: Number, key_heads: Number, value_heads: Number, key_dim: Number, value_dim: Number) -> Number:
+    """Query, key, value, gate and output projections, and two scalars per value head.
+
+    >>> gated_delta_params(2048, 16, 32, 128, 128)  # Qwen3-Next-80B-A3B, one layer
+    33685504
+    """
+    return hidden * (2 * key_heads * key_dim + 3 * value_heads * value_dim + 2 * value_heads)
+
+
+@formula(source="MiniMax-01 (arXiv:2501.08313), section 2.2: lightning attention")
+def lightning_params(hidden: Number, heads: Number, head_dim: Number) -> Number:
+    """Query, key, value, output gate and output projections.
+
+    >>> lightning_params(6144, 64, 128)  # MiniMax-M1, one layer
+    251658240
+    """
+    return 5 * hidden * heads * head_dim
+
+
+@formula(source="Gu and Dao 2023, Mamba (arXiv:2312.00752), section 3")
+def mamba_params(hidden: Number, inner: Number, state: Number, dt_rank: Number) -> Number:
+    """Input and gate, step size and state projections, output.
+
+    >>> mamba_params(4096, 8192, 16, 256)  # Jamba-1.5-Mini, one Mamba layer
+    105119744
+    """
+    return 3 * hidden * inner + inner * (dt_rank + 2 * state) + dt_rank * inner
+
+
+@formula(source="Dao and Gu 2024, Mamba-2 (arXiv:2405.21060), section 7")
+def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Number, state: Number) -> Number:
+    """One input projection (gate, values, B, C, step sizes) and the output projection.
+
+    >>> mamba2_params(2560, 80, 64, 1, 128)  # mamba2-2.7b, one layer
+    40181760
+    """
+    return hidden * (3 * heads * head_dim + 2 * groups * state + heads)
+
+
+@formula(source="definition")
+def mixer_sum(parts: tuple[Number, ...]) -> Number:
+    """A mixer made of several parts: attention and its indexer, a recurrence and its convolution.
+
+    >>> mixer_sum((187105280, 13959168))  # DeepSeek-V3.2, one layer
+    201064448
+    """
+    return sum(parts)
+
+
+@formula(source="a depthwise convolution: one filter per channel")
+def convolution_params(channels: Number, kernel: Number) -> Number:
+    """The short causal convolution of state-space and delta layers.
+
+    >>> convolution_params(8192, 4)  # Qwen3-Next-80B-A3B, one layer
+    32768
+    """
+    return channels * kernel
