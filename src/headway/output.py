@@ -52,6 +52,10 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
     if "~" in key:
         low, high = (shown(row.get(part), columns.unit(part)) for part in key.split("~"))
         return "-" if low == high == "-" else f"{low} .. {high}"
+    if key == "solution":
+        from headway.solve import input_text
+
+        return input_text(row["solution"], row["for"])
     return shown(row.get(key), columns.unit(key))
 
 

@@ -1,0 +1,167 @@
+"""`headway solve serve MODEL ... --for INPUT --so-that OUTPUT=VALUE`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headway import output, quantity, schema
+from headway.assumptions import Assumptions
+from headway.cli import serve, subjects, words
+from headway.errors import BadValue, UnknownName
+from headway.layout import Layout
+from headway.precision import Precision
+from headway.workload import Load
+
+MOST_CASES = 200
+MOST_WAYS = 4096  # values of a layout's input that are tried
+REACH = 1000.0  # a fact is looked for from a thousandth of its value to a thousand times it
+# Where an input is looked for when its flag gives no range.
+RANGES = {"batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "t0": (1e-9, 1.0), "alpha": (1e-9, 1.0),
+          "spread": (1.0, 100.0), "activation_bytes": (0.1, 100.0), "state_bytes": (0.1, 100.0)}  # fmt: skip
+
+
+def add_flags(parser: Any) -> None:
+    """All flags of serve, and the question."""
+    parser.add_argument("verb", metavar="serve")
+    serve.add_flags(parser)
+    question = parser.add_argument_group("question")
+    question.add_argument("--for", dest="sought", required=True, metavar="INPUT", help="batch, context, tp, eff_memory, chip.hbm_bw ...")
+    question.add_argument("--so-that", dest="wanted", required=True, metavar="OUTPUT=VALUE", help="tpot_s=20ms, or compute_s=kv_s")
+
+
+def run(args: Any) -> output.Answer:
+    """A row for each crossing and its neighbours, for each combination of the other inputs."""
+    from headway.solve import condition, solve
+
+    if args.verb != "serve":
+        raise UnknownName("verb to solve", args.verb, ("serve",), "serve")
+    name, wanted = _name(args.sought), condition(args.wanted)
+    solutions, notes = [], []
+    for case, more in _cases(args, name):
+        notes += [note for note in more if note not in notes]
+        at, sought = _problem(args, case, name)
+        solutions.append(solve(at, sought, wanted))
+    table = solutions[0].table.concat(*(solution.table for solution in solutions[1:]))
+    found = sum(solution.found for solution in solutions)
+    headline = solutions[0].sentence if len(solutions) == 1 else f"{found} crossings of {wanted} in {len(solutions)} cases"
+    keys = [wanted.left] + ([wanted.right] if wanted.number is None else [])
+    return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, headline, keys))
+
+
+def _describe(rows: Any, headline: str, keys: list[str]) -> tuple[str, list[str], list[str]]:
+    if not len(rows):
+        return headline, [], []
+    first = rows.row(0)
+    varying = [key for key in words.WHAT if rows.varies(key)]
+    view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
+    shown = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
+    return headline, list(shown), [*words.binds(first), words.DEFINED]
+
+
+def _name(text: str) -> str:
+    from headway.edit import editable
+
+    name = text.strip().replace("-", "_")
+    known = {*schema.fields(Load), *schema.fields(Layout), *editable()}
+    known |= {key for key, (q, default) in schema.fields(Assumptions).items() if not isinstance(default, str) and not q.choices}
+    if name not in known:
+        raise UnknownName("input to solve for", text, known)
+    return name
+
+
+def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ...]]]:
+    """One set of arguments for each combination of the other inputs' values."""
+    lists: dict[str, tuple[Any, ...]] = {"model": tuple(subjects.split(args.model, "model")), "on": tuple(subjects.split(args.on, "--on"))}
+    notes: tuple[str, ...] = ()
+    for record, whole in ((Load, serve.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
+        values, more = schema.read(args, record, whole)
+        notes += more
+        lists |= {key: value if isinstance(value, tuple) else (value,) for key, value in values.items() if key != name}
+    combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
+    if len(combos) > MOST_CASES:
+        raise BadValue("solve", "too many combinations of the other inputs", f"at most {MOST_CASES}")
+    return [(argparse.Namespace(**vars(args) | {"given": dict(zip(lists, combo, strict=True))}), notes) for combo in combos]
+
+
+def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
+    """How to evaluate one case at values of the input, and where to look."""
+    from headway.edit import edit
+    from headway.serve import serve as evaluate
+    from headway.solve import Input
+
+    given = case.given
+    model = subjects.model(given["model"], args)
+    system = subjects.systems(argparse.Namespace(**vars(args) | {"on": given["on"]}))[0][0]
+    parts = ({key: given[key] for key in schema.fields(record) if key in given} for record in (Load, Layout, Precision, Assumptions))
+    load, ways, formats, taken = parts
+    precision, assumed = Precision(**formats), schema.defaults(Assumptions, taken)
+
+    def one(value: float) -> Any:
+        machine = edit(system, name, value) if "." in name else system
+        changed = assumed if "." in name else dataclasses.replace(assumed, **{name: quantity.given(value, name)})
+        return evaluate(model, machine, Layout(**ways), **load, precision=precision, assumptions=changed)
+
+    def loads(values: Sequence[float]) -> Any:
+        return evaluate(model, system, Layout(**ways), **load | {name: list(values)}, precision=precision, assumptions=assumed)
+
+    def layouts(values: Sequence[float]) -> Any:
+        return evaluate(model, system, [Layout(**ways | {name: int(value)}) for value in values], **load, precision=precision, assumptions=assumed)
+
+    if name in schema.fields(Load):
+        low, high = _range(args, name)
+        return loads, Input(name=name, low=low, high=high, whole=True, broadcasts=True)
+    if name in schema.fields(Layout):
+        legal = _legal(model, system, ways, name)
+        return layouts, Input(name=name, low=legal[0], high=legal[-1], whole=True, only=legal, broadcasts=True)
+    if name in schema.fields(Assumptions):
+        low, high = _range(args, name)
+        return _each(one), Input(name=name, low=low, high=high)
+    return _each(one), _fact(system, name)
+
+
+def _legal(model: Any, system: Any, ways: dict[str, Any], name: str) -> tuple[float, ...]:
+    """The legal ways of one kind of parallelism, up to one per chip."""
+    from headway.compile import work_of
+    from headway.layout import expand, shape
+
+    every = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
+    layouts, _ = expand(shape(work_of(model).blocks), ways | {name: every})
+    return tuple(float(getattr(layout, name)) for layout in layouts)
+
+
+def _fact(system: Any, name: str) -> Any:
+    """A fact of the chip or the system, looked for around its own value."""
+    from headway.edit import editable
+    from headway.solve import Input
+
+    part, _, key = name.partition(".")
+    value, q = (system.chip if part == "chip" else system).need(key), editable()[name]
+    low, high = max(value / REACH, q.low), min(value * REACH, q.high)
+    if q.whole:
+        whole = tuple(float(number) for number in range(max(1, int(low)), int(min(high, 4096)) + 1))
+        return Input(name=name, low=whole[0], high=whole[-1], whole=True, only=whole)
+    return Input(name=name, low=low, high=high)
+
+
+def _each(one: Callable[[float], Any]) -> Callable[[Sequence[float]], Any]:
+    def table(values: Sequence[float]) -> Any:
+        tables = [one(float(value)) for value in values]
+        return tables[0].concat(*tables[1:])
+
+    return table
+
+
+def _range(args: Any, name: str) -> tuple[float, float]:
+    """The ends of the flag's own range when it was given, else where such an input makes sense."""
+    record = Load if name in schema.fields(Load) else Assumptions
+    values, _ = schema.read(args, record)
+    given = values.get(name)
+    if isinstance(given, tuple) and len(given) > 1:
+        return float(min(given)), float(max(given))
+    if name in RANGES:
+        return RANGES[name]
+    return 1e-3, 1.0  # a share

@@ -1,0 +1,193 @@
+"""Set A equal to B and figure it out: the inputs at which an output has a value, or at which two outputs are equal."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway import columns, units
+from headway.errors import BadValue, UnknownName
+from headway.grid import Labels, Table
+
+SCAN = 400  # points of the first look, where a grid costs no more than a point
+SCAN_SLOW = 60  # and where each point is a table of its own
+SECTIONS = 64  # parts that a bracket is cut into in each round, likewise
+ROUNDS = 60
+CLOSE = 1e-12
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What is solved for, and where it is looked for."""
+
+    name: str
+    low: float
+    high: float
+    whole: bool = False  # a count: the answer has whole neighbours
+    only: tuple[float, ...] = ()  # the values it can have, when it cannot be varied smoothly
+    broadcasts: bool = False  # many values cost about as much as one
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Condition:
+    """`left = right`: a column, and a column or a number."""
+
+    left: str
+    right: str
+    number: float | None
+
+    def __str__(self) -> str:
+        return f"{self.left} = {self.right}"
+
+    def gap(self, table: Table) -> Any:
+        """left - right for each row; NaN where one of them does not apply."""
+        return _numbers(table, self.left) - (_numbers(table, self.right) if self.number is None else self.number)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Solution:
+    """The rows at the crossings and beside them, each marked; `found` counts the crossings."""
+
+    table: Table
+    found: int
+    sentence: str
+
+
+def condition(text: str) -> Condition:
+    """The condition that `tpot_s=20ms` or `compute_s=kv_s` states.
+
+    >>> condition("tpot_s=20ms").number, condition("compute_s = kv_s").right
+    (0.02, 'kv_s')
+    """
+    left, equals, right = (part.strip() for part in text.replace("==", "=").partition("="))
+    left = left.replace("-", "_")
+    if not equals or not left or not right:
+        raise BadValue("--so-that", text, "OUTPUT=VALUE or OUTPUT=OUTPUT, such as tpot_s=20ms or compute_s=kv_s")
+    if left not in columns.SERVE:
+        raise UnknownName("output", left, columns.SERVE)
+    if right.replace("-", "_") in columns.SERVE:
+        return Condition(left, right.replace("-", "_"), None)
+    unit = columns.unit(left)
+    return Condition(left, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {left}"))
+
+
+def _numbers(table: Table, key: str) -> Any:
+    column = table[key].ravel()
+    if column.dtype == object:
+        raise BadValue("--so-that", key, "an output that is a number")
+    return column.astype(float)
+
+
+At = Callable[[Sequence[float]], Table]  # a table of one row per value of the input
+
+
+def solve(at: At, sought: Input, wanted: Condition) -> Solution:
+    """Every crossing within the scanned range, each as the real input and, for a count, its whole neighbours.
+
+    A gap that changes sign by a jump (a layout takes one more chip) is a crossing too.
+    """
+    points = np.array(sought.only, dtype=float) if sought.only else _scan(sought)
+    gaps = wanted.gap(at(points.tolist()))
+    if np.isnan(gaps).all():
+        raise BadValue("--so-that", wanted, "outputs that apply to this load (tpot_s, tok_per_s and usd_* need --prompt and --output)")
+    exact = [(float(points[i]), float(points[i])) for i in np.flatnonzero(gaps == 0)]
+    brackets = [(float(points[i]), float(points[i + 1])) for i in np.flatnonzero(gaps[:-1] * gaps[1:] < 0)]
+    if not exact and not brackets:
+        return _none(at, sought, wanted, points, gaps)
+    narrowed = brackets if sought.only else [_narrowed(at, sought, wanted, bracket) for bracket in brackets]
+    marked = _marked(sorted(exact + narrowed), sought)
+    table = _rows(at, sought, marked)
+    return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
+
+
+def _scan(sought: Input) -> Any:
+    count = SCAN if sought.broadcasts else SCAN_SLOW
+    points = np.geomspace(sought.low, sought.high, count) if sought.low > 0 else np.linspace(sought.low, sought.high, count)
+    points[0], points[-1] = sought.low, sought.high  # geomspace rounds its ends
+    return points
+
+
+def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+    """A bracket around a change of sign, cut down until it is one number for all that matters."""
+    low, high = bracket
+    parts = SECTIONS if sought.broadcasts else 2
+    for _ in range(ROUNDS):
+        points = np.linspace(low, high, parts + 1)
+        if high - low <= CLOSE * abs(high) or not (points[1:] > points[:-1]).all():
+            break
+        gaps = wanted.gap(at(points.tolist()))
+        changes = np.flatnonzero((gaps[:-1] * gaps[1:] <= 0) & (gaps[:-1] != 0))
+        if not len(changes):
+            break
+        low, high = float(points[changes[0]]), float(points[changes[0] + 1])
+    return low, high
+
+
+def _marked(brackets: list[tuple[float, float]], sought: Input) -> list[tuple[float, str]]:
+    """The inputs to show and what each is."""
+    found: dict[float, str] = {}
+    for low, high in brackets:
+        if sought.only and low != high:
+            found |= {low: "below", high: "above"}
+            continue
+        crossing = (low + high) / 2
+        below, above = math.floor(crossing), math.ceil(crossing)
+        nearest = float(round(crossing))
+        if sought.whole and abs(crossing - nearest) <= 1e-9 * max(1.0, nearest):
+            crossing, below, above = nearest, nearest, nearest
+        if sought.whole and below >= sought.low and below != crossing:
+            found.setdefault(float(below), "below")
+        found[crossing] = "crossing"
+        if sought.whole and above <= sought.high and above != crossing:
+            found.setdefault(float(above), "above")
+    return sorted(found.items())
+
+
+def _rows(at: At, sought: Input, marked: list[tuple[float, str]]) -> Table:
+    values, marks = [value for value, _ in marked], [mark for _, mark in marked]
+    table = at(values).concat()
+    kinds = tuple(dict.fromkeys(marks))
+    extra = {"for": sought.name, "solution": np.array(values), "is": Labels(np.array([kinds.index(mark) for mark in marks]), kinds)}
+    return dataclasses.replace(table, columns={**extra, **table.columns})
+
+
+def _none(at: At, sought: Input, wanted: Condition, points: Any, gaps: Any) -> Solution:
+    """No crossing: which side it stays on, and how close it comes."""
+    closest = int(np.nanargmin(np.abs(gaps)))
+    side = "above" if gaps[closest] > 0 else "below"
+    table = _rows(at, sought, [(float(points[closest]), "closest")])
+    row = table.row(0)
+    low, high = (_input(value, sought) for value in (points[0], points[-1]))
+    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {wanted.left} is {_shown(row, wanted.left)}"
+    right = _shown(row, wanted.right) if wanted.number is None else wanted.right
+    said = f" and {wanted.right} is {right}" if wanted.number is None else ""
+    sentence = f"no crossing between {sought.name} = {low} and {high}: {wanted.left} stays {side} {wanted.right}; {nearest}{said}."
+    return Solution(table, 0, sentence)
+
+
+def _sentence(table: Table, sought: Input, wanted: Condition, count: int) -> str:
+    rows = [row for row in table.rows() if row["is"] == "crossing"]
+    if not rows:
+        below, above = (row["solution"] for row in table.rows()[:2])
+        return f"{wanted} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
+    where = " and at ".join(_input(row["solution"], sought) for row in rows)
+    misfit = next((row["why"] for row in rows if not row["fits"]), "")
+    return f"{wanted} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
+
+
+def _input(value: float, sought: Input) -> str:
+    return input_text(value, sought.name)
+
+
+def input_text(value: float, name: str) -> str:
+    """A value of an input as it can be typed, with enough digits to type it again."""
+    unit = columns.unit(name)
+    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
+
+
+def _shown(row: dict[str, Any], key: str) -> str:
+    return units.show(row[key], columns.unit(key), 4)
