@@ -22,6 +22,7 @@ Flop = Annotated[Any, "flop"]
 FlopPerSecond = Annotated[Any, "flop/s"]
 FlopPerToken = Annotated[Any, "flop/token"]
 FlopPerByte = Annotated[Any, "flop/byte"]
+BytePerFlopRate = Annotated[Any, "byte*s/flop"]  # memory over peak
 Second = Annotated[Any, "s"]
 SecondPerToken = Annotated[Any, "s/token"]
 PerSecond = Annotated[Any, "1/s"]
@@ -65,7 +66,8 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "flop/s": _FLOPS,
     "s": TIME,
     "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
-    "token/s": {
+    "token/s": DECIMAL
+    | {
         f"{prefix}{name}/{per}": factor / seconds
         for prefix, factor in DECIMAL.items()
         for name in ("", "tok", "token", "tokens")

@@ -109,7 +109,8 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
         return evaluate(model, system, Layout(**ways), **load | {name: list(values)}, precision=precision, assumptions=assumed)
 
     def layouts(values: Sequence[float]) -> Any:
-        return evaluate(model, system, [Layout(**ways | {name: int(value)}) for value in values], **load, precision=precision, assumptions=assumed)
+        each = [Layout(**ways | {name: int(value)}) for value in values]
+        return evaluate(model, system, each, **load, precision=precision, assumptions=assumed)
 
     if name in schema.fields(Load):
         low, high = _range(args, name)
