@@ -19,7 +19,7 @@ def run(args: Any) -> output.Answer:
     """One row per chip, by year."""
     if args.what != "chips":
         raise UnknownName("trend", args.what, ("chips",), "chips")
-    from headway.trend import trend_chips
+    from headway.trend import COLUMNS, trend_chips
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
-    return output.Answer(Listing(rows), headline="what each generation of chips changed; - where a fact is not public", most=1000)
+    return output.Answer(Listing(rows), headline="what each generation of chips changed; - where a fact is not public", most=1000, columns=COLUMNS)

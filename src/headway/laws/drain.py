@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headway.formula import formula
-from headway.units import Byte, BytePerSecond, Number, Second
+from headway.units import Byte, BytePerFlopRate, BytePerSecond, FlopPerByte, FlopPerSecond, Number, Second
 
 
 @formula(source="capacity over bandwidth")
@@ -34,3 +34,33 @@ def bytes_read(step_s: Second, mem_bw: BytePerSecond) -> Byte:
     9.0
     """
     return step_s * mem_bw
+
+
+@formula(source="Reiner Pope, blackboard lecture, 2026-04-29, claim FS-04: w N_t / (G BW)")
+def domain_read_s(weight_bytes: Byte, chips: Number, chip_bw: BytePerSecond) -> Second:
+    """The time to read the weights once with a whole scale-up domain: its size and bandwidth set the latency floor.
+
+    >>> round(domain_read_s(671e9, 72, 8e12) * 1e3, 3)  # DeepSeek-V3, fp8, on GB200 NVL72
+    1.165
+    """
+    return weight_bytes / (chips * chip_bw)
+
+
+@formula(source="peak over bandwidth")
+def flop_per_byte(peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> FlopPerByte:
+    """Arithmetic that a chip can do while it reads a byte.
+
+    >>> round(flop_per_byte(989.4e12, 3.35e12))  # H100, bf16
+    295
+    """
+    return peak_flops / mem_bw
+
+
+@formula(source="capacity over peak")
+def byte_per_flop_rate(capacity: Byte, peak_flops: FlopPerSecond) -> BytePerFlopRate:
+    """Memory that comes with each FLOP/s: what a generation gives to weights and context beside speed.
+
+    >>> f"{byte_per_flop_rate(80e9, 989.4e12):.3g}"  # H100, bf16
+    '8.09e-05'
+    """
+    return capacity / peak_flops

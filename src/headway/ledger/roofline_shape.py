@@ -52,8 +52,9 @@ def lower_bound(i: Any) -> Parts:
 def compute_term(i: Any) -> Parts:
     """The board's compute time with each reading of FLOPs."""
     physical = batch_compute_s(i.batch, i.active, i.peak)
+    multiplies = scaled(i.peak, i.multiplies_per_flop)
     return {
-        "physical over board, FLOPs as multiplies/s": relative(physical, board_compute_s(i.batch, i.active, scaled(i.peak, i.multiplies_per_flop))),
+        "physical over board, FLOPs as multiplies/s": relative(physical, board_compute_s(i.batch, i.active, multiplies)),
         "physical over board, FLOPs as FLOP/s": relative(physical, board_compute_s(i.batch, i.active, i.peak)),
     }
 

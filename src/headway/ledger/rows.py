@@ -46,7 +46,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """One claim; the figures are those of its first part."""
+    """One claim; the figures are those of the first part that its verdict rests on."""
 
     id: str
     group: str
@@ -96,7 +96,8 @@ def explain(name: str) -> Parts:
 def _row(claim: Claim) -> ClaimRow:
     figures = recompute(claim)
     parts = _parts(claim, figures) if figures is not None else ()
-    first = parts[0] if parts else None
+    overall = _verdict(claim, parts)
+    first = next((part for part in parts if part.verdict == overall), None)
     return ClaimRow(
         id=claim.id,
         group=claim.group,
@@ -105,7 +106,7 @@ def _row(claim: Claim) -> ClaimRow:
         recomputed=first.recomputed if first else None,
         unit=first.unit if first else claim.unit,
         tolerance=_tolerance(claim, first),
-        verdict=_verdict(claim, parts),
+        verdict=overall,
         cause=claim.cause,
         note=claim.note,
         today=first.today if first else None,

@@ -16,7 +16,10 @@ from headway.ledger.recompute import Parts, recomputes
 @recomputes("SP-01")
 def which_way_up(i: Any) -> Parts:
     """Both readings of the word."""
-    return {"total over active": sparsity(i.experts, i.board_experts_per_token), "active over total": sparsity(i.board_experts_per_token, i.experts)}
+    return {
+        "total over active": sparsity(i.experts, i.board_experts_per_token),
+        "active over total": sparsity(i.board_experts_per_token, i.experts),
+    }
 
 
 @recomputes("SP-07")

@@ -25,7 +25,7 @@ def recompute_today(claim: Claim) -> Parts | None:
 
 @functools.cache
 def _current(path: str) -> Any:
-    """A fact by its place in the catalogue: `chip NAME FIELD`, `system NAME FIELD`, `domain NAME FIELD`, `model NAME FIELD`, `kv NAME BYTES`."""
+    """A fact by its place in the catalogue: of a chip, a system, a domain (summed over its chips) or a model, or KV bytes in a width."""
     kind, name, field = path.split()
     if kind == "chip":
         return chip(name).need(field)

@@ -1,0 +1,122 @@
+"""How chips changed by generation: what latency, batch and context owe to each. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from headway.catalog import Catalog, default_catalog
+from headway.chip import Chip, chip
+from headway.columns import Column
+from headway.hfconfig import model as named_model
+from headway.laws.balance import hardware_ratio
+from headway.laws.capacity import capacity_context, domain_bytes
+from headway.laws.compile_terms import total, weighted_sum
+from headway.laws.drain import byte_per_flop_rate, domain_read_s, drain_s, flop_per_byte
+from headway.laws.memory import parameter_bytes
+from headway.model import Model
+from headway.precision import formats
+from headway.quantity import default
+from headway.whole_model import embedding_and_head, kv_bytes_per_token, works
+
+MODEL = "deepseek-v3"
+SEQUENCES = default(1, "sequences", "", "the longest context is that of one sequence alone")
+COLUMNS = {
+    "year": Column("", "year of announcement"),
+    "vendor": Column("", "who makes it"),
+    "chip": Column("", "catalogue name"),
+    "flop_per_byte_bf16": Column("flop/byte", "dense bf16 peak over memory bandwidth"),
+    "flop_per_byte_fp8": Column("flop/byte", "dense fp8 peak over memory bandwidth"),
+    "flop_per_byte_fp4": Column("flop/byte", "dense fp4 peak over memory bandwidth"),
+    "hardware_ratio_bf16": Column("token", "tokens at which compute takes as long as reading bf16 weights"),
+    "hardware_ratio_fp8": Column("token", "the same for fp8 weights and arithmetic"),
+    "hardware_ratio_fp4": Column("token", "the same for fp4 weights and arithmetic"),
+    "drain_s": Column("s", "time to read all of the memory once"),
+    "hbm_per_flop": Column("byte*s/flop", "memory over the dense bf16 peak"),
+    "scale_up_domain": Column("", "chips that scale-up links usually join"),
+    "model": Column("", "the model that the next three columns are for, in its checkpoint's formats"),
+    "fits": Column("bool", "whether the model's weights fit in the scale-up domain"),
+    "latency_floor_s": Column("s", "reading the weights once with the whole scale-up domain: no decode step is shorter"),
+    "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRow:
+    """One chip; None where a fact is not public or the model does not fit."""
+
+    year: Any
+    vendor: str
+    chip: str
+    flop_per_byte_bf16: Any
+    flop_per_byte_fp8: Any
+    flop_per_byte_fp4: Any
+    hardware_ratio_bf16: Any
+    hardware_ratio_fp8: Any
+    hardware_ratio_fp4: Any
+    drain_s: Any
+    hbm_per_flop: Any
+    scale_up_domain: Any
+    model: str
+    fits: bool | None
+    latency_floor_s: Any
+    longest_context: Any
+
+
+def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> list[TrendRow]:
+    """Every chip whose year is known, oldest first."""
+    where = catalog or default_catalog()
+    chosen = named_model(model)
+    weights, kv = checkpoint_bytes(chosen), kv_bytes_per_token(chosen)
+    found = [chip(name, where) for name in where.files("chips")]
+    dated = sorted((one for one in found if one.year is not None), key=lambda one: (one.year, one.vendor, one.name))
+    return [_row(one, chosen.name, weights, kv) for one in dated]
+
+
+def checkpoint_bytes(model: Model) -> Any:
+    """The whole model as its checkpoint stores it."""
+    width = {name: each.bytes for name, each in formats().items()}
+    blocks = works(model)
+    layers = tuple(
+        total((
+            parameter_bytes(block.mixer_params, width[block.mixer_dtype]),
+            parameter_bytes(block.dense_ffn_params, width[block.ffn_dtype]),
+            weighted_sum((block.experts,), (parameter_bytes(block.expert_params, width[block.expert_dtype]),)),
+            parameter_bytes(block.other_params, width["bf16"]),
+        ))
+        for block in blocks
+    )  # fmt: skip
+    ends = tuple(parameter_bytes(table, width[model.precision.embedding]) for table in embedding_and_head(model))
+    return total((weighted_sum(tuple(block.count for block in blocks), layers), *ends))
+
+
+def _row(one: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
+    peaks = {"bf16": one.peak_bf16, "fp8": one.peak_fp8, "fp4": one.peak_fp4}
+    bandwidth, width = one.hbm_bw, {name: formats()[name].bytes for name in peaks}
+    intensity = {name: None if None in (peak, bandwidth) else flop_per_byte(peak, bandwidth) for name, peak in peaks.items()}
+    ratio = {name: None if None in (peak, bandwidth) else hardware_ratio(width[name], peak, bandwidth) for name, peak in peaks.items()}
+    fits, floor, context = _of_domain(one, weights, kv)
+    return TrendRow(
+        year=one.year,
+        vendor=one.vendor,
+        chip=one.name,
+        **{f"flop_per_byte_{name}": value for name, value in intensity.items()},
+        **{f"hardware_ratio_{name}": value for name, value in ratio.items()},
+        drain_s=None if None in (one.hbm, bandwidth) else drain_s(one.hbm, bandwidth),
+        hbm_per_flop=None if None in (one.hbm, one.peak_bf16) else byte_per_flop_rate(one.hbm, one.peak_bf16),
+        scale_up_domain=one.scale_up_domain,
+        model=model,
+        fits=fits,
+        latency_floor_s=floor,
+        longest_context=context,
+    )
+
+
+def _of_domain(one: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, Any]:
+    """Whether the model fits in the chip's usual scale-up domain, its latency floor and its longest context there."""
+    if None in (one.hbm, one.scale_up_domain):
+        return None, None, None
+    context = capacity_context(domain_bytes(one.scale_up_domain, one.hbm), weights, SEQUENCES, kv)
+    if not context > 0:
+        return False, None, None
+    return True, None if one.hbm_bw is None else domain_read_s(weights, one.scale_up_domain, one.hbm_bw), context
