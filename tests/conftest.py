@@ -1,12 +1,10 @@
-"""What several tests share: every module of the package, imported once, so that every law is registered."""
+"""Every module of the package, imported once, so that every law is registered whichever test runs first."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from types import ModuleType
-
-import pytest
 
 import headway
 
@@ -17,9 +15,3 @@ def _modules() -> list[ModuleType]:
 
 
 MODULES = _modules()
-
-
-@pytest.fixture(scope="session")
-def modules() -> list[ModuleType]:
-    """Every module of the package."""
-    return MODULES

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pint
 import pytest
-from conftest import MODULES
 
+from conftest import MODULES
 from headway.formula import REGISTRY, Law, formula
 from headway.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
 
-UNITS = pint.UnitRegistry(None)
+UNITS = pint.UnitRegistry(filename=None)  # type: ignore[arg-type]
 UNITS.define("s = [time]")
 for dimension in ("byte", "flop", "token", "USD", "kg"):
     UNITS.define(f"{dimension} = [{dimension}]")
@@ -32,12 +32,12 @@ LAWS = {law.name: law for law in REGISTRY.values() if law.run.__module__.startsw
 EMPIRICAL: dict[str, str] = {}  # laws waived from the check, each with its reason: none so far
 # Magnitudes that a law's domain asks for; any other input is drawn between 2 and 9.
 DRAWN = {
-    "experts": 64.0, "active": 4.0, "experts_per_token": 4.0, "per_token": 4.0, "ep": 16.0, "tp": 4.0, "layers": 32.0, "cap": 50.0, "root": 70.0,
+    "experts": 64.0, "active": 4.0, "experts_per_token": 4.0, "ep": 16.0, "tp": 4.0, "layers": 32.0, "cap": 50.0, "root": 70.0,
     "eff_compute": 0.7, "eff_memory": 0.8, "eff_network": 0.9, "utilization": 0.9,
 }  # fmt: skip
 
 
-def annotations(thing: Any) -> dict[str, Any]:
+def hints_of(thing: Any) -> dict[str, Any]:
     return typing.get_type_hints(thing, include_extras=True)
 
 
@@ -63,7 +63,7 @@ def drawn(annotation: Any, name: str, rng: random.Random, draw: int) -> Any:
         value = float(draw % 3) if name == "overlap" else DRAWN.get(name, round(rng.uniform(2.0, 9.0), 3))
         return value, quantity(value, unit)
     if dataclasses.is_dataclass(annotation):
-        pairs = {field: drawn(hint, field, rng, draw) for field, hint in annotations(annotation).items()}
+        pairs = {field: drawn(hint, field, rng, draw) for field, hint in hints_of(annotation).items()}
         make: Any = annotation
         return make(**{key: one for key, (one, _) in pairs.items()}), make(**{key: other for key, (_, other) in pairs.items()})
     if typing.get_origin(annotation) is tuple:
@@ -85,7 +85,7 @@ def constants() -> Iterator[tuple[types.ModuleType, str, Any, str]]:
 
 
 def annotated(module: types.ModuleType) -> dict[str, str]:
-    hints = {name: mark(hint) for name, hint in annotations(module).items()}
+    hints = {name: mark(hint) for name, hint in hints_of(module).items()}
     return {name: unit for name, unit in hints.items() if unit is not None}
 
 
@@ -98,7 +98,7 @@ def with_units(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def both(law: Law, draw: int) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Inputs without units and with them, and the unit of the result."""
-    hints = annotations(law.run)
+    hints = hints_of(law.run)
     unit = mark(hints.pop("return"))
     assert unit is not None, f"{law.name} does not say what unit it returns"
     rng = random.Random(f"{law.name} {draw}")
