@@ -87,20 +87,39 @@ _SOLVE = {
     "is": Column("", "what the row is: the real crossing, or its whole-number neighbour below or above"),
 }
 _LEDGER = {
-    "id": Column("", "claim id"),
-    "group": Column("", "group of claims"),
-    "claim": Column("", "what was claimed"),
-    "stated": Column("", "the figure as stated"),
-    "recomputed": Column("", "the figure as this project computes it from the claim's own inputs"),
+    "id": Column("", "the claim's number in its group"),
+    "group": Column("", "group of claims, such as RB for roofline and batch"),
+    "claim": Column("", "what is claimed, in the project's words"),
+    "stated": Column("", "the figure that was stated, in the row's unit"),
+    "recomputed": Column("", "the same figure by the project's laws from the claim's own inputs"),
     "unit": Column("", "unit of stated and recomputed"),
-    "tolerance": Column("", "relative difference that still counts as rounding"),
-    "verdict": Column("", "agrees, rounding, differs, not computable, or not yet computed"),
-    "cause": Column("", "why it differs"),
-    "note": Column("", "remark"),
-    "today": Column("", "the same figure from today's catalogue"),
+    "tolerance": Column("", "exact 1e-9, tight 1 %, round 25 %, oom a factor of 3 either way, a percentage, or a range"),
+    "verdict": Column("", "agrees, rounding, differs, not computable or not yet computed; computed, never stored"),
+    "cause": Column("", "why a claim differs or is loose: an input off, an ambiguous convention, a slip, rounding"),
+    "note": Column("", "what a reader of the claim should know"),
+    "today": Column("", "the same figure with the catalogue's current facts"),
+    "reference": Column("", "the same figure worked out by hand, where no figure was stated or to check the laws"),
+    "stated_text": Column("", "what was stated, in words"),
+    "source": Column("", "where the claim was made"),
+    "parts": Column("", "every figure of the claim: name, unit, stated, reference, recomputed, today, verdict"),
+}
+_TREND = {
+    "year": Column("", "year of announcement"),
+    "vendor": Column("", "who makes it"),
+    "chip": Column("", "catalogue name"),
+    "flop_per_byte_bf16": Column("flop/byte", "dense bf16 peak over memory bandwidth"),
+    "flop_per_byte_fp8": Column("flop/byte", "dense fp8 peak over memory bandwidth"),
+    "flop_per_byte_fp4": Column("flop/byte", "dense fp4 peak over memory bandwidth"),
+    "hardware_ratio_bf16": Column("token", "tokens at which compute takes as long as reading bf16 weights"),
+    "hardware_ratio_fp8": Column("token", "the same for fp8 weights and arithmetic"),
+    "hardware_ratio_fp4": Column("token", "the same for fp4 weights and arithmetic"),
+    "drain_s": Column("s", "time to read all of the memory once"),
+    "hbm_per_flop": Column("byte*s/flop", "memory over the dense bf16 peak"),
+    "latency_floor_s": Column("s", "reading the model's weights once with the whole scale-up domain: no decode step is shorter"),
+    "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
 }
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND
 
 
 @functools.cache

@@ -7,7 +7,6 @@ from typing import Any
 
 from headway.catalog import Catalog, default_catalog
 from headway.chip import Chip, chip
-from headway.columns import Column
 from headway.hfconfig import model as named_model
 from headway.laws.balance import hardware_ratio
 from headway.laws.capacity import capacity_context, domain_bytes
@@ -21,24 +20,6 @@ from headway.whole_model import embedding_and_head, kv_bytes_per_token, works
 
 MODEL = "deepseek-v3"
 SEQUENCES = default(1, "sequences", "", "the longest context is that of one sequence alone")
-COLUMNS = {
-    "year": Column("", "year of announcement"),
-    "vendor": Column("", "who makes it"),
-    "chip": Column("", "catalogue name"),
-    "flop_per_byte_bf16": Column("flop/byte", "dense bf16 peak over memory bandwidth"),
-    "flop_per_byte_fp8": Column("flop/byte", "dense fp8 peak over memory bandwidth"),
-    "flop_per_byte_fp4": Column("flop/byte", "dense fp4 peak over memory bandwidth"),
-    "hardware_ratio_bf16": Column("token", "tokens at which compute takes as long as reading bf16 weights"),
-    "hardware_ratio_fp8": Column("token", "the same for fp8 weights and arithmetic"),
-    "hardware_ratio_fp4": Column("token", "the same for fp4 weights and arithmetic"),
-    "drain_s": Column("s", "time to read all of the memory once"),
-    "hbm_per_flop": Column("byte*s/flop", "memory over the dense bf16 peak"),
-    "scale_up_domain": Column("", "chips that scale-up links usually join"),
-    "model": Column("", "the model that the next three columns are for, in its checkpoint's formats"),
-    "fits": Column("bool", "whether the model's weights fit in the scale-up domain"),
-    "latency_floor_s": Column("s", "reading the weights once with the whole scale-up domain: no decode step is shorter"),
-    "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

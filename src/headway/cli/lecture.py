@@ -27,4 +27,4 @@ def run(args: Any) -> output.Answer:
         rows = [row for row in rows if wanted in (row["id"], row["id"].partition("-")[0])]
     verdicts = [str(row["verdict"]) for row in rows]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-    return output.Answer(Listing(rows), headline=f"{len(rows)} claims of the lecture: {counts}", view=VIEW, most=1000, columns=ledger.COLUMNS)
+    return output.Answer(Listing(rows), headline=f"{len(rows)} claims of the lecture: {counts}", view=VIEW, most=1000)

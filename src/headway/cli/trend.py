@@ -9,6 +9,9 @@ from headway.cli import subjects
 from headway.errors import UnknownName
 from headway.listing import Listing
 
+VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
+        "latency_floor_s", "longest_context")  # fmt: skip
+
 
 def add_flags(parser: Any) -> None:
     """What to follow through the generations."""
@@ -19,7 +22,8 @@ def run(args: Any) -> output.Answer:
     """One row per chip, by year."""
     if args.what != "chips":
         raise UnknownName("trend", args.what, ("chips",), "chips")
-    from headway.trend import COLUMNS, trend_chips
+    from headway.trend import trend_chips
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
-    return output.Answer(Listing(rows), headline="what each generation of chips changed; - where a fact is not public", most=1000, columns=COLUMNS)
+    headline = "what each generation changed; latency floor and longest context of DeepSeek-V3 on the chip's usual scale-up domain, - where none"
+    return output.Answer(Listing(rows), headline=headline, view=VIEW, most=1000)

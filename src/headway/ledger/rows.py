@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from headway.columns import Column
 from headway.errors import BadValue, UnknownName
 from headway.formula import record
 from headway.ledger import verdict
 from headway.ledger.claims import Claim, claims
 from headway.ledger.recompute import Parts, computable, recompute
 from headway.ledger.today import recompute_today
-
-COLUMNS = {
-    "id": Column("", "the claim's number in its group"),
-    "group": Column("", "group of claims, such as RB for roofline and batch"),
-    "claim": Column("", "what is claimed, in the project's words"),
-    "stated": Column("", "the figure that was stated, in the row's unit"),
-    "recomputed": Column("", "the same figure by the project's laws from the claim's own inputs"),
-    "unit": Column("", "unit of stated and recomputed"),
-    "tolerance": Column("", "exact 1e-9, tight 1 %, round 25 %, oom a factor of 3 either way, a percentage, or a range"),
-    "verdict": Column("", "agrees, rounding, differs, not computable or not yet computed; computed, never stored"),
-    "cause": Column("", "why a claim differs or is loose: an input off, an ambiguous convention, a slip, rounding"),
-    "note": Column("", "what a reader of the claim should know"),
-    "today": Column("", "the same figure with the catalogue's current facts"),
-    "reference": Column("", "the same figure worked out by hand, where no figure was stated or to check the laws"),
-    "stated_text": Column("", "what was stated, in words"),
-    "source": Column("", "where the claim was made"),
-    "parts": Column("", "every figure of the claim: name, unit, stated, reference, recomputed, today, verdict"),
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
