@@ -153,7 +153,7 @@ def _with_index(base: Any, hidden: Any, indexer: Indexer | None) -> Any:
     """Attention's parameters with the indexer's."""
     if indexer is None:
         return base
-    return mixer_params.mixer_sum(
+    return params.parts_sum(
         (base, mixer_params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights))
     )
 
@@ -165,7 +165,7 @@ def _attention(a: Attention) -> MixerWork:
     return MixerWork(
         params=_with_index(base, a.hidden, a.indexer), heads=a.heads, kv_heads=a.kv_heads,
         spans=(*_spans(a.look, kv.kv_elements_read(a.kv_heads, a.head_dim, a.value_dim), flop, flop), *spans),
-        stores=(*_stores(a.look, kv.kv_elements(a.kv_heads, a.head_dim, a.value_dim, a.kv_share)), *stores),
+        stores=(*_stores(a.look, kv.kv_elements(a.kv_heads, a.head_dim, a.value_dim, a.kv_share)), *stores) if a.caches else (),
     )  # fmt: skip
 
 
@@ -195,7 +195,9 @@ def _compressed(a: CompressedAttention) -> MixerWork:
     flop, entry = score.score_flop(a.heads, a.head_dim, a.head_dim), kv.entry_elements(a.head_dim)
     spans = [Span(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)]
     stores = [Store(what="window", elements_per_token=entry, cap_tokens=a.window)]
-    if a.ratio is not None:
+    if a.look is not None:
+        spans, stores = list(_spans(a.look, entry, flop, flop)), list(_stores(a.look, entry))
+    elif a.ratio is not None:
         parts.append(mixer_params.compressor_params(a.hidden, a.head_dim, a.overlap))
         elements, spread = kv.compressed_elements(a.head_dim, a.ratio), score.compressed_score_flop(flop, a.ratio, ONE_TOKEN)
         cap = NO_LIMIT if a.top_entries is None else kv.compressed_cap(a.top_entries, a.ratio)
@@ -203,7 +205,7 @@ def _compressed(a: CompressedAttention) -> MixerWork:
             Span(what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread)
         )
         stores.append(Store(what="compressed", elements_per_token=elements, cap_tokens=NO_LIMIT))
-    if a.indexer is not None and a.ratio is not None:
+    if a.indexer is not None and a.ratio is not None and a.look is None:
         i = a.indexer
         parts.append(mixer_params.compressed_indexer_params(a.hidden, i.query_input, i.heads, i.dim))
         parts.append(mixer_params.compressor_params(a.hidden, i.dim, a.overlap))
@@ -211,7 +213,7 @@ def _compressed(a: CompressedAttention) -> MixerWork:
         scan = score.compressed_score_flop(score.index_score_flop(i.heads, i.dim), a.ratio, ONE_TOKEN)
         spans.append(Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan))
         stores.append(Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
-    return MixerWork(params=mixer_params.mixer_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
+    return MixerWork(params=params.parts_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
 
 
 def _gated_delta(a: GatedDelta) -> MixerWork:
@@ -249,7 +251,7 @@ def _mamba2(a: Mamba2) -> MixerWork:
 def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
     """A recurrence with a short convolution before it."""
     return MixerWork(
-        params=mixer_params.mixer_sum((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
+        params=params.parts_sum((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
         state_elements=kv.state_sum(state, kv.convolution_state(channels, kernel)),
         recurrence_flop_per_token=score.recurrence_flop(flop, score.convolution_flop(channels, kernel)),
     )  # fmt: skip

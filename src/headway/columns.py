@@ -126,12 +126,13 @@ COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND
 def _facts() -> dict[str, Column]:
     """Facts of chips and systems and named assumptions, by the names that flags and --set take."""
     from headway import schema
+    from headway.about_model import About
     from headway.assumptions import Assumptions
     from headway.chip import Chip
     from headway.system import System
 
     found = {f"{owner}.{key}": q for owner, record in (("chip", Chip), ("system", System)) for key, (q, _) in schema.fields(record).items()}
-    for record in (Chip, System, Assumptions):
+    for record in (About, Chip, System, Assumptions):
         found |= {key: q for key, (q, _) in schema.fields(record).items()}
     return {key: Column(q.unit, q.help) for key, q in found.items()}
 

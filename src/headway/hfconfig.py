@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from headway.catalog import default_catalog, fold
 from headway.errors import BadFile, BadValue, HeadwayError, MissingExtra, UnknownName, UnsupportedModel
 from headway.hf.families import read_config
 from headway.hf.read import Config, load, parse
@@ -27,15 +28,9 @@ def catalogue_index() -> tuple[dict[str, str], ...]:
 def spellings() -> dict[str, str]:
     """Every spelling of every catalogue model, folded, with the file that holds it."""
     files = {row["name"]: row["file"] for row in catalogue_index()}
-    found = {folded(name): file for name, file in files.items()}
-    found |= {folded(row["hf_id"]): row["file"] for row in catalogue_index()}
-    text = resources.files("headway").joinpath("data/model_aliases.csv").read_text(encoding="utf-8")
-    return found | {folded(row["alias"]): files[row["name"]] for row in csv.DictReader(text.splitlines())}
-
-
-def folded(name: str) -> str:
-    """The name as it is compared: case, `-`, `_` and spaces make no difference."""
-    return name.strip().lower().replace("_", "-").replace(" ", "-")
+    found = {fold(name): file for name, file in files.items()}
+    found |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
+    return found | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
 
 
 def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
@@ -50,9 +45,9 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
         raise BadValue("model", text, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
     for folder in folders:
         for path in sorted(Path(folder).glob("*.json")):
-            if folded(path.stem) == folded(text):
+            if fold(path.stem) == fold(text):
                 return from_file(path)
-    file = spellings().get(folded(text))
+    file = spellings().get(fold(text))
     if file is not None:
         return _from_catalogue(file)
     return from_file(_as_path(text)) if _as_path(text).exists() or text.endswith(".json") else _from_hub(text)
@@ -102,4 +97,4 @@ def _from_hub(text: str) -> Model:
         path = hf_hub_download(text, "config.json")
     except Exception as error:  # the hub raises a dozen types, for no network, no such repository, gated, ...
         raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
-    return from_data(load(Path(path)), folded(text.split("/")[1]), text)
+    return from_data(load(Path(path)), fold(text.split("/")[1]), text)

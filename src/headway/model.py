@@ -58,6 +58,7 @@ class Attention:
     query_copies: Any = ONE  # 2 where the query projection also makes an output gate
     stacks: Any = ONE  # 2 where a decoder layer also attends to an encoder
     kv_share: Any = ONE  # layers that use one KV
+    caches: bool = True  # False where the layer reads the KV that an earlier layer keeps
     look: Look = Look()
     indexer: Indexer | None = None
 
@@ -93,6 +94,7 @@ class CompressedAttention:
     overlap: Any = ONE  # 2 where each entry also sees the group before it, with its own projection
     top_entries: Any | None = None  # entries the indexer picks; None: all of them are read
     indexer: Indexer | None = None
+    look: Look | None = None  # a what-if: an entry for every token, looked at like this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

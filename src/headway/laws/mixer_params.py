@@ -150,16 +150,6 @@ def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Numbe
     return hidden * (3 * heads * head_dim + 2 * groups * state + heads)
 
 
-@formula(source="definition")
-def mixer_sum(parts: tuple[Number, ...]) -> Number:
-    """A mixer made of several parts: attention and its indexer, a recurrence and its convolution.
-
-    >>> mixer_sum((187105280, 13959168))  # DeepSeek-V3.2, one layer
-    201064448
-    """
-    return sum(parts)
-
-
 @formula(source="a depthwise convolution: one filter per channel")
 def convolution_params(channels: Number, kernel: Number) -> Number:
     """The short causal convolution of state-space and delta layers.

@@ -44,6 +44,26 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
 
 
 @formula(source="definition")
+def parts_sum(parts: tuple[Number, ...]) -> Number:
+    """A part made of several: attention and its indexer, a recurrence and its convolution, caches of one layer.
+
+    >>> parts_sum((187105280, 13959168))  # DeepSeek-V3.2, one layer
+    201064448
+    """
+    return sum(parts)
+
+
+@formula(source="definition")
+def routed_params(expert: Number, experts: Number) -> Number:
+    """All routed experts of one layer.
+
+    >>> routed_params(44040192, 256)  # DeepSeek-V3, one MoE layer
+    11274289152
+    """
+    return expert * experts
+
+
+@formula(source="definition")
 def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, other: Number) -> Number:
     """All parameters of one layer.
 
