@@ -47,10 +47,18 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
         for path in sorted(Path(folder).glob("*.json")):
             if fold(path.stem) == fold(text):
                 return from_file(path)
-    file = spellings().get(fold(text))
+    file = spellings().get(fold(text)) or _variant(fold(text))
     if file is not None:
         return _from_catalogue(file)
     return from_file(_as_path(text)) if _as_path(text).exists() or text.endswith(".json") else _from_hub(text)
+
+
+def _variant(text: str) -> str | None:
+    """An id of the same publisher as a catalogue model, whose name is another spelling of it (an instruct variant)."""
+    owner, slash, name = text.partition("/")
+    file = spellings().get(name) if slash else None
+    published = (row["hf_id"] for row in catalogue_index() if row["file"] == file)
+    return file if any(fold(hf_id).startswith(owner + "/") for hf_id in published) else None
 
 
 def _as_path(text: str) -> Path:
