@@ -25,5 +25,5 @@ def run(args: Any) -> output.Answer:
     from headway.trend import trend_chips
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
-    headline = "what each generation changed; latency floor and longest context of DeepSeek-V3 on the chip's usual scale-up domain, - where none"
+    headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
     return output.Answer(Listing(rows), headline=headline, view=VIEW, most=1000)

@@ -1,4 +1,4 @@
-"""A number beside another: how many times as much, and scaled."""
+"""A number beside another of its kind."""
 
 from __future__ import annotations
 
@@ -14,13 +14,3 @@ def relative(value: Same, reference: Same) -> Number:
     2.3734331150608043
     """
     return value / reference
-
-
-@formula(source="product")
-def scaled(value: Same, factor: Number) -> Same:
-    """A value made larger or smaller, to see what follows.
-
-    >>> scaled(2400, 2)
-    4800
-    """
-    return value * factor

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.units import Number, Second, SecondPerToken, Token, TokenPerMtok, UsdPerMtok, UsdPerSecond
-
-TOKENS_PER_MTOK: TokenPerMtok = 1e6
+from headway.laws.money import MILLION
+from headway.units import Number, Second, SecondPerToken, Token, UsdPerMtok, UsdPerSecond
 
 
 @formula(source="step time over tokens: t / B")
@@ -37,4 +36,4 @@ def step_usd_per_mtok(chips: Number, chip_price: UsdPerSecond, step_s: Second, t
     >>> round(step_usd_per_mtok(72, 2 / 3600, 20e-3, 2000), 3)  # one rack, a step of 20 ms, 2,000 sequences
     0.4
     """
-    return chips * chip_price * step_s / tokens * TOKENS_PER_MTOK
+    return chips * chip_price * step_s / tokens * MILLION

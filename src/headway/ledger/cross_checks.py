@@ -7,14 +7,15 @@ from typing import Any
 from headway.laws.attention_balance import multihead_width_per_chip, multiquery_width_per_chip
 from headway.laws.balance import hardware_ratio
 from headway.laws.batch_step import latency_floor_s
-from headway.laws.compare import relative, scaled
+from headway.laws.compare import relative
+from headway.laws.compile_terms import times
 from headway.ledger.recompute import Parts, recomputes
 
 
 @recomputes("EX-01")
 def palm_decode(i: Any) -> Parts:
     """The weight floor, and how near the measured step came."""
-    floor = latency_floor_s(i.total, i.weight_byte, scaled(i.chip_bw, i.chips))
+    floor = latency_floor_s(i.total, i.weight_byte, times(i.chip_bw, i.chips))
     return {"weight floor": floor, "share of the roofline": relative(floor, i.measured)}
 
 
@@ -28,7 +29,7 @@ def multiquery_context(i: Any) -> Parts:
 @recomputes("EX-04")
 def chat_turn(i: Any) -> Parts:
     """Output tokens times the measured step."""
-    return {"turn": scaled(i.step_s, i.output)}
+    return {"turn": times(i.step_s, i.output)}
 
 
 @recomputes("EX-05")

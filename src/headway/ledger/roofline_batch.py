@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headway.laws.balance import balanced_batch, balanced_batch_per_expert, hardware_ratio
-from headway.laws.compare import relative, scaled
+from headway.laws.compare import relative
+from headway.laws.compile_terms import times
 from headway.laws.cost import step_usd_per_mtok
 from headway.laws.departures import step_tokens_per_s, tokens_in_flight, user_tokens_per_s
 from headway.laws.lecture import board_balanced_batch
@@ -75,7 +76,7 @@ def deepseek_three_balances(i: Any) -> Parts:
 @recomputes("RB-13")
 def practical_batch(i: Any) -> Parts:
     """Double and triple."""
-    return {"double": scaled(i.balanced, i.double), "triple": scaled(i.balanced, i.triple)}
+    return {"double": times(i.balanced, i.double), "triple": times(i.balanced, i.triple)}
 
 
 @recomputes("RB-16")
@@ -133,7 +134,7 @@ def expert_rows(i: Any) -> Parts:
 @recomputes("RB-26")
 def production_decode(i: Any) -> Parts:
     """Sequences in flight of DeepSeek's decode unit, over each balanced batch."""
-    batch = tokens_in_flight(scaled(i.node_tok_per_s, i.nodes), i.user_tok_per_s)
+    batch = tokens_in_flight(times(i.node_tok_per_s, i.nodes), i.user_tok_per_s)
     return {
         "sequences in flight": batch,
         "over ratio x true sparsity": relative(batch, balanced_batch(i.h100_ratio, i.total, i.active)),

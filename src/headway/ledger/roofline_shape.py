@@ -25,7 +25,8 @@ from headway.laws.batch_step import (
     roofline_s,
     serial_step_s,
 )
-from headway.laws.compare import relative, scaled
+from headway.laws.compare import relative
+from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token, machine_s_per_token_floor
 from headway.laws.kv import attended_tokens
 from headway.laws.lecture import board_compute_s, board_memory_s
@@ -52,7 +53,7 @@ def lower_bound(i: Any) -> Parts:
 def compute_term(i: Any) -> Parts:
     """The board's compute time with each reading of FLOPs."""
     physical = batch_compute_s(i.batch, i.active, i.peak)
-    multiplies = scaled(i.peak, i.multiplies_per_flop)
+    multiplies = times(i.peak, i.multiplies_per_flop)
     return {
         "physical over board, FLOPs as multiplies/s": relative(physical, board_compute_s(i.batch, i.active, multiplies)),
         "physical over board, FLOPs as FLOP/s": relative(physical, board_compute_s(i.batch, i.active, i.peak)),
@@ -73,7 +74,7 @@ def memory_term(i: Any) -> Parts:
 @recomputes("RB-04")
 def growth_with_batch(i: Any) -> Parts:
     """Each term at a larger batch over itself, and both plots' knees."""
-    before, after = _terms(i, i.batch), _terms(i, scaled(i.batch, i.larger))
+    before, after = _terms(i, i.batch), _terms(i, times(i.batch, i.larger))
     knee = balanced_batch_with_kv(before[1], compute_s_per_token(i.active, i.peak), kv_s_per_token(i.context, i.kv_bytes, i.mem_bw))
     compute, weights, kv = _terms(i, knee)
     cost_of_compute, cost_of_memory = machine_s_per_token(compute, knee), machine_s_per_token(memory_s(weights, kv), knee)
@@ -97,7 +98,7 @@ def latency_floor(i: Any) -> Parts:
 @recomputes("RB-06")
 def cost_by_batch(i: Any) -> Parts:
     """Each term's cost per token at twice the batch over itself."""
-    larger = scaled(i.batch, i.larger)
+    larger = times(i.batch, i.larger)
     before = [machine_s_per_token(term, i.batch) for term in _terms(i, i.batch)]
     after = [machine_s_per_token(term, larger) for term in _terms(i, larger)]
     names = ("compute at twice the batch", "weights at twice the batch", "KV at twice the batch")
@@ -130,7 +131,7 @@ def scale_free(i: Any) -> Parts:
     small = balanced_batch(i.ratio, i.total, i.active)
     return {
         "balanced batch": small,
-        "of a larger model over it": relative(balanced_batch(i.ratio, scaled(i.total, i.scale), scaled(i.active, i.scale)), small),
+        "of a larger model over it": relative(balanced_batch(i.ratio, times(i.total, i.scale), times(i.active, i.scale)), small),
     }
 
 
@@ -139,7 +140,7 @@ def kv_raises_balance(i: Any) -> Parts:
     """The balanced batch when KV takes a share of the compute time, over the one without KV."""
     weights, compute = latency_floor_s(i.total, i.weight_byte, i.mem_bw), compute_s_per_token(i.active, i.peak)
     without = balanced_batch(hardware_ratio(i.weight_byte, i.peak, i.mem_bw), i.total, i.active)
-    with_kv = balanced_batch_with_kv(weights, compute, scaled(compute, i.kv_over_compute))
+    with_kv = balanced_batch_with_kv(weights, compute, times(compute, i.kv_over_compute))
     return {"balanced batch with KV": with_kv, "over the one without": relative(with_kv, without)}
 
 
@@ -149,7 +150,7 @@ def mfu_at_twice_the_context(i: Any) -> Parts:
     per_token = compute_s_per_token(i.active, i.peak)
     match = kv_balanced_context(per_token, i.kv_bytes, i.mem_bw)
     compute, weights, kv = batch_compute_s(i.batch, i.active, i.peak), latency_floor_s(i.total, i.weight_byte, i.mem_bw), []
-    for context in (match, scaled(match, i.longer)):
+    for context in (match, times(match, i.longer)):
         kv.append(batch_kv_s(i.batch, context, i.kv_bytes, i.mem_bw))
     kv_alone = [mfu(compute, roofline_s(compute, time)) for time in kv]
     with_weights = [mfu(compute, overlapped_step_s(compute, weights, time)) for time in kv]
@@ -165,7 +166,7 @@ def sparse_attention(i: Any) -> Parts:
     """Tokens read at a longer context over tokens read at a shorter one, by kind of attention."""
 
     def growth(cap: Any, root: Any) -> Any:
-        return relative(attended_tokens(scaled(i.context, i.longer), cap, root), attended_tokens(i.context, cap, root))
+        return relative(attended_tokens(times(i.context, i.longer), cap, root), attended_tokens(i.context, cap, root))
 
     return {
         "top-k of a lightning indexer": growth(i.top_k, i.no_limit),
@@ -190,7 +191,7 @@ def mfu_by_batch(i: Any) -> Parts:
     return {
         "MFU by the batch": by_batch,
         "MFU by the times over it": relative(by_times, by_batch),
-        "MFU above balance": mfu_below_balance(scaled(balanced, i.above), balanced),
+        "MFU above balance": mfu_below_balance(times(balanced, i.above), balanced),
     }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from headway.laws.balance import balanced_batch, hardware_ratio
 from headway.laws.batch_step import batch_compute_s, latency_floor_s, roofline_s
 from headway.laws.capacity import bytes_beside_weights, capacity_params, stored_weight_bytes
-from headway.laws.compare import relative, scaled
+from headway.laws.compare import relative
+from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token
 from headway.laws.params import sparsity
 from headway.ledger.recompute import Parts, recomputes
@@ -29,7 +30,7 @@ def free_given_users(i: Any) -> Parts:
     weights = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
 
     def cost(multiple: Any) -> Any:
-        batch = scaled(balanced, multiple)
+        batch = times(balanced, multiple)
         step = roofline_s(batch_compute_s(batch, i.active, i.peak), weights)
         return machine_s_per_token(step, batch)
 
@@ -39,7 +40,7 @@ def free_given_users(i: Any) -> Parts:
 @recomputes("SP-08")
 def paid_in_capacity(i: Any) -> Parts:
     """The sparsest model that leaves room for the KV."""
-    kv = scaled(scaled(i.kv_bytes, i.context), i.batch)
+    kv = times(times(i.kv_bytes, i.context), i.batch)
     most = capacity_params(i.hbm, kv, i.weight_byte)
     left = bytes_beside_weights(i.hbm, stored_weight_bytes(most, i.weight_byte))
     return {"largest sparsity": sparsity(most, i.active), "memory left for KV over KV": relative(left, kv)}

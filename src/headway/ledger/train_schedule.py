@@ -7,7 +7,8 @@ from typing import Any
 from headway.laws.balance import balanced_batch, hardware_ratio, mfu_below_balance
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.capacity import active_params_within, balanced_batch_full_memory, balanced_mfu_full_memory, stored_weight_bytes
-from headway.laws.compare import relative, scaled
+from headway.laws.compare import relative
+from headway.laws.compile_terms import times
 from headway.laws.departures import mean_tokens_per_s, share_of_traffic, step_tokens_per_s, user_tokens_per_s, worst_latency_s
 from headway.laws.drain import bytes_read, drain_s, memory_reads
 from headway.ledger.recompute import Parts, recomputes
@@ -118,5 +119,5 @@ def balance_with_full_memory(i: Any) -> Parts:
 def user_rate(i: Any) -> Parts:
     """Per-user rate, and the step of a faster mode."""
     rate = user_tokens_per_s(i.step_s)
-    fast = scaled(rate, i.faster)
+    fast = times(rate, i.faster)
     return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": relative(i.step_s, i.faster)}

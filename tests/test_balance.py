@@ -1,0 +1,140 @@
+"""The balanced batch and its neighbours against what is true without them: crossings found by search, limits, counting."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.laws import attention_balance, balance, batch_step, capacity, cost, departures, drain, lecture, moe
+
+PARAMS = st.floats(1e8, 1e13)
+PEAKS = st.floats(1e13, 1e18)
+BANDWIDTHS = st.floats(1e11, 1e15)
+SHARE = st.floats(0.01, 0.95)
+
+
+def crossing(rises: float, offset: float, slope: float) -> float:
+    """Where a line `rises * B` meets `offset + slope * B`, by bisection."""
+    low, high = 0.0, 1.0
+    while rises * high < offset + slope * high:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises * middle < offset + slope * middle else (low, middle)
+    return high
+
+
+@given(total=PARAMS, sparsity=st.floats(1.0, 100.0), peak=PEAKS, bandwidth=BANDWIDTHS, width=st.sampled_from((0.5, 1.0, 2.0)))
+def test_ratio_times_sparsity_is_where_the_two_lines_cross(
+    total: float, sparsity: float, peak: float, bandwidth: float, width: float
+) -> None:
+    active = total / sparsity
+    found = balance.balanced_batch(balance.hardware_ratio(width, peak, bandwidth), total, active)
+    assert found == pytest.approx(crossing(2 * active / peak, width * total / bandwidth, 0.0), rel=1e-9)
+
+
+@given(total=PARAMS, peak=PEAKS, bandwidth=BANDWIDTHS, share=SHARE)
+def test_kv_raises_the_balanced_batch_to_the_crossing(total: float, peak: float, bandwidth: float, share: float) -> None:
+    weights, compute = total / bandwidth, 2 * total / peak
+    found = float(balance.balanced_batch_with_kv(weights, compute, share * compute))
+    assert found == pytest.approx(crossing(compute, weights, share * compute), rel=1e-9)
+    assert found > weights / compute
+
+
+def test_kv_that_takes_as_long_as_compute_leaves_no_balance() -> None:
+    found = balance.balanced_batch_with_kv(1e-3, 2e-7, np.array([0.0, 1e-7, 2e-7, 3e-7]))  # a warning would fail the test
+    assert found.tolist() == pytest.approx([5000.0, 10000.0, math.inf, math.inf])
+
+
+def test_the_board_and_physics_agree_on_the_ratio_because_both_omissions_cancel() -> None:
+    """H100 fp8: half as many multiplies as FLOP, one byte per weight; bf16 on the board's own terms would be off by 2."""
+    assert lecture.board_ratio(1978.9e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(1.0, 1978.9e12, 3.35e12), rel=1e-12)
+    assert lecture.board_ratio(989.4e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(2.0, 989.4e12, 3.35e12) / 2, rel=1e-12)
+
+
+def test_mfu_is_the_share_of_the_step_that_computes_on_both_sides_of_balance() -> None:
+    batches = np.array([1.0, 500.0, 5000.0, 50000.0])
+    compute, weights = batches * 2e-7, 1e-3
+    by_times = balance.mfu(compute, batch_step.roofline_s(compute, weights))
+    assert by_times == pytest.approx(balance.mfu_below_balance(batches, weights / 2e-7))
+    assert by_times[-1] == 1.0
+
+
+@given(compute=st.floats(0, 1), weights=st.floats(0, 1), kv=st.floats(0, 1))
+def test_step_models_are_ordered_and_within_a_factor_of_two(compute: float, weights: float, kv: float) -> None:
+    floor = batch_step.overlapped_step_s(compute, weights, kv)
+    apart, serial = batch_step.kv_apart_step_s(compute, weights, kv), batch_step.serial_step_s(compute, weights, kv)
+    assert floor <= apart * (1 + 1e-12) <= serial * (1 + 1e-11)
+    assert serial <= 2 * floor * (1 + 1e-12)
+
+
+def test_cost_per_token_falls_to_its_floor_and_no_further() -> None:
+    batches = np.geomspace(1, 1e9, 50)
+    compute, kv = 2.28e-7, 5.0e-7
+    spent = cost.machine_s_per_token(batch_step.overlapped_step_s(batches * compute, 1.16e-3, batches * kv), batches)
+    floor = cost.machine_s_per_token_floor(compute, kv)
+    assert np.all(np.diff(spent) < 0) and np.all(spent > floor)
+    assert spent[-1] == pytest.approx(floor, rel=1e-5)
+
+
+def test_experts_touched_counts_what_enumeration_counts() -> None:
+    """All ways in which 3 tokens can each choose 2 of 5 experts, equally likely."""
+    choices = list(itertools.combinations(range(5), 2))
+    touched = [len(set().union(*draw)) for draw in itertools.product(choices, repeat=3)]
+    assert moe.distinct_experts(5, 2, 3) == pytest.approx(sum(touched) / len(touched), rel=1e-12)
+
+
+def test_experts_touched_runs_from_k_to_all() -> None:
+    assert moe.distinct_experts(256, 8, 1) == pytest.approx(8)
+    assert moe.distinct_experts(256, 8, 1e5) == pytest.approx(256)
+    assert moe.distinct_experts(64, 64, 1) == 64
+
+
+@given(batch=st.floats(1, 1e5), context=st.floats(1, 1e6))
+def test_capacity_is_spent_exactly(batch: float, context: float) -> None:
+    """The batch that fits at a context, and the context that fits at that batch, fill the memory to the byte."""
+    memory, weights, kv = 13.824e12, 671e9, 35136.0
+    fitting = float(capacity.capacity_batch(memory, weights, context, kv))
+    assert weights + fitting * context * kv == pytest.approx(memory, rel=1e-12)
+    assert float(capacity.capacity_context(memory, weights, fitting, kv)) == pytest.approx(context, rel=1e-9)
+    longest = float(capacity.capacity_context(memory, weights, batch, kv))
+    assert weights + batch * longest * kv == pytest.approx(memory, rel=1e-12)
+
+
+def test_nothing_fits_beside_weights_that_do_not_fit() -> None:
+    assert capacity.capacity_batch(640e9, 671e9, 8192, 35136.0) == 0
+    assert capacity.capacity_context(640e9, 671e9, 1, 35136.0) == 0
+
+
+def test_full_memory_ties_balance_and_drain_together() -> None:
+    """At the balanced batch of a full memory, compute takes exactly the drain time."""
+    weights, memory, bandwidth, peak, active = 671e9, 13.824e12, 576e12, 324e15, 37e9
+    balanced = balance.balanced_batch(balance.hardware_ratio(1.0, peak, bandwidth), weights, active)
+    needed = capacity.balanced_batch_full_memory(balanced, memory, weights)
+    assert batch_step.batch_compute_s(needed, active, peak) == pytest.approx(drain.drain_s(memory, bandwidth), rel=1e-12)
+
+
+def test_attention_crossover_for_a_transformer_of_the_usual_shape() -> None:
+    """12 D^2 weights a layer (SwiGLU-free) and D-wide attention: L = 6 D, whatever the depth and the heads."""
+    for layers, heads, width in ((32, 32, 128), (80, 64, 128), (10, 16, 64)):
+        hidden = heads * width
+        found = attention_balance.attention_crossover_context(12 * hidden**2 * layers, layers, heads, width, width)
+        assert found == pytest.approx(6 * hidden)
+
+
+def test_departures_keep_littles_law() -> None:
+    rate = departures.step_tokens_per_s(2000, 0.02)
+    assert rate == 100_000
+    assert departures.tokens_in_flight(rate, departures.user_tokens_per_s(0.02)) == pytest.approx(2000)
+    assert departures.worst_latency_s(0.02) == 0.04
+
+
+def test_a_step_shorter_than_the_drain_reads_less_than_the_memory() -> None:
+    assert drain.bytes_read(drain.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
+    weights_alone = batch_step.latency_floor_s(671e9, 1.0, 576e12)
+    assert drain.memory_reads(weights_alone, drain.drain_s(13.824e12, 576e12)) == pytest.approx(671 / 13_824)
