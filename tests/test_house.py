@@ -257,7 +257,7 @@ def test_an_error_names_an_extra_that_exists() -> None:
 # -- catalogue ------------------------------------------------------------------------------------------------------------------
 
 
-DATE = re.compile(r"undated|unverified|\d{4}(-\d\d){0,2}(\.\.\d{4}(-\d\d){0,2})?")
+DATE = re.compile(r"undated|unverified|\d{4}(-\d\d){0,2}(\.\.(\d\d|\d{4}(-\d\d){0,2}))?")
 
 
 def lines_of(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

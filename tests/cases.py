@@ -1,0 +1,97 @@
+"""Points to test at: models of every kind, machines of several sizes, and layouts drawn from all legal ones."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.compile import work_of
+from headway.hfconfig import model
+from headway.layout import Layout, illegal, shape
+from headway.precision import Precision
+from headway.schema import defaults
+from headway.serve import serve
+from headway.system import system
+
+MODELS = (
+    "llama-3.1-70b", "qwen2.5-0.5b", "palm-62b", "mistral-7b-v0.1", "phi-4",  # dense: GQA, tied, MQA, sliding window
+    "mixtral-8x7b-v0.1", "qwen3-30b-a3b", "gpt-oss-120b", "llama-4-scout-17b-16e", "glam-64b-64e",  # experts; windows and chunks
+    "deepseek-v3", "deepseek-v3.2", "deepseek-v4-flash",  # latent, sparse, compressed
+    "qwen3-next-80b-a3b", "ai21-jamba-1.5-mini", "minimax-m1-80k", "mamba2-2.7b",  # recurrent, alone and with attention
+)  # fmt: skip
+SYSTEMS = ("h100", "8xh100-sxm", "8xh200-sxm", "gb200-nvl72", "8xmi300x", "tpu-v5p-4x4x4", "16xh100-sxm", "6xb200")
+WAYS = {
+    "tp": (1, 2, 4, 8, 16),
+    "ep": (1, 2, 3, 4, 8, 16, 24, 64, 72),
+    "dp": (1, 2, 3, 4, 8, 16, 64, 72),
+    "pp": (1, 2, 3, 4),
+    "cp": (1, 2, 4),
+}
+IDEAL = {"eff_compute": 1, "eff_memory": 1, "eff_network": 1, "t0": 0, "alpha": 0}
+ONE_CHIP = Layout()
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One question for `serve`."""
+
+    model: str
+    system: Any
+    layout: Layout = ONE_CHIP
+    load: tuple[tuple[str, float], ...] = (("batch", 1), ("context", 1000))
+    assumed: tuple[tuple[str, Any], ...] = ()
+    formats: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def id(self) -> str:
+        """A short name of the question."""
+        load = " ".join(f"{key}={value}" for key, value in self.load)
+        return f"{self.model} on {self.system} {self.layout} {load}"
+
+    def but(self, **changes: Any) -> Point:
+        """The same question with some of its load changed."""
+        return replace(self, load=tuple({**dict(self.load), **changes}.items()))
+
+    def assuming(self, **changes: Any) -> Point:
+        """The same question under other assumptions."""
+        return replace(self, assumed=tuple({**dict(self.assumed), **changes}.items()))
+
+    def table(self) -> Any:
+        """The answer."""
+        taken, formats = defaults(Assumptions, dict(self.assumed)), Precision(**dict(self.formats))
+        load: dict[str, Any] = dict(self.load)
+        return serve(self.model, self.system, self.layout, **load, assumptions=taken, precision=formats)
+
+    def row(self) -> dict[str, Any]:
+        """The answer's only row."""
+        return self.table().row(0)
+
+
+def layouts(name: str, machine: str, rng: random.Random) -> Layout:
+    """One legal layout of a model within a machine, drawn evenly over ways."""
+    limits, chips = shape(work_of(model(name)).blocks), int(system(machine).chips)
+    while True:
+        ways = {key: rng.choice(values) for key, values in WAYS.items()}
+        ways["replicas"] = 1
+        used = ways["tp"] * ways["cp"] * ways["dp"] * ways["pp"]
+        if rng.random() < 0.5 and chips % used == 0:
+            ways["replicas"] = chips // used
+        layout = Layout(**ways)
+        if used <= chips and not illegal(layout, limits):
+            return layout
+
+
+def drawn(seed: int, requests: bool | None = None) -> Point:
+    """A random point: any model, any machine, a layout that is legal there."""
+    rng = random.Random(seed)
+    name, machine = rng.choice(MODELS), rng.choice(SYSTEMS)
+    load: dict[str, float] = {"batch": int(2 ** rng.uniform(0, 12))}
+    if rng.random() < 0.5 if requests is None else requests:
+        load |= {"prompt": int(10 ** rng.uniform(0, 5.5)), "output": int(10 ** rng.uniform(0, 4))}
+    else:
+        load |= {"context": int(10 ** rng.uniform(0, 6))}
+    formats = {"weights": rng.choice(("", "", "bf16", "fp8", "int4")), "kv": rng.choice(("", "fp8"))}
+    return Point(name, machine, layouts(name, machine, rng), tuple(load.items()), (), tuple(formats.items()))
