@@ -37,7 +37,7 @@ class Answer:
     after: Sequence[str] = ()  # lines below the table
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
-    figure: Callable[[], dict[str, Any]] | None = None  # the Vega-Lite specification of --plot
+    figure: Callable[[Any], dict[str, Any]] | None = None  # rows -> the Vega-Lite specification of --plot
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # of keys that are not in the contract
     describe: Callable[[Any], tuple[str, Sequence[str], Sequence[str]]] | None = None  # rows -> headline, view, after
     people: Any = None  # rows for text and Markdown, where they differ from the rows of the data formats

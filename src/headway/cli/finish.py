@@ -27,5 +27,5 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     if args.plot:
         from headway import figures
 
-        figures.save(answer.figure() if answer.figure else figures.listing(answer.rows), args.plot)
+        figures.save(answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows), args.plot)
     output.write(answer, args.format, command)

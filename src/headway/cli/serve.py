@@ -30,13 +30,43 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """One row per point of the grid."""
     table, notes = tables(args)
-    return output.Answer(table, notes=notes, describe=describe, figure=lambda: _figure(table))
+    return output.Answer(table, notes=notes, describe=describe, figure=lambda rows: figure(rows, args))
 
 
-def _figure(table: Any) -> dict[str, Any]:
+def figure(table: Any, args: Any) -> dict[str, Any]:
+    """The lecture's two curves for one layout at one context; for anything else, time and cost against what varies most."""
     from headway import figures
 
-    return figures.serving(table)
+    if not len(table):
+        raise BadValue("--plot", "no rows", "rows to draw")
+    first, varying = table.row(0), varied(table)
+    if set(varying) <= {"batch"}:
+        return _lecture(first, args)
+    x = max((key for key in varying if key not in words.TEXTS), key=lambda key: len(set(table.values(key))), default="")
+    if not x:
+        raise BadValue("--plot", "only names vary", "a list or a range for a number, such as --batch 1..256*2")
+    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out") if words.is_request(first) else ("step_s", "decode_tok_per_s")
+    series = [key for key in varying if key != x]
+    title = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying)
+    note = "band: 90 % interval; dashed: the floor; unfitted"
+    return figures.table(table.take(range(min(len(table), figures.MOST_POINTS))).sort(x).rows(), x, ys, series, title, note)
+
+
+def _lecture(row: dict[str, Any], args: Any) -> dict[str, Any]:
+    from headway import curves, figures
+
+    taken, _ = combinations(args, Assumptions)
+    model, (system, _) = subjects.models(args)[0], subjects.systems(args)[0]
+    found = curves.of_row(model, system, row, schema.defaults(Assumptions, taken[0]))
+    about = f"{words.layout(row)}, context {words.value(row, 'context')}, {words.formats(row)}"
+    return figures.lecture(found, f"{row['model']} on {row['system']}", about)
+
+
+def varied(table: Any) -> list[str]:
+    """The inputs that have more than one value in a table."""
+    extra = [key for key in table.keys() if key not in words.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
+    found = [key for key in (*words.WHAT, *extra) if table.varies(key)]
+    return [key for key in found if key != "context" or not {"prompt", "output"} & set(found)]  # it follows from them
 
 
 def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -82,8 +112,7 @@ def describe(table: Any) -> tuple[str, list[str], list[str]]:
     if not len(table):
         return "No row is left.", [], []
     first = table.row(0)
-    extra = [key for key in table.keys() if key not in words.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
-    varying = [key for key in (*words.WHAT, *extra) if table.varies(key)]
+    varying = varied(table)
     headline, after = (words.point(first), words.binds(first)) if len(table) == 1 else words.grid(table, varying)
     shown = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
     return headline, [*(varying or ("batch",)), *shown, "bound", "why"], [*after, words.DEFINED]

@@ -16,6 +16,7 @@ TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
 REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
 WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "context", "prompt", "output")
+TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
 HELPS = {
     "compute": "more FLOP/s or a narrower compute format; a larger batch no longer lowers the cost per token",
     "weights": "a larger batch (the weights are read once for all of it), a narrower weight format, or more HBM bandwidth",
