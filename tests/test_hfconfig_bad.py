@@ -65,7 +65,7 @@ def test_a_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as out:
         out.truncate(100_000_000)
-    with pytest.raises(BadFile, match="100|105 MB is too large"):
+    with pytest.raises(BadFile, match="100 MB is too large"):
         model(path)
 
 
@@ -77,7 +77,10 @@ def test_digits_without_end(tmp_path: Path) -> None:
     one_line(caught.value)
 
 
-@pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size"])
+DIMENSIONS = ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"]
+
+
+@pytest.mark.parametrize("key", [*DIMENSIONS, "num_key_value_heads"])
 @pytest.mark.parametrize("value", ["many", "4096", True, [4096], {}, float("nan"), float("inf"), -1, 0, 1.5, 10**10, 1e300])
 def test_a_wrong_count_names_its_key(key: str, value: Any) -> None:
     with pytest.raises((BadValue, UnsupportedModel), match=key) as caught:
@@ -85,7 +88,7 @@ def test_a_wrong_count_names_its_key(key: str, value: Any) -> None:
     one_line(caught.value)
 
 
-@pytest.mark.parametrize("key", ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size", "model_type"])
+@pytest.mark.parametrize("key", [*DIMENSIONS, "model_type"])
 def test_a_missing_key_is_named(key: str) -> None:
     with pytest.raises((BadValue, UnsupportedModel), match=key):
         from_data({name: value for name, value in LLAMA.items() if name != key}, "x", "x")
@@ -130,7 +133,8 @@ def test_remote_code_is_never_run() -> None:
 def sound(found: Any) -> None:
     """Every number of an accepted model is finite, none is negative, and it has parameters."""
     row = about_model(found, 4096)
-    for key in ("total_params", "active_params", "matmul_params", "kv_bytes_per_token", "index_bytes_per_token", "kv_read_bytes_per_token"):
+    per_token = ("kv_bytes_per_token", "index_bytes_per_token", "kv_read_bytes_per_token", "state_bytes_per_sequence")
+    for key in ("total_params", "active_params", "matmul_params", *per_token):
         value = float(getattr(row, key))
         assert math.isfinite(value) and value >= 0, (key, value)
     assert float(row.active_params) <= float(row.total_params) and float(row.matmul_params) > 0
@@ -175,7 +179,11 @@ def test_a_mutated_config_is_a_model_or_one_clear_error(config: dict[str, Any]) 
 
 
 @settings(max_examples=100, deadline=5000)
-@given(st.recursive(st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=4)), lambda inner: st.lists(inner, max_size=3), max_leaves=6))
+@given(
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=4)), lambda inner: st.lists(inner, max_size=3), max_leaves=6
+    )
+)
 def test_any_value_under_quantization_config(value: Any) -> None:
     for config in (LLAMA | {"quantization_config": value}, LLAMA | {"quantization_config": {"quant_method": value, "ignore": value}}):
         try:

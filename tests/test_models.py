@@ -39,18 +39,18 @@ EXPLAINED = {
 }
 
 
-def as_text(value: object) -> int:
+def integer(value: object) -> int:
     assert float(value) == int(float(value))  # type: ignore[arg-type]
     return int(float(value))  # type: ignore[arg-type]
 
 
 def numbers(found) -> dict[str, int]:
     return {
-        "total_params": as_text(whole.total_params(found)),
-        "active_params": as_text(whole.active_params(found)),
-        "kv_bytes_per_token": as_text(whole.kv_bytes_per_token(found)),
-        "index_bytes_per_token": as_text(whole.index_bytes_per_token(found)),
-        "state_bytes_per_sequence": as_text(whole.state_bytes_per_sequence(found)),
+        "total_params": integer(whole.total_params(found)),
+        "active_params": integer(whole.active_params(found)),
+        "kv_bytes_per_token": integer(whole.kv_bytes_per_token(found)),
+        "index_bytes_per_token": integer(whole.index_bytes_per_token(found)),
+        "state_bytes_per_sequence": integer(whole.state_bytes_per_sequence(found)),
     }
 
 
@@ -67,13 +67,14 @@ def test_catalogue_models_match_the_truth_table(row: dict[str, str]) -> None:
 
 
 def test_every_catalogue_model_is_in_the_truth_table() -> None:
-    assert {row["file"] for row in catalogue_index()} == {row["config_file"] for row in TRUTH} == {path.name for path in CONFIGS.glob("*.json")}
+    shipped = {path.name for path in CONFIGS.glob("*.json")}
+    assert {row["file"] for row in catalogue_index()} == {row["config_file"] for row in TRUTH} == shipped
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_relatives_match_the_count_on_their_page(name: str) -> None:
     row = PUBLISHED[name]
-    assert as_text(whole.total_params(from_data(row["config"], name, name))) == row["total_params"]
+    assert integer(whole.total_params(from_data(row["config"], name, name))) == row["total_params"]
 
 
 @pytest.mark.parametrize(
@@ -101,17 +102,32 @@ def test_relatives_match_their_papers_rounded_counts(name: str, expected: dict[s
         assert got["kv_bytes_per_token"] == 64 * 2 * 8 * 80 * 2 // 2
 
 
+def test_gemma_3n_shares_kv_in_its_last_layers() -> None:
+    e2b = {"num_hidden_layers": 30, "num_kv_shared_layers": 10, "intermediate_size": [8192] * 30}
+    small, large = (
+        from_data({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"} | more}, "gemma-3n", "gemma-3n")
+        for more in (e2b, {})
+    )
+    # Their pages state 5,439,438,272 and 7,849,978,192 with one and the same vision and audio part.
+    assert integer(whole.total_params(large) - whole.total_params(small)) == 7849978192 - 5439438272
+    assert numbers(large)["kv_bytes_per_token"] == 4 * 2 * 2 * 256 * 2  # of 20 layers that keep a KV, four are full
+    one_layer = 2 * 2 * 256 * 2
+    assert float(whole.kv_read_bytes(large, 8192)) == one_layer * (7 * 8192 + 28 * 512)  # all 35 read one
+    assert float(whole.kv_stored_bytes(large, 8192)) == one_layer * (4 * 8192 + 16 * 512)
+
+
 def test_index_equals_what_is_computed() -> None:
     for listed in list_models():
         found = model(listed.name)
-        assert (listed.total_params, listed.active_params) == (as_text(whole.total_params(found)), as_text(whole.active_params(found)))
+        assert (listed.total_params, listed.active_params) == (integer(whole.total_params(found)), integer(whole.active_params(found)))
         assert (found.name, found.source) == (listed.name, listed.hf_id)
 
 
 def test_spellings_people_type() -> None:
     for text, name in {
         "llama-3.1-70b": "llama-3.1-70b", "LLaMA_3.1_70B": "llama-3.1-70b", "meta-llama/Llama-3.1-70B-Instruct": "llama-3.1-70b",
-        "deepseek-v3": "deepseek-v3", "deepseek-ai/DeepSeek-V3": "deepseek-v3", "gpt-oss-120b": "gpt-oss-120b", "mixtral-8x7b": "mixtral-8x7b-v0.1",
+        "deepseek-v3": "deepseek-v3", "deepseek-ai/DeepSeek-V3": "deepseek-v3", "gpt-oss-120b": "gpt-oss-120b",
+        "mixtral-8x7b": "mixtral-8x7b-v0.1",
         "llama-4-scout": "llama-4-scout-17b-16e", "Qwen/Qwen3-235B-A22B-Instruct-2507": "qwen3-235b-a22b", "qwen3 8b": "qwen3-8b",
     }.items():  # fmt: skip
         assert model(text).name == name, text
@@ -159,17 +175,18 @@ def test_parts_sum_to_the_whole_and_reads_stay_within_what_is_stored(name: str) 
 
 def test_matmul_params_count_the_head_and_not_the_lookup() -> None:
     llama = model("llama-3.1-8b")
-    assert as_text(whole.matmul_params(llama)) == 8030261248 - 128256 * 4096 - 65 * 4096  # less look-up and 65 norms
+    assert integer(whole.matmul_params(llama)) == 8030261248 - 128256 * 4096 - 65 * 4096  # less look-up and 65 norms
     tied = model("qwen3-0.6b")
     head = int(tied.vocab) * int(tied.hidden)
-    assert as_text(whole.matmul_params(tied)) == sum(as_text(whole.params_by_part(tied)[p]) for p in ("mixers", "dense_ffn_shared_experts_and_routers")) + head
+    parts = whole.params_by_part(tied)
+    assert integer(whole.matmul_params(tied)) == integer(parts["mixers"] + parts["dense_ffn_shared_experts_and_routers"]) + head
 
 
 def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None:
     plain, fp8 = model("qwen3-235b-a22b"), model("qwen3-235b-a22b-fp8")
     assert numbers(plain) == numbers(fp8)
     assert (plain.precision.expert, fp8.precision.expert, fp8.precision.embedding) == ("bf16", "fp8", "bf16")
-    assert model("gpt-oss-120b").precision == Precision(mixer="bf16", ffn="mxfp4", expert="mxfp4", embedding="bf16")
+    assert model("gpt-oss-120b").precision == Precision(mixer="bf16", ffn="bf16", expert="mxfp4", embedding="bf16")
     assert model("deepseek-v4-pro").precision == Precision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16")
     assert model("deepseek-v3").precision == Precision(mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16")
 
@@ -181,8 +198,8 @@ def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None
         ({"quant_method": "gptq", "bits": 8}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "fp4"),
-        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}, "ignore": ["lm_head"]}, "fp8"),
-        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int"}}}, "ignore": ["lm_head"]}, "int4"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float"}}}}, "fp8"),
+        ({"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}}, "int4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4"),
         ({"quant_method": "fbgemm_fp8"}, "fp8"),
     ],
@@ -196,7 +213,7 @@ def test_parts_a_scheme_spares_keep_their_type() -> None:
     scheme = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}}
     scheme["ignore"] = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"]
     found = precision(Config({"torch_dtype": "bfloat16", "quantization_config": scheme}, "x", "x"))
-    assert (found.mixer, found.expert) == ("bf16", "int4")
+    assert (found.mixer, found.ffn, found.expert) == ("bf16", "bf16", "int4")
     with pytest.raises(UnsupportedModel, match="quant_method"):
         precision(Config({"quantization_config": {"quant_method": "hqq"}}, "x", "x"))
 

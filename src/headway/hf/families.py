@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headway.errors import UnsupportedModel
-from headway.hf import compressed, dense, encoder_decoder, gpt, latent, mixture, recurrent, sparse
+from headway.hf import compressed, dense, encoder_decoder, gemma3n, gpt, latent, mixture, recurrent, sparse
 from headway.hf.read import Config
 from headway.model import Model
 
@@ -15,8 +15,10 @@ READERS: dict[str, Reader] = {
     "llama": dense.llama, "granite": dense.llama, "internlm3": dense.llama, "smollm3": dense.llama, "seed_oss": dense.llama,
     "minicpm": dense.llama, "baichuan": dense.llama, "internlm2": dense.llama, "ernie4_5": dense.llama,
     "mistral": dense.mistral, "ministral": dense.mistral, "ministral3": dense.mistral, "qwen2": dense.qwen2, "mimo": dense.qwen2,
+    "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
     "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
-    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
+    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3, "gemma3n_text": gemma3n.gemma3n,
+   
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,

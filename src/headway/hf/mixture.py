@@ -101,7 +101,7 @@ def qwen_experts(config: Config, hidden: Any, shared: bool) -> MoE:
 def qwen_sparse(config: Config, layers: int) -> list[bool]:
     """Which layers are routed."""
     step = int(config.count("decoder_sparse_step", default=1))
-    only = config.raw("mlp_only_layers", default=[])
+    only = config.places("mlp_only_layers")
     return [layer not in only and (layer + 1) % step == 0 for layer in range(layers)]
 
 
@@ -207,7 +207,7 @@ def llama4(config: Config) -> Model:
 
 
 def _llama4_sparse(config: Config, layers: int) -> list[bool]:
-    step, listed = int(config.count("interleave_moe_layer_step", default=1)), config.raw("moe_layers")
+    step, listed = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
     return [layer in listed if listed else (layer + 1) % step == 0 for layer in range(layers)]
 
 

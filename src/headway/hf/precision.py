@@ -13,15 +13,19 @@ TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp1
 EXTEND = "extend src/headway/hf/precision.py"
 # Which part a module name in an exclusion list belongs to: the first pattern that occurs in the name decides.
 PARTS = (
+    ("", r"norm|router|mlp\.gate$|\bgate$|shared_expert_gate|e_score|lm_head|embed|wte|output_layer"),  # kept in the plain type anyway
+    ("ffn", r"shared_expert"),
     ("expert", r"experts"),
-    ("embedding", r"lm_head|embed|wte|output_layer"),
-    ("mixer", r"attn|attention|mamba|linear_attn|mixer"),
+    ("mixer", r"attn|attention|mamba|mixer"),
     ("ffn", r"mlp|ffn|feed_forward"),
 )
 
 
-def precision(config: Config) -> Precision:
-    """The types of mixer, dense FFN, routed experts and embedding as the checkpoint stores them."""
+def precision(config: Config, only_routers: bool = False) -> Precision:
+    """The types of mixer, dense FFN, routed experts and embedding as the checkpoint stores them.
+
+    `only_routers`: no layer has a dense FFN or a shared expert, so that the FFN part is the routers, which stay unquantised.
+    """
     plain = _plain(config)
     scheme = config.raw("quantization_config", "compression_config")
     if scheme is None:
@@ -29,7 +33,7 @@ def precision(config: Config) -> Precision:
     if not isinstance(scheme, dict):
         raise UnsupportedModel("quantization_config", scheme, f"wants an object; {EXTEND}")
     stored = _scheme_dtype(scheme)
-    spared = _spared(scheme)
+    spared = _spared(scheme, config) | ({"ffn"} if only_routers else set())
     mixer = plain if "mixer" in spared else stored
     ffn = plain if "ffn" in spared else stored
     return Precision(mixer=mixer, ffn=ffn, expert=_expert(config, plain if "expert" in spared else stored), embedding=plain)
@@ -101,17 +105,18 @@ def _modelopt(scheme: dict[str, Any]) -> str:
     return names[algorithm]
 
 
-def _spared(scheme: dict[str, Any]) -> set[str]:
-    """Parts that the scheme leaves unquantised in every layer; an entry for one numbered layer alone does not count."""
+def _spared(scheme: dict[str, Any], config: Config) -> set[str]:
+    """Parts that the scheme leaves unquantised in all layers, or in a quarter of them when it names layers one by one."""
     listed = next((scheme[key] for key in ("modules_to_not_convert", "ignore", "exclude_modules") if scheme.get(key)), [])
-    names = listed if isinstance(listed, list) else [listed]
-    spared: dict[str, int] = {}
-    layers = {match.group(1) for name in names if (match := re.search(r"layers\.(\d+)\.", str(name)))}
-    for name in map(str, names):
-        part = next((part for part, pattern in PARTS if re.search(pattern, name)), None)
-        one_layer = re.search(r"layers\.\d+\.", name)
-        if part is None or re.search(r"gate(?!_proj)|router|shared_expert|norm", name):
-            continue
-        if not one_layer or len(layers) > 2:
-            spared[part] = spared.get(part, 0) + 1
-    return set(spared)
+    layers = config.data.get("num_hidden_layers")
+    enough = layers / 4 if isinstance(layers, int) else 4
+    named: dict[str, set[str]] = {}
+    spared = set()
+    for name in map(str, listed if isinstance(listed, list) else [listed]):
+        part = next((part for part, pattern in PARTS if re.search(pattern, name)), "")
+        layer = re.search(r"layers\.(\d+)\b", name)
+        if part and layer:
+            named.setdefault(part, set()).add(layer[1])
+        elif part:
+            spared.add(part)
+    return spared | {part for part, found in named.items() if len(found) >= enough}

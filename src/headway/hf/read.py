@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,6 +130,13 @@ class Config:
             raise BadValue(f"config.json {key}", value, f"a list with an entry for each of the {length} layers")
         return value[:length]
 
+    def places(self, key: str) -> list[int]:
+        """A list of layer numbers; empty when absent."""
+        value = self.raw(key, default=[])
+        if not isinstance(value, list):
+            raise BadValue(f"config.json {key}", value, "a list of layer numbers")
+        return [whole(item, f"config.json {key}", 0, MAX_LAYERS) for item in value]
+
     def table(self, key: str) -> Config | None:
         """A nested object as a Config of its own."""
         value = self.raw(key)
@@ -172,15 +178,8 @@ class Config:
 
 def whole(value: Any, field: str, low: int, high: int) -> int:
     """`value` as a whole number from `low` to `high`."""
-    wants = f"a whole number from {low} to {high}"
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value != int(value)
-        or not low <= value <= high
-    ):
-        raise BadValue(field, value, wants)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
+        raise BadValue(field, value, f"a whole number from {low} to {high}")
     return int(value)
 
 

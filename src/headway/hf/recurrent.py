@@ -170,7 +170,7 @@ def bamba(config: Config) -> Model:
     )
     mixer, found = _mamba2(config, s.hidden, *_BAMBA)
     ffn = dense(config, s.hidden, style)
-    places = config.raw("attn_layer_indices", default=[])
+    places = config.places("attn_layer_indices")
     layers = [
         block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))
         if layer in places

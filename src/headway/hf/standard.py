@@ -8,7 +8,7 @@ from typing import Any
 from headway.errors import UnsupportedModel
 from headway.hf.precision import precision
 from headway.hf.read import MAX_LAYERS, Config
-from headway.model import NONE, Attention, Block, Dense, FeedForward, Look, Mixer, Model, MoE, Vector, grouped
+from headway.model import NONE, Attention, Block, Dense, FeedForward, Look, Mixer, Model, MoE, NoFeedForward, Vector, grouped
 from headway.quantity import known
 
 
@@ -166,6 +166,8 @@ def finish(
     vocab, tied = config.count("vocab_size", "padded_vocab_size"), config.flag("tie_word_embeddings", default=style.tied)
     if style.positions:
         vectors = (*vectors, Vector(name="position embedding", dims=(config.count(*CONTEXT, unit="token"), hidden)))
+    parts = [layer.ffn for layer in layers if not isinstance(layer.ffn, NoFeedForward)]
+    only_routers = all(isinstance(ffn, MoE) and not ffn.shared_experts for ffn in parts)
     if style.head_bias:
         vectors = (*vectors, Vector(name="head bias", dims=(vocab,)))
     return Model(
@@ -176,7 +178,7 @@ def finish(
         embedding_dim=hidden if embedding_dim is None else embedding_dim,
         tied=tied,
         blocks=grouped(layers),
-        precision=precision(config),
+        precision=precision(config, only_routers),
         max_context=context,
         vectors=vectors,
         notes=tuple(config.notes),
