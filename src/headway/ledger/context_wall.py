@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.laws.attention_balance import attention_crossover_context, attention_flop_per_cached_byte, kv_slope_over_compute_slope
 from headway.laws.capacity import capacity_context, stored_weight_bytes
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("CW-02")

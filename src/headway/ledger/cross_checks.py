@@ -9,7 +9,7 @@ from headway.laws.balance import hardware_ratio
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.compare import relative
 from headway.laws.compile_terms import times
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("EX-01")

@@ -12,7 +12,7 @@ from headway.laws.departures import step_tokens_per_s, tokens_in_flight, user_to
 from headway.laws.lecture import board_balanced_batch
 from headway.laws.moe import distinct_experts, tokens_per_expert
 from headway.laws.params import sparsity
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("RB-08")

@@ -30,7 +30,7 @@ from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token, machine_s_per_token_floor
 from headway.laws.kv import attended_tokens
 from headway.laws.lecture import board_compute_s, board_memory_s
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 def _terms(i: Any, batch: Any) -> tuple[Any, Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.laws.capacity import bytes_beside_weights, domain_bytes, stored_weight_bytes
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("FS-01")

@@ -11,7 +11,7 @@ from headway.laws.compare import relative
 from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token
 from headway.laws.params import sparsity
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("SP-01")

@@ -7,34 +7,40 @@ from typing import Any
 
 from headway.chip import chip
 from headway.errors import HeadwayError
+from headway.laws.compile_terms import times
 from headway.ledger.claims import Claim
-from headway.ledger.recompute import Parts, recompute
+from headway.ledger.recompute import recompute
+from headway.ledger.register import Parts
 from headway.system import system
 
 
 def recompute_today(claim: Claim) -> Parts | None:
     """Each part by today's facts; None where the claim uses nothing that the catalogue has, or a fact is missing there."""
-    if not claim.today:
-        return None
-    try:
-        current = {name: _current(path) for name, path in claim.today.items()}
-    except HeadwayError:
-        return None
-    return recompute(claim, current)
+    now = current(claim)
+    return recompute(claim, now) if now and now.keys() == claim.today.keys() else None
+
+
+def current(claim: Claim) -> dict[str, Any]:
+    """What the catalogue says now of each input that it has."""
+    found = {name: _current(path) for name, path in claim.today.items()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @functools.cache
-def _current(path: str) -> Any:
+def _current(path: str) -> Any | None:
     """A fact by its place in the catalogue: of a chip, a system, a domain (summed over its chips) or a model, or KV bytes in a width."""
     kind, name, field = path.split()
-    if kind == "chip":
-        return chip(name).need(field)
-    if kind == "system":
-        return system(name).need(field)
-    if kind == "domain":
-        machine = system(name)
-        return machine.chips * machine.chip.need(field)
-    return _of_model(kind, name, field)
+    try:
+        if kind == "chip":
+            return chip(name).need(field)
+        if kind == "system":
+            return system(name).need(field)
+        if kind == "domain":
+            machine = system(name)
+            return times(machine.chip.need(field), machine.chips)
+        return _of_model(kind, name, field)
+    except HeadwayError:  # no longer in the catalogue, or blank there
+        return None
 
 
 def _of_model(kind: str, name: str, field: str) -> Any:

@@ -11,7 +11,7 @@ from headway.laws.compare import relative
 from headway.laws.compile_terms import times
 from headway.laws.departures import mean_tokens_per_s, share_of_traffic, step_tokens_per_s, user_tokens_per_s, worst_latency_s
 from headway.laws.drain import bytes_read, drain_s, memory_reads
-from headway.ledger.recompute import Parts, recomputes
+from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("TS-01")

@@ -8,8 +8,9 @@ from headway.errors import BadValue, UnknownName
 from headway.formula import record
 from headway.ledger import verdict
 from headway.ledger.claims import Claim, claims
-from headway.ledger.recompute import Parts, computable, recompute
-from headway.ledger.today import recompute_today
+from headway.ledger.recompute import computable, recompute
+from headway.ledger.register import Parts
+from headway.ledger.today import current, recompute_today
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,18 @@ class Part:
     recomputed: float
     today: float | None
     verdict: str  # "" where the figure is shown and nothing was stated about it
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One number that a claim is recomputed with, and what the catalogue says now where it has it."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    date: str
+    today: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +57,7 @@ class ClaimRow:
     stated_text: str
     source: str
     parts: tuple[Part, ...]
+    inputs: tuple[Input, ...]
 
 
 def rows() -> list[ClaimRow]:
@@ -95,6 +109,7 @@ def _row(claim: Claim) -> ClaimRow:
         stated_text=claim.stated_text,
         source=claim.source,
         parts=parts,
+        inputs=_inputs(claim),
     )
 
 
@@ -111,6 +126,14 @@ def _parts(claim: Claim, figures: Parts) -> tuple[Part, ...]:
             verdict=_part_verdict(claim, name, float(value)),
         )
         for name, value in figures.items()
+    )
+
+
+def _inputs(claim: Claim) -> tuple[Input, ...]:
+    now = current(claim)
+    return tuple(
+        Input(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
+        for name, value in claim.inputs.items()
     )
 
 
