@@ -102,6 +102,7 @@ _LEDGER = {
     "stated_text": Column("", "what was stated, in words"),
     "source": Column("", "where the claim was made"),
     "parts": Column("", "every figure of the claim: name, unit, stated, reference, recomputed, today, verdict"),
+    "inputs": Column("", "what the claim is recomputed with: name, value, unit, source, date, and what the catalogue says today"),
 }
 _TREND = {
     "year": Column("", "year of announcement"),
