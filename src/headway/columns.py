@@ -79,7 +79,9 @@ _FIT = {
 }
 _PLAN = {
     "input": Column("", "the input that an elasticity row varies"),
-    "elasticity": Column("", "per cent change of the objective's optimum per cent of the input, re-planned"),
+    "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
+    "gain": Column("", "how many times better the best row's objective is than this row's"),
+    "cause": Column("", "what that gain comes from, in words"),
 }
 _SOLVE = {
     "for": Column("", "the input that was solved for"),
@@ -119,6 +121,7 @@ _TREND = {
     "latency_floor_s": Column("s", "reading the model's weights once with the whole scale-up domain: no decode step is shorter"),
     "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
 }
+IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
 COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND
 

@@ -152,10 +152,11 @@ def _case(query: Query, axes: tuple[Axis, ...]) -> Case:
     for position, axis in enumerate(axes[1:], start=1):
         value = getattr(query.load, axis.name)
         load[axis.name] = value if isinstance(value, Known) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
-    return _made(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
+    return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
 
 
-def _made(query: Query, layout: Layout, load: Load) -> Case:
+def case_of(query: Query, layout: Layout, load: Load) -> Case:
+    """A resolved query at one layout and load, scalar or array."""
     return Case(
         work=query.work, system=query.system, layout=layout, load=load,
         assumptions=query.assumptions, formats=query.formats, price=query.price,
@@ -165,7 +166,12 @@ def _made(query: Query, layout: Layout, load: Load) -> Case:
 def table_of(query: Query) -> Table:
     """The table of a resolved query."""
     axes = _axes(query)
-    case = _case(query, axes)
+    picked = filled(query, _case(query, axes), axes)
+    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
+
+
+def filled(query: Query, case: Case, axes: tuple[Axis, ...]) -> dict[str, Any]:
+    """Every contract column of a case whose numbers lie along `axes`."""
     found = estimate(case)
     named = {"kind": "point", "model": query.model.name, "system": query.system.name}
     named |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
@@ -173,8 +179,7 @@ def table_of(query: Query) -> Table:
     named |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
     found |= {name: _counts(found[name]) for name in ("concurrency", "context")}
     named |= {"bound": _bound(found), "why": _why(found, case, axes)}
-    picked = {key: named.get(key, found.get(key)) for key in columns.SERVE}
-    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
+    return {key: named.get(key, found.get(key)) for key in columns.SERVE}
 
 
 def _counts(value: Any) -> Any:
@@ -227,10 +232,14 @@ def explain(query: Query, axes: tuple[Axis, ...], row: int, key: str) -> Any:
     at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
     layout = query.layouts[int(at[0])]
     point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
-    load = Load(**point)
+    return explain_point(query, layout, Load(**point), key)
+
+
+def explain_point(query: Query, layout: Layout, load: Load, key: str) -> Any:
+    """One number of one layout under one load, as a tree of laws."""
     with record():
         work = work_of(query.model)
-        found = estimate(dataclasses.replace(_made(query, layout, load), work=work))
+        found = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
     values = found | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
     if key not in values or values[key] is None:
         raise BadValue("explain", key, "a numeric column that applies to this row, such as step_s, ttft_s or weights_bytes_chip")

@@ -1,0 +1,154 @@
+"""Every legal layout of a model on a machine, a replica within one scale-up domain: the space that `plan` searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from headway.errors import BadValue, IllegalLayout
+from headway.laws.planning import replicas_held
+from headway.laws.shard import replica_chips
+from headway.layout import NAMES, Layout, Shape, illegal
+from headway.schema import fields as declared
+from headway.system import System
+
+EVERY = 256  # chips of a domain up to which every dp and pp is tried
+MOST = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Legal layouts, each number an array (n, 1); `why` says why there is none."""
+
+    layouts: Layout
+    count: int
+    notes: tuple[str, ...]
+    why: str = ""
+    sample: Layout = Layout()  # what the user pinned, shown when nothing is legal and small enough
+
+
+def domain_of(system: System) -> int:
+    """Chips that one replica may use at most."""
+    return int(system.scale_up_domain if system.scale_up_domain is not None else system.chips)
+
+
+def space(shape: Shape, system: System, ways: Mapping[str, Any]) -> Space:
+    """All layouts that are legal for the model and fit the machine's domain, as arrays; `ways` pins or lists some of them."""
+    unknown = [name for name in ways if name not in NAMES]
+    if unknown:
+        raise BadValue("layout", unknown[0], "one of " + ", ".join(NAMES))
+    pinned = {name: _listed(name, value) for name, value in ways.items() if value is not None}
+    pinned, notes = _legal(pinned, shape)
+    domain, found = domain_of(system), []
+    for tp, cp, pp, dp, ep in _combinations(pinned, shape, domain):
+        found.append((tp, ep, dp, pp, cp))
+        if len(found) > MOST:
+            raise BadValue("layout", f"more than {MOST} layouts", "some of tp, ep, dp, pp pinned")
+    if domain > EVERY and not {"dp", "pp"} <= set(pinned):
+        notes += (f"{system.name}: a domain of {domain} chips; dp and pp are searched over 1, 2, 3, 4, 6, 8, 12, ... only",)
+    sample = Layout(**{name: pinned[name][0] for name in NAMES if name in pinned})
+    if not found:
+        why = illegal(sample, shape)
+        if why and len(pinned) == len([name for name in pinned if len(pinned[name]) == 1]) and _fixed(pinned):
+            raise IllegalLayout(sample, why)
+        return Space(layouts=Layout(), count=0, notes=notes, why=_too_big(pinned, domain, system), sample=sample)
+    return _with_replicas(np.array(found, dtype=np.int64), pinned, system, notes, sample)
+
+
+def _fixed(pinned: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether nothing is left to search that could make an illegal sample legal."""
+    return {"tp", "dp", "cp"} <= set(pinned) | {"cp"} if "ep" in pinned else True
+
+
+def _listed(name: str, value: Any) -> tuple[int, ...]:
+    values = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    q = declared(Layout)[name][0]
+    for one in values:
+        wants = q.illegal(one)
+        if wants:
+            raise BadValue(name, one, wants)
+    return tuple(dict.fromkeys(int(one) for one in values))
+
+
+def _legal(pinned: dict[str, tuple[int, ...]], shape: Shape) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
+    """Pinned ways that can be legal by themselves; one illegal value is an error, illegal members of a list are dropped and named."""
+    kept, notes = {}, ()
+    for name, values in pinned.items():
+        reasons = {one: _alone(name, one, shape) for one in values}
+        legal = tuple(one for one in values if not reasons[one])
+        if not legal:
+            raise IllegalLayout(f"{name}={values[0]}", reasons[values[0]])
+        if len(legal) < len(values):
+            first = next(one for one in values if reasons[one])
+            notes += (f"{name}: dropped {len(values) - len(legal)} of {len(values)} values as illegal, such as {reasons[first]}",)
+        kept[name] = legal
+    return kept, notes
+
+
+def _alone(name: str, value: int, shape: Shape) -> str:
+    """Why one way is illegal whatever the others are."""
+    beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp: some dp always makes that true
+    return illegal(Layout(**{name: value} | beside), shape)
+
+
+def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: int) -> Iterable[tuple[int, int, int, int, int]]:
+    tps = pinned.get("tp") or [tp for tp in range(1, domain + 1) if all(heads % tp == 0 for heads in shape.heads)]
+    pps = pinned.get("pp") or _counts(min(domain, int(shape.layers)), domain)
+    dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
+    cps = pinned.get("cp") or (1,)
+    divisors: dict[int, list[int]] = {}
+    for tp in tps:
+        for cp in cps:
+            for pp in pps:
+                for dp in dps:
+                    ways = tp * cp * dp
+                    if ways * pp > domain:
+                        continue
+                    if ways not in divisors:
+                        divisors[ways] = _expert_ways(ways, shape, pinned.get("ep"))
+                    for ep in divisors[ways]:
+                        yield tp, cp, pp, dp, ep
+
+
+def _counts(most: int, domain: int) -> list[int]:
+    """Every count up to `most`; in a very large domain those of few prime factors."""
+    if domain <= EVERY:
+        return list(range(1, most + 1))
+    powers = [2**power for power in range(most.bit_length())]
+    return sorted({count for one in powers for count in (one, 3 * one) if count <= most})
+
+
+def _expert_ways(ways: int, shape: Shape, pinned: tuple[int, ...] | None) -> list[int]:
+    most = max(int(shape.experts), 1)
+    return [ep for ep in (pinned or range(1, min(ways, most) + 1)) if ways % ep == 0 and ep <= most]
+
+
+def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...], sample: Layout) -> Space:
+    """As many replicas as the system holds, or those the user asked for where they fit."""
+    columns = dict(zip(("tp", "ep", "dp", "pp", "cp"), found.T, strict=True))
+    chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])
+    held = np.asarray(replicas_held(int(system.chips), domain_of(system), chips)).astype(np.int64)
+    if "replicas" not in pinned:
+        whole = columns | {"replicas": held}
+    else:
+        parts = [(np.flatnonzero(held >= count), count) for count in pinned["replicas"]]
+        rows = np.concatenate([rows for rows, _ in parts])
+        whole = {name: column[rows] for name, column in columns.items()}
+        whole["replicas"] = np.concatenate([np.full(len(rows), count) for rows, count in parts])
+        if not len(rows):
+            count = min(pinned["replicas"])
+            why = f"{count} replicas need at least {count * int(chips.min())} chips in domains of {domain_of(system)}, the system has {int(system.chips)}"
+            return Space(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
+    arrays = {field.name: whole[field.name].reshape(-1, 1) for field in fields(Layout)}
+    return Space(layouts=Layout(**arrays), count=len(whole["tp"]), notes=notes, sample=sample)
+
+
+def _too_big(pinned: Mapping[str, tuple[int, ...]], domain: int, system: System) -> str:
+    need = 1
+    for name in ("tp", "cp", "dp", "pp"):
+        need *= min(pinned.get(name, (1,)))
+    asked = " ".join(f"{name}={'|'.join(map(str, values))}" for name, values in pinned.items())
+    return f"{asked} needs {need} chips or more per replica, one scale-up domain of {system.name} has {domain}"

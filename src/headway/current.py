@@ -1,0 +1,91 @@
+"""The user's own layout beside the best one: the gain, and which part of a request's chip time it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.candidates import domain_of
+from headway.errors import BadValue, UnknownName
+from headway.estimate import estimate
+from headway.laws.money import chip_seconds_per_request
+from headway.laws.planning import gain_of_less, gain_of_more, replicas_held
+from headway.laws.serving import prefill_lanes, request_s
+from headway.laws.shard import replica_chips
+from headway.layout import NAMES, Layout, check, shape
+from headway.pick import Pick
+from headway.precision import Precision
+from headway.quantity import default, given, known
+from headway.schema import fields, scalar
+from headway.search import OBJECTIVES, weigh
+from headway.serve import Query, case_of
+from headway.workload import Load
+
+PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives", "overhead_s": "fixed overhead"}
+NO_PREFILL = known(0.0, "no prefill", "s", "constant", "a decode part alone")
+
+
+def parse(text: str) -> dict[str, Any]:
+    """`tp=8 batch=64` (commas or spaces between) as values by name.
+
+    >>> parse("tp=8 batch=64")
+    {'tp': 8, 'batch': 64}
+    """
+    known_keys = {name: q for record in (Layout, Precision) for name, (q, _) in fields(record).items()} | {"batch": fields(Load)["batch"][0]}
+    found: dict[str, Any] = {}
+    for word in text.replace(",", " ").split():
+        key, equals, value = word.partition("=")
+        if not equals or not value:
+            raise BadValue("--current", word, 'KEY=VALUE pairs, such as "tp=8 batch=64"')
+        if key not in known_keys:
+            raise UnknownName("key of --current", key, known_keys, "one of " + ", ".join(known_keys))
+        found[key] = scalar(value, known_keys[key], key)
+    if "batch" not in found:
+        raise BadValue("--current", text, 'a batch, such as "tp=8 batch=64"')
+    return found
+
+
+def placed(query: Query, asked: Mapping[str, Any]) -> Pick:
+    """The user's layout: ways not given are 1, replicas as many as the machine holds."""
+    ways = {name: asked.get(name, default(1, name, "", "one way unless given")) for name in NAMES}
+    if "replicas" not in asked:
+        chips = replica_chips(ways["tp"], ways["cp"], ways["dp"], ways["pp"])
+        held = max(int(replicas_held(int(query.system.chips), domain_of(query.system), chips)), 1)
+        ways["replicas"] = default(held, "replicas", "", "as many as the machine holds")
+    ways = {name: value if hasattr(value, "kind") else given(int(value), name) for name, value in ways.items()}
+    layout = check(Layout(**ways), shape(query.work.blocks))
+    batch = asked["batch"] if hasattr(asked["batch"], "kind") else given(int(asked["batch"]), "batch")
+    return Pick(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
+
+
+def gain(best: Any, current: Any, objective: str) -> float:
+    """How many times better the best is."""
+    return float((gain_of_more if OBJECTIVES[objective] else gain_of_less)(current, best))
+
+
+def cause(best: Pick, current: Pick) -> str:
+    """Which part of a request's chip time differs most, in words."""
+    mine, theirs = _parts(current), _parts(best)
+    word = max(mine, key=lambda key: mine[key] - theirs[key])
+    if mine[word] <= theirs[word]:
+        return "no part of a request's chip time is larger than at the best layout"
+    share = f"{mine[word]:.3g} chip-seconds per request against {theirs[word]:.3g}"
+    ranks = f"batch {int(current.load.batch)} on {_size(current)} against {int(best.load.batch)} on {_size(best)}"
+    return f"{word}: {share} ({ranks})"
+
+
+def _size(pick: Pick) -> str:
+    count = int(replica_chips(*(int(getattr(pick.layout, name)) for name in ("tp", "cp", "dp", "pp"))))
+    return f"{count} chip{'s' if count > 1 else ''} per replica"
+
+
+def _parts(pick: Pick) -> dict[str, float]:
+    query, layout, load = pick.query, pick.layout, pick.load
+    found, w = estimate(case_of(query, layout, load)), weigh(query, layout, 1)
+    lanes, chips = prefill_lanes(layout.dp, layout.pp), query.system.chips
+    parts = {
+        word: float(chip_seconds_per_request(chips, request_s(load.batch, load.output, found[key], NO_PREFILL, lanes), layout.replicas))
+        for key, word in PARTS.items()
+    }
+    prefill = request_s(load.batch, load.output, NO_PREFILL, w.prefill, lanes)
+    return parts | {"prefill": float(chip_seconds_per_request(chips, prefill, layout.replicas))}

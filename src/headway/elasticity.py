@@ -1,0 +1,113 @@
+"""What would help most: the optimum searched again with 1 % more of an input."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.candidates import Space
+from headway.chip import PEAK_OF
+from headway.compile import resolve, work_of
+from headway.estimate import estimate
+from headway.formula import record
+from headway.laws.planning import elasticity, gain_of_less, gain_of_more, raised
+from headway.pick import Line, Pick, choose
+from headway.precision import Precision
+from headway.quantity import default
+from headway.search import OBJECTIVES, best_batches, weigh, worth
+from headway.serve import Query, case_of
+from headway.workload import SLO
+
+STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
+# What is varied, with the words for it.
+INPUTS = {
+    "chip.hbm_bw": "HBM bandwidth",
+    "chip.peak": "FLOP/s, in every format",
+    "chip.hbm": "HBM capacity",
+    "system.scale_up_bw": "bandwidth of the scale-up links",
+    "t0": "fixed cost of a kernel",
+    "alpha": "latency of a collective",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One model on one machine in one set of formats, and the layouts to search."""
+
+    query: Query
+    precision: Precision
+    space: Space
+
+
+def elasticities(
+    problems: Sequence[Problem], best: Pick, slo: SLO, objective: str, batches: Sequence[int], pinned: Collection[str]
+) -> list[Line]:
+    """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first."""
+    lines = []
+    for name in INPUTS:
+        if not has(best.query, name):
+            continue
+        again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
+        found = [best_batches(weigh(again[id(one)], one.space.layouts, one.space.count), slo, objective, batches) for one in problems]
+        chosen = choose(found, objective, pinned)
+        if chosen is not None:
+            precision = next(one.precision for one in problems if again[id(one)] is chosen.query)
+            lines.append(_line(name, best, chosen, precision, objective))
+    return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
+
+
+def has(query: Query, name: str) -> bool:
+    """Whether the machine has the input."""
+    return name != "system.scale_up_bw" or _link(query) is not None
+
+
+def _link(query: Query) -> Any:
+    system = query.system
+    return system.scale_up_bw if system.scale_up_bw is not None else system.chip.scale_up_bw
+
+
+def edited(query: Query, precision: Precision, name: str) -> Query:
+    """The query with 1 % more of an input."""
+    system, taken = query.system, query.assumptions
+    if name == "chip.hbm_bw":
+        system = replace(system, chip=replace(system.chip, hbm_bw=raised(system.chip.need("hbm_bw"), STEP)))
+    elif name == "chip.hbm":
+        system = replace(system, chip=replace(system.chip, hbm=raised(system.chip.need("hbm"), STEP)))
+    elif name == "chip.peak":
+        peaks = {key: getattr(system.chip, key) for key in dict.fromkeys(PEAK_OF.values())}
+        more = {key: raised(value, STEP) for key, value in peaks.items() if value is not None}
+        system = replace(system, chip=replace(system.chip, **more))
+    elif name == "system.scale_up_bw":
+        system = replace(system, scale_up_bw=raised(_link(query), STEP))
+    else:
+        taken = replace(taken, **{name: raised(getattr(taken, name), STEP)})
+    formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)
+    return replace(query, system=system, assumptions=taken, formats=formats)
+
+
+def _line(name: str, before: Pick, after: Pick, precision: Precision, objective: str) -> Line:
+    base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are made again below
+
+    def again() -> Query:
+        with record():
+            return edited(base, precision, name)
+
+    def tree() -> Any:
+        with record():
+            return _value(before, after, before.query, edited(base, precision, name), objective)
+
+    number = float(_value(before, after, before.query, after.query, objective))
+    extra = {"input": name, "elasticity": number}
+    return Line(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
+
+
+def _value(before: Pick, after: Pick, first: Query, second: Query, objective: str) -> Any:
+    gain = gain_of_more if OBJECTIVES[objective] else gain_of_less
+    return elasticity(gain(objective_of(before, first, objective), objective_of(after, second, objective)), STEP)
+
+
+def objective_of(pick: Pick, query: Query, objective: str) -> Any:
+    """The objective of one pick, by the path that prints and explains."""
+    found = estimate(replace(case_of(query, pick.layout, pick.load), work=work_of(query.model)))
+    return worth(objective, query, pick.layout.replicas, found["tpot_s"], found["request_s"])

@@ -1,0 +1,81 @@
+"""Speed against cost: the candidates that no other beats in both, over all layouts and a geometric range of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.laws.serving import user_tok_per_s
+from headway.search import Best, batch_of, request, tpot, worth
+
+FINEST, COARSEST = 150, 24  # batches tried per layout
+CELLS = 100_000  # candidates aimed at in all, so that a large space stays quick
+SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Candidates, one number each: which search and layout of it, its batch, its speed and its cost."""
+
+    search: Any
+    row: Any
+    batch: Any
+    speed: Any
+    cost: Any
+
+    def take(self, keep: Any) -> Points:
+        """Some of them."""
+        return Points(search=self.search[keep], row=self.row[keep], batch=self.batch[keep], speed=self.speed[keep], cost=self.cost[keep])
+
+
+def candidates(found: Sequence[Best], batches: Sequence[int] = ()) -> Points:
+    """Every layout that memory and TTFT allow at a geometric range of batches (or at `batches`), and at the best batch of each."""
+    rows = sum(best.fitting.count for best in found)
+    size = int(np.clip(CELLS // max(rows, 1), COARSEST, FINEST))
+    parts = []
+    for index, best in enumerate(found):
+        if best.fitting.count:
+            parts.append(_grid(index, best, size, batches))
+        if best.weighed.count:
+            cost = worth("cost", best.weighed.query, best.weighed.layout.replicas, best.tpot, best.request)
+            parts.append(_points(index, best.kept, best.batch, best.tpot, cost))
+    if not parts:
+        nothing = np.empty(0)
+        return Points(search=nothing, row=nothing, batch=nothing, speed=nothing, cost=nothing)
+    return Points(**{key: np.concatenate([getattr(part, key) for part in parts]) for key in Points.__dataclass_fields__})
+
+
+def _grid(index: int, best: Best, size: int, batches: Sequence[int]) -> Points:
+    w = best.fitting
+    if batches:
+        batch, new = np.broadcast_to(np.array([batches]), (w.count, len(batches))), best.room
+    else:
+        ranks = np.floor(best.most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
+        new = np.ones(ranks.shape, dtype=bool)
+        new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
+        batch = batch_of(w, ranks)
+    times = tpot(w, batch)
+    cost = worth("cost", w.query, w.layout.replicas, times, request(w, batch, times))
+    row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), batch.shape)
+    return _points(index, row[new], batch[new], np.broadcast_to(times, batch.shape)[new], np.broadcast_to(cost, batch.shape)[new])
+
+
+def _points(index: int, row: Any, batch: Any, times: Any, cost: Any) -> Points:
+    return Points(search=np.full(row.size, index), row=row.ravel(), batch=batch.ravel(), speed=user_tok_per_s(times).ravel(), cost=cost.ravel())
+
+
+def frontier(points: Points, most: int = SHOWN) -> Points:
+    """Fastest first, each cheaper than all faster ones; at most so many, spread evenly in speed, both ends among them."""
+    order = np.lexsort((points.cost, -points.speed))
+    cost = points.cost[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = cost[1:] < np.minimum.accumulate(cost)[:-1] * (1 - 1e-9)
+    kept = points.take(order[new])
+    if len(kept.speed) <= most:
+        return kept
+    log = np.log(kept.speed)
+    wanted = np.linspace(log[0], log[-1], most)
+    return kept.take(np.unique(np.abs(log[:, None] - wanted[None, :]).argmin(axis=0)))
