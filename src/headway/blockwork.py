@@ -31,6 +31,7 @@ from headway.model import (
     Model,
     MoE,
     NoMixer,
+    ShortConvolution,
 )
 from headway.quantity import known
 
@@ -219,10 +220,17 @@ def _compressed(a: CompressedAttention) -> MixerWork:
 def _gated_delta(a: GatedDelta) -> MixerWork:
     channels = kv.convolution_channels(a.value_heads, a.value_dim, a.key_heads, a.key_dim)
     matrices = mixer_params.gated_delta_params(a.hidden, a.key_heads, a.value_heads, a.key_dim, a.value_dim)
+    if a.gate_rank is not None:
+        matrices = mixer_params.kimi_delta_params(a.hidden, a.value_heads, a.value_dim, a.gate_rank)
     return _recurrent(
         matrices, a.value_heads, a.key_heads, channels, a.kernel,
         kv.gated_delta_state(a.value_heads, a.key_dim, a.value_dim), score.gated_delta_flop(a.value_heads, a.key_dim, a.value_dim),
     )  # fmt: skip
+
+
+def _short_convolution(a: ShortConvolution) -> MixerWork:
+    matrices = mixer_params.short_convolution_params(a.hidden)
+    return _recurrent(matrices, a.hidden, a.hidden, a.hidden, a.kernel, NONE, ZERO_FLOP)
 
 
 def _lightning(a: Lightning) -> MixerWork:
@@ -263,5 +271,6 @@ def _none(_: NoMixer) -> MixerWork:
 
 MIXERS: dict[type, Callable[[Any], MixerWork]] = {
     Attention: _attention, LatentAttention: _latent, CompressedAttention: _compressed, GatedDelta: _gated_delta,
+    ShortConvolution: _short_convolution,
     Lightning: _lightning, Mamba: _mamba, Mamba2: _mamba2, NoMixer: _none,
 }  # fmt: skip

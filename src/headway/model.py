@@ -107,6 +107,15 @@ class GatedDelta:
     key_dim: Any
     value_dim: Any
     kernel: Any
+    gate_rank: Any | None = None  # Kimi delta attention: decay and output gate of each channel, through this rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortConvolution:
+    """A gated short convolution in place of attention (LFM2)."""
+
+    hidden: Any
+    kernel: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +186,7 @@ class NoFeedForward:
     """A layer that is a mixer alone (Mamba)."""
 
 
-Mixer = Attention | LatentAttention | CompressedAttention | GatedDelta | Lightning | Mamba | Mamba2 | NoMixer
+Mixer = Attention | LatentAttention | CompressedAttention | GatedDelta | ShortConvolution | Lightning | Mamba | Mamba2 | NoMixer
 FeedForward = Dense | MoE | NoFeedForward
 
 

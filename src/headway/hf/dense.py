@@ -162,6 +162,19 @@ def stablelm(config: Config) -> Model:
     return plain(config, shape(config), Style(norms=norms, norm_parts=2, qkv_bias=config.flag("use_qkv_bias"), qk_norm=qk))
 
 
+def exaone4(config: Config) -> Model:
+    """EXAONE-4: norms after each part and on each query and key head; the large one slides in three layers of four."""
+    s = shape(config)
+    pattern = config.raw("sliding_window_pattern")
+    seen = None
+    if config.data.get("layer_types") is None and isinstance(pattern, str) and config.data.get("sliding_window") is not None:
+        choices = {"L": window(config), "G": Look()}
+        seen = every(
+            [pattern[layer % len(pattern)] for layer in range(s.layers)] if pattern else [], choices, config, "sliding_window_pattern"
+        )
+    return plain(config, s, Style(qk_norm="head"), seen)
+
+
 def arcee(config: Config) -> Model:
     """Arcee: Llama with a plain squared-ReLU FFN."""
     bias = config.flag("attention_bias")

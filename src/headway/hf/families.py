@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headway.errors import UnsupportedModel
-from headway.hf import compressed, dense, encoder_decoder, gemma3n, gpt, latent, mixture, recurrent, sparse
+from headway.errors import UnsupportedModel, nearest
+from headway.hf import compressed, dense, encoder_decoder, gemma3n, gpt, latent, linear, mixture, recurrent, sparse
 from headway.hf.read import Config
 from headway.model import Model
 
@@ -17,10 +17,11 @@ READERS: dict[str, Reader] = {
     "mistral": dense.mistral, "ministral": dense.mistral, "ministral3": dense.mistral, "qwen2": dense.qwen2, "mimo": dense.qwen2,
     "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
     "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
-    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3, "gemma3n_text": gemma3n.gemma3n,
-   
+    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
+    "gemma3n_text": gemma3n.gemma3n,
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
+    "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
     "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
@@ -28,7 +29,8 @@ READERS: dict[str, Reader] = {
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
     "qwen3_vl_moe_text": mixture.qwen3_moe, "glm4_moe": mixture.deepseek_like, "glm4v_moe_text": mixture.deepseek_like,
-    "dots1": mixture.deepseek_like, "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
+    "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
+    "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
     "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
     "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
     # latent and sparse attention
@@ -39,9 +41,10 @@ READERS: dict[str, Reader] = {
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
     "nemotron_h": recurrent.nemotron_h, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
-    "qwen3_next": recurrent.qwen3_next, "qwen3_5_text": recurrent.qwen3_next, "qwen3_5_moe_text": recurrent.qwen3_next,
-    "minimax": recurrent.minimax_lightning, "minimax_m1": recurrent.minimax_lightning,
-    "minimax_text_01": recurrent.minimax_lightning,
+    "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
+    "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
+    "minimax_text_01": linear.minimax_lightning,
+    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2,
     # encoder and decoder
     "switch_transformers": encoder_decoder.switch,
 }  # fmt: skip
@@ -58,7 +61,9 @@ def read_config(config: Config) -> Model:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
-        raise UnsupportedModel("model_type", kind, f"known are {', '.join(sorted(READERS))}; extend src/headway/hf/families.py")
+        near = nearest(kind, READERS) if isinstance(kind, str) else []
+        offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
+        raise UnsupportedModel("model_type", kind, f"{offer}; extend src/headway/hf/families.py")
     model = reader(config)
     config.check_unread(f"src/headway/hf/{reader.__module__.rpartition('.')[2]}.py")
     return model

@@ -54,7 +54,12 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
     width = config.count("moe_intermediate_size")
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
     routed = moe(
-        hidden, experts=experts, per_token=config.count("num_experts_per_tok"), intermediate=width, shared=shared, shared_intermediate=width
+        hidden,
+        experts=experts,
+        per_token=config.count("num_experts_per_tok", "num_experts_per_token"),
+        intermediate=width,
+        shared=shared,
+        shared_intermediate=width,
     )
     noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
     return routed, (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()

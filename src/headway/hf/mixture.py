@@ -108,9 +108,25 @@ def qwen_sparse(config: Config, layers: int) -> list[bool]:
 def deepseek_like(config: Config) -> Model:
     """GLM-4.5 to 4.7 and dots1: ordinary attention with DeepSeek-V3's experts, leading dense layers and router."""
     bias = config.flag("attention_bias")
-    qk = config.flag("use_qk_norm", default=config.data.get("model_type") == "dots1")
-    s, style = shape(config), Style(qkv_bias=bias, out_bias=bias and config.data.get("model_type") == "dots1", qk_norm="head" if qk else "")
-    routed, router = deepseek_experts(config, s.hidden, config.count("n_routed_experts"), router_bias=True)
+    kind = config.data.get("model_type")
+    qk = config.flag("use_qk_norm", default=kind == "dots1")
+    style = Style(qkv_bias=bias, out_bias=bias and kind in ("dots1", "deepseek"), qk_norm="head" if qk else "")
+    return _deepseek_experts(config, shape(config), style, config.count("n_routed_experts"), router_bias=kind != "deepseek")
+
+
+def bailing(config: Config) -> Model:
+    """Ling 1 and 2: DeepSeek's experts; the second generation norms query and key heads and corrects its router."""
+    qk = config.flag("use_qk_norm")
+    style = Style(qkv_bias=config.flag("use_qkv_bias"), out_bias=config.flag("use_bias"), qk_norm="head" if qk else "")
+    router_bias = config.flag("moe_router_enable_expert_bias")
+    own = config.count("moe_shared_expert_intermediate_size", default=config.count("moe_intermediate_size"))
+    if own != config.count("moe_intermediate_size"):
+        raise config.refuse("moe_shared_expert_intermediate_size", "wants moe_intermediate_size; extend src/headway/hf/mixture.py")
+    return _deepseek_experts(config, shape(config), style, config.count("num_experts"), router_bias)
+
+
+def _deepseek_experts(config: Config, s: Shape, style: Style, experts: Any, router_bias: bool) -> Model:
+    routed, router = deepseek_experts(config, s.hidden, experts, router_bias)
     vectors = (norms(s.hidden, style), mixer_vectors(s, style))
     layers = [
         block(attention(s, look), routed, *vectors, router)

@@ -28,7 +28,7 @@ ARITHMETIC = re.compile(
 # The same shapes of name, but no parameter, byte or FLOP depends on them: routing scores, dropout, losses, scaling.
 HARMLESS = re.compile(
     r".*(dropout|_coef|_coeff|_loss.*|_scale|scaling_factor|_eps|_std|_jitter.*|noise|_capacity.*|_init.*|score_func.*|scoring.*|topk_method|norm_topk.*)|"
-    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
+    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_renorm.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
     r"max_window_layers|cache_implementation|.*_range|.*_limit|.*_alpha|.*_act|n_group|topk_group|mamba_(dt|proj|conv)_(min|max|rank|floor|limit)|moe_token_.*"
 )
 

@@ -1,14 +1,13 @@
-"""Decoders with layers of fixed state: Mamba, Jamba, Nemotron-H, Bamba, Granite hybrids, Qwen3-Next, MiniMax lightning attention."""
+"""Decoders with state-space layers: Mamba, Jamba, Nemotron-H, Bamba, Granite hybrids."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from headway.hf.latent import left_out
-from headway.hf.mixture import ONE_SHARED, qwen_experts, qwen_sparse
+from headway.hf.mixture import ONE_SHARED, mixtral_experts
 from headway.hf.read import Config, every
 from headway.hf.standard import DOUBLE, PLAIN, Style, attention, block, dense, finish, layer_count, mixer_vectors, moe, norms, shape
-from headway.model import NONE, ONE, GatedDelta, Lightning, Mamba, Mamba2, Model, NoFeedForward, NoMixer, Vector
+from headway.model import NONE, Mamba, Mamba2, Model, NoFeedForward, NoMixer, Vector
 
 
 def mamba(config: Config) -> Model:
@@ -93,7 +92,7 @@ def jamba(config: Config) -> Model:
         name="norms of step, B and C", dims=(config.derived(int(mixer.dt_rank) + 2 * int(mixer.state), "norms", "dt_rank + 2 * state"),)
     )
     experts = config.count("num_experts", default=1)
-    routed = _mixtral_experts(config, s.hidden, experts) if experts > 1 else dense(config, s.hidden, style)
+    routed = mixtral_experts(config, s.hidden) if experts > 1 else dense(config, s.hidden, style)
     plain = dense(config, s.hidden, style)
     attends = _periodic(config, "attn_layer", s.layers)
     layers = []
@@ -101,12 +100,6 @@ def jamba(config: Config) -> Model:
         vectors = norms(s.hidden, style) if is_attention else (*norms(s.hidden, style), *found, inner)
         layers.append(block(attention(s) if is_attention else mixer, routed if is_routed else plain, vectors))
     return finish(config, layers, s.hidden, style)
-
-
-def _mixtral_experts(config: Config, hidden: Any, experts: Any) -> Any:
-    return moe(
-        hidden, experts=experts, per_token=config.count("num_experts_per_tok", default=2), intermediate=config.count("intermediate_size")
-    )
 
 
 def _periodic(config: Config, stem: str, layers: int) -> list[bool]:
@@ -220,55 +213,3 @@ def granite_hybrid(config: Config) -> Model:
     for key in _BAMBA:
         config.ignore(key)
     return finish(config, every(kinds, choices, config, "layer_types"), s.hidden, style)
-
-
-def qwen3_next(config: Config) -> Model:
-    """Qwen3-Next: three gated DeltaNet layers for each one of gated attention, with many small experts."""
-    s, style = shape(config, head_dim_default=256), Style(qk_norm="head")
-    delta = GatedDelta(
-        hidden=s.hidden,
-        key_heads=config.count("linear_num_key_heads"),
-        value_heads=config.count("linear_num_value_heads"),
-        key_dim=config.count("linear_key_head_dim"),
-        value_dim=config.count("linear_value_head_dim"),
-        kernel=config.count("linear_conv_kernel_dim"),
-    )
-    inner = (Vector(name="decay and step bias", dims=(DOUBLE, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
-    gated = config.flag("attn_output_gate", default=True)
-    full = (attention(s, query_copies=DOUBLE if gated else ONE), mixer_vectors(s, style))
-    types = config.listed("layer_types", s.layers)
-    period = int(config.count("full_attention_interval", default=4))
-    kinds = types or ["full_attention" if (layer + 1) % period == 0 else "linear_attention" for layer in range(s.layers)]
-    mixers = every(kinds, {"full_attention": full, "linear_attention": (delta, inner)}, config, "layer_types")
-    has_experts = config.count("num_experts", default=0, low=0) > 0
-    routed = qwen_experts(config, s.hidden, shared=True) if has_experts else None
-    sparse = qwen_sparse(config, s.layers) if has_experts else [False] * s.layers
-    layers = [
-        block(mixer, routed if routed and is_sparse else dense(config, s.hidden, style), norms(s.hidden, style), vectors)
-        for (mixer, vectors), is_sparse in zip(mixers, sparse, strict=True)
-    ]
-    config.ignore("intermediate_size", "sliding_window", "mamba_ssm_dtype")
-    left_out(config)
-    return finish(config, layers, s.hidden, style)
-
-
-def minimax_lightning(config: Config) -> Model:
-    """MiniMax-01 and M1: lightning attention with softmax attention every eighth layer, experts in all."""
-    s, style = shape(config), Style()
-    if config.count("shared_intermediate_size", default=0, low=0):
-        raise config.refuse("shared_intermediate_size", "a shared expert of MiniMax-01; extend src/headway/hf/recurrent.py")
-    ffn = _mixtral_experts(config, s.hidden, config.count("num_local_experts"))
-    linear = block(
-        Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim),
-        ffn,
-        norms(s.hidden, style),
-        (Vector(name="output norm", dims=(s.heads, s.head_dim)),),
-    )
-    full = block(attention(s), ffn, norms(s.hidden, style))
-    types = config.listed("layer_types", s.layers)
-    if types is not None:
-        layers = every(types, {"linear_attention": linear, "full_attention": full}, config, "layer_types")
-    else:
-        layers = every(config.listed("attn_type_list", s.layers) or [1] * s.layers, {0: linear, 1: full}, config, "attn_type_list")
-    config.ignore("sliding_window")
-    return finish(config, layers, s.hidden, style)

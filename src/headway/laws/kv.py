@@ -12,7 +12,7 @@ from headway.formula import formula
 from headway.units import Byte, BytePerToken, Number, PerToken, Token
 
 ENTRY: PerToken = 1.0  # one cache entry for each token
-TOKEN: Token = 1.0  # the unit by which a whole context is counted
+NO_ROOT: Token = 1e200  # stands for infinity where the context may be 0
 GQA = "Pope et al. 2022 (arXiv:2211.05102), section 3.3; Ainslie et al. 2023 (arXiv:2305.13245)"
 
 
@@ -84,19 +84,6 @@ def compressed_cap(top_entries: Number, ratio: Token) -> Token:
     2048
     """
     return top_entries * ratio
-
-
-@formula(source="MiniMax-M3 config.json: sparse_topk_blocks of sparse_block_size")
-def block_cap(blocks: Number, block_tokens: Token) -> Token:
-    """The tokens in the picked blocks.
-
-    >>> block_cap(16, 128)  # MiniMax-M3
-    2048
-    """
-    return blocks * block_tokens
-
-
-NO_ROOT: Token = 1e200  # stands for infinity where the context may be 0
 
 
 @formula(source="definition; the square-root law is a what-if, no published model")

@@ -120,6 +120,26 @@ def gated_delta_params(hidden: Number, key_heads: Number, value_heads: Number, k
     return hidden * (2 * key_heads * key_dim + 3 * value_heads * value_dim + 2 * value_heads)
 
 
+@formula(source="Kimi Linear (arXiv:2510.26692), section 4: Kimi delta attention")
+def kimi_delta_params(hidden: Number, heads: Number, head_dim: Number, gate_rank: Number) -> Number:
+    """Query, key, value and output projections, a step size per head, and two gates per channel through a low rank.
+
+    >>> kimi_delta_params(2304, 32, 128, 128)  # Kimi-Linear-48B-A3B, one layer
+    39460864
+    """
+    return hidden * (4 * heads * head_dim + heads) + 2 * gate_rank * (hidden + heads * head_dim)
+
+
+@formula(source="LFM2 technical report (arXiv:2511.23404): gated short convolution")
+def short_convolution_params(hidden: Number) -> Number:
+    """An input projection to two gates and a value, and an output projection.
+
+    >>> short_convolution_params(2048)  # LFM2-1.2B, one layer
+    16777216
+    """
+    return 4 * hidden * hidden
+
+
 @formula(source="MiniMax-01 (arXiv:2501.08313), section 2.2: lightning attention")
 def lightning_params(hidden: Number, heads: Number, head_dim: Number) -> Number:
     """Query, key, value, output gate and output projections.
