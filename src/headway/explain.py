@@ -226,9 +226,12 @@ def _finite(value: Any) -> Any:
 # -- text -----------------------------------------------------------------------------------------------------------------------
 
 
-def to_text(value: Any, name: str) -> str:
+def explain(value: Any, name: str = "") -> str:
     """The tree as indented lines: each law with its numbers, its equation and its source; each leaf with where it comes from."""
     return "\n".join(_lines(value, name, "", 0, _Seen()))
+
+
+to_text = explain  # beside to_json
 
 
 def _lines(value: Any, name: str, shown_unit: str, depth: int, done: _Seen) -> Iterator[str]:

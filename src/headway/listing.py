@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headway.errors import BadValue, UnknownName
@@ -15,6 +15,7 @@ class Listing:
 
     plain: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
+    tree: Callable[[Mapping[str, Any], str], Any] | None = None  # row, key -> the formulas behind it
 
     def keys(self) -> list[str]:
         """Every key of any row, in order of appearance."""
@@ -46,5 +47,9 @@ class Listing:
         return dataclasses.replace(self, plain=[*known, *(row for row in self if row[key] is None)])
 
     def explain(self, key: str, row: int = 0) -> Any:
-        """Facts have a source, not a tree."""
-        raise BadValue("--explain", key, "a verb that computes: serve, plan or solve")
+        """How one cell came about, where it was computed; a fact has a source instead."""
+        if key not in self.keys():
+            raise UnknownName("column", key, self.keys())
+        if self.tree is None:
+            raise BadValue("--explain", key, "a verb that computes: serve, plan, solve, show model or lecture ID")
+        return self.tree(self.plain[row], key)

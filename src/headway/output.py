@@ -15,6 +15,8 @@ from headway.errors import BadValue, MissingExtra
 
 FORMATS = ("text", "md", "csv", "json", "parquet")
 MOST = 40  # rows of a text table
+MOST_CELL = 60  # letters of a cell before it is folded
+WIDTH = 200  # of text that goes to a file or a pipe
 
 
 class Rows(Protocol):
@@ -73,11 +75,10 @@ def shown(value: Any, unit: str) -> str:
         return ", ".join(shown(item, unit) for item in value)
     if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
         return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
-    return units.show(value, unit if unit in units.SPELLINGS or unit == "USD/Mtok" else "") + (f" {unit}" if _unusual(unit) else "")
-
-
-def _unusual(unit: str) -> bool:
-    return bool(unit) and unit not in units.SPELLINGS and unit not in ("USD/Mtok", "bool")
+    known = unit in units.SPELLINGS or unit == "USD/Mtok"
+    text = units.show(value, unit if known else "")
+    text = text.replace("G", "B") if unit in ("", "token") else text  # 70B parameters, not 70G
+    return text if known else f"{text} {unit}"
 
 
 def heading(key: str) -> str:
@@ -102,24 +103,40 @@ def text(answer: Answer, out: TextIO) -> None:
     """One sentence, the table, what binds and what would help, the notes."""
     from rich.console import Console
 
-    width = None if out.isatty() else 200
-    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    terminal = out.isatty()
+    console = Console(file=out, width=None if terminal else WIDTH, highlight=False, markup=False, emoji=False)
     if answer.headline:
-        console.print(answer.headline, style="bold" if out.isatty() else None, soft_wrap=True)
+        console.print(answer.headline, style="bold" if terminal else None, soft_wrap=True)
     rows = answer.people or answer.rows
     head = _head(rows, answer.most)
-    if head:
-        console.print(_rich(head, visible(head, answer.view or rows.keys())))
+    keys = visible(head, answer.view or rows.keys())
+    for number, block in enumerate(_blocks(head, keys, console.width)):
+        own = [key for key in block if key not in columns.IDENTITY]
+        console.print(_rich([row for row in head if not number or visible([row], own)], block))
     if len(rows) > len(head):
-        console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet")
-    for line in answer.after:
-        console.print(line, soft_wrap=True)
-    for note in answer.notes:
-        console.print(f"note: {note}", style="dim" if out.isatty() else None, soft_wrap=True)
+        console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
+    for line in [*answer.after, *(f"note: {note}" for note in answer.notes)]:
+        console.print(line, style="dim" if terminal and line.startswith("note: ") else None, soft_wrap=True)
     for key, tree in (answer.trees or {}).items():
-        from headway import explain
+        from headway.explain import explain
 
-        out.write("\n" + explain.to_text(tree, key) + "\n")
+        out.write("\n" + explain(tree, key) + "\n")
+
+
+def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[list[str]]:
+    """The columns in as many tables as the width needs; what identifies a row leads each of them."""
+    if not rows:
+        return []
+    wide = {key: min(MOST_CELL, max(len(heading(key)), *(len(cell(key, row)) for row in rows))) + 3 for key in keys}
+    lead = [key for key in keys if key in columns.IDENTITY]
+    blocks: list[list[str]] = [[]]
+    for key in keys:
+        block = blocks[-1]
+        if key not in block and block[len(lead) :] and sum(wide[each] for each in block) + wide[key] > width:
+            blocks.append([*lead])
+        if key not in blocks[-1]:
+            blocks[-1].append(key)
+    return blocks
 
 
 def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
@@ -129,7 +146,8 @@ def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
     table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
     for key in keys:
         number = any(isinstance(row.get(key.split("~")[0]), int | float) for row in rows)
-        table.add_column(heading(key), justify="right" if number else "left", overflow="fold")
+        wraps = any(len(cell(key, row)) > MOST_CELL for row in rows)
+        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps)
     for row in rows:
         table.add_row(*(cell(key, row) for key in keys))
     return table
@@ -168,9 +186,9 @@ def markdown(answer: Answer, out: TextIO) -> None:
     for line in [*answer.after, *(f"note: {note}" for note in answer.notes)]:
         out.write(f"\n{line}\n")
     for key, tree in (answer.trees or {}).items():
-        from headway import explain
+        from headway.explain import explain
 
-        out.write("\n```\n" + explain.to_text(tree, key) + "\n```\n")
+        out.write("\n```\n" + explain(tree, key) + "\n```\n")
 
 
 # -- data -----------------------------------------------------------------------------------------------------------------------
@@ -186,7 +204,10 @@ def clean(value: Any) -> Any:
         return [clean(item) for item in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else clean(value.item()) if hasattr(value, "item") else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    item = getattr(value, "item", None)  # a number of numpy
+    return clean(item()) if item else str(value)
 
 
 def described(answer: Answer) -> dict[str, dict[str, str]]:
@@ -197,7 +218,8 @@ def described(answer: Answer) -> dict[str, dict[str, str]]:
 
 def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
     """The JSON contract, written row by row."""
-    from headway import __version__, explain
+    from headway import __version__
+    from headway.explain import to_json as tree_json
 
     start = {"headway": __version__, "command": list(command), "columns": described(answer)}
     out.write(json.dumps(start, allow_nan=False)[:-1] + ', "rows": [')
@@ -205,7 +227,7 @@ def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
         out.write(("," if number else "") + "\n" + json.dumps(clean(row), allow_nan=False))
     end: dict[str, Any] = {"notes": list(answer.notes)}
     if answer.trees:
-        end["explain"] = {key: explain.to_json(tree, key) for key, tree in answer.trees.items()}
+        end["explain"] = {key: tree_json(tree, key) for key, tree in answer.trees.items()}
     out.write("\n], " + json.dumps(clean(end), allow_nan=False)[1:] + "\n")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from headway import ledger, output
-from headway.errors import UnknownName
+from headway.errors import BadValue
 from headway.listing import Listing
 
 VIEW = ("id", "claim", "stated", "recomputed", "unit", "verdict", "cause", "note")
@@ -18,13 +19,29 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The rows of the ledger, or of one claim or group."""
-    rows = output.clean(list(ledger.rows()))
-    wanted = args.claim.upper()
-    if wanted:
-        known = {row["id"] for row in rows} | {row["id"].partition("-")[0] for row in rows}
-        if wanted not in known:
-            raise UnknownName("claim or group", args.claim, [name.lower() for name in sorted(known)], "such as RB-10 or RB")
-        rows = [row for row in rows if wanted in (row["id"], row["id"].partition("-")[0])]
-    verdicts = [str(row["verdict"]) for row in rows]
+    found = ledger.claim(args.claim) if args.claim else ledger.rows()
+    rows = [output.clean(dataclasses.asdict(row)) for row in found]
+    verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-    return output.Answer(Listing(rows), headline=f"{len(rows)} claims of the lecture: {counts}", view=VIEW, most=1000)
+    headline = f"{rows[0]['id']} {rows[0]['verdict']}" if len(rows) == 1 else f"{len(rows)} claims of the lecture: {counts}"
+    detail = _detail(rows[0]) if len(rows) == 1 else ()
+    return output.Answer(Listing(rows, tree=_tree), headline=headline, view=VIEW, after=detail, most=1000)
+
+
+def _detail(row: dict[str, Any]) -> list[str]:
+    """One claim in full: what was said, where, and each of its figures."""
+    keys = ("stated", "reference", "recomputed", "today", "verdict")
+    lines = [f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"]
+    for part in row["parts"]:
+        figures = ", ".join(f"{key} {output.shown(part[key], '')}" for key in keys if part[key] not in (None, ""))
+        lines.append(f"{part['name']} ({part['unit'] or 'a number'}): {figures}")
+    return lines
+
+
+def _tree(row: Any, key: str) -> Any:
+    """The tree behind a claim's recomputed figure: its first part that the verdict rests on."""
+    if key != "recomputed":
+        raise BadValue("--explain", key, "recomputed")
+    parts = ledger.explain(row["id"])
+    shown = [part["name"] for part in row["parts"] if part["recomputed"] == row["recomputed"]]
+    return parts[shown[0] if shown else next(iter(parts))]

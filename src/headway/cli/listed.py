@@ -59,13 +59,14 @@ def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 
 def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    from headway import explain, formula
+    from headway.explain import equation, unit
+    from headway.formula import REGISTRY
 
     load_laws()
     rows = []
-    for name, law in sorted(formula.REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
+    for name, law in sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
         doc = (law.run.__doc__ or "").strip().partition("\n")[0]
-        row = {"name": name, "module": law.module, "unit": explain.unit(law), "law": doc, "equation": explain.equation(law)}
+        row = {"name": name, "module": law.module, "unit": unit(law), "law": doc, "equation": equation(law)}
         rows.append(row | {"source": law.source, "empirical": law.empirical})
     return rows, ("name", "module", "unit", "law", "source")
 

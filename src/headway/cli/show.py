@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from headway import output
 from headway.cli import subjects
 from headway.columns import Column
-from headway.errors import UnknownName
+from headway.errors import BadValue, UnknownName
 from headway.listing import Listing
 
 KINDS = ("model", "chip", "system")
@@ -29,15 +30,42 @@ def run(args: Any) -> output.Answer:
 
 def _model(args: Any) -> output.Answer:
     from headway import schema
-    from headway.about_model import about_model
+    from headway.about_model import About, about_model
+    from headway.formula import record
     from headway.workload import Load
 
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
     found = subjects.model(args.name, args)
-    row = output.clean(about_model(found, context))
-    people = [{"fact": key, "value": output.cell(key, row)} for key in row if not isinstance(row[key], list | dict)]
+    row = output.clean(dataclasses.asdict(about_model(found, context)))
+
+    def tree(_: Any, key: str) -> Any:
+        with record():
+            value = getattr(about_model(subjects.model(args.name, args), context), key)
+        if not isinstance(value, float | int):
+            raise BadValue("--explain", key, "a number, such as total_params or kv_bytes_per_token")
+        return value
+
+    plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
+    people = [{"fact": key, "value": output.cell(key, row), "about": q.help} for key, q in _marks(About).items() if key in plain]
     parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
-    return output.Answer(Listing([row]), people=Listing(people), after=parts, headline=f"{found.name}: {args.name}")
+    return output.Answer(
+        Listing([row], tree=tree),
+        people=Listing(people),
+        after=parts,
+        columns={key: Column(q.unit, q.help) for key, q in _marks(About).items()},
+        headline=f"{found.name}: {_brief(row)}",
+    )
+
+
+def _marks(kind: type) -> dict[str, Any]:
+    from headway import schema
+
+    return {key: q for key, (q, _) in schema.fields(kind).items()}
+
+
+def _brief(row: dict[str, Any]) -> str:
+    named = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
+    return ", ".join(f"{output.shown(row[key], '')} {words}" for key, words in named.items())
 
 
 def _part(key: str, value: Any) -> list[str]:
