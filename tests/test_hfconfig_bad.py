@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,23 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
         model(tmp_path / "absent.json")
     with pytest.raises(BadFile, match="cannot be read"):
         model(tmp_path)  # a folder without config.json
+
+
+def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(BadFile, match="not a file"):
+        model(tmp_path / "pipe.json")
+    with pytest.raises(BadFile, match="not a file"):
+        model("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "x" * 300, "x" * 5000, "a/b/c", "~/", "~nobody/x", "é" * 200, "..", "/", "-", "nan", "/x/config.json"]
+)
+def test_names_that_are_no_model(text: str) -> None:
+    with pytest.raises(HeadwayError) as caught:
+        model(text)
+    one_line(caught.value)
 
 
 def test_a_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 import time
 from pathlib import Path
 
@@ -136,8 +137,18 @@ def test_spellings_people_type() -> None:
 def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"llama-3\.1-70b"):
         model("lama-3.1-70b")
-    with pytest.raises((MissingExtra, UnknownName, Exception), match=r"hub|Hugging Face"):
-        model("nobody-at-all/no-such-model")
+
+
+def test_a_hugging_face_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # as if not installed
+    with pytest.raises(MissingExtra, match=r"headway\[hub\]"):
+        model("someone/their-model")
+    snapshot = tmp_path / "models--someone--their-model" / "snapshots" / "0123abcd"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text((CONFIGS / "Qwen--Qwen3-8B.json").read_text())
+    found = model("someone/their-model")
+    assert (found.name, found.source, integer(whole.total_params(found))) == ("their-model", "someone/their-model", 8190735360)
 
 
 def test_a_file_and_its_folder_are_the_same_model(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
     file = spellings().get(fold(text)) or _variant(fold(text))
     if file is not None:
         return _from_catalogue(file)
-    return from_file(_as_path(text)) if _as_path(text).exists() or text.endswith(".json") else _from_hub(text)
+    path = _existing(text)
+    return _from_hub(text) if path is None else from_file(path)
 
 
 def _variant(text: str) -> str | None:
@@ -61,8 +62,14 @@ def _variant(text: str) -> str | None:
     return file if any(fold(hf_id).startswith(owner + "/") for hf_id in published) else None
 
 
-def _as_path(text: str) -> Path:
-    return Path(text).expanduser() if text.startswith("~/") else Path(text)
+def _existing(text: str) -> Path | None:
+    """The path that `text` is, when something is there or a .json file was clearly meant."""
+    path = Path(text)
+    try:
+        path = path.expanduser() if text.startswith("~/") else path
+        return path if path.exists() or text.endswith(".json") else None
+    except (OSError, RuntimeError):  # a name too long for a file, no home folder
+        return None
 
 
 @functools.cache
@@ -92,11 +99,22 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
         ) from error
 
 
+def _cached(text: str) -> Path | None:
+    """The newest config.json that a Hugging Face download left on this machine."""
+    home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
+    root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    found = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
+    return max(found, key=lambda path: path.stat().st_mtime) if found else None
+
+
 def _from_hub(text: str) -> Model:
     """A Hugging Face id: the cached copy, or a download when the optional package is there."""
     names = [row["name"] for row in catalogue_index()]
     if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
         raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
+    cached = _cached(text)
+    if cached is not None:
+        return from_data(load(cached), fold(text.split("/")[1]), text)
     try:
         from huggingface_hub import hf_hub_download  # type: ignore[import-not-found]
     except ImportError:

@@ -37,6 +37,8 @@ def load(path: Path) -> dict[str, Any]:
     """The JSON object in `path`, refused when it is too large, broken, too deep or no object."""
     try:
         size = path.stat().st_size
+        if not path.is_file():  # a device or a pipe might never end
+            raise BadFile(path, "is not a file; wants a Hugging Face config.json")
         if size > MAX_FILE_BYTES:
             raise BadFile(path, f"{size / 1e6:.0f} MB is too large for a config.json (at most {MAX_FILE_BYTES / 1e6:.0f} MB)")
         text = path.read_text(encoding="utf-8-sig")
