@@ -18,7 +18,7 @@ from headway.formula import anonymous, record, replay
 from headway.hf.precision import precision
 from headway.hf.read import Config
 from headway.hfconfig import catalogue_index, from_data, from_file, model
-from headway.model import Precision
+from headway.model import DTYPES, Precision
 from headway.whatif import override, with_attention, with_kv_share
 
 DATA = Path(__file__).parent / "data"
@@ -122,6 +122,7 @@ def test_index_equals_what_is_computed() -> None:
         found = model(listed.name)
         assert (listed.total_params, listed.active_params) == (integer(whole.total_params(found)), integer(whole.active_params(found)))
         assert (found.name, found.source) == (listed.name, listed.hf_id)
+        assert {found.precision.mixer, found.precision.ffn, found.precision.expert, found.precision.embedding} <= set(DTYPES)
 
 
 def test_spellings_people_type() -> None:

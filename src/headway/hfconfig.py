@@ -101,7 +101,10 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
 
 def _cached(text: str) -> Path | None:
     """The newest config.json that a Hugging Face download left on this machine."""
-    home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
+    try:
+        home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
+    except RuntimeError:  # no home folder
+        return None
     root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     found = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
     return max(found, key=lambda path: path.stat().st_mtime) if found else None

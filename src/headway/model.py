@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from headway.errors import BadValue
 from headway.quantity import known
 
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4")
@@ -242,10 +241,3 @@ def grouped(layers: list[Block]) -> tuple[Block, ...]:
         )
         for index, (layer, count) in enumerate(counts.items())
     )
-
-
-def dtype(text: str, field_name: str) -> str:
-    """`text` as one of DTYPES."""
-    if text not in DTYPES:
-        raise BadValue(field_name, text, f"one of {', '.join(DTYPES)}")
-    return text
