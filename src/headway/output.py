@@ -55,10 +55,14 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
         low, high = (shown(row.get(part), columns.unit(part)) for part in key.split("~"))
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
-        from headway.solve import input_text
-
         return input_text(row["solution"], row["for"])
     return shown(row.get(key), columns.unit(key))
+
+
+def input_text(value: float, name: str) -> str:
+    """A value of an input as it can be typed, with enough digits to type it again."""
+    unit = columns.unit(name)
+    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
 
 
 def shown(value: Any, unit: str) -> str:

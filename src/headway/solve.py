@@ -12,6 +12,7 @@ import numpy as np
 from headway import columns, units
 from headway.errors import BadValue, UnknownName
 from headway.grid import Labels, Table
+from headway.output import input_text
 
 SCAN = 400  # points of the first look, where a grid costs no more than a point
 SCAN_SLOW = 60  # and where each point is a table of its own
@@ -181,12 +182,6 @@ def _sentence(table: Table, sought: Input, wanted: Condition, count: int) -> str
 
 def _input(value: float, sought: Input) -> str:
     return input_text(value, sought.name)
-
-
-def input_text(value: float, name: str) -> str:
-    """A value of an input as it can be typed, with enough digits to type it again."""
-    unit = columns.unit(name)
-    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
 
 
 def _shown(row: dict[str, Any], key: str) -> str:
