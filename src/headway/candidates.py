@@ -26,8 +26,8 @@ class Space:
     layouts: Layout
     count: int
     notes: tuple[str, ...]
+    sample: Layout  # what the user pinned, shown when nothing is legal and small enough
     why: str = ""
-    sample: Layout = Layout()  # what the user pinned, shown when nothing is legal and small enough
 
 
 def domain_of(system: System) -> int:
@@ -64,10 +64,10 @@ def _fixed(pinned: Mapping[str, tuple[int, ...]]) -> bool:
 
 
 def _listed(name: str, value: Any) -> tuple[int, ...]:
-    values = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple | range) else (value,)
     q = declared(Layout)[name][0]
     for one in values:
-        wants = q.illegal(one)
+        wants = q.illegal(one) if isinstance(one, int | float) else "a whole number"
         if wants:
             raise BadValue(name, one, wants)
     return tuple(dict.fromkeys(int(one) for one in values))
@@ -140,7 +140,8 @@ def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: Sy
         whole["replicas"] = np.concatenate([np.full(len(rows), count) for rows, count in parts])
         if not len(rows):
             count = min(pinned["replicas"])
-            why = f"{count} replicas need at least {count * int(chips.min())} chips in domains of {domain_of(system)}, the system has {int(system.chips)}"
+            need = f"{count} replicas need at least {count * int(chips.min())} chips in domains of {domain_of(system)}"
+            why = f"{need}, the system has {int(system.chips)}"
             return Space(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
     arrays = {field.name: whole[field.name].reshape(-1, 1) for field in fields(Layout)}
     return Space(layouts=Layout(**arrays), count=len(whole["tp"]), notes=notes, sample=sample)

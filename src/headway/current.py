@@ -21,7 +21,8 @@ from headway.search import OBJECTIVES, weigh
 from headway.serve import Query, case_of
 from headway.workload import Load
 
-PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives", "overhead_s": "fixed overhead"}
+PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives",
+         "overhead_s": "fixed overhead"}  # fmt: skip
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "a decode part alone")
 
 
@@ -31,7 +32,8 @@ def parse(text: str) -> dict[str, Any]:
     >>> parse("tp=8 batch=64")
     {'tp': 8, 'batch': 64}
     """
-    known_keys = {name: q for record in (Layout, Precision) for name, (q, _) in fields(record).items()} | {"batch": fields(Load)["batch"][0]}
+    known_keys = {name: q for record in (Layout, Precision) for name, (q, _) in fields(record).items()}
+    known_keys["batch"] = fields(Load)["batch"][0]
     found: dict[str, Any] = {}
     for word in text.replace(",", " ").split():
         key, equals, value = word.partition("=")

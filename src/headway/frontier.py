@@ -60,11 +60,13 @@ def _grid(index: int, best: Best, size: int, batches: Sequence[int]) -> Points:
     times = tpot(w, batch)
     cost = worth("cost", w.query, w.layout.replicas, times, request(w, batch, times))
     row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), batch.shape)
-    return _points(index, row[new], batch[new], np.broadcast_to(times, batch.shape)[new], np.broadcast_to(cost, batch.shape)[new])
+    times, cost = (np.broadcast_to(value, batch.shape)[new] for value in (times, cost))
+    return _points(index, row[new], batch[new], times, cost)
 
 
 def _points(index: int, row: Any, batch: Any, times: Any, cost: Any) -> Points:
-    return Points(search=np.full(row.size, index), row=row.ravel(), batch=batch.ravel(), speed=user_tok_per_s(times).ravel(), cost=cost.ravel())
+    speed = user_tok_per_s(times)
+    return Points(search=np.full(row.size, index), row=row.ravel(), batch=batch.ravel(), speed=speed.ravel(), cost=cost.ravel())
 
 
 def frontier(points: Points, most: int = SHOWN) -> Points:

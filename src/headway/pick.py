@@ -61,7 +61,8 @@ def choose(found: Sequence[Best], objective: str, pinned: Collection[str]) -> Pi
             continue
         values = (sign * one.value).ravel()
         other = "cost" if objective == "speed" else "speed"
-        beside = worth(other, one.weighed.query, one.weighed.layout.replicas, one.tpot, one.request).ravel() * (1.0 if other == "cost" else -1.0)
+        beside = worth(other, one.weighed.query, one.weighed.layout.replicas, one.tpot, one.request).ravel()
+        beside = -beside if OBJECTIVES[other] else beside
         least = values.min()
         equal = np.flatnonzero(values <= least + TIE * abs(least))
         row = int(equal[np.argmin(beside[equal])])

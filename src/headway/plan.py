@@ -109,7 +109,7 @@ def plan(
 ) -> Plan:
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
-    `load` has one prompt and one output; `slo`, or `ttft` and `tpot` ("2s", or seconds), the limits. `objective` is cost, throughput or speed.
+    `load` has one prompt and one output; `slo`, or `ttft` and `tpot` ("2s", or seconds), the limits; the objective is cost, throughput or speed.
     `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the batches; formats left out are as `Precision` has them,
     for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64", adds a row for the user's own layout.
     What meets no limit is a row with fits False and a reason; input without an answer raises a HeadwayError.
@@ -242,7 +242,8 @@ def _answered(
     notes = _notes(groups, len(points.speed), objective, batches) + tuple(more)
     made = table(lines, notes)
     why = best[0].extra.get("why", "")
-    return Plan(table=made, best=best[0].pick, answer=_answer(lead, made.row(0), objective, slo), infeasible=why, objective=objective, slo=slo)
+    answer = _answer(lead, made.row(0), objective, slo)
+    return Plan(table=made, best=best[0].pick, answer=answer, infeasible=why, objective=objective, slo=slo)
 
 
 def _frontier(groups: list[_Group], batches: Sequence[int]) -> tuple[Any, list[Best]]:
@@ -298,7 +299,8 @@ def _notes(groups: list[_Group], count: int, objective: str, batches: Sequence[i
     notes = dict.fromkeys(
         (
             f"searched {layouts} layouts (formats counted apart), {count} candidates with a batch ({how})",
-            f"dropped {layouts - inside} layouts that do not fit in memory, {inside - allowed} over the TTFT limit, {allowed - met} over the TPOT limit",
+            f"dropped {layouts - inside} layouts that do not fit in memory, "
+            f"{inside - allowed} over the TTFT limit, {allowed - met} over the TPOT limit",
         )
     )
     if objective == "cost" and any(group.query.price is None for group in groups):

@@ -52,7 +52,8 @@ def _reason(w: Weighed, row: int, batch: int, slo: SLO) -> str:
     if weights > usable:
         return f"weights need {_gb(weights)} per chip at {where}, {_gb(usable)} are usable"
     if not _full(fits(one, batch), one)[0]:
-        return f"KV cache: beside {_gb(weights)} of weights per chip at {where}, {_gb(usable)} usable hold {limit:.3g} sequences per rank at most"
+        room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
+        return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
     missed = []
     ttft, times = float(_full(one.ttft, one)[0]), float(_full(tpot(one, batch), one)[0])
     for name, value, most in (("TTFT", ttft, slo.ttft), (f"TPOT at batch {batch}", times, slo.tpot)):
