@@ -1,0 +1,303 @@
+"""From a system and a layout to the collectives of a step: which chips talk, over which links, by which algorithms.
+
+Only laws do arithmetic here; this file chooses the laws that a topology has. A collective is a tuple of lines, one per algorithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.errors import MissingFact
+from headway.fabric import Axis, Fabric, LinkCosts, axes
+from headway.laws.collective_lines import CollectiveTerm, Line, line_alpha, line_slope, line_slope_together
+from headway.laws.sums import times, total
+from headway.laws.exchange import (
+    copies_per_token,
+    domains_hit,
+    exchange_out,
+    exchange_up,
+    expert_domains,
+    forwarded_out,
+    forwarded_up,
+    places_hit,
+    shared_message,
+    torus_exchange_up,
+)
+from headway.laws.pipeline import hops_out, hops_up
+from headway.laws.shard import expert_ranks, replica_chips
+from headway.laws.switch import (
+    chunked_rounds,
+    direct_out,
+    direct_round_up,
+    direct_up,
+    in_switch_up,
+    levels_out,
+    levels_up,
+    one_round,
+    one_shot_out,
+    one_shot_up,
+    ring_out,
+    ring_rounds_out,
+    ring_rounds_up,
+    ring_up,
+    tree_out,
+    tree_rounds,
+)
+from headway.laws.topology import group_domains, group_members, mesh_bandwidth, stage_chips
+from headway.laws.torus import axis_exchange_share, axis_hops, axis_links, longest, torus_gather_share, torus_one_shot_share
+from headway.layout import Layout
+from headway.quantity import known
+
+ONE = known(1, "one", "", "constant", "definition")
+ONE_PHASE = known(1, "one phase", "", "constant", "an exchange in one direction")
+TWO_PHASES = known(2, "two phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
+NO_BYTES = known(0.0, "no bytes", "", "constant", "this level carries nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """One kind of expert layer, as what its exchanges need."""
+
+    layers: Any
+    experts: Any
+    active: Any
+    groups: Any = ONE  # experts of at most `chosen` of so many groups
+    chosen: Any = ONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a model sends: how often, and how many bytes per token."""
+
+    layers: Any
+    sublayers: Any  # each ends in an all-reduce over tp
+    routed: tuple[Routed, ...]
+    depth: Any
+    vector: Any  # one token's activations
+    dispatch: Any  # on the way to its experts
+    combine: Any  # and back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """Rounds, and bytes over the message, per phase and level."""
+
+    phases: Any
+    rounds_up: Any
+    rounds_out: Any
+    up: Any
+    out: Any
+    together: bool  # both levels at once, or one after the other
+    in_switch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Chips that talk to each other: n members, m in each of d scale-up domains, so far apart."""
+
+    members: Any
+    stride: Any
+    inside: Any
+    domains: Any
+
+
+def group(fabric: Fabric, members: Any, stride: Any) -> Group:
+    """Where a group of that many chips, `stride` apart, sits."""
+    domains = group_domains(members, stride, fabric.domain)
+    return Group(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
+
+
+def network_terms(traffic: Traffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
+    """The collectives of one step, all layers; a way of one chip sends nothing and is left out."""
+    terms = []
+    if _most(layout.tp) > 1:
+        lines = all_reduce_lines(fabric, group(fabric, layout.tp, ONE), traffic.vector, costs)
+        terms.append(CollectiveTerm(count=times(traffic.sublayers, traffic.depth), lines=lines))
+    if _most(layout.cp) > 1:
+        lines = all_reduce_lines(fabric, group(fabric, layout.cp, layout.tp), shared_message(traffic.vector, layout.tp), costs)
+        terms.append(CollectiveTerm(count=times(traffic.layers, traffic.depth), lines=lines))
+    if _most(expert_ranks(layout.dp, layout.cp)) > 1:
+        for routed in traffic.routed:
+            for message in (traffic.dispatch, traffic.combine):
+                count = times(routed.layers, traffic.depth)
+                terms.append(CollectiveTerm(count=count, lines=exchange_lines(fabric, layout, routed, message, costs)))
+    if _most(layout.pp) > 1:
+        terms += hop_terms(fabric, layout, shared_message(traffic.vector, layout.tp), costs)
+    return tuple(terms)
+
+
+def all_reduce_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+    """Every all-reduce that the fabric can run."""
+    found = _torus_reduce(fabric, who) if fabric.kind == "torus" else _switch_reduce(fabric, who)
+    return _lines(found, message, _group_bandwidth(fabric, who.inside), fabric.out, costs, costs.up, costs.out)
+
+
+def gather_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+    """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
+    found = _torus_gather(fabric, who, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(who, ONE_PHASE)
+    return _lines(found, message, _group_bandwidth(fabric, who.inside), fabric.out, costs, costs.up, costs.out)
+
+
+def all_to_all_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+    """A uniform all-to-all of `message` per chip, its own part included."""
+    up = torus_exchange_up(ONE, _exchange_share(fabric, who), who.domains) if fabric.kind == "torus" else direct_up(who.members, who.inside)
+    rounds = _hops(fabric, who) if fabric.kind == "torus" else direct_round_up(who.members, who.domains)
+    found = [_exchange(rounds, one_round(who.domains), up, direct_out(who.members, who.inside))]
+    return _lines(found, message, _exchange_bandwidth(fabric, who.inside), fabric.out, costs, costs.exchange_up, costs.exchange_out)
+
+
+def hop_terms(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> list[CollectiveTerm]:
+    """Hops between pipeline stages, inside a scale-up domain and between domains."""
+    domains = group_domains(layout.pp, stage_chips(layout.tp, layout.cp, layout.dp), fabric.domain)
+    inside = Algorithm(phases=ONE_PHASE, rounds_up=ONE, rounds_out=NO_BYTES, up=ONE, out=NO_BYTES, together=False)
+    beyond = Algorithm(phases=ONE_PHASE, rounds_up=NO_BYTES, rounds_out=ONE, up=NO_BYTES, out=ONE, together=False)
+    pair = _group_bandwidth(fabric, ONE)
+    return [
+        CollectiveTerm(count=count, lines=_lines([how], message, pair, fabric.out, costs, costs.up, costs.out))
+        for count, how in ((hops_up(layout.pp, domains), inside), (hops_out(layout.pp, domains), beyond))
+    ]
+
+
+def exchange_lines(fabric: Fabric, layout: Layout, routed: Routed, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+    """Dispatch or combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
+    ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
+    who = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
+    domains, inside, places = who.domains, who.inside, expert_domains(ep, who.domains)
+    hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.chosen)
+    entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.chosen), domains)
+    torus = fabric.kind == "torus"
+    share = _exchange_share(fabric, who) if torus else None
+    near, far = _hops(fabric, who) if torus else direct_round_up(ranks, domains), one_round(domains)
+    spread = _hops(fabric, who) if torus else one_round(inside)
+
+    def direct(copies: Any, rounds_up: Any, rounds_out: Any) -> Algorithm:
+        up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
+        return _exchange(rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
+
+    copies = copies_per_token(hit, ranks, ep)
+    passed_on = torus_exchange_up(copies, share, ONE) if torus else forwarded_up(copies, inside)
+    found = [
+        direct(copies_per_token(routed.active, ranks, ep), near, far),
+        direct(copies, chunked_rounds(near), chunked_rounds(far)),  # counts go first, so that a chip knows what comes
+        _exchange(chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
+    ]
+    everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
+    bandwidth = _exchange_bandwidth(fabric, who.inside)
+    return _kept(
+        _lines(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out)
+        + _lines(everything, message, bandwidth, fabric.out, costs, costs.up, costs.out)
+    )
+
+
+def _exchange(rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
+    return Algorithm(phases=ONE_PHASE, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
+
+
+def _switch_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
+    n, m, d = who.members, who.inside, who.domains
+    one_shot = _exchange(direct_round_up(n, d), one_round(d), one_shot_up(m), one_shot_out(n, m))
+    rounds_up, rounds_out, up, out = tree_rounds(m), tree_rounds(d), one_round(m), tree_out(m, d)
+    tree = Algorithm(phases=TWO_PHASES, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
+    in_switch = _levels(TWO_PHASES, one_round(m), d, in_switch_up(m), levels_out(n, d)) if fabric.in_switch else []
+    return [one_shot, tree, *_switch_gather(who, TWO_PHASES), *(replace(how, in_switch=True) for how in in_switch)]
+
+
+def _switch_gather(who: Group, phases: Any) -> list[Algorithm]:
+    n, m, d = who.members, who.inside, who.domains
+    near, far, up, out = direct_round_up(n, d), one_round(d), direct_up(n, m), direct_out(n, m)
+    direct = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
+    near, far, up, out = ring_rounds_up(n, d), ring_rounds_out(d), ring_up(n, m, d), ring_out(n, m, d)
+    ring = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
+    return [direct, ring, *_levels(phases, one_round(m), d, levels_up(m), levels_out(n, d))]
+
+
+def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[Algorithm]:
+    """Level by level: one after the other, and both at once on two chunks."""
+    far = one_round(domains)
+    return [
+        Algorithm(phases=phases, rounds_up=rounds, rounds_out=far, up=up, out=out, together=False),
+        Algorithm(phases=phases, rounds_up=chunked_rounds(rounds), rounds_out=chunked_rounds(far), up=up, out=out, together=True),
+    ]
+
+
+def _torus_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
+    up = torus_one_shot_share(who.inside, _feeding(fabric, who))
+    one_shot = _exchange(_hops(fabric, who), one_round(who.domains), up, one_shot_out(who.members, who.inside))
+    return [one_shot, *_torus_gather(fabric, who, TWO_PHASES)]
+
+
+def _torus_gather(fabric: Fabric, who: Group, phases: Any) -> list[Algorithm]:
+    up = torus_gather_share(who.inside, _feeding(fabric, who))
+    return _levels(phases, _hops(fabric, who), who.domains, up, levels_out(who.members, who.domains))
+
+
+def _axes(fabric: Fabric, who: Group) -> tuple[Axis, ...]:
+    return axes(fabric, who.members, who.stride)
+
+
+def _feeding(fabric: Fabric, who: Group) -> Any:
+    return total(tuple(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+
+
+def _hops(fabric: Fabric, who: Group) -> Any:
+    return total(tuple(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+
+
+def _exchange_share(fabric: Fabric, who: Group) -> Any:
+    return longest(tuple(axis_exchange_share(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+
+
+def _group_bandwidth(fabric: Fabric, inside: Any) -> Any:
+    return mesh_bandwidth(fabric.up, inside, fabric.domain) if fabric.kind == "mesh" else fabric.up
+
+
+def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
+    return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
+
+
+def _lines(
+    found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, alpha_up: Any, alpha_out: Any
+) -> tuple[Line, ...]:
+    return _kept(
+        tuple(
+            Line(
+                alpha=line_alpha(how.phases, how.rounds_up, how.rounds_out, alpha_up, alpha_out),
+                slope=(line_slope_together if how.together else line_slope)(how.phases, how.up, how.out, message, up_bw, out_bw),
+                efficiency=costs.in_switch if how.in_switch else costs.efficiency,
+            )
+            for how in found
+        )
+    )
+
+
+def _kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The lines without those that another beats or equals at every size, for every layout."""
+    kept: list[Line] = []
+    for line in lines:
+        if not any(_beats(other, line) for other in kept):
+            kept = [other for other in kept if not _beats(line, other)] + [line]
+    return tuple(kept)
+
+
+def _beats(one: Line, other: Line) -> bool:
+    return _all(one.alpha <= other.alpha) and _all(one.slope <= other.slope) and _all(one.efficiency >= other.efficiency)
+
+
+def _all(truth: Any) -> bool:
+    return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
+
+
+def _most(number: Any) -> float:
+    return float(number.max()) if hasattr(number, "max") else float(number)
+
+
+def crosses(fabric: Fabric, layout: Layout) -> bool:
+    """Whether any replica of the layout is larger than a scale-up domain."""
+    return _most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
+
+
+def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:
+    """MissingFact when a layout needs scale-out links whose rate is not known."""
+    if crosses(fabric, layout) and fabric.out_is_missing:
+        raise MissingFact(name, "scale_out_bw", "give it with --set system.scale_out_bw=50GB/s")
