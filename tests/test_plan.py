@@ -37,8 +37,9 @@ def small_model(rng: random.Random) -> Model:
     """A dense or mixture model of a few layers, in the keys of a config.json."""
     heads = rng.choice((4, 6, 8))
     data: dict[str, Any] = {
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": heads * 64, "intermediate_size": rng.choice((512, 1024, 3000)),
-        "num_hidden_layers": rng.choice((3, 4, 7)), "num_attention_heads": heads, "num_key_value_heads": rng.choice((1, 2, heads)),
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": heads * 64,
+        "intermediate_size": rng.choice((512, 1024, 3000)), "num_hidden_layers": rng.choice((3, 4, 7)), "num_attention_heads": heads,
+        "num_key_value_heads": rng.choice((1, 2, heads)),
         "vocab_size": 4000, "rms_norm_eps": 1e-5, "max_position_embeddings": 65536, "tie_word_embeddings": False,
         "torch_dtype": "bfloat16", "hidden_act": "silu", "head_dim": 64,
     }  # fmt: skip
@@ -198,7 +199,9 @@ def same_place(rows: dict[str, dict[str, Any]], best: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("objective", ["cost", "throughput", "speed"])
-@pytest.mark.parametrize(("name", "machine"), [("deepseek-v3", "gb200-nvl72"), ("llama-3.1-70b", "8xh100-sxm"), ("gpt-oss-120b", "4xh200-sxm")])
+@pytest.mark.parametrize(
+    ("name", "machine"), [("deepseek-v3", "gb200-nvl72"), ("llama-3.1-70b", "8xh100-sxm"), ("gpt-oss-120b", "4xh200-sxm")]
+)
 def test_elasticities_have_the_right_sign(name: str, machine: str, objective: str) -> None:
     rows = helps(plan(name, machine, CHAT, ttft="4s", tpot="60ms", objective=objective))
     assert set(rows) == {"chip.hbm_bw", "chip.peak", "chip.hbm", "system.scale_up_bw", "t0", "alpha"}
@@ -276,7 +279,8 @@ def test_every_number_of_every_row_explains_itself() -> None:
 def test_the_same_point_by_serve_is_the_same_row() -> None:
     best = plan("gpt-oss-120b", "8xh100-sxm", CHAT, tpot="30ms").table.row(0)
     ways = Layout(**{name: best[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
-    again = serve("gpt-oss-120b", "8xh100-sxm", ways, batch=best["batch"], prompt=8000, output=1000, precision=Precision(kv=best["kv"])).row(0)
+    load = {"batch": best["batch"], "prompt": 8000, "output": 1000}
+    again = serve("gpt-oss-120b", "8xh100-sxm", ways, **load, precision=Precision(kv=best["kv"])).row(0)
     differ = {key for key in columns.SERVE if key != "kind" and again[key] != best[key]}
     assert not {key for key in differ if isinstance(best[key], str) or best[key] != pytest.approx(again[key], rel=1e-12)}
 
@@ -289,7 +293,7 @@ def test_the_same_point_by_serve_is_the_same_row() -> None:
         ("llama-3.1-8b", "1xh100-sxm", {"tpot": "2ms"}, "TPOT at batch 1 is"),
     ],
 )
-def test_what_cannot_be_says_which_limit_fails_and_by_how_much(name: str, machine: str, limits: dict[str, str], words: str) -> None:
+def test_what_cannot_be_says_which_limit_fails_and_by_how_much(name: str, machine: str, limits: dict[str, Any], words: str) -> None:
     answer = plan(name, machine, CHAT, **limits)
     best = answer.table.row(0)
     assert answer.infeasible.startswith(words) and best["why"] == answer.infeasible and best["fits"] is False
