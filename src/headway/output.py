@@ -30,19 +30,26 @@ class Rows(Protocol):
 
 
 @dataclasses.dataclass(slots=True)
-class Answer:
-    """All that one command says: the rows, and the words around them."""
+class Words:
+    """What a person reads around and in place of the rows."""
 
-    rows: Any
     headline: str = ""
     view: Sequence[str] = ()  # columns of the text table; all when empty
     after: Sequence[str] = ()  # lines below the table
+    people: Any = None  # rows for text and Markdown, where they differ from the rows of the data formats
+
+
+@dataclasses.dataclass(slots=True)
+class Answer:
+    """All that one command says: the rows, and the words for a person; `describe` finds these for the rows that are left."""
+
+    rows: Any
+    words: Words = dataclasses.field(default_factory=Words)
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
     figure: Callable[[Any], dict[str, Any]] | None = None  # rows -> the Vega-Lite specification of --plot
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # of keys that are not in the contract
-    describe: Callable[[Any], tuple[str, Sequence[str], Sequence[str]]] | None = None  # rows -> headline, view, after
-    people: Any = None  # rows for text and Markdown, where they differ from the rows of the data formats
+    describe: Callable[[Any], Words] | None = None
     most: int = MOST
 
 
@@ -109,17 +116,17 @@ def text(answer: Answer, out: TextIO) -> None:
 
     terminal = out.isatty()
     console = Console(file=out, width=None if terminal else WIDTH, highlight=False, markup=False, emoji=False)
-    if answer.headline:
-        console.print(answer.headline, style="bold" if terminal else None, soft_wrap=True)
-    rows = answer.people or answer.rows
+    if answer.words.headline:
+        console.print(answer.words.headline, style="bold" if terminal else None, soft_wrap=True)
+    rows = answer.words.people or answer.rows
     head = _head(rows, answer.most)
-    keys = visible(head, answer.view or rows.keys())
+    keys = visible(head, answer.words.view or rows.keys())
     for number, block in enumerate(_blocks(head, keys, console.width)):
         own = [key for key in block if key not in columns.IDENTITY]
         console.print(_rich([row for row in head if not number or visible([row], own)], block))
     if len(rows) > len(head):
         console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
-    for line in [*answer.after, *(f"note: {note}" for note in answer.notes)]:
+    for line in [*answer.words.after, *(f"note: {note}" for note in answer.notes)]:
         console.print(line, style="dim" if terminal and line.startswith("note: ") else None, soft_wrap=True)
     for key, tree in (answer.trees or {}).items():
         from headway.explain import explain
@@ -159,7 +166,7 @@ def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
 
 def print_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> None:
     """A table on standard output."""
-    text(Answer(rows, view=keys, notes=rows.notes, most=most), sys.stdout)
+    text(Answer(rows, Words(view=keys), notes=rows.notes, most=most), sys.stdout)
 
 
 def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:
@@ -176,18 +183,18 @@ def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:
 
 def markdown(answer: Answer, out: TextIO) -> None:
     """The same as text, in Markdown."""
-    if answer.headline:
-        out.write(answer.headline + "\n\n")
-    rows = answer.people or answer.rows
+    if answer.words.headline:
+        out.write(answer.words.headline + "\n\n")
+    rows = answer.words.people or answer.rows
     head = _head(rows, answer.most)
-    keys = visible(head, answer.view or rows.keys())
+    keys = visible(head, answer.words.view or rows.keys())
     if head:
         out.write("| " + " | ".join(map(heading, keys)) + " |\n|" + "---|" * len(keys) + "\n")
         for row in head:
             out.write("| " + " | ".join(cell(key, row).replace("|", "\\|").replace("\n", " ") for key in keys) + " |\n")
     if len(rows) > len(head):
         out.write(f"\n... and {len(rows) - len(head)} more rows\n")
-    for line in [*answer.after, *(f"note: {note}" for note in answer.notes)]:
+    for line in [*answer.words.after, *(f"note: {note}" for note in answer.notes)]:
         out.write(f"\n{line}\n")
     for key, tree in (answer.trees or {}).items():
         from headway.explain import explain

@@ -23,7 +23,7 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
     if answer.describe and args.format in ("text", "md"):
-        answer.headline, answer.view, answer.after = answer.describe(answer.rows)
+        answer.words = answer.describe(answer.rows)
     if args.plot:
         from headway import figures
 

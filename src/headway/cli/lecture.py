@@ -25,7 +25,7 @@ def run(args: Any) -> output.Answer:
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
     headline = f"{rows[0]['id']} {rows[0]['verdict']}" if len(rows) == 1 else f"{len(rows)} claims of the lecture: {counts}"
     detail = _detail(rows[0]) if len(rows) == 1 else ()
-    return output.Answer(Listing(rows, tree=_tree), headline=headline, view=VIEW, after=detail, most=1000)
+    return output.Answer(Listing(rows, tree=_tree), words=output.Words(headline, VIEW, detail), most=1000)
 
 
 def _detail(row: dict[str, Any]) -> list[str]:

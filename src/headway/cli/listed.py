@@ -23,7 +23,7 @@ def run(args: Any) -> output.Answer:
     if args.what not in KINDS:
         raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
     rows, view = {"models": _models, "chips": _chips, "systems": _systems, "laws": _laws, "sources": _sources}[args.what](args)
-    return output.Answer(Listing(rows), describe=lambda kept: (f"{len(kept)} {args.what}", view, ()), most=100_000)
+    return output.Answer(Listing(rows), describe=lambda kept: output.Words(f"{len(kept)} {args.what}", view), most=100_000)
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -85,7 +85,7 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     """One table of every model, machine, format and assumption asked for."""
     from headway.compile import work_of
     from headway.layout import expand, shape
-    from headway.serve import serve
+    from headway.serve import MOST_POINTS, serve
 
     load, notes = schema.read(args, Load, COUNTS)
     ways, more = schema.read(args, Layout)
@@ -104,15 +104,17 @@ def tables(args: Any) -> tuple[Any, list[str]]:
         table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
         varied = {key: value for key, value in assumed.items() if sum(other.get(key) != value for other in taken)}
         found.append(subjects.replaced(table, edits | varied))
+        if sum(len(table) for table in found) > MOST_POINTS:
+            raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     return (found[0].concat(*found[1:]) if len(found) > 1 else found[0]), notes
 
 
-def describe(table: Any) -> tuple[str, list[str], list[str]]:
+def describe(table: Any) -> output.Words:
     """The sentence, the columns to show, and the lines below the table."""
     if not len(table):
-        return "No row is left.", [], []
+        return output.Words("No row is left.")
     first = table.row(0)
     varying = varied(table)
     headline, after = (words.point(first), words.binds(first)) if len(table) == 1 else words.grid(table, varying)
     shown = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
-    return headline, [*(varying or ("batch",)), *shown, "bound", "why"], [*after, words.DEFINED]
+    return output.Words(headline, [*(varying or ("batch",)), *shown, "bound", "why"], [*after, words.DEFINED])

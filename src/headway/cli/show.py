@@ -50,10 +50,8 @@ def _model(args: Any) -> output.Answer:
     parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
     return output.Answer(
         Listing([row], tree=tree),
-        people=Listing(people),
-        after=parts,
+        output.Words(f"{found.name}: {_brief(row)}", (), parts, Listing(people)),
         columns={key: Column(q.unit, q.help) for key, q in _marks(About).items()},
-        headline=f"{found.name}: {_brief(row)}",
     )
 
 
@@ -81,14 +79,14 @@ def _machine(args: Any) -> output.Answer:
     args.on = args.name
     subject = subjects.chip(args.name, args) if args.what == "chip" else subjects.systems(args)[0][0]
     entries = about_chip(subject) if args.what == "chip" else about_system(subject)
+    people = Listing([_line(entry) for entry in entries])
     known = [entry for entry in entries if entry.source and entry.value is not None]
     row: dict[str, Any] = {entry.key: output.clean(entry.value) for entry in entries}
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     return output.Answer(
         Listing([row]),
-        people=Listing([_line(entry) for entry in entries]),
+        output.Words(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries},
-        headline=f"{subject.name}: what is known of it; - where no public figure was found",
         most=200,
     )
 

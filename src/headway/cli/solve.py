@@ -52,14 +52,14 @@ def run(args: Any) -> output.Answer:
     return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, headline, keys))
 
 
-def _describe(rows: Any, headline: str, keys: list[str]) -> tuple[str, list[str], list[str]]:
+def _describe(rows: Any, headline: str, keys: list[str]) -> output.Words:
     if not len(rows):
-        return headline, [], []
+        return output.Words(headline)
     first = rows.row(0)
     varying = [key for key in words.WHAT if rows.varies(key)]
     view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
     shown = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
-    return headline, list(shown), [*words.binds(first), words.DEFINED]
+    return output.Words(headline, list(shown), [*words.binds(first), words.DEFINED])
 
 
 def _name(text: str) -> str:

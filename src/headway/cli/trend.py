@@ -26,4 +26,4 @@ def run(args: Any) -> output.Answer:
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
     headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
-    return output.Answer(Listing(rows), headline=headline, view=VIEW, most=1000)
+    return output.Answer(Listing(rows), words=output.Words(headline, VIEW), most=1000)

@@ -1,0 +1,162 @@
+"""`headway plan MODEL --on MACHINE --prompt N --output N [--ttft 2s] [--tpot 50ms]`."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output, schema
+from headway.assumptions import Assumptions
+from headway.cli import serve, subjects, words
+from headway.errors import BadValue
+from headway.layout import Layout
+from headway.listing import Listing
+from headway.precision import Precision
+from headway.workload import SLO, Load
+
+MOST_PLANS = 100
+ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "batch")
+FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
+OBJECTIVES = ("cost", "throughput", "speed")
+TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "speed": "speed of one user"}
+
+
+def add_flags(parser: Any) -> None:
+    """Subject, load, limits, what to search, assumptions."""
+    parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
+    parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas, the best first")
+    schema.add_flags(parser, Load, skip=("context",), group="load")
+    schema.add_flags(parser, SLO, group="limits (each may be left out)")
+    schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list")
+    schema.add_flags(parser, Precision, group="number formats: a list is searched")
+    schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    question = parser.add_argument_group("question")
+    question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help="what to make best (default cost)")
+    question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
+
+
+def run(args: Any) -> output.Answer:
+    """The best, the frontier of speed against cost, what would help most, and the user's own layout."""
+    plans, notes = _plans(args)
+    if len(plans) == 1:
+        _, found = plans[0]
+        return output.Answer(
+            found.table, notes=notes, describe=lambda rows: _describe(rows, found), figure=lambda rows: _figure(rows, found)
+        )
+    tables = [dataclasses.replace(one.table, columns={**one.table.columns, **varied}) for varied, one in plans]
+    table = tables[0].concat(*tables[1:])
+    return output.Answer(table, notes=notes, describe=_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
+
+
+def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
+    """One plan for each combination of loads, limits and assumptions."""
+    from headway.plan import plan
+
+    load, notes = schema.read(args, Load, serve.COUNTS)
+    limits, more = schema.read(args, SLO)
+    ways, dropped = schema.read(args, Layout)
+    formats, _ = schema.read(args, Precision)
+    taken, assumed_notes = serve.combinations(args, Assumptions)
+    for name in ("prompt", "output"):
+        if name not in load:
+            raise BadValue(f"--{name}", "nothing", "how many tokens a request has, such as 1k")
+    batch = load.pop("batch", None)
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
+    cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), taken), MOST_PLANS + 1))
+    if len(cases) > MOST_PLANS:
+        raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
+    models, systems = subjects.models(args), [system for system, _ in subjects.systems(args)]
+    names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    found = []
+    for values, assumed in cases:
+        asked = dict(zip(axes, values, strict=True))
+        one = plan(
+            models,
+            systems,
+            Load(prompt=asked["prompt"], output=asked["output"]),
+            SLO(ttft=asked.get("ttft"), tpot=asked.get("tpot")),
+            **names,
+            ways=ways,
+            batch=batch,
+            assumptions=schema.defaults(Assumptions, assumed),
+            objective=args.objective,
+            current=args.current,
+            elasticities=len(cases) == 1,
+        )
+        limit = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1}
+        found.append((limit | {key: value for key, value in assumed.items() if len(taken) > 1}, one))
+    return found, [*notes, *more, *dropped, *assumed_notes]
+
+
+# -- words ------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe(rows: Any, found: Any) -> output.Words:
+    """The sentence, the rows that are points, then what binds and what would help most."""
+    plain = rows.rows()
+    if not plain:
+        return output.Words("No row is left.")
+    best = [row for row in plain if row["kind"] == "best"]
+    first = (best or plain)[0]
+    shown = [row for row in plain if row["kind"] != "elasticity"]
+    view = [key for key in ROWS if key in ("kind", "batch") or len({row[key] for row in shown}) > 1]
+    helps = _helps(plain, found.objective)
+    binds = words.binds(first)
+    after = [*(binds[:1] if helps else binds), *helps, *_own(plain), words.DEFINED]
+    return output.Words(_sentence(first, found), [*view, *FIGURES, "bound", "why"], after, Listing(shown))
+
+
+def _limits(slo: Any) -> str:
+    named = [f"{name} <= {output.shown(limit, 's')}" for name, limit in (("TTFT", slo.ttft), ("TPOT", slo.tpot)) if limit is not None]
+    return f" under {' and '.join(named)}" if named else ", without limits"
+
+
+def _sentence(row: Mapping[str, Any], found: Any) -> str:
+    """Layout, batch, times, rates, cost, what binds; which objective under which limits."""
+    where = f"{row['model']} on {row['system']}"
+    if found.infeasible:
+        return f"Nothing meets every limit for {where}{_limits(found.slo)}: {found.infeasible}."
+    idle = f" ({row['chips_idle']} chips idle)" if row["chips_idle"] else ""
+    layout = f"{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
+    return f"Best {TOLD[found.objective]} for {where}{_limits(found.slo)}: {layout}: {words.speed(row)}."
+
+
+def _helps(rows: Sequence[Mapping[str, Any]], objective: str) -> list[str]:
+    """What 1 % more of each input does to the optimum, planned again."""
+    helps = [row for row in rows if row["kind"] == "elasticity"]
+    if not helps:
+        return []
+    named = [f"{row['input']} {row['elasticity']:+.3f} %" for row in helps]
+    return [f"what would help most: 1 % more of an input, planned again, makes the {TOLD[objective]} better by: {', '.join(named)}"]
+
+
+def _own(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The user's own layout beside the best."""
+    own = next((row for row in rows if row["kind"] == "current"), None)
+    if own is None:
+        return []
+    return [f"your layout: {words.point(own)}"]
+
+
+def _several(rows: Any) -> output.Words:
+    """Many plans: the best of each."""
+    best = [row for row in rows if row["kind"] == "best"]
+    if not best:
+        return output.Words("No row is left.")
+    extra = [key for key in best[0] if key not in words.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
+    view = [key for key in (*extra, *ROWS, "prompt", "output") if key == "batch" or len({row[key] for row in best}) > 1]
+    headline = f"{len(best)} plans; the best of each:"
+    return output.Words(headline, [*view, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
+
+
+def _figure(rows: Any, found: Any) -> dict[str, Any]:
+    """The lecture's two curves for the best layout."""
+    from headway import curves, figures
+
+    query = found.best.query
+    row = found.table.row(0)
+    drawn = curves.of_row(query.model, query.system, row, query.assumptions)
+    about = f"{words.layout(row)}, {words.formats(row)}, decoding at context {words.value(row, 'context')}; best at batch {row['batch']}"
+    return figures.lecture(drawn, f"{row['model']} on {row['system']}", about)
