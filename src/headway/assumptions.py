@@ -15,7 +15,7 @@ UNFITTED = "unfitted: one stated default pair and one stated spread, until effic
 class Assumptions:
     """Named defaults; none is fitted yet."""
 
-    overlap: Annotated[str, Q(choices=tuple(OVERLAPS), help="what overlaps in the expected step: full (roofline), operators, serial")] = "operators"
+    overlap: Annotated[str, Q(choices=tuple(OVERLAPS), help="what overlaps: full (the roofline), operators or serial")] = "operators"
     eff_compute: Annotated[Any, Q(high=1, help="share of peak FLOP/s that matrix multiplications reach; unfitted")] = 0.7
     eff_memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth reached; unfitted")] = 0.8
     eff_network: Annotated[Any, Q(high=1, help="share of link bandwidth that collectives reach; unfitted")] = 0.8

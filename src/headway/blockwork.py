@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.laws import attention as score
-from headway.laws import kv, mixer_params, params
+from headway.laws import kv, mixer_params, params, sums
 from headway.model import (
     NO_LIMIT,
     NONE,
@@ -65,6 +65,8 @@ class MixerWork:
     """What the mixer of one layer asks for."""
 
     params: Any
+    whole_params: Any = NONE  # of them, those that every tensor-parallel chip holds whole: they make what all heads share
+    kv_params: Any = NONE  # of them, those split as the KV heads are
     heads: Any = ONE  # query heads, which tensor parallelism divides
     kv_heads: Any = ONE  # ways the cache can be split
     spans: tuple[Span, ...] = ()
@@ -79,6 +81,8 @@ class BlockWork:
 
     count: Any
     mixer_params: Any
+    mixer_whole_params: Any  # of them, those that tensor parallelism does not split
+    mixer_kv_params: Any  # of them, those split as the KV heads are
     dense_ffn_params: Any  # the dense FFN; in an MoE layer the router and the shared experts
     expert_params: Any  # one routed expert, 0 where there is none
     experts: Any
@@ -101,7 +105,7 @@ def block_work(block: Block, model: Model) -> BlockWork:
     ffn = ffn_work(block.ffn)
     vectors = block.vectors
     return BlockWork(
-        count=block.count, mixer_params=mixer.params,
+        count=block.count, mixer_params=mixer.params, mixer_whole_params=mixer.whole_params, mixer_kv_params=mixer.kv_params,
         dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
@@ -150,21 +154,22 @@ def _index(indexer: Indexer | None) -> tuple[tuple[Span, ...], tuple[Store, ...]
     return (span,), (Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT),)
 
 
-def _with_index(base: Any, hidden: Any, indexer: Indexer | None) -> Any:
-    """Attention's parameters with the indexer's."""
+def _index_params(hidden: Any, indexer: Indexer | None) -> tuple[Any, ...]:
+    """An index key is one for all heads, so its indexer is not split."""
     if indexer is None:
-        return base
-    return params.parts_sum(
-        (base, mixer_params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights))
-    )
+        return ()
+    return (mixer_params.indexer_params(hidden, indexer.query_input, indexer.heads, indexer.dim, indexer.head_weights),)
 
 
 def _attention(a: Attention) -> MixerWork:
     base = mixer_params.attention_params(a.hidden, a.heads, a.kv_heads, a.head_dim, a.value_dim, a.query_copies, a.stacks, a.kv_share)
     flop = score.score_flop(a.heads, a.head_dim, a.value_dim)
     spans, stores = _index(a.indexer)
+    index = _index_params(a.hidden, a.indexer)
     return MixerWork(
-        params=_with_index(base, a.hidden, a.indexer), heads=a.heads, kv_heads=a.kv_heads,
+        params=sums.total((base, *index)), whole_params=sums.total(index) if index else NONE,
+        kv_params=mixer_params.kv_projection_params(a.hidden, a.kv_heads, a.head_dim, a.value_dim, a.stacks, a.kv_share),
+        heads=a.heads, kv_heads=a.kv_heads,
         spans=(*_spans(a.look, kv.kv_elements_read(a.kv_heads, a.head_dim, a.value_dim), flop, flop), *spans),
         stores=(*_stores(a.look, kv.kv_elements(a.kv_heads, a.head_dim, a.value_dim, a.kv_share)), *stores) if a.caches else (),
     )  # fmt: skip
@@ -183,8 +188,10 @@ def _latent(a: LatentAttention) -> MixerWork:
     # Picking tokens query by query leaves no shared keys to expand, so a sparse prefill is absorbed too.
     expanded = absorbed if a.indexer else score.latent_score_flop_expanded(a.heads, a.nope_dim, a.rope_dim, a.value_dim)
     spans, stores = _index(a.indexer)
+    index = _index_params(a.hidden, a.indexer)
+    down = mixer_params.latent_whole_params(a.hidden, NONE if a.query_rank is None else a.query_rank, a.kv_rank, a.rope_dim, a.kv_share)
     return MixerWork(
-        params=_with_index(base, a.hidden, a.indexer), heads=a.heads,
+        params=sums.total((base, *index)), whole_params=sums.total((down, *index)), heads=a.heads,
         spans=(*_spans(a.look, kv.latent_elements_read(a.kv_rank, a.rope_dim), absorbed, expanded), *spans),
         stores=(*_stores(a.look, kv.latent_elements(a.kv_rank, a.rope_dim, a.kv_share)), *stores),
     )  # fmt: skip
@@ -193,6 +200,7 @@ def _latent(a: LatentAttention) -> MixerWork:
 def _compressed(a: CompressedAttention) -> MixerWork:
     """A window of uncompressed entries, and behind it compressed ones, all of them or those that an indexer picks."""
     parts = [mixer_params.compressed_attention_params(a.hidden, a.heads, a.head_dim, a.query_rank, a.output_groups, a.output_rank)]
+    shared = mixer_params.compressed_whole_params(a.hidden, a.query_rank, a.head_dim)
     flop, entry = score.score_flop(a.heads, a.head_dim, a.head_dim), kv.entry_elements(a.head_dim)
     spans = [Span(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)]
     stores = [Store(what="window", elements_per_token=entry, cap_tokens=a.window)]
@@ -214,7 +222,8 @@ def _compressed(a: CompressedAttention) -> MixerWork:
         scan = score.compressed_score_flop(score.index_score_flop(i.heads, i.dim), a.ratio, ONE_TOKEN)
         spans.append(Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan))
         stores.append(Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
-    return MixerWork(params=params.parts_sum(tuple(parts)), heads=a.heads, spans=tuple(spans), stores=tuple(stores))
+    whole = sums.total((shared, *parts[1:]))
+    return MixerWork(params=sums.total(tuple(parts)), whole_params=whole, heads=a.heads, spans=tuple(spans), stores=tuple(stores))
 
 
 def _gated_delta(a: GatedDelta) -> MixerWork:
@@ -259,7 +268,7 @@ def _mamba2(a: Mamba2) -> MixerWork:
 def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
     """A recurrence with a short convolution before it."""
     return MixerWork(
-        params=params.parts_sum((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
+        params=sums.total((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
         state_elements=kv.state_sum(state, kv.convolution_state(channels, kernel)),
         recurrence_flop_per_token=score.recurrence_flop(flop, score.convolution_flop(channels, kernel)),
     )  # fmt: skip

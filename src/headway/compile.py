@@ -10,7 +10,6 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.blockwork import BlockWork
-from headway.chip import Chip
 from headway.laws.coefficients import OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.collective import (
     activation_bytes_per_token,
@@ -28,29 +27,37 @@ from headway.laws.compile_terms import (
     expert_s_per_token,
     kernels_per_step,
     matmul_s_per_token,
+    mixer_params_chip,
     recurrence_s_per_token,
     span_read_s,
     span_score_s,
+    split_params,
     state_bytes,
     state_s,
-    times,
-    total,
-    weighted_sum,
 )
 from headway.laws.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
-from headway.laws.shard import depth_factor, expert_load, expert_ranks, expert_tensor_ways, experts_held, head_share, replica_chips, stage_share
+from headway.laws.shard import (
+    depth_factor,
+    expert_load,
+    expert_ranks,
+    expert_tensor_ways,
+    experts_held,
+    head_share,
+    replica_chips,
+    stage_share,
+)
+from headway.laws.sums import sum_over_blocks, times, total
 from headway.layout import Layout
-from headway.precision import Format, Precision, formats
 from headway.model import NONE, ONE, Model
 from headway.quantity import default, known
+from headway.resolve import Formats
 from headway.system import System
-from headway.whole_model import embedding_and_head, works
+from headway.whole_model import embedding_and_head, other_params, works
 
 NO_LINK = known(float("inf"), "no link", "byte/s", "constant", "one chip sends nothing")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
-STORED = ("mixer", "ffn", "expert")  # the parts of a block whose weights may have a format of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,7 @@ class Work:
     moes: Any
     table_params: Any  # embedding; the head multiplies as many
     head_params: Any  # stored beside it: 0 when tied
+    vector_params: Any  # final norm, learned positions and the like
     embedding_dtype: str
 
 
@@ -81,27 +89,13 @@ def work_of(model: Model) -> Work:
         moes=_count(tuple(block for block in blocks if block.experts)),
         table_params=table,
         head_params=head,
+        vector_params=other_params(model),
         embedding_dtype=model.precision.embedding,
     )
 
 
 def _count(blocks: tuple[BlockWork, ...]) -> Any:
     return total(tuple(block.count for block in blocks)) if blocks else NONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formats:
-    """The formats a compiled layout uses, resolved from the checkpoint, the user's choice and the chip's peaks."""
-
-    weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
-    peaks: tuple[tuple[Any, ...], ...]
-    kv: Format
-    attention_peak: Any
-    head: Format
-    head_peak: Any
-    vectors: Format
-    labels: tuple[str, str, str]  # weights, kv, compute, as rows show them
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,54 +111,6 @@ class Compiled:
     formats: Formats
 
 
-def peak(chip: Chip, wanted: str) -> tuple[str, Any]:
-    """The format a multiplication runs in and its peak: the wanted one, or the widest the chip has."""
-    name = formats()[wanted].peak
-    found = chip.peak(name)
-    if found is not None:
-        return name, found
-    for other in ("bf16", "fp8", "int8", "fp4"):
-        found = chip.peak(other)
-        if found is not None:
-            return other, found
-    return "bf16", chip.need("peak_bf16")
-
-
-def resolve(blocks: tuple[Any, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
-    """Formats of every part: as in the checkpoint unless the user chose; arithmetic falls back to what the chip has."""
-    table, notes = formats(), []
-    stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
-    runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
-    for wanted in sorted({precision.compute or name for names in stored for name in names}):
-        name, _ = peak(chip, wanted)
-        if name != table[wanted].peak:
-            notes.append(f"{chip.name} has no {table[wanted].peak} peak in the catalogue: {wanted} weights are multiplied in {name}")
-    kv = table[precision.kv or "bf16"]
-    wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
-    if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
-        notes.append(f"{chip.name}: attention is computed in {wide}")
-    used = main_part(blocks)
-    return Formats(
-        weights=tuple(tuple(table[name] for name in names) for names in stored),
-        peaks=tuple(tuple(value for _, value in row) for row in runs),
-        kv=kv,
-        attention_peak=attention_peak,
-        head=table[embedding],
-        head_peak=peak(chip, precision.compute or embedding)[1],
-        vectors=table["bf16"],
-        labels=(stored[used[0]][used[1]], kv.name, runs[used[0]][used[1]][0]),
-        notes=tuple(notes),
-    )
-
-
-def main_part(blocks: tuple[Any, ...]) -> tuple[int, int]:
-    """Where most weights are (block, part): the format a row is labelled with."""
-    last = len(blocks) - 1
-    if blocks[last].experts:
-        return last, 2
-    return last, 1 if blocks[last].dense_ffn_params else 0
-
-
 def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats) -> Compiled:
     """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays."""
     bandwidth = system.chip.need("hbm_bw")
@@ -172,7 +118,7 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=bandwidth)
     network, messages = _network(parts, system, assumptions, chips)
-    states = weighted_sum(parts.counts(), tuple(block.state_elements for block in work.blocks))
+    states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
         dense_weights=parts.dense_weights(),
@@ -218,34 +164,34 @@ class _Parts:
     def counts(self) -> tuple[Any, ...]:
         return tuple(block.count for block in self.work.blocks)
 
-    def sharded_bytes(self) -> Any:
-        """Projections and dense FFN of all layers."""
-        each = tuple(
-            total((parameter_bytes(block.mixer_params, form[0].bytes), parameter_bytes(block.dense_ffn_params, form[1].bytes)))
-            for block, form in zip(self.work.blocks, self.chosen.weights, strict=True)
-        )
-        return weighted_sum(self.counts(), each)
+    def dense_params(self, block: BlockWork) -> tuple[Any, Any]:
+        """Mixer and dense FFN of one layer on one chip."""
+        tp = self.layout.tp
+        share = head_share(block.kv_heads, tp)
+        mixer = mixer_params_chip(block.mixer_params, block.mixer_whole_params, block.mixer_kv_params, share, tp)
+        return mixer, split_params(block.dense_ffn_params, tp)
 
-    def whole_bytes(self) -> Any:
-        """Norms, biases and scales, which every chip keeps."""
-        each = tuple(parameter_bytes(block.other_params, self.chosen.vectors.bytes) for block in self.work.blocks)
-        return weighted_sum(self.counts(), each)
+    def dense_bytes(self) -> Any:
+        """What every token uses of all layers, on one chip: projections, dense FFN, and norms, which each chip keeps."""
+        each = []
+        for block, form in zip(self.work.blocks, self.chosen.weights, strict=True):
+            mixer, ffn = self.dense_params(block)
+            vectors = parameter_bytes(block.other_params, self.chosen.vectors.bytes)
+            each.append(total((parameter_bytes(mixer, form[0].bytes), parameter_bytes(ffn, form[1].bytes), vectors)))
+        return sum_over_blocks(self.counts(), tuple(each))
 
     def dense_compute(self) -> Any:
-        each = tuple(
-            total((
-                matmul_s_per_token(block.mixer_params, peaks[0]),
-                matmul_s_per_token(block.dense_ffn_params, peaks[1]),
-                recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0]),
-            ))
-            for block, peaks in zip(self.work.blocks, self.chosen.peaks, strict=True)
-        )  # fmt: skip
-        head = matmul_s_per_token(self.work.table_params, self.chosen.head_peak)
-        return dense_s_per_token(weighted_sum(self.counts(), each), head, self.layout.tp, self.depth)
+        each = []
+        for block, peaks in zip(self.work.blocks, self.chosen.peaks, strict=True):
+            mixer, ffn = self.dense_params(block)
+            state = recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0], self.layout.tp)
+            each.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
+        head = matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.chosen.head_peak)
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), head, self.depth)
 
     def dense_weights(self) -> Any:
-        head = parameter_bytes(self.work.table_params, self.chosen.head.bytes)
-        return dense_weights_s(self.sharded_bytes(), self.whole_bytes(), head, self.layout.tp, self.depth, self.bandwidth)
+        head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.chosen.head.bytes)
+        return dense_weights_s(self.dense_bytes(), head, self.depth, self.bandwidth)
 
     def routed(self) -> list[tuple[int, BlockWork]]:
         return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
@@ -277,9 +223,10 @@ class _Parts:
             for index, block in self.routed()
         )
         form = self.chosen.head.bytes
-        ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), layout.pp, layout.tp)
+        vectors = parameter_bytes(work.vector_params, self.chosen.vectors.bytes)
+        ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
-        return weights_bytes_chip(self.sharded_bytes(), self.whole_bytes(), total(routed) if routed else NO_BYTES, ends, layout.tp, share)
+        return weights_bytes_chip(self.dense_bytes(), total(routed) if routed else NO_BYTES, ends, share)
 
     def share(self, block: BlockWork, what: str) -> Any:
         """Share of a cache on the fullest chip; an index key is one per token, kept by every tensor-parallel chip."""
@@ -303,8 +250,8 @@ class _Parts:
                 limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
                 groups.setdefault(key, []).append(terms)
         return tuple(
-            SpanTerm(cap=limits[key][0], root=limits[key][1], **dict(zip(SPAN_FIELDS, (total(column) for column in zip(*rows, strict=True)), strict=True)))
-            for key, rows in groups.items()
+            SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(total, zip(*groups[key], strict=True)), strict=True)))
+            for key, (cap, root) in limits.items()
         )
 
     def kv_write(self) -> Any:
@@ -333,8 +280,9 @@ def _network(parts: _Parts, system: System, assumptions: Assumptions, chips: Any
     work, layout, chip = parts.work, parts.layout, system.chip
     sublayers = total((work.layers, work.ffns, work.moes))
     messages = messages_per_step(layout.tp, layout.cp, layout.dp, layout.pp, sublayers, work.moes, work.layers, parts.depth)
+    vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
     if _largest(chips) == 1:
-        return link_s_per_token(NONE, parts.depth, NONE, activation_bytes_per_token(work.hidden, assumptions.activation_bytes), NO_LINK), messages
+        return link_s_per_token(NONE, parts.depth, NONE, vector, NO_LINK), messages
     up = system.scale_up_bw if system.scale_up_bw is not None else chip.need("scale_up_bw")
     domain = system.scale_up_domain if system.scale_up_domain is not None else chip.need("scale_up_domain")
     beyond = _largest(chips) > domain
@@ -343,7 +291,6 @@ def _network(parts: _Parts, system: System, assumptions: Assumptions, chips: Any
     for _, block in parts.routed():
         copies = dispatch_copies(layout.ep, block.experts_per_token, expert_ranks(layout.dp, layout.cp))
     layer = layer_vectors(layout.tp, layout.cp, sublayers, work.moes, work.layers, copies)
-    vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
     link = replica_link(chips, domain, up, out)
     return link_s_per_token(layer, parts.depth, hop_vectors(layout.tp, layout.pp), vector, link), messages
 

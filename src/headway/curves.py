@@ -14,13 +14,14 @@ import numpy as np
 
 from headway.assumptions import Assumptions
 from headway.chip import chip_price
-from headway.compile import resolve, work_of
+from headway.compile import work_of
 from headway.errors import BadValue
 from headway.grid import Table
 from headway.laws.money import usd_per_mtok_out
 from headway.layout import Layout
 from headway.precision import Precision
 from headway.quantity import default
+from headway.resolve import resolve
 from headway.schema import defaults
 from headway.serve import serve
 

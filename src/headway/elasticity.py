@@ -8,13 +8,14 @@ from typing import Any
 
 from headway.candidates import Space
 from headway.chip import PEAK_OF
-from headway.compile import resolve, work_of
+from headway.compile import work_of
 from headway.estimate import estimate
 from headway.formula import record
 from headway.laws.planning import elasticity, gain_of_less, gain_of_more, raised
 from headway.pick import Line, Pick, choose
 from headway.precision import Precision
 from headway.quantity import default
+from headway.resolve import resolve
 from headway.search import OBJECTIVES, best_batches, weigh, worth
 from headway.serve import Query, case_of
 from headway.workload import SLO

@@ -9,10 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.assumptions import Assumptions
-from headway.compile import Compiled, Formats, Work, compile_layout
+from headway.compile import Compiled, Work, compile_layout
 from headway.cost import Price
 from headway.laws.coefficients import StepCoefficients
-from headway.laws.memory import cached_bytes_per_token, fits, fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
+from headway.laws.memory import (
+    cached_bytes_per_token,
+    fits,
+    fits_chips,
+    fits_hbm,
+    kv_bytes_chip,
+    rank_sequence_limit,
+    sequence_bytes,
+    sequences_held,
+    usable_hbm,
+)
 from headway.laws.money import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.serving import (
     causal_pairs,
@@ -36,6 +46,7 @@ from headway.laws.step import compute_s, kv_s, network_s, overhead_s, step_floor
 from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
 from headway.quantity import known
+from headway.resolve import Formats
 from headway.system import System
 from headway.workload import Load
 
@@ -181,11 +192,12 @@ def _memory(case: Case, compiled: Compiled) -> dict[str, Any]:
     each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
     held = sequences_held(rank_sequences(load.batch, layout.dp, layout.pp), layout.pp)
     kv = kv_bytes_chip(held, each, compiled.stage, layout.cp)
+    used = used_chips(compiled.chips, layout.replicas)
     usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
     return {
         "weights_bytes_chip": compiled.weights_bytes,
         "kv_bytes_chip": kv,
         "hbm_bytes_chip": usable,
-        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(used_chips(compiled.chips, layout.replicas), case.system.chips)),
+        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(used, case.system.chips)),
         "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp),
     }

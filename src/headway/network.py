@@ -11,7 +11,6 @@ from typing import Any
 from headway.errors import MissingFact
 from headway.fabric import Axis, Fabric, LinkCosts, axes
 from headway.laws.collective_lines import CollectiveTerm, Line, line_alpha, line_slope, line_slope_together
-from headway.laws.sums import times, total
 from headway.laws.exchange import (
     copies_per_token,
     domains_hit,
@@ -26,6 +25,7 @@ from headway.laws.exchange import (
 )
 from headway.laws.pipeline import hops_out, hops_up
 from headway.laws.shard import expert_ranks, replica_chips
+from headway.laws.sums import times, total
 from headway.laws.switch import (
     chunked_rounds,
     direct_out,

@@ -13,7 +13,6 @@ from typing import Any
 from headway import search
 from headway.assumptions import Assumptions
 from headway.candidates import Space, space
-from headway.compile import resolve
 from headway.current import cause, gain, parse, placed
 from headway.elasticity import Problem, elasticities, objective_of
 from headway.errors import BadValue, UnknownName
@@ -26,6 +25,7 @@ from headway.model import Model
 from headway.pick import Line, Pick, choose, pick, table
 from headway.precision import Precision
 from headway.quantity import Known, given
+from headway.resolve import resolve
 from headway.schema import fields, scalar
 from headway.search import OBJECTIVES, Best, Weighed, best_batches, check_objective, weigh
 from headway.serve import Query, query

@@ -19,7 +19,7 @@ COMPUTE = ("bf16", "fp16", "fp8", "int8", "fp4")
 class Precision:
     """Formats of weights, KV cache and arithmetic; empty means as the checkpoint is stored."""
 
-    weights: Annotated[str, Q(choices=("", *WEIGHTS), help="format of projections, FFN and experts; embedding and head stay as stored")] = ""
+    weights: Annotated[str, Q(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")] = ""
     kv: Annotated[str, Q(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
     compute: Annotated[str, Q(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
 

@@ -6,6 +6,7 @@ Numbers broadcast: a grid is the same call as a point. Layouts lie along the fir
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from headway import columns
 from headway.assumptions import UNFITTED, Assumptions
 from headway.chip import chip_price
-from headway.compile import Formats, Work, resolve, work_of
+from headway.compile import Work, work_of
 from headway.cost import Price
 from headway.errors import BadValue, UnknownName
 from headway.estimate import Case, estimate
@@ -25,11 +26,13 @@ from headway.layout import NAMES, Layout, check, shape, stacked
 from headway.model import Model
 from headway.precision import Precision
 from headway.quantity import Known, given
+from headway.resolve import Formats, resolve
 from headway.schema import defaults, fields
 from headway.system import System
 from headway.system import system as find_system
 from headway.workload import Load
 
+ONE_CHIP, AS_STORED = Layout(), Precision()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
 REASONS = (
@@ -38,6 +41,7 @@ REASONS = (
     "weights alone exceed the usable HBM of the fullest chip",
     "weights and KV cache exceed the usable HBM of the fullest chip",
 )
+MOST_POINTS = 10_000_000  # of one grid: some 4 GB of columns
 EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
 
 
@@ -59,13 +63,13 @@ class Query:
 def serve(
     model: Model | str,
     system: System | str,
-    layouts: Layout | Sequence[Layout] = Layout(),
+    layouts: Layout | Sequence[Layout] = ONE_CHIP,
     *,
     batch: Any = 1,
     context: Any = None,
     prompt: Any = None,
     output: Any = None,
-    precision: Precision = Precision(),
+    precision: Precision = AS_STORED,
     assumptions: Assumptions | None = None,
 ) -> Table:
     """Every contract quantity of a model on a machine, over a grid of layouts, batches and either contexts or prompts and outputs.
@@ -132,7 +136,8 @@ def _notes(model: Model, system: System, price: Price | None, taken: Assumptions
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         other = f"; it has {', '.join(has)} (--price-metric)" if has else ""
-        notes.append(f"{system.chip.name} has no {taken.price_metric} price in the catalogue: costs are null{other}, or give --set chip.price=$2/h")
+        none = f"{system.chip.name} has no {taken.price_metric} price in the catalogue"
+        notes.append(f"{none}: costs are null{other}, or give --set chip.price=$2/h")
     else:
         notes.append(f"chip price ${price.value * 3600:.3g}/h ({price.metric})")
     return tuple(notes)
@@ -166,6 +171,9 @@ def case_of(query: Query, layout: Layout, load: Load) -> Case:
 def table_of(query: Query) -> Table:
     """The table of a resolved query."""
     axes = _axes(query)
+    points = math.prod(len(axis.values) for axis in axes)
+    if points > MOST_POINTS:
+        raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
     picked = filled(query, _case(query, axes), axes)
     return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
 

@@ -10,9 +10,9 @@ from headway.chip import Chip, chip
 from headway.hfconfig import model as named_model
 from headway.laws.balance import hardware_ratio
 from headway.laws.capacity import capacity_context, domain_bytes
-from headway.laws.compile_terms import total, weighted_sum
 from headway.laws.drain import byte_per_flop_rate, domain_read_s, drain_s, flop_per_byte
 from headway.laws.memory import parameter_bytes
+from headway.laws.sums import sum_over_blocks, total
 from headway.model import Model
 from headway.precision import formats
 from headway.quantity import default
@@ -62,13 +62,13 @@ def checkpoint_bytes(model: Model) -> Any:
         total((
             parameter_bytes(block.mixer_params, width[block.mixer_dtype]),
             parameter_bytes(block.dense_ffn_params, width[block.ffn_dtype]),
-            weighted_sum((block.experts,), (parameter_bytes(block.expert_params, width[block.expert_dtype]),)),
+            sum_over_blocks((block.experts,), (parameter_bytes(block.expert_params, width[block.expert_dtype]),)),
             parameter_bytes(block.other_params, width["bf16"]),
         ))
         for block in blocks
     )  # fmt: skip
     ends = tuple(parameter_bytes(table, width[model.precision.embedding]) for table in embedding_and_head(model))
-    return total((weighted_sum(tuple(block.count for block in blocks), layers), *ends))
+    return total((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
 
 
 def _row(one: Chip, model: str, weights: Any, kv: Any) -> TrendRow:

@@ -52,7 +52,8 @@ def _prefixed(*names: str, prefixes: dict[str, float], scale: float = 1.0) -> di
 _COUNT = DECIMAL | BINARY
 _BYTE = _prefixed("B", "byte", "bytes", prefixes=_COUNT) | _prefixed("bit", prefixes=DECIMAL, scale=0.125)
 _FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
-_FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL) | {p + "F": f for p, f in DECIMAL.items() if p in "GTPE" and p}
+_FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
+_FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"}
 _USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
 
 # For each unit of the project, every spelling it is read from, with its factor to SI.
@@ -79,9 +80,24 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
 }
-EXAMPLE = {"": "8 or 4k", "token": "8k, 8Ki or 15T", "byte": "80GB or 80GiB", "byte/s": "3.35TB/s", "flop": "1e25", "flop/s": "989TFLOPS",
-           "s": "20ms or 2s", "1/s": "40/s", "token/s": "50M/s", "W": "700W", "kg": "1360kg", "USD": "$5", "USD/s": "$2/h", "USD/byte": "$10/GB"}  # fmt: skip
-_NUMBER = re.compile(r"\s*([$]?)\s*([+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
+EXAMPLE = {
+    "": "8 or 4k",
+    "token": "8k, 8Ki or 15T",
+    "byte": "80GB or 80GiB",
+    "byte/s": "3.35TB/s",
+    "flop": "1e25",
+    "flop/s": "989TFLOPS",
+    "s": "20ms or 2s",
+    "1/s": "40/s",
+    "token/s": "50M/s",
+    "W": "700W",
+    "kg": "1360kg",
+    "USD": "$5",
+    "USD/s": "$2/h",
+    "USD/byte": "$10/GB",
+}
+_DIGITS = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
+_NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
 
 
 def parse(text: str, unit: str, field: str = "value") -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.blockwork import BlockWork, Store, block_work
-from headway.laws import kv, params
+from headway.laws import kv, params, sums
 from headway.model import NONE, ONE, Model
 from headway.quantity import known
 
@@ -53,7 +53,7 @@ def matmul_params(model: Model) -> Any:
 
 def layers(model: Model) -> Any:
     """How many layers there are."""
-    return params.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(ONE for _ in model.blocks))
+    return sums.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(ONE for _ in model.blocks))
 
 
 def params_by_part(model: Model) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def params_by_part(model: Model) -> dict[str, Any]:
         "mixers": _sum(model, tuple(w.mixer_params for w in each)),
         "dense_ffn_shared_experts_and_routers": _sum(model, tuple(w.dense_ffn_params for w in each)),
         "routed_experts": _sum(model, tuple(params.routed_params(w.expert_params, w.experts) for w in each)),
-        "norms_and_biases": params.parts_sum((_sum(model, tuple(w.other_params for w in each)), other_params(model))),
+        "norms_and_biases": sums.total((_sum(model, tuple(w.other_params for w in each)), other_params(model))),
     }
 
 
@@ -88,7 +88,7 @@ def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> 
 def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
     elements = tuple(
-        params.parts_sum(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores))
+        sums.total(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores))
         if w.stores
         else NONE
         for w in works(model)
@@ -115,7 +115,7 @@ def _over_spans(model: Model, context: Any) -> Any:
             kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens))
             for span in w.spans
         )
-        each.append(params.parts_sum(read) if read else NONE)
+        each.append(sums.total(read) if read else NONE)
     return _sum(model, tuple(each))
 
 
@@ -123,9 +123,9 @@ def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
     each = []
     for w in works(model):
         found = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
-        each.append(params.parts_sum(found) if found else NONE)
+        each.append(sums.total(found) if found else NONE)
     return kv.kv_bytes(_sum(model, tuple(each)), element_bytes)
 
 
 def _sum(model: Model, values: tuple[Any, ...]) -> Any:
-    return params.sum_over_blocks(tuple(block.count for block in model.blocks), values)
+    return sums.sum_over_blocks(tuple(block.count for block in model.blocks), values)

@@ -81,7 +81,7 @@ def activation_bytes_per_token(hidden: Number, element: Byte) -> BytePerToken:
     return hidden * element * ONE_TOKEN
 
 
-@formula(source="Megatron-LM (arXiv:1909.08053) section 3: one all-reduce after each sublayer; lecture MOE-04: dispatch and combine per MoE layer")
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3: an all-reduce after each sublayer; lecture MOE-04: dispatch and combine")
 def layer_vectors(tp: Number, cp: Number, sublayers: Number, moe_layers: Number, layers: Number, copies: Number) -> Number:
     """Activation vectors one chip sends per token in all layers: all-reduces over tp, all-to-alls, context-parallel merges.
 

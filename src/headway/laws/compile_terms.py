@@ -3,30 +3,10 @@
 from __future__ import annotations
 
 from headway.formula import formula
-from headway.units import Byte, BytePerSecond, FlopPerSecond, FlopPerToken, Number, PerToken, Same, Second, SecondPerToken
+from headway.units import Byte, BytePerSecond, FlopPerSecond, FlopPerToken, Number, PerToken, Second, SecondPerToken
 
 MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add, per parameter and token
 CLAIMS = "Pope 2026 lecture, claims "
-
-
-@formula(source="definition")
-def weighted_sum(counts: tuple[Number, ...], values: tuple[Same, ...]) -> Same:
-    """A sum over blocks of equal layers.
-
-    >>> weighted_sum((3, 58), (1.0, 2.0))
-    119.0
-    """
-    return sum((count * value for count, value in zip(counts[1:], values[1:], strict=True)), start=counts[0] * values[0])
-
-
-@formula(source="definition")
-def total(values: tuple[Same, ...]) -> Same:
-    """A sum of terms.
-
-    >>> total((1.0, 2.0, 3.0))
-    6.0
-    """
-    return sum(values[1:], start=values[0])
 
 
 @formula(source=CLAIMS + "RB-02 with 2 FLOP per multiply-add")
@@ -39,34 +19,54 @@ def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
     return MULTIPLY_ADD * params / peak
 
 
-@formula(source="definition")
-def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond) -> SecondPerToken:
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3: columns and rows of every matrix are split over tp")
+def split_params(params: Number, tp: Number) -> Number:
+    """Matrix parameters on each tensor-parallel chip.
+
+    >>> split_params(704_643_072, 8)  # Llama-3.1-70B, the FFN of one layer
+    88080384.0
+    """
+    return params / tp
+
+
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3; what all heads share is kept whole, KV heads are repeated past their number")
+def mixer_params_chip(params: Number, whole: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
+    """A mixer's parameters on the fullest tensor-parallel chip.
+
+    >>> mixer_params_chip(187_105_280, 15_138_816, 0, 1.0, 8)  # DeepSeek-V3, one layer over 8 chips
+    36634624.0
+    """
+    return (params - whole - kv) / tp + whole + kv * kv_share
+
+
+@formula(source="definition; a recurrent state is split by heads")
+def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) -> SecondPerToken:
     """Time for one token's state update in a recurrent layer, at peak.
 
-    >>> recurrence_s_per_token(2e9, 1e15)
-    2e-06
+    >>> recurrence_s_per_token(2e9, 1e15, 2)
+    1e-06
     """
-    return flop / peak
+    return flop / peak / tp
 
 
-@formula(source="Megatron-LM (arXiv:1909.08053) section 3: columns and rows of every matrix are split over tp")
-def dense_s_per_token(layers: SecondPerToken, head: SecondPerToken, tp: Number, depth: Number) -> SecondPerToken:
+@formula(source="definition")
+def dense_s_per_token(layers: SecondPerToken, head: SecondPerToken, depth: Number) -> SecondPerToken:
     """One token through the projections, dense FFN and head of one chip.
 
-    >>> round(dense_s_per_token(1.4e-4, 4e-6, 8, 1.0), 9)
+    >>> round(dense_s_per_token(1.75e-5, 5e-7, 1.0), 9)
     1.8e-05
     """
-    return (layers * depth + head) / tp
+    return layers * depth + head
 
 
 @formula(source=CLAIMS + "RB-05: weights over bandwidth")
-def dense_weights_s(sharded: Byte, whole: Byte, head: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
-    """Reading the weights that every step uses: split over tp, except what each chip keeps whole.
+def dense_weights_s(layers: Byte, head: Byte, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Reading the weights that every step uses, those of one chip.
 
-    >>> round(dense_weights_s(137e9, 1e6, 2e9, 8, 1.0, 3.35e12) * 1e3, 3)
-    5.187
+    >>> round(dense_weights_s(17.1e9, 0.26e9, 1.0, 3.35e12) * 1e3, 3)
+    5.182
     """
-    return ((sharded / tp + whole) * depth + head / tp) / bandwidth
+    return (layers * depth + head) / bandwidth
 
 
 @formula(source=CLAIMS + "RB-24, MOE-02")
@@ -127,16 +127,6 @@ def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
     39518208.0
     """
     return elements * element / tp
-
-
-@formula(source="definition")
-def times(value: Same, factor: Number) -> Same:
-    """A count of equal things.
-
-    >>> times(2.0, 61)
-    122.0
-    """
-    return value * factor
 
 
 KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection

@@ -21,13 +21,13 @@ def parameter_bytes(params: Number, element: Byte) -> Byte:
 
 
 @formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
-def end_bytes(embedding: Byte, head: Byte, pp: Number, tp: Number) -> Byte:
-    """Embedding and head on the fullest chip, vocabulary-parallel over tp; one chip holds both only without a pipeline.
+def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number, tp: Number) -> Byte:
+    """Embedding and head on the fullest chip, vocabulary-parallel over tp, one chip holding both only without a pipeline; vectors whole.
 
-    >>> float(end_bytes(2e9, 2e9, 1, 4)) / 1e9, float(end_bytes(2e9, 2e9, 2, 4)) / 1e9
+    >>> float(end_bytes(2e9, 2e9, 0.0, 1, 4)) / 1e9, float(end_bytes(2e9, 2e9, 0.0, 2, 4)) / 1e9
     (1.0, 0.5)
     """
-    return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp
+    return np.where(pp == 1, embedding + head, np.maximum(embedding, head)) / tp + vectors
 
 
 @formula(source=CLAIMS + "MOE-02, MOE-03")
@@ -41,13 +41,13 @@ def routed_bytes(params: Number, element: Byte, experts: Number, load: Number) -
 
 
 @formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
-def weights_bytes_chip(sharded: Byte, whole: Byte, routed: Byte, ends: Byte, tp: Number, stage_share: Number) -> Byte:
-    """Weights on the fullest chip: `sharded` split over tp, `whole` (norms) on each chip, its experts, and the ends.
+def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Number) -> Byte:
+    """Weights on the fullest chip: what every token uses of all layers and its experts, by stage, and the ends.
 
-    >>> round(float(weights_bytes_chip(138e9, 1e6, 0.0, 4.2e9 / 8, 8, 1.0)) / 1e9, 2)
-    17.78
+    >>> round(weights_bytes_chip(17.25e9, 0.0, 4.2e9 / 8, 1.0) / 1e9, 3)
+    17.775
     """
-    return (sharded / tp + whole + routed) * stage_share + ends
+    return (dense + routed) * stage_share + ends
 
 
 @formula(source="definition")

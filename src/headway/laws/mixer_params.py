@@ -27,6 +27,36 @@ def attention_params(
     return stacks * hidden * (heads * (query_copies * head_dim + value_dim) + kv_heads * (head_dim + value_dim) / kv_share)
 
 
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3, and grouped queries: a KV head is repeated on the chips that share it")
+def kv_projection_params(hidden: Number, kv_heads: Number, head_dim: Number, value_dim: Number, stacks: Number, kv_share: Number) -> Number:
+    """Of attention's projections, those of keys and values, which tensor parallelism splits no further than the KV heads.
+
+    >>> kv_projection_params(8192, 8, 128, 128, 1, 1)  # Llama-3.1-70B, one layer
+    16777216.0
+    """
+    return stacks * hidden * kv_heads * (head_dim + value_dim) / kv_share
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_whole_params(hidden: Number, query_rank: Number, kv_rank: Number, rope_dim: Number, kv_share: Number) -> Number:
+    """Of MLA's projections, those down to the latents: all heads share them, so each tensor-parallel chip holds them whole.
+
+    >>> latent_whole_params(7168, 1536, 512, 64, 1)  # DeepSeek-V3, one layer
+    15138816.0
+    """
+    return hidden * (query_rank + (kv_rank + rope_dim) / kv_share)
+
+
+@formula(source="DeepSeek-V4 report, compressed attention")
+def compressed_whole_params(hidden: Number, query_rank: Number, head_dim: Number) -> Number:
+    """Of compressed attention's projections, those that all heads share: down to the query's rank, and the one entry.
+
+    >>> compressed_whole_params(4096, 1024, 512)  # DeepSeek-V4-Flash, one layer
+    6291456
+    """
+    return hidden * (query_rank + head_dim)
+
+
 @formula(source=DEEPSEEK_V2)
 def latent_attention_params(
     hidden: Number,

@@ -44,16 +44,6 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
 
 
 @formula(source="definition")
-def parts_sum(parts: tuple[Number, ...]) -> Number:
-    """A part made of several: attention and its indexer, a recurrence and its convolution, caches of one layer.
-
-    >>> parts_sum((187105280, 13959168))  # DeepSeek-V3.2, one layer
-    201064448
-    """
-    return sum(parts)
-
-
-@formula(source="definition")
 def routed_params(expert: Number, experts: Number) -> Number:
     """All routed experts of one layer.
 
@@ -81,16 +71,6 @@ def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, expert
     585318912
     """
     return mixer + dense_ffn + experts_per_token * expert + other
-
-
-@formula(source="definition")
-def sum_over_blocks(counts: tuple[Number, ...], values: tuple[Number, ...]) -> Number:
-    """A quantity per layer, summed over all layers (equal ones grouped).
-
-    >>> sum_over_blocks((3, 58), (583483392, 11507286528))  # DeepSeek-V3: 3 dense and 58 MoE layers
-    669173068800
-    """
-    return sum(count * value for count, value in zip(counts, values, strict=True))
 
 
 @formula(source="definition")

@@ -32,7 +32,14 @@ LLAMA_70B_TP8 = StepCoefficients(
 
 @formula(source=LECTURE + "RB-01, RB-27; 'full' is the roofline, 'serial' the sum, 'operators' each operator's own roofline, summed")
 def overlapped_s(
-    overlap: Number, dense: Second, dense_weights: Second, expert: Second, expert_weights: Second, attention: Second, kv: Second, network: Second
+    overlap: Number,
+    dense: Second,
+    dense_weights: Second,
+    expert: Second,
+    expert_weights: Second,
+    attention: Second,
+    kv: Second,
+    network: Second,
 ) -> Second:
     """How the parts of a step add up under a named overlap.
 

@@ -8,7 +8,7 @@ from headway.laws.attention_balance import multihead_width_per_chip, multiquery_
 from headway.laws.balance import hardware_ratio
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.compare import relative
-from headway.laws.compile_terms import times
+from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from headway.laws.balance import balanced_batch, balanced_batch_per_expert, hardware_ratio
 from headway.laws.compare import relative
-from headway.laws.compile_terms import times
 from headway.laws.cost import step_usd_per_mtok
 from headway.laws.departures import step_tokens_per_s, tokens_in_flight, user_tokens_per_s
 from headway.laws.lecture import board_balanced_batch
 from headway.laws.moe import distinct_experts, tokens_per_expert
 from headway.laws.params import sparsity
+from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
 

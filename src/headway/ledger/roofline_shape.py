@@ -26,10 +26,10 @@ from headway.laws.batch_step import (
     serial_step_s,
 )
 from headway.laws.compare import relative
-from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token, machine_s_per_token_floor
 from headway.laws.kv import attended_tokens
 from headway.laws.lecture import board_compute_s, board_memory_s
+from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
 

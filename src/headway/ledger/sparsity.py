@@ -8,9 +8,9 @@ from headway.laws.balance import balanced_batch, hardware_ratio
 from headway.laws.batch_step import batch_compute_s, latency_floor_s, roofline_s
 from headway.laws.capacity import bytes_beside_weights, capacity_params, stored_weight_bytes
 from headway.laws.compare import relative
-from headway.laws.compile_terms import times
 from headway.laws.cost import machine_s_per_token
 from headway.laws.params import sparsity
+from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
 

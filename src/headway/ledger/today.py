@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.chip import chip
 from headway.errors import HeadwayError
-from headway.laws.compile_terms import times
+from headway.laws.sums import times
 from headway.ledger.claims import Claim
 from headway.ledger.recompute import recompute
 from headway.ledger.register import Parts

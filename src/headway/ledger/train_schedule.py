@@ -8,9 +8,9 @@ from headway.laws.balance import balanced_batch, hardware_ratio, mfu_below_balan
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.capacity import active_params_within, balanced_batch_full_memory, balanced_mfu_full_memory, stored_weight_bytes
 from headway.laws.compare import relative
-from headway.laws.compile_terms import times
 from headway.laws.departures import mean_tokens_per_s, share_of_traffic, step_tokens_per_s, user_tokens_per_s, worst_latency_s
 from headway.laws.drain import bytes_read, drain_s, memory_reads
+from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
 
