@@ -17,13 +17,13 @@ import numpy as np
 import pint
 import pytest
 
-from conftest import MODULES
+from package import MODULES
 from headway.formula import REGISTRY, Law, formula
 from headway.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
 
 UNITS = pint.UnitRegistry(filename=None)  # type: ignore[arg-type]
 UNITS.define("s = [time]")
-for dimension in ("byte", "flop", "token", "USD", "kg"):
+for dimension in ("byte", "flop", "token", "USD", "kg", "m"):
     UNITS.define(f"{dimension} = [{dimension}]")
 UNITS.define("W = [power]")
 UNITS.define("Mtok = 1e6 token")

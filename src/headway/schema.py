@@ -17,6 +17,7 @@ from headway import quantity, units
 from headway.errors import BadValue, UnknownName
 
 MOST = 1_000_000  # members of one axis
+TINY, HUGE = 1e-30, 1e30  # no quantity but zero is smaller or larger, so that products and quotients stay finite
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Q:
         """What `value` should have been, or "" when it is legal."""
         if not math.isfinite(value):
             return "a finite number"
+        if value and not TINY <= abs(value) <= HUGE:
+            return f"a number of size {TINY:g} to {HUGE:g}"
         if self.whole and value != math.floor(value):
             return f"a whole number {self.range()}".rstrip()
         if value < self.low or (self.open_low and value == self.low) or value > self.high:

@@ -1,4 +1,4 @@
-"""Every module of the package, imported once, so that every law is registered whichever test runs first."""
+"""Every module of the package, imported once, so that every law is registered."""
 
 from __future__ import annotations
 
