@@ -16,14 +16,24 @@ LIMITED = "DeepSeek-V3 (arXiv:2412.19437) section 2.1.2, node-limited routing"
 DEEPEP = "deepseek-ai/DeepEP: low-latency kernels send a token once per chosen expert, normal ones once per rank and node"
 
 
-@formula(source="uniform routing: a place without any of the chosen experts is passed by with (1 - k/E)^(E/places)")
-def distinct_places(places: Number, experts: Number, active: Number) -> Number:
-    """Chips (or domains) that one token's experts live on; exact with one expert each (8 of 256 experts over 64 chips: 7.63).
+@formula(source="uniform routing without replacement: the product of (1 - k/(E-j)) over e experts, at its middle factor")
+def passed_by_share(experts: Number, active: Number, each: Number) -> Number:
+    """Chance that none of the `each` experts of a place is among those chosen; exact for one (DeepSeek-V3, 4 to a chip).
 
-    >>> round(distinct_places(64, 256, 8), 2), distinct_places(256, 256, 8)
-    (7.63, 8.0)
+    >>> round(float(passed_by_share(256, 8, 4)), 4)
+    0.8801
     """
-    return places * (1 - (1 - active / experts) ** (experts / places))
+    return np.maximum(1 - active / (experts - (each - 1) / 2), 0) ** each
+
+
+@formula(source="lecture MOE-12: n (1 - chance of being passed by)")
+def distinct_places(places: Number, experts: Number, active: Number) -> Number:
+    """Chips (or domains) that one token's experts live on; exact with one expert each (8 of 256 experts over 64 chips: 7.68).
+
+    >>> round(float(distinct_places(64, 256, 8)), 2), float(distinct_places(256, 256, 8))
+    (7.68, 8.0)
+    """
+    return places * (1 - passed_by_share(experts, active, experts / places))
 
 
 @formula(source=LIMITED)
@@ -33,7 +43,7 @@ def reachable_places(places: Number, groups: Number, chosen: Number) -> Number:
     >>> float(reachable_places(8, 8, 4)), float(reachable_places(144, 8, 4)), float(reachable_places(144, 1, 1))
     (4.0, 72.0, 144.0)
     """
-    return places * (1 - (1 - chosen / groups) ** np.maximum(groups / places, 1))
+    return places * (1 - passed_by_share(groups, chosen, np.maximum(groups / places, 1)))
 
 
 @formula(source=LIMITED)
@@ -41,7 +51,7 @@ def places_hit(places: Number, experts: Number, active: Number, groups: Number, 
     """Distinct chips (or domains) that a token is sent to, with the router's limit.
 
     >>> round(float(places_hit(18, 256, 8, 1, 1)), 2), round(float(places_hit(18, 256, 8, 8, 4)), 2)  # DeepSeek-V3 over 18 nodes
-    (6.54, 5.41)
+    (6.68, 5.59)
     """
     return distinct_places(reachable_places(places, groups, chosen), experts * chosen / groups, active)
 
@@ -90,8 +100,8 @@ def forwarded_up(copies: Number, inside: Number) -> Number:
 def forwarded_out(domains_hit: Number, domains: Number, tp: Number) -> Number:
     """Copies over scale-out when each token enters a domain once, shared by the chips of its rank.
 
-    >>> round(forwarded_out(5.41, 18, 1), 2)
-    5.11
+    >>> round(forwarded_out(5.59, 18, 1), 2)
+    5.28
     """
     return domains_hit * (1 - 1 / domains) / tp
 
