@@ -348,6 +348,7 @@ def test_deepseek_v3_on_a_rack_by_hand() -> None:
 def test_palm_on_48_of_64_tpu_v4_is_above_its_weight_floor() -> None:
     """Pope et al. 2022 measured 29 ms per token on 64 chips at a small batch; the weights alone take 7 ms there, 9 ms on 48."""
     row = Point("palm-540b", "tpu-v4-4x4x4", Layout(tp=48), formats=(("weights", "int8"),)).but(batch=1, context=64).row()
-    assert row["step_floor_s"] == pytest.approx(540e9 / 48 / 1.2e12, rel=0.06)
+    shared = 118 * 18432 * 2 * 256  # the one key and value head, which every chip projects whole
+    assert row["step_floor_s"] == pytest.approx((540e9 / 48 + shared) / 1.2288e12, rel=0.02)
     assert row["step_floor_s"] < 29e-3
     assert row["chips_idle"] == 16
