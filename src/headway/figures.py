@@ -98,7 +98,8 @@ def _lines(points: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -
 def _marks(curves: Any, floor: float, floor_text: str, y: dict[str, Any]) -> list[dict[str, Any]]:
     """The floor as a level line, the knee and the capacity as upright ones, each named."""
     level: dict[str, Any] = {"y": {"datum": floor}}
-    words = {"type": "text", "text": floor_text, "align": "right", "dx": -4, "dy": 12, "fontSize": 12}
+    below = 12 if floor_text.startswith("cost") else -8  # where the curves leave room
+    words = {"type": "text", "text": floor_text, "align": "right", "dx": -4, "dy": below, "fontSize": 12}
     found = [
         {"data": ONE, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": level},
         {"data": ONE, "mark": words, "encoding": level | {"x": {"value": 440}}},

@@ -100,3 +100,7 @@ def guarded(argv: Sequence[str]) -> int:
 def _fail(line: str, status: int) -> int:
     sys.stderr.write(f"headway: {' '.join(line.split())}\n")
     return status
+
+
+if __name__ == "__main__":
+    entry()

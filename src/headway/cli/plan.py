@@ -61,7 +61,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     taken, assumed_notes = serve.combinations(args, Assumptions)
     for name in ("prompt", "output"):
         if name not in load:
-            raise BadValue(f"--{name}", "nothing", "how many tokens a request has, such as 1k")
+            raise BadValue(f"--{name}", "nothing", f"how many {name} tokens a request has, such as 1k")
     batch = load.pop("batch", None)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), taken), MOST_PLANS + 1))
@@ -104,6 +104,8 @@ def _describe(rows: Any, found: Any) -> output.Words:
     view = [key for key in ROWS if key in ("kind", "batch") or len({row[key] for row in shown}) > 1]
     helps = _helps(plain, found.objective)
     binds = words.binds(first)
+    if found.infeasible:
+        helps = [f"what would help: {words.FASTER[first['bound']]}, or looser limits"]
     after = [*(binds[:1] if helps else binds), *helps, *_own(plain), words.DEFINED]
     return output.Words(_sentence(first, found), [*view, *FIGURES, "bound", "why"], after, Listing(shown))
 

@@ -29,7 +29,7 @@ def split(text: str, what: str) -> list[str]:
 
 def _is_path(text: str) -> bool:
     try:
-        return Path(text).exists()
+        return bool(text) and Path(text).exists()
     except (OSError, ValueError):
         return False
 

@@ -27,6 +27,16 @@ HELPS = {
 }
 
 
+FASTER = {
+    "compute": "more FLOP/s per replica (more tp) or a narrower compute format",
+    "weights": "more HBM bandwidth per replica (more tp or ep) or a narrower weight format",
+    "kv": "more HBM bandwidth per replica, a narrower KV format or a smaller batch",
+    "network": "faster links or fewer chips per collective",
+    "overhead": "fewer and larger kernels (a smaller t0)",
+    "capacity": HELPS["capacity"],
+}
+
+
 def is_request(row: Mapping[str, Any]) -> bool:
     """Whether a row is about requests (prompt and output), not about one step at a context."""
     return row.get("tpot_s") is not None
@@ -86,7 +96,7 @@ def point(row: Mapping[str, Any]) -> str:
 def binds(row: Mapping[str, Any]) -> list[str]:
     """What binds a point and what would help."""
     named = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for key in PARTS)
-    where = "the step" if row["fits"] else "the step, if it fitted,"
+    where = "the step, if it fitted," if row["bound"] == "capacity" else "the step"
     held = f"weights {value(row, 'weights_bytes_chip')}, KV {value(row, 'kv_bytes_chip')} of {value(row, 'hbm_bytes_chip')} usable HBM"
     return [
         f"what binds: {row['bound']} ({where} is made of {named}; on the fullest chip {held})",
