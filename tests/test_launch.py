@@ -1,0 +1,295 @@
+"""Launch lines: hand-written ones for known deployments, and every flag and value on every line held against the kept lists."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import replace
+
+import pytest
+
+import headway as hw
+from headway.errors import BadValue, UnknownName
+from headway.launch import ENGINES, Launch, flags, launch
+from headway.layout import Layout, illegal
+from headway.model import Model
+from headway.precision import CACHE, WEIGHTS, Precision
+from headway.workload import Load
+
+LLAMA, DEEPSEEK, QWEN = hw.model("llama-3.1-70b"), hw.model("deepseek-v3"), hw.model("qwen3-235b-a22b")
+CHAT = Load(batch=64, prompt=4096, output=1024)
+LONG = Load(batch=4608, context=8192)
+FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+
+
+def line(engine: str, model: Model, layout: Layout, *rest: object, **more: object) -> str:
+    """The one line of an answer that has one."""
+    made = launch(engine, model, layout, *rest, **more)  # type: ignore[arg-type]
+    assert made.unsupported == "" and len(made.lines) == 1, made
+    return made.lines[0]
+
+
+def words(text: str) -> dict[str, str]:
+    """Flag -> value, "" for a switch, of one line."""
+    parts = re.findall(r"\$\(\(.*?\)\)|\S+", text)
+    found = {}
+    for at, part in enumerate(parts):
+        if FLAG.fullmatch(part) and part != "-m":
+            after = parts[at + 1] if at + 1 < len(parts) else ""
+            assert part not in found, f"{part} twice in {text}"
+            found[part] = "" if after.startswith("-") else after
+    return found
+
+
+# -- what a person would type ------------------------------------------------------------------------------------------------------
+
+
+def test_vllm_dense_over_eight_chips() -> None:
+    assert line("vllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
+        "vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 8"
+        " --max-num-seqs 64 --max-model-len 5120 --gpu-memory-utilization 0.9"
+    )
+
+
+def test_sglang_dense_over_eight_chips() -> None:
+    assert line("sglang", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
+        "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-70B --tp-size 8"
+        " --max-running-requests 64 --context-length 5120 --mem-fraction-static 0.9"
+    )
+
+
+def test_tensorrt_llm_dense_over_eight_chips() -> None:
+    assert line("trtllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
+        "trtllm-serve meta-llama/Meta-Llama-3.1-70B --tp_size 8"
+        " --max_batch_size 64 --max_seq_len 5120 --kv_cache_free_gpu_memory_fraction 0.9"
+    )
+
+
+def test_vllm_wide_expert_parallel_counts_sequences_per_rank() -> None:
+    assert line("vllm", DEEPSEEK, Layout(dp=72, ep=72), Precision(), LONG) == (
+        "vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1 --data-parallel-size 72 --enable-expert-parallel"
+        " --max-num-seqs 64 --max-model-len 8192"
+    )
+
+
+def test_vllm_over_eighteen_hosts_of_four() -> None:
+    first, others = launch("vllm", DEEPSEEK, Layout(dp=72, ep=72), chips_per_host=4).lines
+    shared = (
+        "vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1 --data-parallel-size 72 --enable-expert-parallel"
+        " --data-parallel-size-local 4 --data-parallel-address $HEAD --data-parallel-rpc-port 13345"
+    )
+    assert first == shared
+    assert others == shared + " --headless --data-parallel-start-rank $((4 * NODE))"
+
+
+def test_sglang_tensor_and_expert_parallel() -> None:
+    assert line("sglang", DEEPSEEK, Layout(tp=8, ep=8)) == (
+        "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 8 --ep-size 8"
+    )
+
+
+def test_sglang_tp_counts_every_chip_of_a_stage() -> None:
+    """And 256 experts over 72 chips need 4 slots on each, 288 in all: 32 copies."""
+    assert line("sglang", DEEPSEEK, Layout(dp=72, ep=72), Precision(), LONG) == (
+        "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 72 --attn-dp-size 72 --ep-size 72"
+        " --ep-num-redundant-experts 32 --moe-dense-tp-size 1 --max-running-requests 4608 --context-length 8192"
+    )
+    assert words(line("sglang", DEEPSEEK, Layout(tp=4, dp=8, ep=16)))["--tp-size"] == "32"
+
+
+def test_tensorrt_llm_attention_data_parallel_is_in_the_options_file() -> None:
+    options, serve = launch("trtllm", DEEPSEEK, Layout(dp=72, ep=72), Precision(kv="fp8"), LONG).lines
+    assert options == (
+        "printf 'enable_attention_dp: true\\nmoe_config:\\n  load_balancer:\\n    num_slots: 288\\n    layer_updates_per_iter: 1\\n"
+        "kv_cache_config:\\n  dtype: fp8\\n  free_gpu_memory_fraction: 0.9\\n' > trtllm.yaml"
+    )
+    assert serve == (
+        "trtllm-serve deepseek-ai/DeepSeek-V3 --tp_size 72 --ep_size 72 --max_batch_size 64 --max_seq_len 8192"
+        " --extra_llm_api_options trtllm.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        ("vllm", "--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs 64"),
+        ("sglang", "--tp-size 4 --pp-size 2 --max-running-requests 64"),
+        ("trtllm", "--tp_size 4 --pp_size 2 --max_batch_size 32"),  # its batch is one micro-batch
+    ],
+)
+def test_two_pipeline_stages(engine: str, expected: str) -> None:
+    assert expected in line(engine, LLAMA, Layout(tp=4, pp=2), Precision(), Load(batch=64))
+
+
+@pytest.mark.parametrize(("engine", "flag"), [("vllm", "--decode-context-parallel-size"), ("sglang", "--dcp-size")])
+def test_context_parallel_chips_are_tensor_parallel_ones_too(engine: str, flag: str) -> None:
+    found = words(line(engine, DEEPSEEK, Layout(cp=8, ep=8)))
+    assert found[flag] == "8" and "8" in (found.get("--tensor-parallel-size"), found.get("--tp-size"))
+
+
+def test_formats() -> None:
+    low = Precision(weights="fp8", kv="fp8")
+    assert "--quantization fp8_per_tensor --kv-cache-dtype fp8" in line("vllm", LLAMA, Layout(tp=8), low)
+    assert "--quantization fp8 --kv-cache-dtype fp8_e4m3" in line("sglang", LLAMA, Layout(tp=8), low)
+    assert "--quantization" not in line("vllm", DEEPSEEK, Layout(tp=8), low), "its checkpoint is stored in fp8"
+    assert "stored in bf16 into fp8" in launch("trtllm", LLAMA, Layout(tp=8), low).unsupported
+    assert "stored in fp8 into bf16" in launch("vllm", DEEPSEEK, Layout(tp=8), Precision(weights="bf16")).unsupported
+    assert "int4 KV cache; it has bf16, fp8, fp4" in launch("sglang", LLAMA, Layout(tp=8), Precision(kv="int4")).unsupported
+
+
+def test_replicas_have_a_port_each() -> None:
+    made = launch("vllm", LLAMA, Layout(tp=4, replicas=3))
+    assert made.lines == ("vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 4 --port $((8000 + REPLICA))",)
+    assert any("REPLICA=0..2" in note and "its own 4 chips" in note for note in made.notes)
+
+
+def test_a_config_file_is_served_from_its_folder() -> None:
+    at = Layout(tp=8)
+    assert line("vllm", replace(LLAMA, source="/models/my llama/config.json"), at).startswith("vllm serve '/models/my llama' ")
+    assert line("vllm", replace(LLAMA, source="lone.json"), at).startswith("vllm serve $MODEL ")
+
+
+# -- what an engine cannot do ------------------------------------------------------------------------------------------------------
+
+
+def test_vllm_expert_parallel_is_all_or_none() -> None:
+    made = launch("vllm", DEEPSEEK, Layout(tp=8, ep=4))
+    assert made.lines == () and made.nearest == Layout(tp=8, ep=8)
+    assert made.unsupported == (
+        "vLLM: expert parallelism is off (ep=1) or over all tp*cp*dp = 8 chips, not 4; nearest it can: tp=8 ep=8"
+    )
+    assert words(line("sglang", DEEPSEEK, Layout(tp=8, ep=4)))["--ep-size"] == "4"
+    assert words(line("trtllm", DEEPSEEK, Layout(tp=8, ep=4)))["--ep_size"] == "4"
+
+
+def test_tensorrt_llm_attention_is_one_kind_of_parallel() -> None:
+    assert launch("trtllm", DEEPSEEK, Layout(tp=4, dp=8, ep=16)).nearest == Layout(dp=32, ep=16)
+    assert launch("trtllm", LLAMA, Layout(tp=8, cp=2)).nearest == Layout(tp=16)
+    dense = launch("trtllm", LLAMA, Layout(tp=4, dp=2))
+    assert dense.nearest == Layout(tp=4, replicas=2) and dense.unsupported.endswith("tp=4, 2 replicas")
+
+
+def test_context_parallelism_needs_more_chips_than_kv_heads() -> None:
+    """Llama-3.1-70B has 8 KV heads and 8 query heads for each: tp=4 holds no head twice, and 16 does not divide 8."""
+    for engine in ("vllm", "sglang"):
+        assert "8 KV heads" in launch(engine, LLAMA, Layout(tp=4, cp=2)).unsupported
+        assert "does not divide" in launch(engine, LLAMA, Layout(tp=8, cp=16)).unsupported
+        assert launch(engine, LLAMA, Layout(tp=8, cp=2)).unsupported == ""
+
+
+def test_an_expert_shared_by_chips_that_do_not_divide_it() -> None:
+    """DeepSeek-V3's experts are 2,048 wide: 72 chips cannot share one, 64 can."""
+    made = launch("vllm", DEEPSEEK, Layout(dp=72, ep=1))
+    assert "does not divide its width 2048" in made.unsupported and made.nearest == Layout(dp=72, ep=72)
+    assert launch("vllm", DEEPSEEK, Layout(dp=64, ep=1)).unsupported == ""
+
+
+def test_bad_input_is_one_clear_error() -> None:
+    with pytest.raises(UnknownName, match="did you mean sglang"):
+        launch("sglan", LLAMA, Layout(tp=8))
+    with pytest.raises(BadValue, match="tp"):
+        launch("vllm", LLAMA, Layout(tp=(4, 8)))
+    with pytest.raises(BadValue, match="memory"):
+        launch("vllm", LLAMA, Layout(tp=8), memory=90)
+    with pytest.raises(BadValue, match="chips_per_host"):
+        launch("vllm", LLAMA, Layout(tp=8), chips_per_host=0)
+
+
+# -- every flag was seen in a source -----------------------------------------------------------------------------------------------
+
+WAYS = (1, 8, 16, 72)
+LAYOUTS = [
+    Layout(tp=tp, dp=dp, ep=ep, pp=pp, cp=cp, replicas=replicas)
+    for tp, dp, ep, (pp, cp, replicas) in itertools.product((1, 2, 8), WAYS, WAYS, ((1, 1, 3), (2, 1, 1), (1, 2, 1), (2, 8, 1)))
+]
+
+
+def answers(engine: str) -> list[Launch]:
+    """Every layout with every format, limits or none, one host or many."""
+    found = []
+    for model in (LLAMA, DEEPSEEK, QWEN):
+        shape = _shape(model)
+        for layout in LAYOUTS:
+            if not illegal(layout, shape):
+                found.append(launch(engine, model, layout, Precision(), CHAT, memory=0.85))
+                found.append(launch(engine, model, layout, Precision(kv="fp8"), chips_per_host=8))
+        for weights, kv in itertools.product(("", *WEIGHTS), ("", *CACHE)):
+            found.append(launch(engine, model, Layout(tp=8), Precision(weights=weights, kv=kv)))
+    return found
+
+
+def _shape(model: Model):
+    from headway.launch.ask import ask
+
+    return ask(model, Layout(), Precision(), None, None, None).needs.shape
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def every(request: pytest.FixtureRequest) -> tuple[str, list[Launch]]:
+    return request.param, answers(request.param)
+
+
+def test_an_answer_is_lines_or_a_reason(every: tuple[str, list[Launch]]) -> None:
+    engine, found = every
+    assert all(bool(made.lines) != bool(made.unsupported) for made in found)
+    assert sum(bool(made.lines) for made in found) > 100 and sum(bool(made.unsupported) for made in found) > 20, engine
+
+
+def test_every_flag_and_value_is_on_the_kept_list(every: tuple[str, list[Launch]]) -> None:
+    engine, found = every
+    kept = flags(engine).flags
+    for made in found:
+        for text in (one for one in made.lines if not one.startswith("printf")):
+            for flag, value in words(text).items():
+                assert flag in kept, f"{flag} in {text}"
+                assert not kept[flag].values or value in kept[flag].values, f"{flag} {value}"
+        for text in (*made.notes, made.unsupported):
+            assert set(FLAG.findall(text)) <= kept.keys(), text
+
+
+def test_every_key_of_the_options_file_is_on_the_kept_list(every: tuple[str, list[Launch]]) -> None:
+    engine, found = every
+    kept, seen = flags(engine).keys, set()
+    for made in found:
+        for text in (one for one in made.lines if one.startswith("printf")):
+            path: list[str] = []
+            for row in text.split("'")[1].split("\\n")[:-1]:
+                key, _, value = row.strip().partition(":")
+                path = [*path[: (len(row) - len(row.lstrip())) // 2], key]
+                if value:
+                    name = ".".join(path)
+                    assert name in kept, name
+                    assert not kept[name].values or value.strip() in kept[name].values, row
+                    seen.add(name)
+    assert seen == kept.keys() or seen | {"dtype"} == kept.keys()
+
+
+def test_nothing_is_kept_that_no_line_or_note_uses(every: tuple[str, list[Launch]]) -> None:
+    engine, found = every
+    used = {flag for made in found for text in (*made.lines, *made.notes) for flag in FLAG.findall(text)}
+    if engine == "vllm":
+        used |= set(FLAG.findall(" ".join(launch(engine, DEEPSEEK, Layout(tp=16, dp=2), chips_per_host=8).lines)))
+    unused = flags(engine).flags.keys() - used - {"--dtype"}  # --dtype: only where fp16 is asked of a bf16 checkpoint
+    assert unused == set()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kept_flag_says_where_and_when_it_was_read(engine: str) -> None:
+    kept = flags(engine)
+    assert kept.version and all("http" in source for source in kept.sources.values())
+    for name, flag in {**kept.flags, **kept.keys}.items():
+        assert flag.source in kept.sources, name
+        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", flag.date), name
+    assert {flag.source for flag in {**kept.flags, **kept.keys}.values()} == kept.sources.keys()
+
+
+def test_the_nearest_layout_is_one_the_engine_can_do(every: tuple[str, list[Launch]]) -> None:
+    engine, found = every
+    offers = {made.nearest for made in found if made.nearest}
+    assert offers
+    for model in (LLAMA, DEEPSEEK, QWEN):
+        own = [layout for layout in offers if not illegal(layout, _shape(model))]
+        assert own
+    for layout in (Layout(tp=8, ep=4), Layout(tp=4, dp=8, ep=16), Layout(tp=2, dp=3, cp=2, ep=6)):
+        nearest = launch(engine, DEEPSEEK, layout).nearest
+        assert nearest is None or launch(engine, DEEPSEEK, nearest).unsupported == ""
