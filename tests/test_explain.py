@@ -24,6 +24,7 @@ from headway.ledger import claim
 from headway.ledger import explain as explain_claim
 from headway.ledger.recompute import computable
 from headway.quantity import KINDS, Known, given, known
+from headway.workload import Load
 
 AT_CONTEXT = (("batch", 48), ("context", 9000))
 REQUESTS = (("batch", 48), ("prompt", 9000), ("output", 1000))
@@ -95,7 +96,7 @@ def test_leaves_are_of_every_kind() -> None:
     """A step rests on the config, the datasheet, what the user asked and named defaults, and says so."""
     leaves = [leaf for _, leaf in distinct_leaves(POINTS[0].table().explain("step_s"))]
     by_kind = {kind: {leaf.name for leaf in leaves if leaf.kind == kind} for kind in KINDS}
-    assert {"hidden_size", "num_attention_heads", "intermediate_size"} <= by_kind["config"]
+    assert {f"llama-3.1-70b.{key}" for key in ("hidden_size", "num_attention_heads", "intermediate_size")} <= by_kind["config"]
     assert {"h100_sxm.hbm_bw", "h100_sxm.peak_bf16", "h100_sxm.scale_up_bw"} <= by_kind["datasheet"]
     assert {"batch", "context", "tp", "cp", "pp"} <= by_kind["input"]
     assert {"eff_compute", "eff_memory", "eff_network", "t0", "alpha"} <= by_kind["default"]
@@ -128,6 +129,25 @@ def test_the_law_behind_a_column_has_the_columns_unit(key: str) -> None:
     tree = POINTS[1].table().explain(key)
     found = unit_of_law(tree.step.law) if isinstance(tree, Traced) else tree.unit
     assert found == unit_of_column(key)
+
+
+@pytest.fixture(scope="module")
+def planned() -> Any:
+    from headway.plan import plan
+
+    return plan("qwen3-30b-a3b", "8xh100-sxm", Load(prompt=4000, output=500), ttft="2s", tpot="50ms", current="tp=4 batch=16")
+
+
+@pytest.mark.parametrize("kind", ["best", "frontier", "elasticity", "current"])
+def test_every_number_that_plan_prints(planned: Any, kind: str) -> None:
+    rows = planned.rows()
+    number = max(index for index, row in enumerate(rows) if row["kind"] == kind)
+    keys = numeric(rows[number])
+    assert len(keys) >= 50
+    assert ("elasticity" in keys) == (kind == "elasticity")
+    assert ("gain" in keys) == (kind == "current")
+    for key in keys:
+        honest(planned.explain(key, number), float(rows[number][key]))
 
 
 # -- what is known of a model ---------------------------------------------------------------------------------------------------

@@ -60,9 +60,9 @@ def placed(query: Query, asked: Mapping[str, Any]) -> Pick:
     return Pick(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
 
 
-def gain(best: Any, current: Any, objective: str) -> float:
+def gain(best: Any, current: Any, objective: str) -> Any:
     """How many times better the best is."""
-    return float((gain_of_more if OBJECTIVES[objective] else gain_of_less)(current, best))
+    return (gain_of_more if OBJECTIVES[objective] else gain_of_less)(current, best)
 
 
 def cause(best: Pick, current: Pick) -> str:
