@@ -51,6 +51,12 @@ class Point:
         load = " ".join(f"{key}={value}" for key, value in self.load)
         return f"{self.model} on {self.system} {self.layout} {load}"
 
+    @property
+    def full_id(self) -> str:
+        """Its name with all that was asked."""
+        extra = " ".join(f"{key}={value}" for key, value in (*self.formats, *self.assumed) if value != "")
+        return f"{self.id} replicas={self.layout.replicas} {extra}".rstrip()
+
     def but(self, **changes: Any) -> Point:
         """The same question with some of its load changed."""
         return replace(self, load=tuple({**dict(self.load), **changes}.items()))

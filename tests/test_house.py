@@ -29,8 +29,8 @@ FLOORS = {
     1: "catalog facts chip cost system edit about model hf hfconfig workload precision",
     2: "laws",
     3: """
-        layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid listing
-        serve curves solve search candidates frontier pick shortfall elasticity current plan launch trend
+        layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
+        listing serve curves solve search candidates frontier pick shortfall elasticity current plan launch trend
     """,
     5: "ledger",
     6: "figures cli",

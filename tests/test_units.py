@@ -17,9 +17,9 @@ import numpy as np
 import pint
 import pytest
 
-from package import MODULES
 from headway.formula import REGISTRY, Law, formula
 from headway.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
+from package import MODULES
 
 UNITS = pint.UnitRegistry(filename=None)  # type: ignore[arg-type]
 UNITS.define("s = [time]")
