@@ -370,3 +370,10 @@ def test_wrong_input_is_one_line(asked: dict[str, Any]) -> None:
     with pytest.raises(HeadwayError) as raised:
         plan("llama-3.1-70b", "8xh100-sxm", CHAT, **asked)
     assert "\n" not in str(raised.value)
+
+
+def test_pins_that_no_layout_can_keep_are_wrong_input_and_large_ones_do_not_fit() -> None:
+    with pytest.raises(IllegalLayout, match="does not divide"):
+        plan("deepseek-v3", "8xh200-sxm", CHAT, ways={"ep": 7, "tp": 2, "dp": 1})
+    answer = plan("deepseek-v3", "8xh200-sxm", CHAT, ways={"ep": 7, "tp": 2})
+    assert "needs 14 chips per replica" in answer.infeasible and not answer.table.row(0)["fits"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -17,6 +19,8 @@ from headway.system import System
 
 EVERY = 256  # chips of a domain up to which every dp and pp is tried
 MOST = 200_000
+MOST_PINS = 10_000  # values of one way
+FEW = 8  # smallest values of each way among which the smallest legal layout is looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,7 @@ class Space:
     layouts: Layout
     count: int
     notes: tuple[str, ...]
-    sample: Layout  # what the user pinned, shown when nothing is legal and small enough
+    sample: Layout | None = None  # a layout as asked for, when none of those fits the machine, and why
     why: str = ""
 
 
@@ -49,18 +53,26 @@ def space(shape: Shape, system: System, ways: Mapping[str, Any]) -> Space:
             raise BadValue("layout", f"more than {MOST} layouts", "some of tp, ep, dp, pp pinned")
     if domain > EVERY and not {"dp", "pp"} <= set(pinned):
         notes += (f"{system.name}: a domain of {domain} chips; dp and pp are searched over 1, 2, 3, 4, 6, 8, 12, ... only",)
-    sample = Layout(**{name: pinned[name][0] for name in NAMES if name in pinned})
     if not found:
-        why = illegal(sample, shape)
-        if why and len(pinned) == len([name for name in pinned if len(pinned[name]) == 1]) and _fixed(pinned):
-            raise IllegalLayout(sample, why)
-        return Space(layouts=Layout(), count=0, notes=notes, why=_too_big(pinned, domain, system), sample=sample)
-    return _with_replicas(np.array(found, dtype=np.int64), pinned, system, notes, sample)
+        sample = _smallest(pinned, shape)
+        chips = replica_chips(sample.tp, sample.cp, sample.dp, sample.pp)
+        why = f"{sample} needs {chips} chips per replica, one scale-up domain of {system.name} has {domain}"
+        return Space(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
+    return _with_replicas(np.array(found, dtype=np.int64), pinned, system, notes)
 
 
-def _fixed(pinned: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether nothing is left to search that could make an illegal sample legal."""
-    return {"tp", "dp", "cp"} <= set(pinned) | {"cp"} if "ep" in pinned else True
+def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: Shape) -> Layout:
+    """The legal layout of fewest chips that keeps the pins, whatever the machine; an error when none is legal."""
+    lists = [pinned.get(name, (1,))[:FEW] for name in ("tp", "ep", "pp", "cp", "replicas")]
+    every = [
+        Layout(tp=tp, ep=ep, dp=dp, pp=pp, cp=cp, replicas=replicas)
+        for tp, ep, pp, cp, replicas in itertools.product(*lists)
+        for dp in pinned.get("dp", (ep // math.gcd(ep, tp * cp),))[:FEW]
+    ]
+    legal = [layout for layout in every if not illegal(layout, shape)]
+    if not legal:
+        raise IllegalLayout(every[0], illegal(every[0], shape))
+    return min(legal, key=lambda layout: replica_chips(layout.tp, layout.cp, layout.dp, layout.pp))
 
 
 def _listed(name: str, value: Any) -> tuple[int, ...]:
@@ -70,7 +82,9 @@ def _listed(name: str, value: Any) -> tuple[int, ...]:
         wants = q.illegal(one) if isinstance(one, int | float) else "a whole number"
         if wants:
             raise BadValue(name, one, wants)
-    return tuple(dict.fromkeys(int(one) for one in values))
+    if len(values) > MOST_PINS:
+        raise BadValue(name, f"{len(values)} values", f"at most {MOST_PINS}")
+    return tuple(sorted({int(one) for one in values}))
 
 
 def _legal(pinned: dict[str, tuple[int, ...]], shape: Shape) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
@@ -95,7 +109,8 @@ def _alone(name: str, value: int, shape: Shape) -> str:
 
 
 def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: int) -> Iterable[tuple[int, int, int, int, int]]:
-    tps = pinned.get("tp") or [tp for tp in range(1, domain + 1) if all(heads % tp == 0 for heads in shape.heads)]
+    most_tp = min(domain, int(min(shape.heads, default=EVERY)))
+    tps = pinned.get("tp") or [tp for tp in range(1, most_tp + 1) if all(heads % tp == 0 for heads in shape.heads)]
     pps = pinned.get("pp") or _counts(min(domain, int(shape.layers)), domain)
     dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
     cps = pinned.get("cp") or (1,)
@@ -106,7 +121,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: i
                 for dp in dps:
                     ways = tp * cp * dp
                     if ways * pp > domain:
-                        continue
+                        break  # dps ascend
                     if ways not in divisors:
                         divisors[ways] = _expert_ways(ways, shape, pinned.get("ep"))
                     for ep in divisors[ways]:
@@ -126,7 +141,7 @@ def _expert_ways(ways: int, shape: Shape, pinned: tuple[int, ...] | None) -> lis
     return [ep for ep in (pinned or range(1, min(ways, most) + 1)) if ways % ep == 0 and ep <= most]
 
 
-def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...], sample: Layout) -> Space:
+def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> Space:
     """As many replicas as the system holds, or those the user asked for where they fit."""
     columns = dict(zip(("tp", "ep", "dp", "pp", "cp"), found.T, strict=True))
     chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])
@@ -139,17 +154,11 @@ def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: Sy
         whole = {name: column[rows] for name, column in columns.items()}
         whole["replicas"] = np.concatenate([np.full(len(rows), count) for rows, count in parts])
         if not len(rows):
-            count = min(pinned["replicas"])
+            count, least = min(pinned["replicas"]), int(np.argmin(chips))
+            sample = Layout(**{name: int(column[least]) for name, column in columns.items()}, replicas=count)
             need = f"{count} replicas need at least {count * int(chips.min())} chips in domains of {domain_of(system)}"
             why = f"{need}, the system has {int(system.chips)}"
             return Space(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
     arrays = {field.name: whole[field.name].reshape(-1, 1) for field in fields(Layout)}
-    return Space(layouts=Layout(**arrays), count=len(whole["tp"]), notes=notes, sample=sample)
+    return Space(layouts=Layout(**arrays), count=len(whole["tp"]), notes=notes)
 
-
-def _too_big(pinned: Mapping[str, tuple[int, ...]], domain: int, system: System) -> str:
-    need = 1
-    for name in ("tp", "cp", "dp", "pp"):
-        need *= min(pinned.get(name, (1,)))
-    asked = " ".join(f"{name}={'|'.join(map(str, values))}" for name, values in pinned.items())
-    return f"{asked} needs {need} chips or more per replica, one scale-up domain of {system.name} has {domain}"

@@ -16,6 +16,7 @@ from headway.candidates import Space, space
 from headway.current import cause, gain, parse, placed
 from headway.elasticity import Problem, elasticities, objective_of
 from headway.errors import BadValue, UnknownName
+from headway.formula import record
 from headway.frontier import candidates, frontier
 from headway.grid import Table
 from headway.hfconfig import model as find_model
@@ -24,7 +25,7 @@ from headway.layout import Layout, shape
 from headway.model import Model
 from headway.pick import Line, Pick, choose, pick, table
 from headway.precision import Precision
-from headway.quantity import Known, given
+from headway.quantity import Known, default, given
 from headway.resolve import resolve
 from headway.schema import fields, scalar
 from headway.search import OBJECTIVES, Best, Weighed, best_batches, check_objective, weigh
@@ -38,6 +39,7 @@ from headway.workload import SLO, Load
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
 MOST_BATCHES = 10_000
 MOST_PAIRS = 200
+ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,7 @@ def plan(
 ) -> Plan:
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
-    `load` has one prompt and one output; `slo`, or `ttft` and `tpot` ("2s", or seconds), the limits; the objective is cost, throughput or speed.
+    `load` has one prompt and one output; `slo`, or `ttft` and `tpot` ("2s", or seconds), the limits. Objectives: cost, throughput, speed.
     `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the batches; formats left out are as `Precision` has them,
     for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64", adds a row for the user's own layout.
     What meets no limit is a row with fits False and a reason; input without an answer raises a HeadwayError.
@@ -216,7 +218,7 @@ def _missed(group: _Group, slo: SLO, batches: Sequence[int], pinned: set[str]) -
     else:
         why, sample = group.space.why, group.space.sample
         query = group.query
-        query = replace(query, system=replace(query.system, scale_up_domain=10**9))  # a row for what needs more than a domain
+        query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
         load = Load(batch=given(min(batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
         known = Layout(**{name: given(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
         near = Pick(query=query, layout=known, load=load)
@@ -259,12 +261,15 @@ def _frontier(groups: list[_Group], batches: Sequence[int]) -> tuple[Any, list[B
 
 
 def _own_line(lead: _Group, own: Pick, objective: str) -> Line:
-    extra: dict[str, Any] = {}
-    if lead.best:
-        comparable = objective != "cost" or (own.query.price is None) == (lead.query.price is None)
-        mine, theirs = (objective_of(one, one.query, objective) for one in (own, lead.best))
-        extra = {"gain": gain(theirs, mine, objective), "cause": cause(lead.best, own)} if comparable else {}
-    return Line(kind="current", pick=own, extra=extra)
+    best = lead.best
+    if best is None or (objective == "cost" and (own.query.price is None) != (lead.query.price is None)):
+        return Line(kind="current", pick=own)
+
+    def tree() -> Any:
+        with record():
+            return gain(objective_of(best, best.query, objective), objective_of(own, own.query, objective), objective)
+
+    return Line(kind="current", pick=own, extra={"gain": float(tree()), "cause": cause(best, own)}, trees={"gain": tree})
 
 
 def _own_note(line: Line, own: Pick, slo: SLO, objective: str) -> str:
@@ -309,5 +314,11 @@ def _notes(groups: list[_Group], count: int, objective: str, batches: Sequence[i
         seen = show(_interleaved(lead.best), "s")
         notes |= {f"TPOT counts decode steps alone; with others' prompts prefilled in between a user of the best layout sees {seen}": None}
     for group in groups:
-        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(group.query.notes)
+        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_said(group.query, groups))
     return tuple(notes)
+
+
+def _said(query: Query, groups: list[_Group]) -> list[str]:
+    """The notes of one query; what is not true of all machines names its own."""
+    name = f"{query.model.name} on {query.system.name}: "
+    return [note if all(note in other.query.notes for other in groups) else name + note for note in query.notes]

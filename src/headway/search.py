@@ -15,6 +15,7 @@ import numpy as np
 from headway.compile import Compiled, compile_layout
 from headway.errors import UnknownName
 from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK
+from headway.laws.coefficients import StepCoefficients
 from headway.laws.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
 from headway.laws.money import chip_seconds_per_request, usd_per_request
 from headway.laws.planning import full_batch
@@ -35,6 +36,7 @@ from headway.laws.shard import used_chips
 from headway.laws.step import step_s
 from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
+from headway.resolve import Formats
 from headway.serve import Query
 from headway.workload import SLO
 
@@ -57,6 +59,7 @@ class Weighed:
     layout: Layout  # arrays (n, 1)
     count: int
     compiled: Compiled
+    decode: StepCoefficients  # of steps without prompts, whose ranks then do not matter: one, so that prompt terms stay scalars
     ttft: Any
     prefill: Any
     sequence: Any  # bytes of one sequence on the fullest chip
@@ -65,16 +68,14 @@ class Weighed:
 
     def rows(self, keep: Any) -> Weighed:
         """Some of the layouts."""
-        parts = {key: _rows(getattr(self, key), keep, self.count) for key in ("layout", "compiled", "ttft", "prefill", "sequence", "limit")}
-        return replace(self, **parts, count=len(keep))
+        keys = ("layout", "compiled", "decode", "ttft", "prefill", "sequence", "limit")
+        return replace(self, **{key: _rows(getattr(self, key), keep, self.count) for key in keys}, count=len(keep))
 
 
 def _rows(value: Any, keep: Any, count: int) -> Any:
     if isinstance(value, np.ndarray):
         return value[keep] if value.ndim == 2 and value.shape[0] == count else value
-    if is_dataclass(value) and not isinstance(value, type):
-        if not hasattr(value, "__dataclass_fields__") or type(value).__name__ == "Formats":
-            return value
+    if is_dataclass(value) and not isinstance(value, type | Formats):
         return replace(value, **{field.name: _rows(getattr(value, field.name), keep, count) for field in fields(value)})
     return tuple(_rows(item, keep, count) for item in value) if isinstance(value, tuple) else value
 
@@ -83,7 +84,7 @@ def weigh(query: Query, layout: Layout, count: int) -> Weighed:
     """Compile all layouts at once."""
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     c, prompt = compiled.step, query.load.prompt
-    pairs = causal_pairs(prompt)
+    one, pairs = replace(c, prefill_ranks=ONE_RANK), causal_pairs(prompt)
     each = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(prompt, query.load.output))
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     return Weighed(
@@ -91,7 +92,8 @@ def weigh(query: Query, layout: Layout, count: int) -> Weighed:
         layout=layout,
         count=count,
         compiled=compiled,
-        ttft=step_s(replace(c, prefill_ranks=ONE_RANK), NO_SEQUENCES, NO_PROMPT, prompt, pairs),
+        decode=one,
+        ttft=step_s(one, NO_SEQUENCES, NO_PROMPT, prompt, pairs),
         prefill=step_s(c, NO_SEQUENCES, NO_PROMPT, lane_tokens(prompt, layout.dp), lane_tokens(pairs, layout.dp)),
         sequence=each,
         usable=usable,
@@ -110,7 +112,7 @@ def fits(w: Weighed, batch: Any) -> Any:
 
 def tpot(w: Weighed, batch: Any) -> Any:
     """Expected TPOT."""
-    load, c = w.query.load, w.compiled.step
+    load, c = w.query.load, w.decode
     contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
     return tpot_s(first, middle, last)
