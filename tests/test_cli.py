@@ -287,6 +287,24 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str, s
     assert path.read_bytes().startswith(start)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        STEP, [*STEP[:-3], "1,64", "--context", "1k,8k"], [*STEP, "--set", "chip.hbm_bw=1TB/s..10TB/s*2"], ["trend", "chips"],
+        ["solve", *STEP, "--for", "batch", "--so-that", "compute_s=kv_s"], ["solve", *STEP, "--for", "t0", "--so-that", "step_s=20ms"],
+        [*PLAN, "--tpot", "10ms..50ms*2"],
+    ],
+)  # fmt: skip
+def test_every_figure_is_a_specification_that_renders(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "figure.svg"
+    assert run(capsys, *command, "--plot", path)[0] == 0
+    drawn = path.read_text()
+    assert drawn.count("<path") > 20
+    assert "NaN" not in drawn
+    assert "undefined" not in drawn
+
+
 def test_the_lecture_curves_meet_where_the_laws_say() -> None:
     """At peak rates: the bold line is the largest, starts at the weights, and bends where compute = weights + KV."""
     import numpy as np
@@ -379,7 +397,8 @@ NUMBERS = st.sampled_from(
     ["0", "-1", "1", "7", "8", "1e308", "1e-308", "nan", "inf", "8k", "3GB", "1..8", "1,2", "0..4", "", "x", "2.5", "1e12", "99%"]
 )
 FLAGS = ("--tp", "--ep", "--dp", "--pp", "--cp", "--replicas", "--batch", "--context", "--prompt", "--output", "--eff-compute",
-         "--eff-memory", "--eff-network", "--t0", "--alpha", "--spread", "--hbm-utilization", "--activation-bytes", "--kv-share")  # fmt: skip
+         "--eff-memory", "--eff-network", "--t0", "--alpha", "--spread", "--hbm-utilization", "--activation-bytes",
+         "--kv-share")  # fmt: skip
 DONE = ("step_s", "step_floor_s", "compute_s", "weights_s", "kv_s", "decode_tok_per_s", "weights_bytes_chip", "hbm_bytes_chip",
         "usd_per_mtok_in", "usd_per_mtok_out", "tok_per_s")  # fmt: skip
 

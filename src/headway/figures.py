@@ -133,7 +133,7 @@ Points = Sequence[Mapping[str, Any]]
 def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title: str, subtitle: str = "") -> dict[str, Any]:
     """One panel for each of `ys` against `x`, a line for each combination of `series`, the interval shaded and the floor dashed."""
     kept = [row for row in rows if row.get(x) is not None][:MOST_POINTS]
-    points = [{**{key: row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in kept]
+    points = [{**{_field(key): row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in kept]
     names = list(dict.fromkeys(point["line"] for point in points))[:MOST_SERIES]
     points = [point for point in points if point["line"] in names]
     if not points:
@@ -145,7 +145,12 @@ def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title:
 def _series(row: Mapping[str, Any], series: Sequence[str]) -> str:
     from headway.output import cell
 
-    return ", ".join(f"{key} {cell(key, row)}" if key not in ("model", "system") else str(row[key]) for key in series)
+    return ", ".join(f"{key} {cell(key, row)}" if key not in ("model", "system", "line") else str(row[key]) for key in series)
+
+
+def _field(key: str) -> str:
+    """A key as Vega-Lite takes it: a dot would mean a field within a field."""
+    return key.replace(".", "_")
 
 
 def _ends(key: str) -> tuple[str, str, str]:
@@ -162,17 +167,17 @@ def _needed(x: str, ys: Sequence[str]) -> list[str]:
 def _axis(key: str, values: Sequence[float]) -> dict[str, Any]:
     """The encoding of a column: its name, a unit a person reads, a logarithm where the values span decades."""
     unit = columns.unit(key)
-    axis: dict[str, Any] = {"format": ".3~s" if unit in ("byte", "byte/s", "flop/s", "token", "token/s") else ".3~g"}
-    if unit == "s" and values and max(values) < 10:
-        axis, unit = {"labelExpr": "format(datum.value * 1000, '.3~g')"}, "ms"
     low, high = min(values, default=0), max(values, default=0)
+    axis: dict[str, Any] = {"format": ".3~s" if high >= 1e4 else ".3~r"}
+    if unit == "s" and high < 10:
+        axis, unit = {"labelExpr": "format(datum.value * 1000, '.3~r')"}, "ms"
     scale = {"type": "log", "nice": False} if low > 0 and high / low > 20 else {"type": "linear"}
-    return {"field": key, "type": "quantitative", "title": f"{key} ({unit})" if unit else key, "axis": axis, "scale": scale}
+    return {"field": _field(key), "type": "quantitative", "title": f"{key} ({unit})" if unit else key, "axis": axis, "scale": scale}
 
 
 def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict[str, Any]:
     shown = [point for point in points if point[y] is not None]
-    across, up = _axis(x, [point[x] for point in shown]), _axis(y, [point[y] for point in shown])
+    across, up = _axis(x, [point[_field(x)] for point in shown]), _axis(y, [point[y] for point in shown])
     across["scale"] |= {"zero": False} if across["scale"]["type"] == "linear" else {}
     colour = {"color": {"field": "line", "type": "nominal", "title": None, "sort": None}} if coloured else {"color": {"value": "#2e86ab"}}
     floor, low, high = _ends(y)
@@ -186,24 +191,27 @@ def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict
     return {"width": 400, "height": 320, "data": {"values": shown}, "layer": layers}
 
 
-def listing(rows: Any) -> dict[str, Any]:
+def listing(rows: Any, keys: Sequence[str] = (), title: str = "") -> dict[str, Any]:
     """A figure of plain rows: what has a year against the year, else nothing to draw."""
     plain = list(rows)
-    named = next((key for key in ("chip", "name", "system") if plain and key in plain[0]), None)
-    numbers = [key for key in rows.keys() if any(_is_number(row.get(key)) for row in plain) and key != "year"]  # noqa: SIM118 -- no mapping
-    if not named or "year" not in plain[0] or not numbers:
+    numbers = [key for key in keys or rows.keys() if any(_is_number(row.get(key)) for row in plain) and key != "year"]
+    if not numbers or "year" not in plain[0]:
         raise BadValue("--plot", "these rows", "serve, plan, solve or trend, whose rows have something to draw")
+    named = next((key for key in ("chip", "name") if key in plain[0]), "year")
     panels = [_by_year([row for row in plain if _is_number(row[key])], key, named) for key in numbers[:6]]
-    return {"$schema": SCHEMA, "config": CONFIG, "concat": panels, "columns": 3}
+    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "concat": panels, "columns": 3}
 
 
 def _by_year(rows: Points, key: str, named: str) -> dict[str, Any]:
     points = [{"year": row["year"], "value": row[key], "name": row[named], "vendor": row.get("vendor")} for row in rows]
+    years = sorted({point["year"] for point in points})
     y = _axis(key, [point["value"] for point in points]) | {"field": "value"}
-    x = {"field": "year", "type": "quantitative", "title": "year", "axis": {"format": "d", "tickMinStep": 1}, "scale": {"zero": False}}
-    colour = {"field": "vendor", "type": "nominal", "title": None}
+    scale = {"zero": False, "domain": [years[0] - 1, years[-1] + 1]}
+    axis = {"format": "d", "values": years[:: len(years) // 8 + 1]}
+    x = {"field": "year", "type": "quantitative", "title": "year", "axis": axis, "scale": scale}
+    colour = {"field": "vendor", "type": "nominal", "title": None, "scale": {"scheme": "tableau20"}}
     encoding = {"x": x, "y": y, "color": colour, "tooltip": [{"field": "name"}, {"field": "value"}]}
-    mark = {"type": "point", "filled": True, "size": 70}
+    mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.8}
     return {"width": 330, "height": 240, "data": {"values": points}, "mark": mark, "encoding": encoding}
 
 

@@ -91,7 +91,7 @@ def solve(at: At, sought: Input, wanted: Condition) -> Solution:
 
     A gap that changes sign by a jump (a layout takes one more chip) is a crossing too.
     """
-    points = np.array(sought.only, dtype=float) if sought.only else _scan(sought)
+    points = np.array(scan(sought))
     gaps = wanted.gap(at(points.tolist()))
     if np.isnan(gaps).all():
         raise BadValue("--so-that", wanted, "outputs that apply to this load (tpot_s, tok_per_s and usd_* need --prompt and --output)")
@@ -105,11 +105,13 @@ def solve(at: At, sought: Input, wanted: Condition) -> Solution:
     return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
 
 
-def _scan(sought: Input) -> Any:
+def scan(sought: Input) -> list[float]:
+    """The values of an input at which its range is looked at first."""
+    if sought.only:
+        return list(sought.only)
     count = SCAN if sought.broadcasts else SCAN_SLOW
-    points = np.geomspace(sought.low, sought.high, count) if sought.low > 0 else np.linspace(sought.low, sought.high, count)
-    points[0], points[-1] = sought.low, sought.high  # geomspace rounds its ends
-    return points
+    spaced = np.geomspace if sought.low > 0 else np.linspace
+    return [sought.low, *spaced(sought.low, sought.high, count).tolist()[1:-1], sought.high]  # geomspace rounds its ends
 
 
 def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:

@@ -49,7 +49,24 @@ def run(args: Any) -> output.Answer:
     found = sum(solution.found for solution in solutions)
     headline = solutions[0].sentence if len(solutions) == 1 else f"{found} crossings of {wanted} in {len(solutions)} cases"
     keys = [wanted.left] + ([wanted.right] if wanted.number is None else [])
-    return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, headline, keys))
+    return output.Answer(
+        table, notes=notes, describe=lambda rows: _describe(rows, headline, keys), figure=lambda _: _figure(args, name, wanted)
+    )
+
+
+def _figure(args: Any, name: str, wanted: Any) -> dict[str, Any]:
+    """Both sides of the question over the range of the input, for the first case."""
+    from headway import figures
+    from headway.solve import scan
+
+    (case, _), *_ = _cases(args, name)
+    at, sought = _problem(args, case, name)
+    points, left = scan(sought), wanted.left
+    rows = list(zip(at(points), points, strict=True))
+    lines = [{name: point, left: row[left], "line": left} for row, point in rows]
+    right = {} if wanted.number is None else {wanted.right: wanted.number}
+    lines += [{name: point, left: (row | right)[wanted.right], "line": wanted.right} for row, point in rows]
+    return figures.table(lines, name, (left,), ("line",), f"{rows[0][0]['model']} on {rows[0][0]['system']}", f"solve: {wanted}")
 
 
 def _describe(rows: Any, headline: str, keys: list[str]) -> output.Words:
