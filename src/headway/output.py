@@ -116,6 +116,7 @@ def text(answer: Answer, out: TextIO) -> None:
 
     terminal = out.isatty()
     console = Console(file=out, width=None if terminal else WIDTH, highlight=False, markup=False, emoji=False)
+    console.on_broken_pipe = _closed  # rich would exit with 1
     if answer.words.headline:
         console.print(answer.words.headline, style="bold" if terminal else None, soft_wrap=True)
     rows = answer.words.people or answer.rows
@@ -132,6 +133,10 @@ def text(answer: Answer, out: TextIO) -> None:
         from headway.explain import explain
 
         out.write("\n" + explain(tree, key) + "\n")
+
+
+def _closed() -> None:
+    raise BrokenPipeError
 
 
 def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[list[str]]:
