@@ -75,19 +75,18 @@ def judge(row: dict[str, Any], argv: Any) -> None:
     for key, value in walk(row):
         assert math.isfinite(value), (key, argv)
         assert value >= 0 or any(name in key for name in SIGNED), (key, value, argv)
-    if row.get("fits"):
-        for key in WORK:
-            assert row.get(key) is None or row[key] > 0, (key, argv)
-        for key in ("step_s", "ttft_s", "tok_per_s_user", "decode_tok_per_s", "weights_bytes_chip", "hbm_bytes_chip"):
-            assert "step_s" not in row or row[key] is not None, (key, argv)
-        if row.get("step_s") is not None:
-            assert row["step_floor_s"] <= row["step_lo_s"] <= row["step_s"] <= row["step_hi_s"], argv
+    if row.get("fits") and "step_s" in row:
+        done = WORK + (WORK_OF_REQUESTS if row["prompt"] is not None else [])
+        assert {key: row[key] for key in done if not row[key]} == {}, argv
+        assert [key for key in COSTS if row[key] == 0] == [], argv
+        assert row["step_floor_s"] <= row["step_lo_s"] <= row["step_s"] <= row["step_hi_s"], argv
 
 
-WORK = [f"{stem}{end}_s" for stem in ("step", "ttft", "tpot") for end in ("", "_floor", "_lo", "_hi")]
-WORK += [f"{stem}{end}" for stem in ("tok_per_s", "decode_tok_per_s", "tok_per_s_chip") for end in ("", "_lo", "_hi")]
-WORK += [f"usd_per_mtok_{what}{end}" for what in ("in", "out") for end in ("", "_lo", "_hi")]
-WORK += ["tok_per_s_user", "compute_s", "weights_s", "weights_bytes_chip", "hbm_bytes_chip", "chips", "batch"]
+ENDS = ("", "_floor", "_lo", "_hi")
+WORK = [f"{stem}{end}_s" for stem in ("step", "ttft") for end in ENDS] + ["compute_s", "weights_s", "kv_s", "tok_per_s_user"]
+WORK += ["decode_tok_per_s", "tok_per_s_chip", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "chips", "batch", "concurrency", "context"]
+WORK_OF_REQUESTS = [f"tpot{end}_s" for end in ENDS] + ["tok_per_s", "tok_per_s_lo", "tok_per_s_hi"]
+COSTS = [f"usd_per_mtok_{what}{end}" for what in ("in", "cached", "out") for end in ("", "_lo", "_hi")]
 
 
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -186,7 +185,12 @@ def test_serve(name: str, machine: str, load: list[str], odd: list[str]) -> None
 @BOUNDED
 @given(st.sampled_from(NAMES), st.sampled_from(ON), GOOD_LOADS, ODD_NUMBERS)
 def test_serve_with_odd_numbers(name: str, machine: str, load: list[str], odd: list[str]) -> None:
-    judged("serve", name, "--on", machine, *load, *odd)
+    status, _ = judged("serve", name, "--on", machine, *load, *odd)
+    for form in ("text", "md", "csv"):
+        again, out, err = run("serve", name, "--on", machine, *load, *odd, "-o", form)
+        assert again == status
+        assert bool(out) != bool(err)
+        assert "nan" not in out.lower()
 
 
 @BOUNDED
