@@ -265,7 +265,7 @@ def test_rows_have_the_contract_s_columns_and_the_best_comes_first() -> None:
 def test_every_number_of_every_row_explains_itself() -> None:
     answer = plan("deepseek-v3", "gb200-nvl72", CHAT, ttft="2s", tpot="50ms", current="tp=8 batch=64")
     rows = answer.rows()
-    texts = {"kind", "model", "system", "weights", "kv", "compute", "bound", "why", "input", "cause", "gain", "fits"}
+    texts = {"kind", "model", "system", "weights", "kv", "compute", "bound", "why", "input", "cause", "fits"}
     for number in (0, 1, *(index for index, row in enumerate(rows) if row["kind"] in ("elasticity", "current"))):
         for key, value in rows[number].items():
             if key in texts or value is None:
@@ -274,6 +274,12 @@ def test_every_number_of_every_row_explains_itself() -> None:
             assert anonymous(tree) == [], (number, key)
             assert float(tree) == pytest.approx(value, rel=1e-12), (number, key)
             assert float(replay(tree)) == pytest.approx(value, rel=1e-12), (number, key)
+
+
+def test_what_a_row_does_not_say_is_not_explained() -> None:
+    answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, elasticities=False)
+    with pytest.raises(HeadwayError, match="kind = elasticity"):
+        answer.explain("elasticity")
 
 
 def test_the_same_point_by_serve_is_the_same_row() -> None:

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from headway.errors import BadValue
 from headway.grid import Axis, Table, from_rows
 from headway.layout import NAMES, Layout
-from headway.quantity import Known, given, known
+from headway.quantity import given, known
 from headway.search import OBJECTIVES, Best, Weighed, worth
 from headway.serve import Query, case_of, explain_point, filled
 from headway.workload import Load
 
+SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 TIE = 1e-12  # objectives closer than this are equal
 
 
@@ -101,7 +103,6 @@ def explained(line: Line, key: str) -> Any:
     """One number of one row as a tree of laws."""
     if key in line.trees:
         return line.trees[key]()
-    value = line.extra.get(key)
-    if isinstance(value, Known):
-        return value
+    if key in SAID_BY:
+        raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
     return explain_point(line.pick.query if line.queried is None else line.queried(), line.pick.layout, line.pick.load, key)
