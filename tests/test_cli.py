@@ -252,6 +252,13 @@ def test_solve_for_a_layout_gives_the_legal_neighbours(capsys: pytest.CaptureFix
     assert found[0]["step_s"] > 0.02 > found[1]["step_s"]
 
 
+def test_solve_for_a_count_that_is_searched_by_halves(capsys: pytest.CaptureFixture[str]) -> None:
+    base = rows(capsys, *REQUEST)[0]["usd_per_mtok_out"]
+    found = rows(capsys, "solve", *REQUEST, "--for", "system.chips", "--so-that", f"usd_per_mtok_out={base * 100.3:.6f}")
+    # 8 chips cost `base` and the idle ones are paid for, so that 802.4 chips cost 100.3 times as much
+    assert [(row["is"], row["solution"]) for row in found] == [("below", 802), ("above", 803)]
+
+
 def test_solve_without_a_crossing_says_how_close_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["solve", *STEP, "--for", "batch", "--so-that", "step_s=1ms"]
     status, out, _ = run(capsys, *command)

@@ -99,7 +99,8 @@ def solve(at: At, sought: Input, wanted: Condition) -> Solution:
     brackets = [(float(points[i]), float(points[i + 1])) for i in np.flatnonzero(gaps[:-1] * gaps[1:] < 0)]
     if not exact and not brackets:
         return _none(at, sought, wanted, points, gaps)
-    narrowed = brackets if sought.only else [_narrowed(at, sought, wanted, bracket) for bracket in brackets]
+    narrow = _adjacent if sought.only else _narrowed
+    narrowed = [narrow(at, sought, wanted, bracket) for bracket in brackets]
     marked = _marked(sorted(exact + narrowed), sought)
     table = _rows(at, sought, marked)
     return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
@@ -107,9 +108,10 @@ def solve(at: At, sought: Input, wanted: Condition) -> Solution:
 
 def scan(sought: Input) -> list[float]:
     """The values of an input at which its range is looked at first."""
-    if sought.only:
-        return list(sought.only)
     count = SCAN if sought.broadcasts else SCAN_SLOW
+    if sought.only:
+        places = np.unique(np.geomspace(1, len(sought.only), count).round().astype(int)) - 1
+        return list(sought.only) if sought.broadcasts else [sought.only[place] for place in places]
     spaced = np.geomspace if sought.low > 0 else np.linspace
     return [sought.low, *spaced(sought.low, sought.high, count).tolist()[1:-1], sought.high]  # geomspace rounds its ends
 
@@ -128,6 +130,19 @@ def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, fl
             break
         low, high = float(points[changes[0]]), float(points[changes[0] + 1])
     return low, high
+
+
+def _adjacent(at: At, sought: Input, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+    """Two neighbours among the values an input can have, between which the gap changes sign."""
+    low, high = (sought.only.index(end) for end in bracket)
+    start = wanted.gap(at([sought.only[low]]))[0] if high - low > 1 else 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        gap = wanted.gap(at([sought.only[middle]]))[0]
+        if gap == 0:
+            return sought.only[middle], sought.only[middle]
+        low, high = (middle, high) if gap * start > 0 else (low, middle)
+    return sought.only[low], sought.only[high]
 
 
 def _marked(brackets: list[tuple[float, float]], sought: Input) -> list[tuple[float, str]]:
