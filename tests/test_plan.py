@@ -46,6 +46,8 @@ def small_model(rng: random.Random) -> Model:
     if rng.random() < 0.5:
         experts = rng.choice((4, 6))
         data |= {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "num_local_experts": experts, "num_experts_per_tok": 2}
+    elif rng.random() < 0.5:
+        data |= {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 700}
     return from_data(data, "small", "test")
 
 
@@ -75,14 +77,15 @@ def every_layout(model: Model, machine: System) -> list[Layout]:
     return found
 
 
-def everything(model: Model, machine: System, load: Load, kvs: tuple[str, ...]) -> dict[str, Any]:
+def everything(model: Model, machine: System, load: Load, kvs: tuple[str, ...], taken: Assumptions) -> dict[str, Any]:
     """All layouts at all whole batches up to beyond what memory holds, by `serve`: flat arrays by column."""
     layouts = every_layout(model, machine)
     parts: dict[str, list[Any]] = {}
     for kv in kvs:
         batches = np.arange(1, 65)
         while True:
-            table = serve(model, machine, layouts, batch=batches, prompt=load.prompt, output=load.output, precision=Precision(kv=kv))
+            what = {"batch": batches, "prompt": load.prompt, "output": load.output, "precision": Precision(kv=kv), "assumptions": taken}
+            table = serve(model, machine, layouts, **what)
             if not table["fits"][:, -1].any():
                 break
             batches = np.arange(1, 2 * len(batches) + 1)
@@ -106,7 +109,8 @@ def test_plan_finds_what_brute_force_finds(part: int) -> None:
         model = small_model(rng)
         machine = small_system(rng, model, load)
         kvs = ("bf16", "fp8") if machine.chip.peak_fp8 is not None else ("bf16",)
-        every = everything(model, machine, load, kvs)
+        taken = defaults(Assumptions, {"overlap": rng.choice(("full", "operators", "serial"))})
+        every = everything(model, machine, load, kvs, taken)
         objective = rng.choice(("cost", "cost", "throughput", "speed"))
         limits = {}
         for key in ("ttft", "tpot"):
@@ -114,7 +118,7 @@ def test_plan_finds_what_brute_force_finds(part: int) -> None:
             if rng.random() < 0.6 and fitting.size:
                 limits[key] = float(np.quantile(fitting, rng.choice((0.02, 0.3, 0.7)))) * rng.choice((0.98, 1.0001))
         good = every["fits"] & (every["ttft_s"] <= limits.get("ttft", np.inf)) & (every["tpot_s"] <= limits.get("tpot", np.inf))
-        answer = plan(model, machine, load, **limits, objective=objective, elasticities=False)
+        answer = plan(model, machine, load, **limits, objective=objective, assumptions=taken, elasticities=False)
         best = answer.table.row(0)
         assert bool(answer.infeasible) == (not good.any()), (seed, answer.infeasible)
         assert best["fits"] == good.any() and bool(best["why"]) == (not good.any())
