@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from headway.errors import MissingFact
 from headway.fabric import NEAREST, Fabric, LinkCosts, axes, fabric, link_costs
 from headway.formula import Traced, anonymous, record, replay
-from headway.laws.collective_lines import Line, collective_term_s, collectives_floor_s, collectives_s, two_batch_step_s
+from headway.laws.collective_lines import collective_term_s, collectives_floor_s, collectives_s, two_batch_step_s
 from headway.laws.exchange import exchange_bytes, places_hit, wire_bytes_per_token
+from headway.laws.lines import CollectiveTerm
 from headway.laws.switch import ring_out, ring_up
 from headway.laws.topology import group_domains
 from headway.layout import Layout
@@ -25,10 +26,10 @@ from headway.network import (
     Group,
     Routed,
     Traffic,
-    all_reduce_lines,
-    all_to_all_lines,
-    exchange_lines,
-    gather_lines,
+    all_reduce_term,
+    all_to_all_term,
+    exchange_term,
+    gather_term,
     group,
     need_scale_out,
     network_terms,
@@ -45,9 +46,10 @@ def n(value: float, unit: str = "") -> Any:
 
 FREE = LinkCosts(up=0.0, out=0.0, exchange_up=0.0, exchange_out=0.0, efficiency=1.0, in_switch=1.0)
 COSTLY = LinkCosts(up=3e-6, out=10e-6, exchange_up=11e-6, exchange_out=24e-6, efficiency=0.8, in_switch=0.5)
-DEEPSEEK = Routed(layers=n(58), experts=n(256), active=n(8), groups=n(8), chosen=n(4))
 FP8 = wire_bytes_per_token(7168, 1, 4, 128)
 BF16 = 7168 * 2.0
+DEEPSEEK = Routed(layers=n(58), experts=n(256), active=n(8), dispatch=n(FP8, "byte/token"), groups=n(8), chosen=n(4))
+EIGHT_OF_256 = replace(DEEPSEEK, groups=n(1), chosen=n(1))
 
 
 def switch(domain: int, up: float = 450e9, out: float = 50e9, in_switch: bool = False) -> Fabric:
@@ -66,8 +68,8 @@ FABRICS = (switch(72), switch(8), switch(8, in_switch=True), mesh(8), torus((4, 
 SIZES = (2, 4, 8, 16, 32)
 
 
-def least(lines: tuple[Line, ...]) -> float:
-    return min(float(line.slope) for line in lines)
+def least(term: CollectiveTerm) -> float:
+    return float(term.floor)
 
 
 # Where a group sits
@@ -148,14 +150,14 @@ TORI = [
 @pytest.mark.parametrize("sides, wraps, members, stride", TORI)
 def test_all_to_all_on_a_torus_is_its_busiest_link(sides: tuple[int, ...], wraps: tuple[int, ...], members: int, stride: int) -> None:
     joined = torus(sides, wraps)
-    slope = least(all_to_all_lines(joined, group(joined, members, stride), MESSAGE, FREE))
+    slope = least(all_to_all_term(joined, group(joined, members, stride), MESSAGE, FREE))
     assert slope == pytest.approx(busiest_link(sides, wraps, members, stride))
 
 
 def test_a_ring_of_even_side_is_the_textbook_eighth() -> None:
     for side in (4, 8, 16):
         joined = torus((side,), (1,))
-        assert least(all_to_all_lines(joined, group(joined, side, 1), MESSAGE, FREE)) == pytest.approx(side / 8)
+        assert least(all_to_all_term(joined, group(joined, side, 1), MESSAGE, FREE)) == pytest.approx(side / 8)
 
 
 # Switches and meshes: bytes counted chip by chip
@@ -166,7 +168,7 @@ def test_direct_exchange_over_two_levels_is_counted(members: int, domain: int) -
     inside = sum(1 for other in range(1, members) if other < domain) / members
     beyond = sum(1 for other in range(members) if other >= domain) / members
     joined = switch(domain)
-    slope = least(all_to_all_lines(joined, group(joined, members, 1), MESSAGE, FREE))
+    slope = least(all_to_all_term(joined, group(joined, members, 1), MESSAGE, FREE))
     assert slope == pytest.approx(max(inside / 450e9, beyond / 50e9))
 
 
@@ -187,7 +189,7 @@ def test_rings_one_per_rail_are_counted(inside: int, domains: int) -> None:
 
 def test_a_pair_in_a_mesh_has_one_link_and_all_chips_have_all() -> None:
     joined = mesh(8)
-    pair, whole = (least(gather_lines(joined, group(joined, size, 1), MESSAGE, FREE)) for size in (2, 8))
+    pair, whole = (least(gather_term(joined, group(joined, size, 1), MESSAGE, FREE)) for size in (2, 8))
     assert pair == pytest.approx(0.5 / 64e9)
     assert whole == pytest.approx(7 / 8 / 448e9)
 
@@ -196,7 +198,7 @@ def test_a_pair_in_a_mesh_has_one_link_and_all_chips_have_all() -> None:
 @pytest.mark.parametrize("members", SIZES)
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(joined: Fabric, members: int) -> None:
     who = group(joined, members, 1)
-    whole, half = least(all_reduce_lines(joined, who, MESSAGE, FREE)), least(gather_lines(joined, who, MESSAGE, FREE))
+    whole, half = least(all_reduce_term(joined, who, MESSAGE, FREE)), least(gather_term(joined, who, MESSAGE, FREE))
     assert whole == pytest.approx(min(2 * half, whole)) and whole >= half
     assert whole == pytest.approx(2 * half) or members == 2  # two chips swap the message in one shot
 
@@ -204,37 +206,38 @@ def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(joined: Fabric, mem
 def test_a_summing_switch_sends_each_message_once() -> None:
     plain, summing = switch(8), switch(8, in_switch=True)
     who = group(plain, 8, 1)
-    assert least(all_reduce_lines(plain, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.75)
-    assert least(all_reduce_lines(summing, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.0)
+    assert least(all_reduce_term(plain, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.75)
+    assert least(all_reduce_term(summing, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.0)
 
 
 def test_levels_beat_a_flat_exchange_across_scale_out() -> None:
     """16 chips on two servers: along the rails 2*(1/2)/8 of the message leaves a chip, in a flat exchange 2*8/16."""
     joined = switch(8)
-    assert least(all_reduce_lines(joined, group(joined, 16, 1), MESSAGE, FREE)) == pytest.approx(max(1.75 / 450e9, 0.125 / 50e9))
+    assert least(all_reduce_term(joined, group(joined, 16, 1), MESSAGE, FREE)) == pytest.approx(max(1.75 / 450e9, 0.125 / 50e9))
 
 
 # Limits
 
 
-def time(lines: tuple[Line, ...], tokens: float) -> float:
-    return min(float(line.alpha) + float(line.slope) * tokens / float(line.efficiency) for line in lines)
+def time(term: CollectiveTerm, tokens: float) -> float:
+    return float(collective_term_s(term, tokens))
 
 
 @pytest.mark.parametrize("joined", FABRICS)
-@pytest.mark.parametrize("every", [all_reduce_lines, gather_lines, all_to_all_lines])
+@pytest.mark.parametrize("every", [all_reduce_term, gather_term, all_to_all_term])
 def test_one_chip_sends_nothing(joined: Fabric, every: Any) -> None:
     assert time(every(joined, group(joined, 1, 1), MESSAGE, COSTLY), 1e9) == 0
 
 
 @pytest.mark.parametrize("joined", FABRICS)
-@pytest.mark.parametrize("every", [all_reduce_lines, gather_lines, all_to_all_lines])
+@pytest.mark.parametrize("every", [all_reduce_term, gather_term, all_to_all_term])
 @pytest.mark.parametrize("members", SIZES)
 def test_short_messages_cost_alpha_and_long_ones_bytes(joined: Fabric, every: Any, members: int) -> None:
-    lines = every(joined, group(joined, members, 1), MESSAGE, COSTLY)
-    assert time(lines, 0) == pytest.approx(min(float(line.alpha) for line in lines)) and time(lines, 0) >= 1e-6
-    assert time(lines, 1e18) == pytest.approx(min(float(line.slope) / float(line.efficiency) for line in lines) * 1e18, rel=1e-4)
-    times = [time(lines, tokens) for tokens in np.geomspace(1, 1e12, 30)]
+    term = every(joined, group(joined, members, 1), MESSAGE, COSTLY)
+    assert time(term, 0) == pytest.approx(min(float(line.alpha) for line in term.lines)) and time(term, 0) >= 1e-6
+    assert time(term, 1e18) == pytest.approx(min(float(line.slope) for line in term.lines) * 1e18, rel=1e-4)
+    assert least(term) <= min(float(line.slope) for line in term.lines)
+    times = [time(term, tokens) for tokens in np.geomspace(1, 1e12, 30)]
     assert all(low <= high for low, high in itertools.pairwise(times))
 
 
@@ -243,7 +246,7 @@ def test_short_messages_cost_alpha_and_long_ones_bytes(joined: Fabric, every: An
 def test_faster_links_and_fewer_microseconds_are_never_slower(joined: Fabric, members: int, factor: float) -> None:
     faster = replace(joined, up=joined.up * factor, exchange=joined.exchange * factor, out=joined.out * factor)
     quicker = replace(COSTLY, up=COSTLY.up / factor, out=COSTLY.out / factor)
-    for every in (all_reduce_lines, gather_lines, all_to_all_lines):
+    for every in (all_reduce_term, gather_term, all_to_all_term):
         who = group(joined, members, 1)
         for tokens in (1e3, 1e6, 1e9):
             base = time(every(joined, who, MESSAGE, COSTLY), tokens)
@@ -252,10 +255,10 @@ def test_faster_links_and_fewer_microseconds_are_never_slower(joined: Fabric, me
 
 
 @pytest.mark.parametrize("joined", FABRICS)
-def test_no_line_is_beaten_everywhere_and_pruning_changes_nothing(joined: Fabric) -> None:
-    lines = all_reduce_lines(joined, group(joined, 8, 1), MESSAGE, COSTLY)
+def test_no_line_is_beaten_everywhere(joined: Fabric) -> None:
+    lines = all_reduce_term(joined, group(joined, 8, 1), MESSAGE, COSTLY).lines
     for one, other in itertools.permutations(lines, 2):
-        assert one.alpha < other.alpha or one.slope < other.slope or one.efficiency > other.efficiency
+        assert one.alpha < other.alpha or one.slope < other.slope
 
 
 # Exchanges of experts
@@ -272,11 +275,16 @@ def test_moe_11_to_the_microsecond() -> None:
 def test_the_engine_lands_on_moe_11_less_what_stays() -> None:
     """Without scales, one copy per expert, 1/64 of them at home: 63/64 of 7.2 us; fewer where chips share a token."""
     joined, layout = switch(72, up=900e9), Layout(dp=64, ep=64)
-    free = Routed(layers=n(58), experts=n(256), active=n(8))
-    lines = [exchange_lines(joined, layout, free, vector, COSTLY) for vector in (7168.0, 2 * 7168.0)]
-    per_expert = sum(float(next(line.slope for line in one if line.alpha == pytest.approx(11e-6))) for one in lines) * 37.5
+    free = EIGHT_OF_256
+    exchange = exchange_term(joined, layout, free, 1.5 * 7168.0, COSTLY)
+    per_expert = slope_at(exchange, 22e-6) * COSTLY.efficiency * 37.5
     assert per_expert * 1e6 == pytest.approx(7.168 * 63 / 64)
-    assert sum(least(one) for one in lines) * 37.5 * 1e6 == pytest.approx(7.168 * 63 / 64 * 7.675 / 8, rel=1e-3)
+    assert least(exchange) * 37.5 * 1e6 == pytest.approx(7.168 * 63 / 64 * 7.675 / 8, rel=1e-3)
+
+
+def slope_at(term: CollectiveTerm, alpha: float) -> float:
+    """The slope of the line with that alpha: one copy per expert costs two exchanges' latencies."""
+    return next(float(line.slope) for line in term.lines if float(line.alpha) == pytest.approx(alpha))
 
 
 def test_distinct_chips_of_moe_12() -> None:
@@ -302,9 +310,9 @@ DEEPEP = {16: (118, 195), 32: (155, 273), 64: (173, 314), 128: (192, 369), 256: 
 def test_one_copy_per_expert_is_the_published_kernel(ep: int) -> None:
     joined = switch(8, up=200e9)
     for vector, published in zip((FP8, BF16), DEEPEP[ep], strict=True):
-        lines = exchange_lines(joined, Layout(dp=ep, ep=ep), Routed(layers=n(1), experts=n(256), active=n(8)), vector, COSTLY)
-        direct = next(line for line in lines if line.alpha == pytest.approx(24e-6))
-        assert time((direct,), 128) * 1e6 == pytest.approx(published, rel=0.12)
+        term = exchange_term(joined, Layout(dp=ep, ep=ep), EIGHT_OF_256, vector, COSTLY)
+        one_way = 24e-6 + slope_at(term, 48e-6) / 2 * 128
+        assert one_way * 1e6 == pytest.approx(published, rel=0.12)
 
 
 def test_several_racks_slow_an_exchange_by_what_leaves() -> None:
@@ -312,30 +320,27 @@ def test_several_racks_slow_an_exchange_by_what_leaves() -> None:
     for racks, slower in ((2, 4.0), (3, 16 / 3), (4, 6.0), (8, 7.0)):
         joined = switch(64, up=400e9, out=50e9)
         chips = 64 * racks
-        free = Routed(layers=n(1), experts=n(chips), active=n(8))
-        one = exchange_lines(joined, Layout(dp=64, ep=64), Routed(layers=n(1), experts=n(64), active=n(8)), FP8, COSTLY)
-        many = exchange_lines(joined, Layout(dp=chips, ep=chips), free, FP8, COSTLY)
-        single = next(float(line.slope) for line in one if line.alpha == pytest.approx(11e-6)) * 64 / 63
-        direct = next(float(line.slope) for line in many if line.alpha == pytest.approx(24e-6))
+        one = exchange_term(joined, Layout(dp=64, ep=64), replace(EIGHT_OF_256, experts=n(64)), FP8, COSTLY)
+        many = exchange_term(joined, Layout(dp=chips, ep=chips), replace(EIGHT_OF_256, experts=n(chips)), FP8, COSTLY)
+        single, direct = slope_at(one, 22e-6) * 64 / 63, slope_at(many, 48e-6)
         assert direct / single == pytest.approx(slower)
-        assert least(many) < direct  # one copy per rack
+        assert least(many) < direct * COSTLY.efficiency  # one copy per rack
 
 
 def test_tensor_parallel_chips_of_one_rank_exchange_nothing() -> None:
     for joined in FABRICS:
-        traffic = Traffic(layers=n(58), sublayers=n(116), routed=(DEEPSEEK,), depth=n(1.0), vector=BF16, dispatch=FP8, combine=BF16)
+        traffic = Traffic(layers=n(58), sublayers=n(116), routed=(DEEPSEEK,), depth=n(1.0), vector=BF16)
         assert len(network_terms(traffic, joined, Layout(tp=8, ep=8), COSTLY)) == 1
         both = Layout(tp=np.array([8, 1]), dp=np.array([1, 8]), ep=np.array([8, 8]))
-        _, dispatch, combine = network_terms(traffic, joined, both, COSTLY)
-        assert collective_term_s(dispatch, 64.0)[0] == collective_term_s(combine, 64.0)[0] == 0
-        assert collective_term_s(dispatch, 64.0)[1] > 0
+        _, exchange = network_terms(traffic, joined, both, COSTLY)
+        assert collective_term_s(exchange, 64.0)[0] == exchange.floor[0] == 0
+        assert collective_term_s(exchange, 64.0)[1] > exchange.floor[1] > 0
 
 
 # A whole layout
 
 TRAFFIC = Traffic(
-    layers=n(61), sublayers=n(122), routed=(DEEPSEEK,), depth=n(1.0), vector=n(BF16, "byte/token"), dispatch=n(FP8, "byte/token"),
-    combine=n(BF16, "byte/token"),
+    layers=n(61), sublayers=n(122), routed=(DEEPSEEK,), depth=n(1.0), vector=n(BF16, "byte/token"),
 )  # fmt: skip
 LAYOUTS = [
     Layout(), Layout(tp=8, ep=8), Layout(dp=64, ep=64), Layout(tp=2, dp=8, ep=16, pp=4), Layout(cp=4, tp=4, dp=2, ep=32), Layout(pp=16),
@@ -365,10 +370,10 @@ def test_without_fixed_costs_and_at_peak_the_network_is_its_floor(joined: Fabric
 
 def test_stages_in_one_rack_hop_over_its_switch() -> None:
     rack, servers = switch(72), switch(8)
-    lines = [term for joined in (rack, servers) for term in network_terms(TRAFFIC, joined, Layout(tp=8, pp=4), COSTLY)[-2:]]
-    assert [float(term.count) for term in lines] == [3, 0, 0, 3]
-    inside, beyond = lines[0].lines[0], lines[3].lines[0]
-    assert float(inside.slope) * 450e9 == pytest.approx(BF16 / 8) and float(beyond.slope) * 50e9 == pytest.approx(BF16 / 8)
+    for joined, alpha, rate in ((rack, COSTLY.up, 450e9), (servers, COSTLY.out, 50e9)):
+        hops = network_terms(TRAFFIC, joined, Layout(tp=8, pp=4), COSTLY)[-1]
+        assert float(hops.lines[0].alpha) == pytest.approx(3 * alpha)
+        assert float(hops.floor) == pytest.approx(3 * BF16 / 8 / rate)
 
 
 def test_every_leaf_has_an_origin_and_the_tree_replays() -> None:

@@ -113,7 +113,8 @@ class Axis:
 def fabric(system: System) -> Fabric:
     """What joins a system's chips; MissingFact where a number it needs is not known."""
     kind, note = NEAREST[system.topology]
-    up, out = system.need("scale_up_bw"), system.scale_out_bw
+    up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
+    out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
     common: dict[str, Any] = {
         "kind": kind, "domain": system.scale_up_domain, "out": FAR if out is None else out, "out_is_missing": out is None, "note": note,
     }  # fmt: skip

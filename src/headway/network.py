@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.errors import MissingFact
 from headway.fabric import Axis, Fabric, LinkCosts, axes
-from headway.laws.collective_lines import CollectiveTerm, Line, line_alpha, line_slope, line_slope_together
+from headway.laws.collective_lines import least, line_alpha, line_slope, line_slope_together, reached_slope
 from headway.laws.exchange import (
     copies_per_token,
     domains_hit,
@@ -19,10 +19,12 @@ from headway.laws.exchange import (
     expert_domains,
     forwarded_out,
     forwarded_up,
+    mean_message,
     places_hit,
     shared_message,
     torus_exchange_up,
 )
+from headway.laws.lines import CollectiveTerm, Line
 from headway.laws.pipeline import hops_out, hops_up
 from headway.laws.shard import expert_ranks, replica_chips
 from headway.laws.sums import times, total
@@ -55,6 +57,9 @@ TWO_PHASES = known(2, "two phases", "", "constant", "an all-reduce is a reduce-s
 NO_BYTES = known(0.0, "no bytes", "", "constant", "this level carries nothing")
 
 
+Way = tuple[Line, Any]  # an algorithm and its slope at peak
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routed:
     """One kind of expert layer, as what its exchanges need."""
@@ -62,6 +67,7 @@ class Routed:
     layers: Any
     experts: Any
     active: Any
+    dispatch: Any  # one token's bytes on the way to its experts; it comes back as a vector
     groups: Any = ONE  # experts of at most `chosen` of so many groups
     chosen: Any = ONE
 
@@ -74,9 +80,7 @@ class Traffic:
     sublayers: Any  # each ends in an all-reduce over tp
     routed: tuple[Routed, ...]
     depth: Any
-    vector: Any  # one token's activations
-    dispatch: Any  # on the way to its experts
-    combine: Any  # and back
+    vector: Any  # one token's activations, in bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,56 +115,54 @@ def group(fabric: Fabric, members: Any, stride: Any) -> Group:
 def network_terms(traffic: Traffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
     """The collectives of one step, all layers; a way of one chip sends nothing and is left out."""
     terms = []
-    if _most(layout.tp) > 1:
-        lines = all_reduce_lines(fabric, group(fabric, layout.tp, ONE), traffic.vector, costs)
-        terms.append(CollectiveTerm(count=times(traffic.sublayers, traffic.depth), lines=lines))
-    if _most(layout.cp) > 1:
-        lines = all_reduce_lines(fabric, group(fabric, layout.cp, layout.tp), shared_message(traffic.vector, layout.tp), costs)
-        terms.append(CollectiveTerm(count=times(traffic.layers, traffic.depth), lines=lines))
-    if _most(expert_ranks(layout.dp, layout.cp)) > 1:
+    if most(layout.tp) > 1:
+        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, ONE), traffic.vector, costs, times(traffic.sublayers, traffic.depth)))
+    if most(layout.cp) > 1:
+        message, count = shared_message(traffic.vector, layout.tp), times(traffic.layers, traffic.depth)
+        terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
+    if most(expert_ranks(layout.dp, layout.cp)) > 1:
         for routed in traffic.routed:
-            for message in (traffic.dispatch, traffic.combine):
-                count = times(routed.layers, traffic.depth)
-                terms.append(CollectiveTerm(count=count, lines=exchange_lines(fabric, layout, routed, message, costs)))
-    if _most(layout.pp) > 1:
-        terms += hop_terms(fabric, layout, shared_message(traffic.vector, layout.tp), costs)
+            message = mean_message(routed.dispatch, traffic.vector)
+            terms.append(exchange_term(fabric, layout, routed, message, costs, times(routed.layers, traffic.depth)))
+    if most(layout.pp) > 1:
+        terms.append(hop_term(fabric, layout, shared_message(traffic.vector, layout.tp), costs))
     return tuple(terms)
 
 
-def all_reduce_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+def all_reduce_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
     """Every all-reduce that the fabric can run."""
     found = _torus_reduce(fabric, who) if fabric.kind == "torus" else _switch_reduce(fabric, who)
-    return _lines(found, message, _group_bandwidth(fabric, who.inside), fabric.out, costs, costs.up, costs.out)
+    bandwidth = _group_bandwidth(fabric, who.inside)
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.up, costs.out))
 
 
-def gather_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+def gather_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
     """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
     found = _torus_gather(fabric, who, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(who, ONE_PHASE)
-    return _lines(found, message, _group_bandwidth(fabric, who.inside), fabric.out, costs, costs.up, costs.out)
+    bandwidth = _group_bandwidth(fabric, who.inside)
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.up, costs.out))
 
 
-def all_to_all_lines(fabric: Fabric, who: Group, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
+def all_to_all_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
     """A uniform all-to-all of `message` per chip, its own part included."""
     up = torus_exchange_up(ONE, _exchange_share(fabric, who), who.domains) if fabric.kind == "torus" else direct_up(who.members, who.inside)
     rounds = _hops(fabric, who) if fabric.kind == "torus" else direct_round_up(who.members, who.domains)
-    found = [_exchange(rounds, one_round(who.domains), up, direct_out(who.members, who.inside))]
-    return _lines(found, message, _exchange_bandwidth(fabric, who.inside), fabric.out, costs, costs.exchange_up, costs.exchange_out)
+    found = [_exchange(ONE_PHASE, rounds, one_round(who.domains), up, direct_out(who.members, who.inside))]
+    bandwidth = _exchange_bandwidth(fabric, who.inside)
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out))
 
 
-def hop_terms(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> list[CollectiveTerm]:
+def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
     """Hops between pipeline stages, inside a scale-up domain and between domains."""
     domains = group_domains(layout.pp, stage_chips(layout.tp, layout.cp, layout.dp), fabric.domain)
-    inside = Algorithm(phases=ONE_PHASE, rounds_up=ONE, rounds_out=NO_BYTES, up=ONE, out=NO_BYTES, together=False)
-    beyond = Algorithm(phases=ONE_PHASE, rounds_up=NO_BYTES, rounds_out=ONE, up=NO_BYTES, out=ONE, together=False)
+    inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
+    hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
     pair = _group_bandwidth(fabric, ONE)
-    return [
-        CollectiveTerm(count=count, lines=_lines([how], message, pair, fabric.out, costs, costs.up, costs.out))
-        for count, how in ((hops_up(layout.pp, domains), inside), (hops_out(layout.pp, domains), beyond))
-    ]
+    return _term(ONE, _ways([hops], message, pair, fabric.out, costs, costs.up, costs.out))
 
 
-def exchange_lines(fabric: Fabric, layout: Layout, routed: Routed, message: Any, costs: LinkCosts) -> tuple[Line, ...]:
-    """Dispatch or combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
+def exchange_term(fabric: Fabric, layout: Layout, routed: Routed, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
+    """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
     who = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
     domains, inside, places = who.domains, who.inside, expert_domains(ep, who.domains)
@@ -173,30 +175,28 @@ def exchange_lines(fabric: Fabric, layout: Layout, routed: Routed, message: Any,
 
     def direct(copies: Any, rounds_up: Any, rounds_out: Any) -> Algorithm:
         up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
-        return _exchange(rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
+        return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
 
     copies = copies_per_token(hit, ranks, ep)
     passed_on = torus_exchange_up(copies, share, ONE) if torus else forwarded_up(copies, inside)
     found = [
         direct(copies_per_token(routed.active, ranks, ep), near, far),
         direct(copies, chunked_rounds(near), chunked_rounds(far)),  # counts go first, so that a chip knows what comes
-        _exchange(chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
+        _exchange(TWO_PHASES, chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
     ]
     everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
     bandwidth = _exchange_bandwidth(fabric, who.inside)
-    return _kept(
-        _lines(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out)
-        + _lines(everything, message, bandwidth, fabric.out, costs, costs.up, costs.out)
-    )
+    ways = _ways(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out)
+    return _term(count, ways + _ways(everything, message, bandwidth, fabric.out, costs, costs.up, costs.out))
 
 
-def _exchange(rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
-    return Algorithm(phases=ONE_PHASE, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
+def _exchange(phases: Any, rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
+    return Algorithm(phases=phases, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
 
 
 def _switch_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
     n, m, d = who.members, who.inside, who.domains
-    one_shot = _exchange(direct_round_up(n, d), one_round(d), one_shot_up(m), one_shot_out(n, m))
+    one_shot = _exchange(ONE_PHASE, direct_round_up(n, d), one_round(d), one_shot_up(m), one_shot_out(n, m))
     rounds_up, rounds_out, up, out = tree_rounds(m), tree_rounds(d), one_round(m), tree_out(m, d)
     tree = Algorithm(phases=TWO_PHASES, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
     in_switch = _levels(TWO_PHASES, one_round(m), d, in_switch_up(m), levels_out(n, d)) if fabric.in_switch else []
@@ -223,7 +223,7 @@ def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[A
 
 def _torus_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
     up = torus_one_shot_share(who.inside, _feeding(fabric, who))
-    one_shot = _exchange(_hops(fabric, who), one_round(who.domains), up, one_shot_out(who.members, who.inside))
+    one_shot = _exchange(ONE_PHASE, _hops(fabric, who), one_round(who.domains), up, one_shot_out(who.members, who.inside))
     return [one_shot, *_torus_gather(fabric, who, TWO_PHASES)]
 
 
@@ -256,45 +256,42 @@ def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
     return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
 
 
-def _lines(
-    found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, alpha_up: Any, alpha_out: Any
-) -> tuple[Line, ...]:
-    return _kept(
-        tuple(
-            Line(
-                alpha=line_alpha(how.phases, how.rounds_up, how.rounds_out, alpha_up, alpha_out),
-                slope=(line_slope_together if how.together else line_slope)(how.phases, how.up, how.out, message, up_bw, out_bw),
-                efficiency=costs.in_switch if how.in_switch else costs.efficiency,
-            )
-            for how in found
-        )
-    )
+def _ways(found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, alpha_up: Any, alpha_out: Any) -> list[Way]:
+    """Each algorithm's line at the efficiency it reaches, and its slope at the links' peak."""
+    ways = []
+    for how in found:
+        alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, alpha_up, alpha_out)
+        peak = (line_slope_together if how.together else line_slope)(how.phases, how.up, how.out, message, up_bw, out_bw)
+        reached = reached_slope(peak, costs.in_switch if how.in_switch else costs.efficiency)
+        ways.append((Line(alpha=alpha, slope=reached), peak))
+    return ways
 
 
-def _kept(lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    """The lines without those that another beats or equals at every size, for every layout."""
+def _term(count: Any, ways: list[Way]) -> CollectiveTerm:
+    """The term, without the lines that another beats or equals at every size, for every layout."""
     kept: list[Line] = []
-    for line in lines:
+    for line, _ in ways:
         if not any(_beats(other, line) for other in kept):
             kept = [other for other in kept if not _beats(line, other)] + [line]
-    return tuple(kept)
+    return CollectiveTerm(count=count, lines=tuple(kept), floor=least(tuple(peak for _, peak in ways)))
 
 
 def _beats(one: Line, other: Line) -> bool:
-    return _all(one.alpha <= other.alpha) and _all(one.slope <= other.slope) and _all(one.efficiency >= other.efficiency)
+    return _all(one.alpha <= other.alpha) and _all(one.slope <= other.slope)
 
 
 def _all(truth: Any) -> bool:
     return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
 
 
-def _most(number: Any) -> float:
+def most(number: Any) -> float:
+    """The largest of a number or an array of them: structure, not arithmetic."""
     return float(number.max()) if hasattr(number, "max") else float(number)
 
 
 def crosses(fabric: Fabric, layout: Layout) -> bool:
     """Whether any replica of the layout is larger than a scale-up domain."""
-    return _most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
+    return most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
 
 
 def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:

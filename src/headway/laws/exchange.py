@@ -156,6 +156,16 @@ def shared_message(vector: BytePerToken, ways: Number) -> BytePerToken:
     return vector / ways
 
 
+@formula(source="lecture MOE-04: two exchanges a layer, of unequal bytes; both go the same way")
+def mean_message(dispatch: BytePerToken, combine: BytePerToken) -> BytePerToken:
+    """Bytes per token of one of the two phases (DeepSeek-V3: fp8 with scales out, bf16 back).
+
+    >>> mean_message(7392.0, 14336.0)
+    10864.0
+    """
+    return (dispatch + combine) / 2
+
+
 @formula(source="lecture MOE-11")
 def exchange_bytes(tokens: Token, copies: Number, dispatch: BytePerToken, combine: BytePerToken) -> Byte:
     """Bytes one chip sends for dispatch and combine of a layer (2400 tokens over 64 chips, 8 experts, 7168 wide, 1 + 2 bytes).
