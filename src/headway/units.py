@@ -35,6 +35,9 @@ UsdPerToken = Annotated[Any, "USD/token"]
 TokenPerMtok = Annotated[Any, "token/Mtok"]
 UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
+Kilogram = Annotated[Any, "kg"]
+SquareMetre = Annotated[Any, "m^2"]
+KilogramPerSquareMetre = Annotated[Any, "kg/m^2"]
 Truth = Annotated[Any, "bool"]
 
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -76,6 +79,8 @@ SPELLINGS: dict[str, dict[str, float]] = {
     },
     "W": _prefixed("W", "watt", prefixes=DECIMAL) | {"mW": 1e-3},
     "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
+    "m^2": {"m^2": 1.0, "m2": 1.0},
+    "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
     "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
     "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
@@ -92,6 +97,8 @@ EXAMPLE = {
     "token/s": "50M/s",
     "W": "700W",
     "kg": "1360kg",
+    "m^2": "0.72m^2",
+    "kg/m^2": "1200kg/m^2",
     "USD": "$5",
     "USD/s": "$2/h",
     "USD/byte": "$10/GB",
@@ -153,6 +160,8 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
         return _show_time(number, digits)
     if unit in ("USD/s", "USD", "USD/Mtok"):
         return f"${number * 3600:.{digits}g}/h" if unit == "USD/s" else f"${number:.{digits}g}"
+    if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
+        return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
     if unit in _SHOWN and not (unit == "" and abs(number) < 1000):
         return _show_prefixed(number, unit, digits)
     return f"{number:.{digits}g}" + (f" {unit}" if unit not in ("", "bool") else "")

@@ -18,20 +18,30 @@ from headway.workload import MOST
 
 MODEL = "deepseek-v3"
 MOST_ROWS = 1000
-YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm", "drain_s", "latency_floor_s", "largest_model", "largest_floor_s",
-         "models_fit")  # fmt: skip
+YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm", "drain_s", "latency_floor_s", "params_fit",
+         "largest_model", "largest_floor_s", "models_fit")  # fmt: skip
 BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power", "domain_weight", "cooling", "one_rack", "domain_hbm",
          "domain_bisection", "alltoall_s", "alltoall_racks_s", "latency_floor_s", "models_fit")  # fmt: skip
+# panel -> the columns drawn in it, with what each line is called
+DRAWN = {
+    "cables": {"star_cables": "star", "clos_cables": "two-level Clos", "mesh_cables": "mesh"},
+    "alltoall_s": {"alltoall_s": "one scale-up domain", "alltoall_racks_s": "racks joined by scale-out"},
+    "latency_floor_s": {"latency_floor_s": "reading the weights"},
+}
 ABREAST = 5  # domains shown side by side; more are a table of BRIEF
+
+
+def _count(unit: str, help: str, most: float) -> Q:
+    return Q(unit, whole=True, low=1, open_low=False, high=most, help=help)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """What a domain is asked for."""
 
-    chips: Annotated[Any, Q(whole=True, low=1, open_low=False, high=MOST_CHIPS, help="chips in one scale-up domain (default: the system's)")] = None
-    batch: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="tokens per step of the whole domain, for the all-to-all")] = 2400
-    context: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="context of the one sequence that must fit")] = 8192
+    chips: Annotated[Any, _count("", "chips in one scale-up domain (default: the system's)", MOST_CHIPS)] = None
+    batch: Annotated[Any, _count("token", "tokens per step of the whole domain, for the all-to-all", MOST)] = 2400
+    context: Annotated[Any, _count("token", "context of the one sequence that must fit", MOST)] = 8192
 
 
 def add_flags(parser: Any) -> None:
@@ -51,8 +61,6 @@ def run(args: Any) -> output.Answer:
 def _of_system(args: Any) -> output.Answer:
     if args.system is None:
         raise BadValue("rack", "no system", "a system, such as headway rack gb200-nvl72 --chips 72,144,576, or --by-year")
-    if args.model is not None and not args.model.strip():
-        raise BadValue("--model", args.model, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
     args.on = args.system
     asked, notes = schema.read(args, Domain)
     assumed, more = schema.read(args, RackFacts)
@@ -63,7 +71,7 @@ def _of_system(args: Any) -> output.Answer:
         return _explained(cases[found.index({name: row[name] for name in found[0]})][0].explained, key)
 
     rows = Listing(found, notes=(*notes, *more, *_notes(cases[0][0])), tree=tree)
-    return output.Answer(rows, describe=_describe, columns=_own_columns())
+    return output.Answer(rows, describe=_describe, figure=_figure, columns=_own_columns(), most=100)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +80,7 @@ class _Case:
 
     args: Any
     system: Any
+    model: str
     facts: RackFacts
     chips: Any
     batch: Any
@@ -93,7 +102,7 @@ class _Case:
         from headway.rack import Ask, rack
         from headway.rack_fit import need
 
-        model = subjects.model(self.args.model, self.args)
+        model = subjects.model(self.model, self.args)
         ask = Ask(chips=self.chips, model=model, need=need(model, self.context), batch=self.batch, context=self.context)
         return rack(self.system, self.facts, ask, needs)
 
@@ -102,16 +111,17 @@ def _cases(args: Any, asked: dict[str, Any], assumed: dict[str, Any]) -> list[tu
     """Every combination of what was asked for, with the assumed facts and edits that it was taken at."""
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (asked | assumed).items()}
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
-    systems = subjects.systems(args)
-    if len(points) * len(systems) > MOST_ROWS:
+    systems, models = subjects.systems(args), subjects.split(args.model, "--model")
+    if len(points) * len(systems) * len(models) > MOST_ROWS:
         raise BadValue("rack", "more points", f"at most {MOST_ROWS}")
     found = []
-    for (system, edits), point in itertools.product(systems, points):
+    for (system, edits), model, point in itertools.product(systems, models, points):
         facts = rack_facts(system.chip.name, subjects.catalog(args))
         own = {key: point[key] for key in assumed}
         plain = schema.defaults(Domain, {key: point[key] for key in asked})
-        case = _Case(args, system, dataclasses.replace(facts, **own), plain.chips or system.scale_up_domain, plain.batch, plain.context)
-        found.append((case, output.clean({key: value for key, value in (own | edits).items()})))
+        changed = dataclasses.replace(facts, **own)
+        case = _Case(args, system, model, changed, plain.chips or system.scale_up_domain, plain.batch, plain.context)
+        found.append((case, output.clean(own | edits)))
     return found
 
 
@@ -130,7 +140,33 @@ def _own_columns() -> dict[str, Any]:
     from headway.columns import Column
 
     return {"chips": Column("", "chips in one scale-up domain"), "batch": Column("token", schema.fields(Domain)["batch"][0].help),
-            "context": Column("token", schema.fields(Domain)["context"][0].help)}  # fmt: skip
+            "context": Column("token", schema.fields(Domain)["context"][0].help),
+            "fits": Column("bool", "whether the model and one sequence of `context` fit in the domain")}  # fmt: skip
+
+
+def _figure(rows: Any) -> dict[str, Any]:
+    """Cables, all-to-all and floor against the chips; or floor and memory of domains against the year."""
+    from headway import figures
+
+    plain = list(rows)
+    if plain and "year" in plain[0]:
+        return figures.listing(rows, ("scale_up_domain", "domain_hbm", "latency_floor_s"), f"domains by year, {plain[0]['model']}")
+    panels = []
+    for name, lines in DRAWN.items():
+        found = [(row, key, line) for key, line in lines.items() for row in plain if row.get(key) is not None]
+        points = [{"chips": row["chips"], name: row[key], "line": ", ".join((line, *_subject(row, plain)))} for row, key, line in found]
+        if points:
+            panels += figures.table(points, "chips", [name], ("line",), "")["hconcat"]
+    if not panels:
+        raise BadValue("--plot", "these rows", "rows with cables, an all-to-all or a floor")
+    title = "One scale-up domain"
+    title += "" if _subject(plain[0], plain) else f", wired like {plain[0]['system']}, {plain[0]['model']}"
+    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "hconcat": panels}
+
+
+def _subject(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    """What tells a row's system and model from those of the others."""
+    return tuple(row[key] for key in ("system", "model") if len({other[key] for other in rows}) > 1)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
@@ -148,11 +184,17 @@ def _describe(rows: Any) -> output.Words:
 
 def _point(row: dict[str, Any]) -> str:
     """One domain in a few words."""
-    told = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": "", "latency_floor_s": "floor"}
+    told = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": ""}
+    told |= {"latency_floor_s": "floor"}
     parts = [f"{output.cell(key, row)} {word}".strip() for key, word in told.items() if row.get(key) is not None]
     fit = "" if row["fits"] is None else f"{row['model']} {'fits' if row['fits'] else 'does not fit'}"
-    one = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({str(row['one_rack']).removeprefix('no: ')})")
-    return f"{row['chips']} chips: " + ", ".join(part for part in (*parts, fit, one) if part)
+    over = str(row["one_rack"]).removeprefix("no: ")
+    one = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({over})")
+    return f"{_chips(row)}: " + (", ".join(part for part in (*parts, fit, one) if part) or "no public figure to go by")
+
+
+def _chips(row: dict[str, Any]) -> str:
+    return f"{row['chips']} chip{'' if row['chips'] == 1 else 's'}"
 
 
 def _abreast(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
@@ -160,12 +202,15 @@ def _abreast(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     from headway import columns
 
     own = _own_columns()
-    keys = [key for key in rows[0] if key not in ("system", "fitting")]
+    keys = [key for key in rows[0] if key != "fitting"]
+    heads = [_chips(row) for row in rows]
+    heads = heads if len(set(heads)) == len(heads) else [f"({number})" for number in range(1, len(rows) + 1)]
     lines = []
     for key in keys:
         cells = [output.cell(key, row) for row in rows]
         if any(cell != "-" for cell in cells):
-            lines.append({"fact": key} | {f"({number})": cell for number, cell in enumerate(cells, 1)} | {"about": (own.get(key) or columns.column(key)).doc})
+            about = (own.get(key) or columns.column(key)).doc
+            lines.append({"fact": key} | dict(zip(heads, cells, strict=True)) | {"about": about})
     return lines
 
 
@@ -173,7 +218,7 @@ def _fitting(row: dict[str, Any]) -> str:
     """The largest models that fit, with their floors."""
     named = [f"{one['model']} {output.shown(one['latency_floor_s'], 's')}" for one in row["fitting"][:8]]
     more = f", and {len(row['fitting']) - 8} smaller" if len(row["fitting"]) > 8 else ""
-    return f"fit in {row['chips']} chips, largest first, with their floors: {', '.join(named) or 'none'}{more}"
+    return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(named) or 'none'}{more}"
 
 
 def _notes(case: _Case) -> list[str]:
@@ -183,7 +228,8 @@ def _notes(case: _Case) -> list[str]:
     system, facts = case.system, case.facts
     missing = [key for key, value in ((field.name, getattr(facts, field.name)) for field in dataclasses.fields(facts)) if value is None]
     missing += [f"system.{key}" for key in ("power", "weight", "scale_out_bw") if getattr(system, key) is None]
-    notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}; a mesh has one link per pair; cables are differential pairs"]
+    notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
+    notes.append("a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted")
     notes.append("floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted")
     if missing:
         notes.append(f"not public, so left out (each can be given, --rack-units 48, --set system.power=120kW): {', '.join(missing)}")
@@ -200,9 +246,10 @@ def _by_year(args: Any) -> output.Answer:
     from headway.rack_fit import cached_needs, catalogue_needs, need
     from headway.system import system
 
-    given = [schema.flag(key) for record in (Domain, RackFacts) for key in schema.fields(record) if key != "context" and getattr(args, key) is not None]
-    if args.system is not None or given or args.set:
-        raise BadValue("--by-year", args.system or ", ".join([*given, *args.set]), "only --model and --context beside it: it lists every system")
+    keys = [key for record in (Domain, RackFacts) for key in schema.fields(record) if key != "context"]
+    beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
+    if beside:
+        raise BadValue("--by-year", ", ".join(beside), "only --model and --context beside it: it lists every system")
     asked, notes = schema.read(args, Domain)
     context = asked.get("context", default(8192, "context", "token", "default of Domain.context"))
     if isinstance(context, tuple):
@@ -217,7 +264,7 @@ def _by_year(args: Any) -> output.Answer:
 
         return _explained(make, key)
 
-    return output.Answer(Listing(rows, notes=tuple(notes), tree=tree), describe=_years, most=1000)
+    return output.Answer(Listing(rows, notes=tuple(notes), tree=tree), describe=_years, figure=_figure, columns=_own_columns(), most=1000)
 
 
 def _years(rows: Any) -> output.Words:
@@ -225,8 +272,7 @@ def _years(rows: Any) -> output.Words:
     if not kept:
         return output.Words("No system's domain holds it.", YEARS)
     first, best = kept[0], min(kept, key=lambda row: row["latency_floor_s"])
-    return output.Words(
-        f"{first['model']} at {output.cell('context', first)} first fits in a {first['system']} ({first['year']}, {first['scale_up_domain']} chips, "
-        f"floor {output.cell('latency_floor_s', first)}); the lowest floor is {output.cell('latency_floor_s', best)} on {best['system']} ({best['year']})",
-        YEARS,
-    )
+    about = f"{first['model']} with {output.cell('context', first)} tokens of context"
+    earliest = f"{first['system']} ({first['year']}, {first['scale_up_domain']} chips, floor {output.cell('latency_floor_s', first)})"
+    lowest = f"{best['system']} ({best['year']}, {best['scale_up_domain']} chips, {output.cell('latency_floor_s', best)})"
+    return output.Words(f"{about} first fits in one scale-up domain with {earliest}; the lowest floor is that of {lowest}", YEARS)

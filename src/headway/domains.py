@@ -1,0 +1,65 @@
+"""Scale-up domains by year and vendor: memory, latency floor, and the largest model that fits. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from headway.about import list_systems
+from headway.catalog import Catalog
+from headway.rack import bisection, room
+from headway.rack_fit import Need
+from headway.system import System
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """One system of the catalogue; None where a fact is not public or the model does not fit."""
+
+    year: Any
+    vendor: str
+    system: str
+    chip: str
+    scale_up_domain: Any
+    topology: str
+    model: str
+    context: Any
+    domain_hbm: Any = None
+    drain_s: Any = None
+    scale_up_bw: Any = None
+    domain_bisection: Any = None
+    fits: Any = None
+    weights_bytes: Any = None
+    latency_floor_s: Any = None
+    params_fit: Any = None
+    models_fit: Any = None
+    largest_model: str | None = None
+    largest_params: Any = None
+    largest_floor_s: Any = None
+
+
+def domains(need: Need, context: Any, needs: Sequence[Need], catalog: Catalog | None = None) -> list[Domain]:
+    """Every system whose chip's year is known, oldest first."""
+    dated = (one for one in list_systems(catalog) if one.chip.year is not None)
+    ordered = sorted(dated, key=lambda one: (one.chip.year, one.chip.vendor, one.scale_up_domain, one.name))
+    return [domain(one, need, context, needs) for one in ordered]
+
+
+def domain(system: System, need: Need, context: Any, needs: Sequence[Need]) -> Domain:
+    """One scale-up domain of a system."""
+    chips = system.scale_up_domain
+    held = room(system, chips, need, needs)
+    return Domain(
+        year=system.chip.year,
+        vendor=system.chip.vendor,
+        system=system.name,
+        chip=system.chip.name,
+        scale_up_domain=chips,
+        topology=system.topology,
+        model=need.model,
+        context=context,
+        scale_up_bw=system.scale_up_bw,
+        domain_bisection=bisection(system, chips),
+        **{key: value for key, value in held.items() if key != "fitting"},
+    )

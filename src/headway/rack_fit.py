@@ -1,0 +1,75 @@
+"""Which models fit in one scale-up domain, and the floor that its bandwidth sets. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.hfconfig import catalogue_index
+from headway.hfconfig import model as named_model
+from headway.laws.capacity import domain_bytes
+from headway.laws.drain import domain_read_s
+from headway.laws.memory import fits_hbm
+from headway.laws.sums import total
+from headway.model import Model
+from headway.system import System
+from headway.trend import checkpoint_bytes
+from headway.whole_model import kv_stored_bytes, state_bytes_per_sequence, total_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What one model asks of a domain: its weights as its checkpoint has them, and one sequence."""
+
+    model: str
+    params: Any
+    weights: Any
+    sequence: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """One model in one domain."""
+
+    model: str
+    total_params: Any
+    weights_bytes: Any
+    latency_floor_s: Any
+
+
+def need(model: Model, context: Any) -> Need:
+    """Weights, and the KV cache and state of one sequence of `context` tokens."""
+    sequence = total((kv_stored_bytes(model, context), state_bytes_per_sequence(model)))
+    return Need(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
+
+
+def catalogue_needs(context: Any) -> tuple[Need, ...]:
+    """Those of every model of the catalogue, the largest first."""
+    needs = (need(named_model(row["name"]), context) for row in catalogue_index())
+    return tuple(sorted(needs, key=lambda one: (-one.params, one.model)))
+
+
+cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explain, which records anew
+
+
+def fits(one: Need, system: System, chips: Any) -> Any:
+    """Whether a model and one sequence fit in a domain of that many chips; None where the memory is not known."""
+    hbm = system.chip.hbm
+    return None if hbm is None else fits_hbm(one.weights, one.sequence, domain_bytes(chips, hbm))
+
+
+def floor_s(one: Need, system: System, chips: Any) -> Any:
+    """Reading its weights once with the whole domain; None where it does not fit or a fact is missing."""
+    bandwidth = system.chip.hbm_bw
+    return domain_read_s(one.weights, chips, bandwidth) if bandwidth is not None and fits(one, system, chips) else None
+
+
+def fitting(needs: Sequence[Need], system: System, chips: Any) -> tuple[Fit, ...]:
+    """Every model that fits, the largest first."""
+    return tuple(
+        Fit(model=one.model, total_params=one.params, weights_bytes=one.weights, latency_floor_s=floor_s(one, system, chips))
+        for one in needs
+        if fits(one, system, chips)
+    )
