@@ -194,10 +194,12 @@ def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str 
     target = parser.add_argument_group(group) if group else parser
     for name, (q, value) in fields(record).items():
         if name not in skip:
-            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q), help=_help(q, value))
+            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, value))
 
 
-def _metavar(q: Q) -> str:
+def _metavar(q: Q, value: Any) -> str:
+    if isinstance(value, str) and not q.choices:
+        return "NAME"
     return "|".join(choice for choice in q.choices if choice) if q.choices else (q.bare or q.unit or "N")
 
 

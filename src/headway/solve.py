@@ -86,11 +86,18 @@ def _numbers(table: Table, key: str) -> Any:
 At = Callable[[Sequence[float]], Table]  # a table of one row per value of the input
 
 
-def solve(at: At, sought: Input, wanted: Condition) -> Solution:
+def solve(at: At, sought: Input, wanted: Condition | str) -> Solution:
     """Every crossing within the scanned range, each as the real input and, for a count, its whole neighbours.
+
+    >>> import headway as hw
+    >>> at = lambda batch: hw.serve("llama-3.1-70b", "8xh100-sxm", hw.Layout(tp=8), batch=batch, context=8192)
+    >>> found = hw.solve(at, Input(name="batch", low=1, high=1e4, whole=True, broadcasts=True), "compute_s=weights_s")
+    >>> [row["is"] for row in found.table]
+    ['below', 'crossing', 'above']
 
     A gap that changes sign by a jump (a layout takes one more chip) is a crossing too.
     """
+    wanted = condition(wanted) if isinstance(wanted, str) else wanted
     points = np.array(scan(sought))
     gaps = wanted.gap(at(points.tolist()))
     if np.isnan(gaps).all():

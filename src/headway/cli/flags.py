@@ -19,7 +19,8 @@ class Parser(argparse.ArgumentParser):
     """argparse without its exits: a wrong command line is an error of one line that names the nearest flags."""
 
     def __init__(self, verb: str, sentence: str) -> None:
-        super().__init__(prog=f"headway {verb}", description=sentence, allow_abbrev=False, formatter_class=_Help)
+        usage = f"headway {verb} WHAT ... [flags]"
+        super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
 
     def error(self, message: str) -> NoReturn:
         raise Usage(f"{message}; see {self.prog} --help")
