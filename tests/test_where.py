@@ -41,7 +41,8 @@ def test_conditions(text: str, want: list[int]) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "tp", "tp >", "> 3", "tp = 8 tp = 4", "(tp = 8", "tp = 8)", "tp = 3GB", "tpot_s < 3GB", "fits = maybe", "and", "tp in",
-     "tp = 8 and", "nope = 3", "__import__('os')", "tp = (1).__class__", "tp = 8; x", "(" * 200 + "fits" + ")" * 200, "fits and " * 2000 + "fits"],
+     "tp = 8 and", "nope = 3", "__import__('os')", "tp = (1).__class__", "tp = 8; x",
+     "(" * 200 + "fits" + ")" * 200, "fits and " * 2000 + "fits"],
 )  # fmt: skip
 def test_refused_in_one_line(text: str) -> None:
     with pytest.raises(HeadwayError) as error:

@@ -20,7 +20,7 @@ class Axis:
     """One named axis of the grid."""
 
     name: str
-    values: Sequence[Any]
+    values: Any  # a sequence or an array
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
