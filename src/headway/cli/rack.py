@@ -70,7 +70,7 @@ def _of_system(args: Any) -> output.Answer:
     def tree(row: Any, key: str) -> Any:
         return _explained(cases[found.index({name: row[name] for name in found[0]})][0].explained, key)
 
-    rows = Listing(found, notes=(*notes, *more, *_notes(cases[0][0])), tree=tree)
+    rows = Listing(found, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
     return output.Answer(rows, describe=_describe, figure=_figure, columns=_own_columns(), most=100)
 
 
@@ -221,20 +221,32 @@ def _fitting(row: dict[str, Any]) -> str:
     return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(named) or 'none'}{more}"
 
 
-def _notes(case: _Case) -> list[str]:
+def _notes(cases: list[_Case]) -> list[str]:
     """What the numbers take for granted, and which facts are not public."""
+    notes = [
+        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted",
+        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted",
+    ]
+    return [*notes, *dict.fromkeys(note for case in cases for note in _about(case))]
+
+
+def _about(case: _Case) -> list[str]:
+    """What is scaled from one system, and what is not known of it."""
     from headway.system import RANK
 
     system, facts = case.system, case.facts
-    missing = [key for key, value in ((field.name, getattr(facts, field.name)) for field in dataclasses.fields(facts)) if value is None]
-    missing += [f"system.{key}" for key in ("power", "weight", "scale_out_bw") if getattr(system, key) is None]
     notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
-    notes.append("a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted")
-    notes.append("floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted")
+    limits = {"room air": (facts.air_limit, "W"), "liquid": (facts.liquid_limit, "W"), "cabinet": (facts.cabinet_limit, "kg")}
+    limits["floor"] = facts.floor_limit, "kg/m^2"
+    told = ", ".join(f"{name} {output.shown(*limit)}" for name, limit in limits.items() if limit[0] is not None)
+    notes.append(f"limits of one rack: {told}; --air-limit, --liquid-limit, --cabinet-limit and --floor-limit change them")
+    missing = [field.name for field in dataclasses.fields(facts) if getattr(facts, field.name) is None]
+    missing += [f"system.{key}" for key in ("power", "weight", "scale_out_bw") if getattr(system, key) is None]
     if missing:
-        notes.append(f"not public, so left out (each can be given, --rack-units 48, --set system.power=120kW): {', '.join(missing)}")
+        how = "each can be given, as in --rack-units 48 or --set system.power=120kW"
+        notes.append(f"{system.name}: not public and left out: {', '.join(missing)} ({how})")
     if system.topology not in (*RANK, "switch", "mesh"):
-        notes.append(f"{system.topology}: bisection is known at the published size only; elsewhere the all-to-all runs at full link rate")
+        notes.append(f"{system.name}: its bisection is known at the published size only; elsewhere the all-to-all runs at full link rate")
     return notes
 
 
