@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 
 from cases import Point, drawn
 from headway.about_model import about_model
+from headway.cli.main import main
 from headway.columns import SERVE
 from headway.columns import unit as unit_of_column
 from headway.explain import to_json, to_text
@@ -218,6 +221,51 @@ def test_every_number_of_a_claim(name: str) -> None:
             honest(tree, printed(name)[part])
         else:
             assert anonymous(tree) == []
+
+
+ASKED = (
+    "serve deepseek-v3 --on gb200-nvl72 --ep 72 --dp 72 --batch 4608 --prompt 8k --output 1k",
+    "plan llama-3.1-8b --on h100 --prompt 1k --output 100",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 64 --for context --so-that compute_s=kv_s",
+    "show model deepseek-v3.2",
+    "show chip h100",
+    "show system gb200-nvl72",
+    "trend chips --where chip=h100_sxm",
+    "lecture RB-08",
+)
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_every_number_that_a_command_prints_can_be_asked_for(command: str) -> None:
+    row = answer(command)["rows"][0]
+    keys = numeric({key: value for key, value in row.items() if not isinstance(value, bool)})
+    assert len(keys) > 3
+    trees = answer(f"{command} --explain {','.join(keys)}")["explain"]
+    assert trees.keys() == set(keys)
+    for key in keys:
+        assert trees[key]["value"] == pytest.approx(row[key], rel=1e-12), key
+        assert all(leaf["kind"] in KINDS or isinstance(leaf["value"], bool) for leaf in json_leaves(trees[key])), key
+        assert all(leaf["source"] for leaf in json_leaves(trees[key]) if not isinstance(leaf["value"], bool)), key
+
+
+def answer(command: str) -> Any:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([*command.split(), "-o", "json"]) == 0
+    return json.loads(out.getvalue())
+
+
+def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
+    """Every leaf of a tree as JSON has it."""
+    if isinstance(node, list):
+        for item in node:
+            yield from json_leaves(item)
+    elif isinstance(node, dict) and "kind" in node and "name" in node:
+        yield node
+    elif isinstance(node, dict):
+        for item in node.get("inputs", node if "value" not in node else {}).values():
+            yield from json_leaves(item)
 
 
 # -- the walk itself ------------------------------------------------------------------------------------------------------------

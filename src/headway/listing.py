@@ -9,6 +9,13 @@ from typing import Any
 from headway.errors import BadValue, UnknownName
 
 
+def computed(value: Any, key: str) -> Any:
+    """A number that can be explained: one a law gave, or one that knows its origin."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadValue("--explain", key, "a column of numbers that has one in this row")
+    return value
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:
     """Rows as they are shown."""
@@ -51,5 +58,5 @@ class Listing:
         if key not in self.keys():
             raise UnknownName("column", key, self.keys())
         if self.tree is None:
-            raise BadValue("--explain", key, "a verb that computes: serve, plan, solve, show model or lecture ID")
+            raise BadValue("--explain", key, "a verb that computes or knows one thing: serve, plan, solve, show, trend or lecture")
         return self.tree(self.plain[row], key)

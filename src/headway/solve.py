@@ -13,6 +13,7 @@ from headway import columns, units
 from headway.errors import BadValue, UnknownName
 from headway.grid import Labels, Table
 from headway.output import input_text
+from headway.quantity import known
 
 SCAN = 400  # points of the first look, where a grid costs no more than a point
 SCAN_SLOW = 60  # and where each point is a table of its own
@@ -177,7 +178,20 @@ def _rows(at: At, sought: Input, marked: list[tuple[float, str]]) -> Table:
     table = at(values).concat()
     kinds = tuple(dict.fromkeys(marks))
     extra = {"for": sought.name, "solution": np.array(values), "is": Labels(np.array([kinds.index(mark) for mark in marks]), kinds)}
-    return dataclasses.replace(table, columns={**extra, **table.columns})
+    return dataclasses.replace(table, columns={**extra, **table.columns}, tree=_tree(table, values, sought))
+
+
+def _tree(table: Table, values: list[float], sought: Input) -> Callable[[int, str], Any]:
+    """The table's own trees, and what was solved for as a leaf."""
+
+    def tree(row: int, key: str) -> Any:
+        if key == "solution":
+            return known(values[row], sought.name, columns.unit(sought.name), "derived", "solved for: there the outputs are as asked")
+        if table.tree is None:
+            raise BadValue("explain", key, "an output of serve")
+        return table.tree(row, key)
+
+    return tree
 
 
 def _none(at: At, sought: Input, wanted: Condition, points: Any, gaps: Any) -> Solution:

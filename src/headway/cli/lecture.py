@@ -8,7 +8,9 @@ from typing import Any
 from headway import ledger, output
 from headway.errors import BadValue
 from headway.listing import Listing
+from headway.quantity import known
 
+FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "claim", "stated", "recomputed", "unit", "verdict", "cause", "note")
 
 
@@ -39,9 +41,11 @@ def _detail(row: dict[str, Any]) -> list[str]:
 
 
 def _tree(row: Any, key: str) -> Any:
-    """The tree behind a claim's recomputed figure: its first part that the verdict rests on."""
-    if key != "recomputed":
-        raise BadValue("--explain", key, "recomputed")
-    parts = ledger.explain(row["id"])
-    shown = [part["name"] for part in row["parts"] if part["recomputed"] == row["recomputed"]]
+    """What is behind a claim's figure: that of its first part that the verdict rests on."""
+    if key not in FIGURES or row[key] is None:
+        raise BadValue("--explain", key, "a figure that the claim has: " + ", ".join(FIGURES))
+    if key in ("stated", "reference"):
+        return known(row[key], f"{row['id']} as {key}", row["unit"], "claim", row["source"])
+    parts = ledger.explain(row["id"], today=key == "today")
+    shown = [part["name"] for part in row["parts"] if part[key] == row[key]]
     return parts[shown[0] if shown else next(iter(parts))]

@@ -8,8 +8,8 @@ from typing import Any
 from headway import output
 from headway.cli import subjects
 from headway.columns import Column
-from headway.errors import BadValue, UnknownName
-from headway.listing import Listing
+from headway.errors import UnknownName
+from headway.listing import Listing, computed
 
 KINDS = ("model", "chip", "system")
 
@@ -41,9 +41,7 @@ def _model(args: Any) -> output.Answer:
     def tree(_: Any, key: str) -> Any:
         with record():
             value = getattr(about_model(subjects.model(args.name, args), context), key)
-        if not isinstance(value, float | int):
-            raise BadValue("--explain", key, "a number, such as total_params or kv_bytes_per_token")
-        return value
+        return computed(value, key)
 
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
     people = [{"fact": key, "value": output.cell(key, row), "about": q.help} for key, q in _marks(About).items() if key in plain]
@@ -79,12 +77,13 @@ def _machine(args: Any) -> output.Answer:
     args.on = args.name
     subject = subjects.chip(args.name, args) if args.what == "chip" else subjects.systems(args)[0][0]
     entries = about_chip(subject) if args.what == "chip" else about_system(subject)
+    values = {entry.key: entry.value for entry in entries}
     people = Listing([_line(entry) for entry in entries])
     known = [entry for entry in entries if entry.source and entry.value is not None]
     row: dict[str, Any] = {entry.key: output.clean(entry.value) for entry in entries}
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     return output.Answer(
-        Listing([row]),
+        Listing([row], tree=lambda _, key: computed(values.get(key), key)),
         output.Words(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries},
         most=200,

@@ -7,7 +7,7 @@ from typing import Any
 from headway import output
 from headway.cli import subjects
 from headway.errors import UnknownName
-from headway.listing import Listing
+from headway.listing import Listing, computed
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
@@ -25,11 +25,17 @@ def run(args: Any) -> output.Answer:
     """One row per chip, by year."""
     if args.what != "chips":
         raise UnknownName("trend", args.what, ("chips",), "chips")
+    from headway.formula import record
     from headway.trend import trend_chips
+
+    def tree(row: Any, key: str) -> Any:
+        with record():
+            found = next(one for one in trend_chips(subjects.catalog(args)) if one.chip == row["chip"])
+        return computed(getattr(found, key), key)
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
     headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
-    return output.Answer(Listing(rows), words=output.Words(headline, VIEW), figure=_figure, most=1000)
+    return output.Answer(Listing(rows, tree=tree), words=output.Words(headline, VIEW), figure=_figure, most=1000)
 
 
 def _figure(rows: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from headway.ledger import verdict
 from headway.ledger.claims import Claim, claims
 from headway.ledger.recompute import computable, recompute
 from headway.ledger.register import Parts
-from headway.ledger.today import current, recompute_today
+from headway.ledger.today import current, look_up, recompute_today
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +76,14 @@ def claim(name: str) -> list[ClaimRow]:
     return [_row(claim) for claim in found]
 
 
-def explain(name: str) -> Parts:
-    """Each figure of a claim as a number that carries the tree of laws and sourced inputs behind it."""
+def explain(name: str, today: bool = False) -> Parts:
+    """Each figure of a claim, from its own inputs or today's, as a number that carries the tree of laws and sourced inputs behind it."""
     wanted = name.strip().upper()
     if wanted not in claims():
         raise UnknownName("claim", name, {key.lower(): key for key in claims()}, "wants an id such as RB-10")
     with record():
-        parts = recompute(claims()[wanted])
+        claim = claims()[wanted]
+        parts = recompute(claim, {key: look_up(path) for key, path in claim.today.items()} if today else None)
     if parts is None:
         raise BadValue("claim", wanted, f"a claim that is computed: {', '.join(computable()[:3])}, ...")
     return parts

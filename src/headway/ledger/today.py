@@ -11,6 +11,7 @@ from headway.laws.sums import times
 from headway.ledger.claims import Claim
 from headway.ledger.recompute import recompute
 from headway.ledger.register import Parts
+from headway.quantity import known
 from headway.system import system
 
 
@@ -28,6 +29,10 @@ def current(claim: Claim) -> dict[str, Any]:
 
 @functools.cache
 def _current(path: str) -> Any | None:
+    return look_up(path)
+
+
+def look_up(path: str) -> Any | None:
     """A fact by its place in the catalogue: of a chip, a system, a domain (summed over its chips) or a model, or KV bytes in a width."""
     kind, name, field = path.split()
     try:
@@ -49,5 +54,6 @@ def _of_model(kind: str, name: str, field: str) -> Any:
 
     found = model(name)
     if kind == "kv":
-        return whole_model.kv_bytes_per_token(found, float(field))
+        width = known(float(field), "bytes per cache element", "byte", "claim", "width that the claim counts in")
+        return whole_model.kv_bytes_per_token(found, width)
     return getattr(whole_model, field)(found)
