@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.assumptions import Assumptions
+from headway.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.compile import work_of
 from headway.hfconfig import model
 from headway.layout import Layout, illegal, shape
@@ -29,7 +29,7 @@ WAYS = {
     "pp": (1, 2, 3, 4),
     "cp": (1, 2, 4),
 }
-IDEAL = {"eff_compute": 1, "eff_memory": 1, "eff_network": 1, "t0": 0, "alpha": 0}
+IDEAL = dict.fromkeys(EFFICIENCIES, 1) | dict.fromkeys(LATENCIES, 0)
 ONE_CHIP = Layout()
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cases import IDEAL, PARTS, Point, drawn
+from headway.assumptions import LATENCIES
 from headway.compile import compile_layout
 from headway.edit import edit
 from headway.layout import Layout
@@ -72,7 +73,8 @@ def test_operators_is_the_sum_of_each_operators_own_maximum(point: Point) -> Non
     score = sequences * sum(s.decode_compute * seen for s, seen in zip(c.spans, attended, strict=True))
     cache = sequences * (c.state + c.kv_write + sum(s.read * seen for s, seen in zip(c.spans, attended, strict=True)))
     row = point.assuming(**IDEAL, overlap="operators").row()
-    assert row["step_s"] == same(dense + expert + max(score, cache) + c.network * sequences)
+    network = sum(term.count * term.floor for term in c.collectives) * sequences
+    assert row["step_s"] == same(dense + expert + max(score, cache) + network)
 
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
@@ -231,20 +233,19 @@ DENSE = ("llama-3.1-70b", "qwen2.5-0.5b", "palm-62b", "mistral-7b-v0.1", "phi-4"
 
 @pytest.mark.parametrize("point", POINTS + REQUESTS, ids=name)
 def test_a_network_is_never_free(point: Point) -> None:
-    for costs in ({}, {"alpha": 0}):
+    for costs in ({}, dict.fromkeys(LATENCIES, 0)):
         network = point.assuming(**costs).row()["network_s"]
         assert network > 0 if talks(point) else network == 0
     if talks(point):
-        slow = point.assuming(alpha=1e-3).row()
+        slow = point.assuming(**dict.fromkeys(LATENCIES[1:], 1e-3)).row()
         assert slow["network_s"] >= 1e-3
         assert slow["step_s"] >= slow["network_s"]
 
 
 def test_beyond_a_scale_up_domain_the_slow_links_pace_a_replica() -> None:
     inside, beyond = (Point("llama-3.1-70b", "16xh100-sxm", Layout(tp=tp)).assuming(**IDEAL).row()["network_s"] for tp in (8, 16))
-    vectors = {tp: 160 * 2 * (tp - 1) / tp * 8192 * 2 for tp in (8, 16)}
-    assert inside == same(vectors[8] / 450e9)
-    assert beyond == same(vectors[16] / 50e9)
+    assert inside == same(160 * 8192 * 2 / 450e9)  # the switch adds: a chip sends a vector once, and receives the sum
+    assert beyond == same(160 * 2 / 16 * 8192 * 2 / 50e9)  # each rail carries an eighth of it, both ways
 
 
 # -- requests and money ---------------------------------------------------------------------------------------------------------
@@ -308,11 +309,11 @@ def test_llama_70b_on_eight_h100_by_hand() -> None:
     weights = LLAMA_MATRICES * 2 / 8 + 80 * 2 * 8192 * 2
     kv = 64 * 8193 * 80 * 2 * 128 * 2  # one KV head of eight per chip; each token attended is read, the new one written
     flop = 64 * (2 * LLAMA_MATRICES + 80 * 4 * 64 * 128 * 8192) / 8
-    sent = 160 * 2 * 7 / 8 * 64 * 8192 * 2  # two all-reduces a layer, reduce-scatter and all-gather each
+    sent = 160 * 64 * 8192 * 2  # two all-reduces a layer; the switch adds, so that a chip sends each vector once
     assert row["weights_s"] == same(weights / H100_BW / 0.8)
     assert row["kv_s"] == same(kv / H100_BW / 0.8)
     assert row["compute_s"] == same(flop / H100_PEAK / 0.7)
-    assert row["network_s"] == same(sent / H100_LINK / 0.8 + 160 * 5e-6)
+    assert row["network_s"] == same(sent / H100_LINK / 0.5 + 160 * 2 * 3e-6)
     assert row["step_floor_s"] == same((weights + kv) / H100_BW)
     assert row["step_floor_s"] == pytest.approx(11.6e-3, rel=1e-3)
     prompt = (2 * LLAMA_MATRICES * 8192 + 80 * 4 * 64 * 128 * 8192**2 / 2) / 8
@@ -339,8 +340,9 @@ def test_deepseek_v3_on_a_rack_by_hand() -> None:
     flop = 64 * 2 * (61 * mixer + 58 * shared + 3 * dense) + 72 * 64 * 8 * 4 / 256 * 58 * 2 * expert
     attention = 64 * 61 * 128 * 2 * (512 + 64 + 512) * 8192
     assert row["compute_s"] == same((flop / fp8 + (64 * 2 * head + attention) / bf16) / 0.7, 1e-9)
-    copies = 72 * (1 - (1 - 1 / 72) ** 8) * 71 / 72  # ranks that hold one of the eight experts of a token, its own apart
-    assert row["network_s"] == same(2 * 58 * copies * 64 * 7168 * 2 / link / 0.8 + 2 * 58 * 5e-6, 1e-9)
+    copies = 8 * 71 / 72  # one per expert, those on the token's own chip apart
+    sent = 58 * copies * 64 * 7168 * (1 + 4 / 128 + 2)  # fp8 with a scale per 128 out, bf16 back
+    assert row["network_s"] == same(sent / link / 0.8 + 2 * 58 * 11e-6, 1e-9)
     assert row["hbm_bytes_chip"] == same(0.9 * 186e9)
     assert row["chips_idle"] == 0
 

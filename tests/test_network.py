@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headway.assumptions import Assumptions
 from headway.errors import MissingFact
 from headway.fabric import NEAREST, Fabric, LinkCosts, axes, fabric, link_costs
 from headway.formula import Traced, anonymous, record, replay
@@ -35,6 +36,7 @@ from headway.network import (
     network_terms,
 )
 from headway.quantity import known
+from headway.schema import defaults
 from headway.system import system
 
 MESSAGE = 1.0  # of one byte: a slope times a bandwidth is then a share of the message
@@ -381,7 +383,7 @@ def test_every_leaf_has_an_origin_and_the_tree_replays() -> None:
         one = system(name)
         ways = {"tp": n(2), "ep": n(4), "dp": n(2), "pp": n(2), "cp": n(1)}
         with record():
-            terms = network_terms(TRAFFIC, fabric(one), Layout(**ways), link_costs(one))
+            terms = network_terms(TRAFFIC, fabric(one), Layout(**ways), link_costs(one, defaults(Assumptions)))
             whole = collectives_s(terms, n(64.0, "token"), n(0.0, "s"))
         assert isinstance(whole, Traced)
         assert anonymous(whole) == []

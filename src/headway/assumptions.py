@@ -11,6 +11,10 @@ from headway.schema import Q
 UNFITTED = "unfitted: one stated default pair and one stated spread, until efficiencies are fitted to measurements"
 
 
+EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch")  # at 1, and
+LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0, the floor
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
     """Named defaults; none is fitted yet."""
@@ -20,9 +24,15 @@ class Assumptions:
     eff_memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth reached; unfitted")] = 0.8
     eff_network: Annotated[Any, Q(high=1, help="share of link bandwidth that collectives reach; unfitted")] = 0.8
     t0: Annotated[Any, Q("s", open_low=False, help="fixed cost of a kernel; unfitted")] = 3e-6
-    alpha: Annotated[Any, Q("s", open_low=False, help="latency of one collective; unfitted")] = 5e-6
+    eff_in_switch: Annotated[Any, Q(high=1, help="the same where the switch does the adding; unfitted")] = 0.5
+    alpha: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-up (custom all-reduce, 8 H100: 3-4 us)")] = 3e-6
+    alpha_hop: Annotated[Any, Q("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
+    alpha_out: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-out (one RDMA message: 5-20 us)")] = 10e-6
+    alpha_exchange: Annotated[Any, Q("s", open_low=False, help="latency of an exchange of experts, scale-up (DeepEP: 11 us)")] = 11e-6
+    alpha_exchange_out: Annotated[Any, Q("s", open_low=False, help="the same over scale-out (DeepEP, 16-64 H100: 20-28 us)")] = 24e-6
     spread: Annotated[Any, Q(low=1, open_low=False, high=100, help="interval: expected / spread to expected * spread; unfitted")] = 1.6
     hbm_utilization: Annotated[Any, Q(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
     activation_bytes: Annotated[Any, Q("byte", help="bytes per element of an activation on the wire")] = 2
+    dispatch_bytes: Annotated[Any, Q("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
     state_bytes: Annotated[Any, Q("byte", help="bytes per element of recurrent state")] = 2
     price_metric: Annotated[str, Q(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = "rental_3yr"

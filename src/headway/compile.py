@@ -10,16 +10,8 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.blockwork import BlockWork
+from headway.fabric import fabric, link_costs
 from headway.laws.coefficients import OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
-from headway.laws.collective import (
-    activation_bytes_per_token,
-    dispatch_copies,
-    hop_vectors,
-    layer_vectors,
-    link_s_per_token,
-    messages_per_step,
-    replica_link,
-)
 from headway.laws.compile_terms import (
     dense_s_per_token,
     dense_weights_s,
@@ -35,11 +27,12 @@ from headway.laws.compile_terms import (
     state_bytes,
     state_s,
 )
+from headway.laws.exchange import activation_bytes_per_token, wire_bytes_per_token
+from headway.laws.lines import CollectiveTerm
 from headway.laws.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
 from headway.laws.shard import (
     depth_factor,
     expert_load,
-    expert_ranks,
     expert_tensor_ways,
     experts_held,
     head_share,
@@ -49,12 +42,15 @@ from headway.laws.shard import (
 from headway.laws.sums import sum_over_blocks, times, total
 from headway.layout import Layout
 from headway.model import NONE, ONE, Model
+from headway.network import Routed, Traffic, most, need_scale_out, network_terms
 from headway.quantity import default, known
 from headway.resolve import Formats
 from headway.system import System
 from headway.whole_model import embedding_and_head, other_params, works
 
-NO_LINK = known(float("inf"), "no link", "byte/s", "constant", "one chip sends nothing")
+FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
+SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")
+TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: tiles of 1 x 128")
 NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
 NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
 SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
@@ -117,7 +113,6 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=bandwidth)
-    network, messages = _network(parts, system, assumptions, chips)
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
@@ -126,8 +121,7 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
         spans=parts.spans(),
         state=state_s(states, assumptions.state_bytes, layout.tp, depth, bandwidth),
         kv_write=parts.kv_write(),
-        network=network,
-        messages=messages,
+        collectives=_collectives(parts, system, assumptions, chips),
         operators=kernels_per_step(work.layers, work.ffns, work.moes, depth),
         dp=layout.dp,
         pp=layout.pp,
@@ -136,9 +130,7 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         eff_compute=assumptions.eff_compute,
         eff_memory=assumptions.eff_memory,
-        eff_network=assumptions.eff_network,
         t0=assumptions.t0,
-        alpha=assumptions.alpha,
     )
     return Compiled(
         step=step,
@@ -195,6 +187,15 @@ class _Parts:
 
     def routed(self) -> list[tuple[int, BlockWork]]:
         return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
+
+    def routed_traffic(self, index: int, block: BlockWork, vector: Any, assumptions: Assumptions) -> Routed:
+        """An expert layer's exchanges: dispatched as asked; else in fp8 tiles with a scale where the experts are fp8."""
+        dispatch = vector
+        if assumptions.dispatch_bytes is not None:
+            dispatch = activation_bytes_per_token(self.work.hidden, assumptions.dispatch_bytes)
+        elif self.chosen.weights[index][2].name == "fp8":
+            dispatch = wire_bytes_per_token(self.work.hidden, FP8_BYTE, SCALE, TILE)
+        return Routed(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch)
 
     def load(self, block: BlockWork) -> Any:
         """Share of a block's routed work and bytes on the fullest chip."""
@@ -275,25 +276,18 @@ class _Parts:
         return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
 
 
-def _network(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[Any, Any]:
-    """Link seconds per token and collectives per step; a one-chip replica sends nothing and needs no link."""
-    work, layout, chip = parts.work, parts.layout, system.chip
-    sublayers = total((work.layers, work.ffns, work.moes))
-    messages = messages_per_step(layout.tp, layout.cp, layout.dp, layout.pp, sublayers, work.moes, work.layers, parts.depth)
+def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[CollectiveTerm, ...]:
+    """What a replica's chips send each other in a step; a one-chip replica sends nothing and needs no link."""
+    if most(chips) == 1:
+        return ()
+    joined, work = fabric(system), parts.work
+    need_scale_out(joined, parts.layout, system.name)
     vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
-    if _largest(chips) == 1:
-        return link_s_per_token(NONE, parts.depth, NONE, vector, NO_LINK), messages
-    up = system.scale_up_bw if system.scale_up_bw is not None else chip.need("scale_up_bw")
-    domain = system.scale_up_domain if system.scale_up_domain is not None else chip.need("scale_up_domain")
-    beyond = _largest(chips) > domain
-    out = (system.scale_out_bw if system.scale_out_bw is not None else chip.need("scale_out_bw")) if beyond else up
-    copies = NONE
-    for _, block in parts.routed():
-        copies = dispatch_copies(layout.ep, block.experts_per_token, expert_ranks(layout.dp, layout.cp))
-    layer = layer_vectors(layout.tp, layout.cp, sublayers, work.moes, work.layers, copies)
-    link = replica_link(chips, domain, up, out)
-    return link_s_per_token(layer, parts.depth, hop_vectors(layout.tp, layout.pp), vector, link), messages
-
-
-def _largest(chips: Any) -> float:
-    return float(chips.max()) if hasattr(chips, "max") else float(chips)
+    traffic = Traffic(
+        layers=work.layers,
+        sublayers=total((work.layers, work.ffns, work.moes)),
+        routed=tuple(parts.routed_traffic(index, block, vector, assumptions) for index, block in parts.routed()),
+        depth=parts.depth,
+        vector=vector,
+    )
+    return network_terms(traffic, joined, parts.layout, link_costs(system, assumptions))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.assumptions import Assumptions
+from headway.assumptions import EFFICIENCIES, LATENCIES, Assumptions
 from headway.chip import chip_price
 from headway.compile import work_of
 from headway.errors import BadValue
@@ -77,8 +77,8 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
 def _perfect(assumptions: Assumptions) -> dict[str, Any]:
     given = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions)}
     why = "the floor: peak rates, no fixed costs"
-    ones = {name: default(1.0, name, "", why) for name in ("eff_compute", "eff_memory", "eff_network")}
-    return given | ones | {name: default(0.0, name, "s", why) for name in ("t0", "alpha")} | {"overlap": "full"}
+    ones = {name: default(1.0, name, "", why) for name in EFFICIENCIES}
+    return given | ones | {name: default(0.0, name, "s", why) for name in LATENCIES} | {"overlap": "full"}
 
 
 def _compute_bound(floor: Table) -> Any:

@@ -6,11 +6,12 @@ Kinds without laws of their own are taken as the nearest that has: NEAREST says 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from headway.assumptions import Assumptions
 from headway.laws.topology import bisection_bandwidth, torus_extent, torus_gap, torus_link_bandwidth, torus_wrap
-from headway.quantity import default, known
+from headway.quantity import known
 from headway.system import System
 
 NEAREST = {
@@ -47,42 +48,18 @@ class LinkCosts:
     in_switch: Any  # efficiency of reductions in the switch
 
 
-CUSTOM = "custom all-reduce under CUDA graphs, 2.6-4.3 us on 2-8 H100, 4.1-5.7 us on B200 (ai-dynamo/aiconfigurator 095f58a, 2026)"
-RDMA = "one RDMA message between GPUs, 5-20 us"
-LOW_LATENCY = "DeepEP low-latency kernels on 8 H100, 11-12 us (ai-dynamo/aiconfigurator 095f58a, 2026)"
-LOW_LATENCY_OUT = "DeepEP low-latency kernels on 16-64 H100, 20-28 us (ai-dynamo/aiconfigurator 095f58a, 2026)"
-HOP = "Austin et al. 2025, How to Scale Your Model: about 1 us a hop of a TPU's links"
-IN_SWITCH = "best all-reduces of 8 H100 and 8 B200: 0.60 and 0.46 of the links' peak (ai-dynamo/aiconfigurator 095f58a, 2026)"
-HOST = "NCCL over PCIe, 7-27 us measured over NVLink; unverified"
-
-
-def _costs(up: tuple[float, str], exchange_up: tuple[float, str]) -> LinkCosts:
+def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
+    """What a round costs on a system's kind of links; on a torus a round is a hop, and PCIe goes through the host."""
+    a = assumptions
+    torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie"
     return LinkCosts(
-        up=default(up[0], "alpha_up", "s", up[1]),
-        out=default(10e-6, "alpha_out", "s", RDMA),
-        exchange_up=default(exchange_up[0], "alpha_exchange_up", "s", exchange_up[1]),
-        exchange_out=default(24e-6, "alpha_exchange_out", "s", LOW_LATENCY_OUT),
-        efficiency=default(0.8, "eff_network", "", "all-reduce of 64 MB over two-shot, 0.8 on 8 H100; unfitted elsewhere"),
-        in_switch=default(0.5, "eff_in_switch", "", IN_SWITCH),
+        up=a.alpha_hop if torus else a.alpha_out if host else a.alpha,
+        out=a.alpha_out,
+        exchange_up=a.alpha_hop if torus else a.alpha_exchange,
+        exchange_out=a.alpha_exchange_out,
+        efficiency=a.eff_network,
+        in_switch=a.eff_in_switch,
     )
-
-
-COSTS = {
-    "switch": _costs((3e-6, CUSTOM), (11e-6, LOW_LATENCY)),
-    "mesh": _costs((3e-6, CUSTOM), (11e-6, LOW_LATENCY)),
-    "torus": _costs((1e-6, HOP), (1e-6, HOP)),
-    "pcie": _costs((15e-6, HOST), (15e-6, HOST)),
-}
-
-
-def link_costs(system: System, alpha: Any = None, efficiency: Any = None, in_switch: Any = None) -> LinkCosts:
-    """The defaults of a system's topology; `alpha`, where given, is that of every round."""
-    found = COSTS[system.topology if system.topology in COSTS else NEAREST[system.topology][0]]
-    if alpha is not None:
-        found = replace(found, up=alpha, out=alpha, exchange_up=alpha, exchange_out=alpha)
-    if efficiency is not None:
-        found = replace(found, efficiency=efficiency)
-    return found if in_switch is None else replace(found, in_switch=in_switch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ MOST = 1e12  # beyond any batch or context; keeps products finite
 class Load:
     """One point or grid of work: either a context, or a prompt and an output."""
 
-    batch: Annotated[Any, Q(low=0, high=MOST, help="sequences decoded together in one replica")] = 1
-    context: Annotated[Any, Q("token", low=0, high=MOST, help="tokens attended to in the decode step")] = None
-    prompt: Annotated[Any, Q("token", low=0, high=MOST, help="prompt tokens of a request")] = None
-    output: Annotated[Any, Q("token", low=0, high=MOST, help="output tokens of a request")] = None
+    batch: Annotated[Any, Q(whole=True, low=1, open_low=False, high=MOST, help="sequences decoded together in one replica")] = 1
+    context: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="tokens attended to in the decode step")] = None
+    prompt: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="prompt tokens of a request")] = None
+    output: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="output tokens of a request")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.laws.lines import CollectiveTerm
 from headway.units import Number, Second, SecondPerToken, Token
 
 FULL, OPERATORS, SERIAL = 0, 1, 2
@@ -45,8 +46,7 @@ class StepCoefficients:
     spans: tuple[SpanTerm, ...]
     state: Second  # recurrent state read and written, per sequence
     kv_write: SecondPerToken
-    network: SecondPerToken  # link time per token of a chip
-    messages: Number  # collectives in one step, each costing alpha
+    collectives: tuple[CollectiveTerm, ...]  # per token of a chip
     operators: Number  # kernels in one step, each costing t0
     dp: Number
     pp: Number
@@ -55,9 +55,7 @@ class StepCoefficients:
     overlap: Number
     eff_compute: Number
     eff_memory: Number
-    eff_network: Number
     t0: Second
-    alpha: Second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

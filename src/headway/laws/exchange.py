@@ -126,6 +126,16 @@ def expert_domains(ep: Number, domains: Number) -> Number:
     return np.minimum(ep, domains)
 
 
+@formula(source="definition")
+def activation_bytes_per_token(hidden: Number, element: Byte) -> BytePerToken:
+    """One token's activation vector on the wire (DeepSeek-V3, bf16).
+
+    >>> activation_bytes_per_token(7168, 2)
+    14336.0
+    """
+    return hidden * element * ONE_TOKEN
+
+
 @formula(source="DeepSeek-V3 (arXiv:2412.19437) section 3.3: fp8 in tiles of 128 with a 4-byte scale; combine in bf16 without scales")
 def wire_bytes_per_token(hidden: Number, element: Byte, scale: Byte, tile: Number) -> BytePerToken:
     """One token's vector on the wire (DeepSeek-V3 dispatch, fp8).

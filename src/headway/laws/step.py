@@ -9,6 +9,8 @@ import numpy as np
 
 from headway.formula import formula
 from headway.laws.coefficients import FULL, OPERATORS, SpanTerm, StepCoefficients
+from headway.laws.collective_lines import collectives_floor_s, collectives_s
+from headway.laws.lines import CollectiveTerm, Line
 from headway.laws.step_parts import (
     NONE,
     attention_compute_s,
@@ -24,9 +26,10 @@ LECTURE = "Pope 2026 lecture, claims "
 
 # Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record that the doctests below are worked on.
 LLAMA_70B_TP8 = StepCoefficients(
-    dense_compute=1.78e-5, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8, network=1.2e-6, messages=160, operators=480,
+    dense_compute=1.78e-5, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8, operators=480,
+    collectives=(CollectiveTerm(count=160, lines=(Line(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
     spans=(SpanTerm(cap=np.inf, root=np.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
-    dp=1, pp=1, cp=1, prefill_ranks=1, overlap=OPERATORS, eff_compute=0.7, eff_memory=0.8, eff_network=0.8, t0=3e-6, alpha=5e-6,
+    dp=1, pp=1, cp=1, prefill_ranks=1, overlap=OPERATORS, eff_compute=0.7, eff_memory=0.8, t0=3e-6,
 )  # fmt: skip
 
 
@@ -58,7 +61,7 @@ def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, pref
     """Expected time of one step in which a replica decodes `decode_sequences` and prefills `prefill_tokens`.
 
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
-    0.0098
+    0.01068
     """
     p, zero = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights
     return c.t0 * c.operators + overlapped_s(
@@ -69,7 +72,7 @@ def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, pref
         expert_weights_s(c.experts, p.group_tokens, zero) / c.eff_memory,
         attention_compute_s(c.spans, p, zero) / c.eff_compute,
         kv_traffic_s(c.spans, c.state, c.kv_write, p) / c.eff_memory,
-        c.network * p.tokens / c.eff_network + c.alpha * c.messages,
+        collectives_s(c.collectives, p.tokens, zero),
     )
 
 
@@ -89,7 +92,7 @@ def step_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token
         expert_weights_s(c.experts, p.group_tokens, zero),
         attention_compute_s(c.spans, p, zero),
         kv_traffic_s(c.spans, c.state, c.kv_write, p),
-        c.network * p.tokens,
+        collectives_floor_s(c.collectives, p.tokens, zero),
     )
 
 
@@ -128,12 +131,12 @@ def kv_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Sec
 
 @formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
 def network_s(c: StepCoefficients, decode_sequences: Number) -> Second:
-    """A decode step's collectives: bytes over the link at the expected efficiency, and alpha for each.
+    """A decode step's collectives, each by the algorithm that is fastest for its size.
 
     >>> round(float(network_s(LLAMA_70B_TP8, 64)), 6)
-    0.000896
+    0.001779
     """
-    return c.network * place(c, decode_sequences, NONE, NONE, NONE).tokens / c.eff_network + c.alpha * c.messages
+    return collectives_s(c.collectives, place(c, decode_sequences, NONE, NONE, NONE).tokens, 0 * c.dense_weights)
 
 
 @formula(source="definition")
