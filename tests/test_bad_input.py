@@ -86,15 +86,6 @@ ENDS = ("", "_floor", "_lo", "_hi")
 WORK = [f"{stem}{end}_s" for stem in ("step", "ttft") for end in ENDS] + ["compute_s", "weights_s", "kv_s", "tok_per_s_user"]
 WORK += ["decode_tok_per_s", "tok_per_s_chip", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip"]
 WORK += ["chips", "batch", "concurrency", "context"]
-WORK_OF_REQUESTS if row["prompt"] is not None else [])
-        assert {key: row[key] for key in done if not row[key]} == {}, argv
-        assert [key for key in COSTS if row[key] == 0] == [], argv
-        assert row["step_floor_s"] <= row["step_lo_s"] <= row["step_s"] <= row["step_hi_s"], argv
-
-
-ENDS = ("", "_floor", "_lo", "_hi")
-WORK = [f"{stem}{end}_s" for stem in ("step", "ttft") for end in ENDS] + ["compute_s", "weights_s", "kv_s", "tok_per_s_user"]
-WORK += ["decode_tok_per_s", "tok_per_s_chip", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "chips", "batch", "concurrency", "context"]
 WORK_OF_REQUESTS = [f"tpot{end}_s" for end in ENDS] + ["tok_per_s", "tok_per_s_lo", "tok_per_s_hi"]
 COSTS = [f"usd_per_mtok_{what}{end}" for what in ("in", "cached", "out") for end in ("", "_lo", "_hi")]
 
