@@ -87,6 +87,8 @@ class BlockWork:
     expert_params: Any  # one routed expert, 0 where there is none
     experts: Any
     experts_per_token: Any
+    expert_groups: Any  # the router's limit: a token's experts lie in `groups_chosen` of so many groups
+    groups_chosen: Any
     other_params: Any  # norms, biases and scales: no matmul
     heads: Any
     kv_heads: Any
@@ -107,6 +109,8 @@ def block_work(block: Block, model: Model) -> BlockWork:
     return BlockWork(
         count=block.count, mixer_params=mixer.params, mixer_whole_params=mixer.whole_params, mixer_kv_params=mixer.kv_params,
         dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
+        expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else ONE,
+        groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else ONE,
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
         state_elements=mixer.state_elements, recurrence_flop_per_token=mixer.recurrence_flop_per_token,

@@ -115,6 +115,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: i
     dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
     cps = pinned.get("cp") or (1,)
     divisors: dict[int, list[int]] = {}
+    most_ep = max(int(shape.experts) + _copies(pinned), 1)
     for tp in tps:
         for cp in cps:
             for pp in pps:
@@ -123,7 +124,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: i
                     if ways * pp > domain:
                         break  # dps ascend
                     if ways not in divisors:
-                        divisors[ways] = _expert_ways(ways, shape, pinned.get("ep"))
+                        divisors[ways] = _expert_ways(ways, most_ep, pinned.get("ep"))
                     for ep in divisors[ways]:
                         yield tp, cp, pp, dp, ep
 
@@ -136,14 +137,22 @@ def _counts(most: int, domain: int) -> list[int]:
     return sorted({count for one in powers for count in (one, 3 * one) if count <= most})
 
 
-def _expert_ways(ways: int, shape: Shape, pinned: tuple[int, ...] | None) -> list[int]:
-    most = max(int(shape.experts), 1)
+def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
+    """Redundant experts: those asked for; a search over them would need their memory against an imbalance that nobody stated."""
+    asked = pinned.get("redundant", (0,))
+    if len(asked) > 1:
+        raise BadValue("redundant", f"{len(asked)} values", "one number of copies in a plan")
+    return asked[0]
+
+
+def _expert_ways(ways: int, most: int, pinned: tuple[int, ...] | None) -> list[int]:
     return [ep for ep in (pinned or range(1, min(ways, most) + 1)) if ways % ep == 0 and ep <= most]
 
 
 def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> Space:
     """As many replicas as the system holds, or those the user asked for where they fit."""
     columns = dict(zip(("tp", "ep", "dp", "pp", "cp"), found.T, strict=True))
+    columns["redundant"] = np.full(len(found), _copies(pinned))
     chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])
     held = np.asarray(replicas_held(int(system.chips), domain_of(system), chips)).astype(np.int64)
     if "replicas" not in pinned:

@@ -36,6 +36,7 @@ _WHAT = {
     "dp": Column("", "data-parallel ways of attention inside one replica"),
     "pp": Column("", "pipeline stages"),
     "cp": Column("", "context-parallel ways"),
+    "redundant": Column("", "copies of busy routed experts, in all"),
     "weights": Column("", "number format of the weights"),
     "kv": Column("", "number format of the KV cache"),
     "compute": Column("", "number format of the matrix multiplications"),
@@ -44,6 +45,7 @@ _WHAT = {
     "context": Column("token", "tokens attended to in the decode step"),
     "prompt": Column("token", "prompt tokens of a request"),
     "output": Column("token", "output tokens of a request"),
+    "rate": Column("1/s", "requests that arrive per second, over all replicas"),
 }
 _ALL = ("floor", "lo", "hi")
 _TIME = (
@@ -51,6 +53,8 @@ _TIME = (
     | _interval("ttft", "s", "time to first token (TTFT as vLLM's bench serve), unloaded", _ALL, "_s")
     | _interval("tpot", "s", "time per output token (TPOT as vLLM's bench serve), mean over the request's growing context", _ALL, "_s")
     | {
+        "tpot_interleaved_s": Column("s", "TPOT that a user sees while others' prompts are prefilled between two tokens; expected value"),
+        "e2e_s": Column("s", "end to end (E2E as vLLM's bench serve): TTFT and all further tokens at TPOT, unloaded; expected value"),
         "compute_s": Column("s", "matrix arithmetic of one decode step"),
         "weights_s": Column("s", "reading the weights in one decode step"),
         "kv_s": Column("s", "reading the KV cache in one decode step"),
@@ -61,12 +65,14 @@ _TIME = (
 )
 _RATE = (
     {"tok_per_s_user": Column("token/s", "output tokens per second that one user sees: 1 / TPOT")}
+    | {"capacity_req_per_s": Column("1/s", "requests per second that all replicas finish in steady state")}
+    | {"utilisation": Column("", "rate over capacity; at 1 the queue grows without end")}
     | _interval("tok_per_s", "token/s", "sustained output rate of all replicas, prefill paid for", ("lo", "hi"))
     | _interval("decode_tok_per_s", "token/s", "output rate of all replicas while only decoding", ("lo", "hi"))
     | _interval("tok_per_s_chip", "token/s", "sustained output rate per chip, idle chips counted", ("lo", "hi"))
 )
 _COST = (
-    _interval("usd_per_mtok_in", "USD/Mtok", "cost of a million prompt tokens", ("lo", "hi"))
+    _interval("usd_per_mtok_in", "USD/Mtok", "cost of a million prefilled prompt tokens", ("lo", "hi"))
     | _interval("usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens read from a prefix cache", ("lo", "hi"))
     | _interval("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens", ("lo", "hi"))
 )

@@ -11,7 +11,7 @@ from typing import Any
 from headway.assumptions import Assumptions
 from headway.blockwork import BlockWork
 from headway.fabric import fabric, link_costs
-from headway.laws.coefficients import OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.compile_terms import (
     dense_s_per_token,
     dense_weights_s,
@@ -28,11 +28,13 @@ from headway.laws.compile_terms import (
     state_s,
 )
 from headway.laws.exchange import activation_bytes_per_token, wire_bytes_per_token
+from headway.laws.imbalance import load_imbalance
 from headway.laws.lines import CollectiveTerm
 from headway.laws.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
 from headway.laws.shard import (
     depth_factor,
     expert_load,
+    expert_share_held,
     expert_tensor_ways,
     experts_held,
     head_share,
@@ -70,9 +72,10 @@ class Work:
     head_params: Any  # stored beside it: 0 when tied
     vector_params: Any  # final norm, learned positions and the like
     embedding_dtype: str
+    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where they were measured
 
 
-def work_of(model: Model) -> Work:
+def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> Work:
     """The work of a model, its layers counted by what they hold."""
     blocks = works(model)
     table, head = embedding_and_head(model)
@@ -87,6 +90,7 @@ def work_of(model: Model) -> Work:
         head_params=head,
         vector_params=other_params(model),
         embedding_dtype=model.precision.embedding,
+        expert_load=expert_load,
     )
 
 
@@ -126,8 +130,11 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
         dp=layout.dp,
         pp=layout.pp,
         cp=layout.cp,
+        layers=work.layers,
+        imbalance=load_imbalance(work.expert_load, layout.ep) if work.expert_load else assumptions.imbalance,
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
+        communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
         eff_compute=assumptions.eff_compute,
         eff_memory=assumptions.eff_memory,
         t0=assumptions.t0,
@@ -195,22 +202,24 @@ class _Parts:
             dispatch = activation_bytes_per_token(self.work.hidden, assumptions.dispatch_bytes)
         elif self.chosen.weights[index][2].name == "fp8":
             dispatch = wire_bytes_per_token(self.work.hidden, FP8_BYTE, SCALE, TILE)
-        return Routed(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch)
+        return Routed(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch,
+                      groups=block.expert_groups, chosen=block.groups_chosen)  # fmt: skip
 
-    def load(self, block: BlockWork) -> Any:
-        """Share of a block's routed work and bytes on the fullest chip."""
+    def held(self, block: BlockWork) -> tuple[Any, Any]:
+        """Routed experts of a block on the fullest chip, and the chips that share each of them."""
         layout = self.layout
         ways = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
-        return expert_load(block.experts, experts_held(block.experts, layout.ep), ways)
+        return experts_held(block.experts, layout.redundant, layout.ep), ways
 
     def experts(self) -> tuple[ExpertTerm, ...]:
         terms = []
         for index, block in self.routed():
-            params, load, form = times(block.expert_params, block.count), self.load(block), self.chosen.weights[index][2]
+            params, form, (held, ways) = times(block.expert_params, block.count), self.chosen.weights[index][2], self.held(block)
+            load, share = expert_load(block.experts, self.layout.redundant, held, ways), expert_share_held(block.experts, held, ways)
             terms.append(
                 ExpertTerm(
                     compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.chosen.peaks[index][2]),
-                    weights=expert_read_s(params, form.bytes, block.experts, load, self.depth, self.bandwidth),
+                    weights=expert_read_s(params, form.bytes, block.experts, share, self.depth, self.bandwidth),
                     experts=block.experts,
                     active=block.experts_per_token,
                 )
@@ -220,7 +229,12 @@ class _Parts:
     def weights_bytes(self) -> Any:
         layout, work = self.layout, self.work
         routed = tuple(
-            routed_bytes(times(block.expert_params, block.count), self.chosen.weights[index][2].bytes, block.experts, self.load(block))
+            routed_bytes(
+                times(block.expert_params, block.count),
+                self.chosen.weights[index][2].bytes,
+                block.experts,
+                expert_share_held(block.experts, *self.held(block)),
+            )
             for index, block in self.routed()
         )
         form = self.chosen.head.bytes

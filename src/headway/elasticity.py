@@ -110,5 +110,5 @@ def _value(before: Pick, after: Pick, first: Query, second: Query, objective: st
 
 def objective_of(pick: Pick, query: Query, objective: str) -> Any:
     """The objective of one pick, by the path that prints and explains."""
-    found = estimate(replace(case_of(query, pick.layout, pick.load), work=work_of(query.model)))
+    found = estimate(replace(case_of(query, pick.layout, pick.load), work=work_of(query.model, query.work.expert_load)))
     return worth(objective, query, pick.layout.replicas, found["tpot_s"], found["request_s"])

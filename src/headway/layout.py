@@ -28,13 +28,16 @@ class Layout:
     pp: Annotated[Any, _ways("pipeline stages")] = 1
     cp: Annotated[Any, _ways("context parallel ways")] = 1
     replicas: Annotated[Any, _ways("independent replicas")] = 1
+    redundant: Annotated[Any, Q(whole=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
 
     def __str__(self) -> str:
         parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]
-        return " ".join(part for part in parts if not part.endswith("=1")) or "tp=1"
+        return " ".join(part for part in parts if not part.endswith(("=1", "redundant=0"))) or "tp=1"
 
 
 NAMES = tuple(field.name for field in fields(Layout))
+UNASKED = {name: default(1, name, "", "one way unless asked") for name in NAMES}
+UNASKED["redundant"] = default(0, "redundant", "", "no copies of experts unless asked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +68,10 @@ def illegal(layout: Layout, shape: Shape) -> str:
     ways = layout.tp * layout.cp * layout.dp
     if shape.experts == 0 and layout.ep > 1:
         return f"ep {layout.ep} needs routed experts, and the model has none"
-    if layout.ep > max(shape.experts, 1):
-        return f"ep {layout.ep} is more than the {shape.experts} routed experts"
+    if shape.experts == 0 and layout.redundant:
+        return "redundant experts need routed experts, and the model has none"
+    if layout.ep > max(shape.experts + layout.redundant, 1):
+        return f"ep {layout.ep} is more than the {shape.experts + layout.redundant} routed experts"
     if ways % layout.ep:
         return f"ep {layout.ep} does not divide tp*cp*dp = {ways}"
     if layout.pp > shape.layers:
@@ -88,7 +93,7 @@ def check(layout: Layout, shape: Shape) -> Layout:
 
 def expand(shape: Shape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
     """The legal layouts of a product of ways, and a note that counts and names what was dropped; one illegal layout is an error."""
-    values = [axes.get(name, default(1, name, "", "one way unless asked")) for name in NAMES]
+    values = [axes.get(name, UNASKED[name]) for name in NAMES]
     lists = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
     count = 1
     for members in lists:

@@ -178,6 +178,8 @@ class MoE:
     shared_intermediate: Any = NONE  # of one shared expert
     shared_matrices: Any = NONE
     shared_gates: Any = NONE  # 1 where a learned gate scales the shared expert
+    groups: Any = ONE  # experts lie in so many groups,
+    groups_chosen: Any = ONE  # and a token's experts in at most so many of them (node-limited routing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

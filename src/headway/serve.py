@@ -19,11 +19,12 @@ from headway.compile import Work, work_of
 from headway.cost import Price
 from headway.errors import BadValue, UnknownName
 from headway.estimate import Case, estimate
+from headway.expert_load import read_expert_load
 from headway.formula import record
 from headway.grid import Axis, Labels, Table
 from headway.hfconfig import model as find_model
 from headway.layout import NAMES, Layout, check, shape, stacked
-from headway.model import Model
+from headway.model import Model, MoE
 from headway.precision import Precision
 from headway.quantity import Known, given
 from headway.resolve import Formats, resolve
@@ -42,6 +43,7 @@ REASONS = (
     "weights and KV cache exceed the usable HBM of the fullest chip",
 )
 MOST_POINTS = 10_000_000  # of one grid: some 4 GB of columns
+SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without; where compute binds it lasts longer"
 EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
 
 
@@ -69,6 +71,7 @@ def serve(
     context: Any = None,
     prompt: Any = None,
     output: Any = None,
+    rate: Any = None,
     precision: Precision = AS_STORED,
     assumptions: Assumptions | None = None,
 ) -> Table:
@@ -77,27 +80,39 @@ def serve(
     Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
     Raises BadValue, IllegalLayout, UnknownName, MissingFact for input that has no answer; what does not fit is a row with fits False.
     """
-    return table_of(query(model, system, layouts, batch, context, prompt, output, precision, assumptions))
+    return table_of(query(model, system, layouts, batch, context, prompt, output, precision, assumptions, rate))
 
 
 def query(
     model: Model | str, system: System | str, layouts: Any, batch: Any, context: Any, prompt: Any, output: Any,
-    precision: Precision, assumptions: Assumptions | None,
+    precision: Precision, assumptions: Assumptions | None, rate: Any = None,
 ) -> Query:  # fmt: skip
     """Names looked up, numbers checked, formats and price resolved."""
     found = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    work = work_of(found)
+    taken = assumptions or defaults(Assumptions)
+    work = work_of(found, _expert_load(taken, found))
     listed = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in listed)
-    load = checked_load(batch, context, prompt, output)
-    taken = assumptions or defaults(Assumptions)
+    load = checked_load(batch, context, prompt, output, rate)
     formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
     price = chip_price(machine.chip, taken.price_metric)
     return Query(
         model=found, work=work, system=machine, layouts=legal, load=load, assumptions=taken, formats=formats, price=price,
         notes=_notes(found, machine, price, taken, formats),
     )  # fmt: skip
+
+
+def _expert_load(taken: Assumptions, model: Model) -> tuple[Any, ...]:
+    """Measured tokens per expert, one for each routed expert of the model."""
+    if not taken.expert_load:
+        return ()
+    load = read_expert_load(taken.expert_load)
+    experts = {int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE)}
+    if experts != {len(load)}:
+        wants = ", ".join(map(str, sorted(experts))) or "0"
+        raise BadValue("expert_load", f"{len(load)} numbers", f"one for each of the model's {wants} experts")
+    return load
 
 
 def known_layout(layout: Layout) -> Layout:
@@ -111,14 +126,16 @@ def known_layout(layout: Layout) -> Layout:
     return Layout(**{name: value if isinstance(value, Known) else given(int(value), name) for name, value in ways.items()})
 
 
-def checked_load(batch: Any, context: Any, prompt: Any, output: Any) -> Load:
+def checked_load(batch: Any, context: Any, prompt: Any, output: Any, rate: Any = None) -> Load:
     """Either a context, or a prompt and an output; every number finite and above zero."""
+    if rate is not None and (context is not None or hasattr(rate, "__len__")):
+        raise BadValue("rate", rate, "one rate of requests that have a prompt and an output")
     if context is None and (prompt is None or output is None):
         raise BadValue("load", "neither", "--context, or both --prompt and --output")
     if context is not None and (prompt is not None or output is not None):
         raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
     marks = fields(Load)
-    asked = {"batch": batch, "context": context, "prompt": prompt, "output": output}
+    asked = {"batch": batch, "context": context, "prompt": prompt, "output": output, "rate": rate}
     return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in asked.items()})
 
 
@@ -132,7 +149,7 @@ def _numbers(value: Any, name: str, q: Any) -> Any:
 
 
 def _notes(model: Model, system: System, price: Price | None, taken: Assumptions, formats: Formats) -> tuple[str, ...]:
-    notes = [UNFITTED, *formats.notes, *model.notes]
+    notes = [UNFITTED, *formats.notes, *model.notes, *([SPECULATIVE] if taken.accept_length > 1 else [])]
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         other = f"; it has {', '.join(has)} (--price-metric)" if has else ""
@@ -163,7 +180,7 @@ def _case(query: Query, axes: tuple[Axis, ...]) -> Case:
 def case_of(query: Query, layout: Layout, load: Load) -> Case:
     """A resolved query at one layout and load, scalar or array."""
     return Case(
-        work=query.work, system=query.system, layout=layout, load=load,
+        work=query.work, system=query.system, layout=layout, load=dataclasses.replace(load, rate=query.load.rate),
         assumptions=query.assumptions, formats=query.formats, price=query.price,
     )  # fmt: skip
 
@@ -246,7 +263,7 @@ def explain(query: Query, axes: tuple[Axis, ...], row: int, key: str) -> Any:
 def explain_point(query: Query, layout: Layout, load: Load, key: str) -> Any:
     """One number of one layout under one load, as a tree of laws."""
     with record():
-        work = work_of(query.model)
+        work = work_of(query.model, query.work.expert_load)
         found = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
     values = found | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
     if key not in values or values[key] is None:

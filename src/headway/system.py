@@ -96,7 +96,9 @@ def system(name: str, catalog: Catalog | None = None) -> System:
     if counted:
         count, rest = _count(counted[1], name), counted[2].strip()
         path = where.find("chips", rest) if where.find("systems", rest) is None else None
-        return _filled(count, read_chip(path, where)) if path else _joined(count, _one(rest, name, where))
+        if path:
+            return _filled(count, read_chip(path, where))
+        return _joined(count, system(rest, where) if _TIMES.fullmatch(rest) else _one(rest, name, where))  # 18x8xh800: 18 servers of 8
     return _one(name, name, where)
 
 

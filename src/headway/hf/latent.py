@@ -52,6 +52,8 @@ def left_out(config: Config) -> None:
 def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
     """Routed and shared experts of one size, and the router's correction bias."""
     width = config.count("moe_intermediate_size")
+    groups, chosen = config.count("n_group", default=None), config.count("topk_group", default=None)
+    limit = {"groups": groups, "groups_chosen": chosen} if groups is not None and chosen is not None and chosen <= groups else {}
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
     routed = moe(
         hidden,
@@ -60,6 +62,7 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
         intermediate=width,
         shared=shared,
         shared_intermediate=width,
+        **limit,
     )
     noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
     return routed, (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()

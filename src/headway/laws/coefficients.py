@@ -14,6 +14,9 @@ from headway.units import Number, Second, SecondPerToken, Token
 FULL, OPERATORS, SERIAL = 0, 1, 2
 OVERLAPS = {"full": FULL, "operators": OPERATORS, "serial": SERIAL}  # what overlaps: everything; work within an operator; nothing
 
+EXPOSED, TWO_BATCH = 0, 1
+COMMUNICATIONS = {"exposed": EXPOSED, "two-batch": TWO_BATCH}  # hidden by nothing; by the work of the other half of the batch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertTerm:
@@ -51,8 +54,11 @@ class StepCoefficients:
     dp: Number
     pp: Number
     cp: Number
+    layers: Number
+    imbalance: Number  # routed work of the busiest chip over the mean of chips that hold as many experts
     prefill_ranks: Number  # data-parallel ranks that a step's prompt tokens are spread over
     overlap: Number
+    communication: Number  # what hides the collectives
     eff_compute: Number
     eff_memory: Number
     t0: Second

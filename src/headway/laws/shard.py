@@ -89,20 +89,30 @@ def expert_ranks(dp: Number, cp: Number) -> Number:
 
 
 @formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
-def experts_held(experts: Number, ep: Number) -> Number:
-    """Routed experts on the fullest chip (256 over 72 chips: 4).
+def experts_held(experts: Number, redundant: Number, ep: Number) -> Number:
+    """Routed experts on the fullest chip, copies of busy ones included (256 over 72 chips: 4; with 32 copies, 4 on every chip).
 
-    >>> float(experts_held(256, 72))
-    4.0
+    >>> float(experts_held(256, 0, 72)), float(experts_held(256, 32, 72))
+    (4.0, 4.0)
     """
-    return np.ceil(experts / ep)
+    return np.ceil((experts + redundant) / ep)
 
 
-@formula(source="uniform routing: the fullest chip's experts over all, each shared by the expert's tensor ways")
-def expert_load(experts: Number, held: Number, tensor_ways: Number) -> Number:
-    """Share of the group's routed work done by the fullest chip.
+@formula(source="uniform routing: the fullest chip's experts over all, copies sharing their tokens; lecture MOE-03")
+def expert_load(experts: Number, redundant: Number, held: Number, tensor_ways: Number) -> Number:
+    """Share of the group's routed work done by the fullest chip (256 experts over 72 chips, without copies and with 32).
 
-    >>> expert_load(256, 4, 1)
+    >>> round(72 * expert_load(256, 0, 4, 1), 3), 72 * expert_load(256, 32, 4, 1)
+    (1.125, 1.0)
+    """
+    return held / (experts + redundant) / tensor_ways
+
+
+@formula(source="definition")
+def expert_share_held(experts: Number, held: Number, tensor_ways: Number) -> Number:
+    """Share of the routed weights that the fullest chip holds.
+
+    >>> expert_share_held(256, 4, 1)
     0.015625
     """
     return held / experts / tensor_ways

@@ -1,0 +1,26 @@
+"""Expert load: how much more the busiest chip does than the mean."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Number
+
+
+@formula(source="definition: experts placed in order, ceil(E/ep) to a chip")
+def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
+    """Tokens of the busiest chip over what it would have were all experts equally busy.
+
+    >>> float(load_imbalance((1, 1, 1, 5), 4)), float(load_imbalance((1, 1, 1, 5), 2)), float(load_imbalance((2, 2, 2, 2), 4))
+    (2.5, 1.5, 1.0)
+    """
+
+    def of(ways: float) -> float:
+        held = math.ceil(len(tokens) / int(ways))
+        chips = [tokens[start : start + held] for start in range(0, len(tokens), held)]
+        return max(sum(chip) / len(chip) for chip in chips) * len(tokens) / sum(tokens)
+
+    return np.vectorize(of, otypes=[float])(ep)[()]
