@@ -26,11 +26,12 @@ SOURCE = ROOT / "src" / "headway"
 # A file imports from floors below its own, or from its own floor without a circle. A folder stands for all its files.
 FLOORS = {
     0: "units errors formula quantity schema explain",
-    1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts",
+    1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts offers",
     2: "laws",
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
-        listing serve curves solve search candidates frontier pick shortfall elasticity current plan launch trend rack rack_fit domains
+        listing serve curves solve search candidates frontier pick shortfall elasticity current plan launch trend
+        rack rack_fit domains speed expert_load
     """,
     5: "ledger",
     6: "figures cli",
