@@ -99,7 +99,6 @@ WRONG = {
     "h10": (UnknownName, "h100"),
     "": (UnknownName, "system"),
     "8x": (UnknownName, "8x"),
-    "8x8xh100": (UnknownName, "8xh100"),
     "../../etc/passwd": (UnknownName, "etc"),
     "x" * 100_000: (UnknownName, "xxx"),
     "0xh100": (BadValue, "whole number"),

@@ -12,7 +12,7 @@ from headway.laws.money import chip_seconds_per_request
 from headway.laws.planning import gain_of_less, gain_of_more, replicas_held
 from headway.laws.serving import prefill_lanes, request_s
 from headway.laws.shard import replica_chips
-from headway.layout import NAMES, Layout, check, shape
+from headway.layout import NAMES, UNASKED, Layout, check, shape
 from headway.pick import Pick
 from headway.precision import Precision
 from headway.quantity import default, given, known
@@ -49,7 +49,7 @@ def parse(text: str) -> dict[str, Any]:
 
 def placed(query: Query, asked: Mapping[str, Any]) -> Pick:
     """The user's layout: ways not given are 1, replicas as many as the machine holds."""
-    ways = {name: asked.get(name, default(1, name, "", "one way unless given")) for name in NAMES}
+    ways = {name: asked.get(name, UNASKED[name]) for name in NAMES}
     if "replicas" not in asked:
         chips = replica_chips(ways["tp"], ways["cp"], ways["dp"], ways["pp"])
         held = max(int(replicas_held(int(query.system.chips), domain_of(query.system), chips)), 1)
