@@ -32,7 +32,8 @@ LAWS = {law.name: law for law in REGISTRY.values() if law.run.__module__.startsw
 EMPIRICAL: dict[str, str] = {}  # laws waived from the check, each with its reason: none so far
 # Magnitudes that a law's domain asks for; any other input is drawn between 2 and 9.
 DRAWN = {
-    "experts": 64.0, "active": 4.0, "experts_per_token": 4.0, "ep": 16.0, "tp": 4.0, "layers": 32.0, "cap": 50.0, "root": 70.0,
+    "experts": 64.0, "active": 4.0, "experts_per_token": 4.0, "ep": 16.0, "tp": 4.0, "layers": 32.0, "domain": 40.0,
+    "cap": 50.0, "root": 70.0,
     "eff_compute": 0.7, "eff_memory": 0.8, "eff_network": 0.9, "utilization": 0.9,
 }  # fmt: skip
 
