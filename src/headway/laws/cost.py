@@ -37,3 +37,13 @@ def step_usd_per_mtok(chips: Number, chip_price: UsdPerSecond, step_s: Second, t
     0.4
     """
     return chips * chip_price * step_s / tokens * MILLION
+
+
+@formula(source="Pope 2026 lecture, claim FM-05: compute and KV never amortise, so that nothing is saved below them")
+def slow_tier_saving(machine_s_per_token: SecondPerToken, floor_s_per_token: SecondPerToken) -> Number:
+    """The most that a slower tier saves of a token's machine time, however large its batch (DeepSeek-V3 at half its balanced batch).
+
+    >>> float(slow_tier_saving(4.568e-7, 2.284e-7))
+    0.5
+    """
+    return np.maximum(1 - floor_s_per_token / machine_s_per_token, 0)

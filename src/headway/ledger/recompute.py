@@ -6,11 +6,27 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from headway.ledger import context_wall, cross_checks, roofline_batch, roofline_shape, scale_up_memory, sparsity, train_schedule
+from headway.ledger import (
+    context_wall,
+    cross_checks,
+    frontier_size,
+    moe_rack,
+    pipeline,
+    rack_limits,
+    roofline_batch,
+    roofline_shape,
+    scale_up_memory,
+    sparsity,
+    speed_tiers,
+    train_schedule,
+)
 from headway.ledger.claims import Claim
 from headway.ledger.register import RECOMPUTE, Parts
 
-GROUPS = (roofline_shape, roofline_batch, train_schedule, sparsity, scale_up_memory, context_wall, cross_checks)
+GROUPS = (
+    *(roofline_shape, roofline_batch, speed_tiers, train_schedule, sparsity, moe_rack, rack_limits, pipeline),
+    *(scale_up_memory, frontier_size, context_wall, cross_checks),
+)
 
 
 def computable() -> list[str]:

@@ -12,6 +12,7 @@ from headway.ledger.claims import Claim
 from headway.ledger.recompute import recompute
 from headway.ledger.register import Parts
 from headway.quantity import known
+from headway.rack_facts import rack_facts
 from headway.system import system
 
 
@@ -33,7 +34,7 @@ def _current(path: str) -> Any | None:
 
 
 def look_up(path: str) -> Any | None:
-    """A fact by its place in the catalogue: of a chip, a system, a domain (summed over its chips) or a model, or KV bytes in a width."""
+    """A fact by its place in the catalogue: of a chip, a rack, a system, a domain (all chips together), a model, or KV bytes in a width."""
     kind, name, field = path.split()
     try:
         if kind == "chip":
@@ -43,6 +44,8 @@ def look_up(path: str) -> Any | None:
         if kind == "domain":
             machine = system(name)
             return times(machine.chip.need(field), machine.chips)
+        if kind == "rack":
+            return getattr(rack_facts(name), field)
         return _of_model(kind, name, field)
     except HeadwayError:  # no longer in the catalogue, or blank there
         return None
