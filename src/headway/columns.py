@@ -175,9 +175,29 @@ _RACK = {
     "fitting": Column("", "each model that fits: model, total_params, weights_bytes, latency_floor_s"),
     "topology": Column("", "how the chips of one scale-up domain are joined"),
 }
+_SPEED = {
+    "speed_multiple": Column("", "speed of one user over the standard rung's; of an offer, as advertised over its own standard tier"),
+    "price_multiple": Column("", "chip time, so cost, of a request over the standard rung's; of an offer, its price over its own standard tier's"),
+    "speed_bought": Column("", "per cent of speed that one per cent of price buys, coming from the next slower rung"),
+    "decode_price_multiple": Column("", "chip time of an output token over the standard rung's, prefill left out"),
+    "batch_ratio": Column("", "sequences per chip on the standard rung over those on this one"),
+    "batch_ratio_identity": Column("", "the same from price in proportion to t / B: decode_price_multiple x speed_multiple"),
+    "batch_ratio_of_price": Column("", "what price_multiple x speed_multiple imply: all an outsider sees, prefill taken for decode"),
+    "ladder_price_multiple": Column("", "price multiple of the ladder at the offer's speed multiple, between two rungs"),
+    "ladder_speed_multiple": Column("", "speed multiple of the ladder at the offer's price multiple, between two rungs"),
+    "ladder_batch_ratio": Column("", "batch_ratio of the ladder at the offer's speed multiple, between two rungs"),
+    "offer_over_ladder": Column("", "the offer's price multiple over the ladder's at its speed"),
+    "standing": Column("", "the offer beside the ladder: above or below it, faster or cheaper than any rung, or its speed is not published"),
+    "offer": Column("", "the offer's name in the catalogue"),
+    "provider": Column("", "who sells it, or who measured it"),
+    "tier": Column("", "the tier as its provider calls it"),
+    "basis": Column("", "price of an offer, or cost that others measured"),
+    "date": Column("", "when the offer was made or read"),
+    "about": Column("", "what the multiples are taken from"),
+}
 IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED
 
 
 @functools.cache

@@ -1,0 +1,290 @@
+"""What speed costs: the rungs of a plan's frontier against a standard rung, a larger scale-up domain, and what is sold, beside them.
+
+A machine's only lever for speed is how few sequences share it and how they are laid out over its chips. Glue: the arithmetic is in laws/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from math import isclose
+from typing import Any
+
+from headway import columns
+from headway.assumptions import Assumptions
+from headway.candidates import domain_of
+from headway.edit import edit
+from headway.errors import BadValue, HeadwayError
+from headway.formula import record
+from headway.hfconfig import model as find_model
+from headway.laws import speed as laws
+from headway.laws.planning import raised
+from headway.listing import Listing
+from headway.model import Model
+from headway.offers import Offer
+from headway.offers import offers as catalogue_offers
+from headway.plan import Plan, plan
+from headway.quantity import default, given
+from headway.system import MOST_CHIPS, System
+from headway.system import system as find_system
+from headway.workload import Load
+
+STANDARD_TPOT = default(0.020, "standard TPOT", "s", "a departure every 20 ms: 50 tokens/s, unless a TPOT is given")
+AT = default(2.5, "at", "", "the speed of the first fast mode sold, at which domains are compared unless told")
+DOMAINS = (2, 4, 8)
+SAME = 1e-9  # costs closer than this are equal
+MULTIPLES = ("speed_multiple", "price_multiple", "speed_bought", "decode_price_multiple", "batch_ratio", "batch_ratio_identity",
+             "batch_ratio_of_price")  # fmt: skip
+LAID = ("ladder_price_multiple", "ladder_speed_multiple", "ladder_batch_ratio", "offer_over_ladder")
+TEXTS = ("offer", "provider", "tier", "basis", "standing", "date", "source", "about")
+KEYS = (*columns.SERVE, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
+Read = Callable[["Rung", str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rung:
+    """One point of a plan, and what it is on the ladder: standard, rung, floor (the fastest), domain, domain_floor."""
+
+    kind: str
+    plan: Plan
+    at: int  # its row in the plan
+    row: Mapping[str, Any]
+    domain: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """Rungs from the slowest to the fastest, the same on larger domains, and offers."""
+
+    standard: Rung
+    rungs: tuple[Rung, ...]
+    wider: tuple[Rung, ...]
+    offers: tuple[Offer, ...]
+    at: Any
+    limit: Any  # the TPOT that chose the standard rung; None where the cheapest of all was taken
+    infeasible: str
+    notes: tuple[str, ...]
+
+    @cached_property
+    def plain(self) -> list[dict[str, Any]]:
+        """Every row, all with the same keys."""
+        if self.infeasible:
+            return [_row(self.standard, {})]
+        return [*(_row(one, self.measured(one, _said)) for one in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
+
+    @property
+    def rows(self) -> Listing:
+        """The rows as they are filtered, sorted, printed and explained."""
+        return Listing(self.plain, notes=self.notes, tree=self.tree)
+
+    def measured(self, one: Rung, read: Read) -> dict[str, Any]:
+        """The multiples of a rung over the standard one; what one step up buys where a step is dearer."""
+        found = _multiples(self.standard, one, read)
+        below = self.rungs[self.rungs.index(one) - 1] if one in self.rungs[1:] else None
+        if below is None:
+            return found
+        slower = _multiples(self.standard, below, read)
+        if found["price_multiple"] <= slower["price_multiple"] * (1 + SAME):
+            return found
+        pairs = (slower["speed_multiple"], found["speed_multiple"], slower["price_multiple"], found["price_multiple"])
+        return found | {"speed_bought": laws.speed_bought(*pairs)}
+
+    def between(self, x: str, at: Any, y: str, read: Read | None = None) -> Any:
+        """The ladder's `y` at the place where its `x` is `at`; None beyond its ends."""
+        steps = [_multiples(self.standard, one, read or _said) for one in self.rungs]
+        for slower, faster in zip(steps, steps[1:], strict=False):
+            if slower[x] <= at <= faster[x] and slower[x] < faster[x]:
+                return laws.between_rungs(at, slower[x], faster[x], slower[y], faster[y])
+        return None
+
+    def laid(self, offer: Offer, read: Read | None = None) -> dict[str, Any]:
+        """An offer's own multiples, and what the ladder has at its speed and at its price."""
+        price, speed = offer.price_multiple, offer.speed_multiple
+        found = {"price_multiple": price, "ladder_speed_multiple": self.between("price_multiple", price, "speed_multiple", read)}
+        if speed is None:
+            return found
+        found |= {"speed_multiple": speed, "batch_ratio_of_price": laws.batch_ratio_identity(price, speed)}
+        ladder = self.between("speed_multiple", speed, "price_multiple", read)
+        if ladder is None:
+            return found
+        ratio = self.between("speed_multiple", speed, "batch_ratio", read)
+        over = laws.offer_over_ladder(price, ladder)
+        return found | {"ladder_price_multiple": ladder, "ladder_batch_ratio": ratio, "offer_over_ladder": over}
+
+    def _offered(self, offer: Offer) -> dict[str, Any]:
+        texts = {"kind": "offer", "model": offer.model, "offer": offer.offer, "provider": offer.provider, "tier": offer.tier}
+        texts |= {"basis": offer.basis, "date": offer.price_multiple.date, "source": offer.price_multiple.source, "about": offer.notes}
+        found = self.laid(offer)
+        return dict.fromkeys(KEYS) | texts | _floats(found) | {"standing": self._standing(offer, found)}
+
+    def _standing(self, offer: Offer, found: Mapping[str, Any]) -> str:
+        """Where an offer stands beside the ladder, in words."""
+        if offer.speed_multiple is None:
+            cheapest = _multiples(self.standard, self.rungs[0], _said)["price_multiple"]
+            return "cheaper than any rung" if offer.price_multiple < cheapest else "speed not published"
+        if "offer_over_ladder" not in found:
+            fastest = _multiples(self.standard, self.rungs[-1], _said)["speed_multiple"]
+            return "faster than any rung" if offer.speed_multiple > fastest else "slower than any rung"
+        return "above the ladder" if found["offer_over_ladder"] > 1 else "below the ladder"
+
+    def tree(self, row: Mapping[str, Any], key: str) -> Any:
+        """One number of one row as a tree of laws."""
+        number = self.plain.index({name: row[name] for name in KEYS})
+        with record():
+            if self.infeasible or number < len(self.rungs) + len(self.wider):
+                return self._rung_tree(self.standard if self.infeasible else (*self.rungs, *self.wider)[number], key)
+            value = self.laid(self.offers[number - len(self.rungs) - len(self.wider)], _explained).get(key)
+        if value is None:
+            raise BadValue("explain", key, "a multiple that this offer has, such as price_multiple or ladder_price_multiple")
+        return value
+
+    def _rung_tree(self, one: Rung, key: str) -> Any:
+        if key in (*MULTIPLES, *LAID) and not self.infeasible:
+            value = self.measured(one, _explained).get(key)
+            if value is not None:
+                return value
+        if key not in columns.SERVE:
+            raise BadValue("explain", key, "a numeric column that applies to this row, such as price_multiple or tpot_s")
+        return one.plan.explain(key, one.at)
+
+
+def _said(one: Rung, key: str) -> Any:
+    return one.domain if key == "scale_up_domain" else one.row[key]
+
+
+def _explained(one: Rung, key: str) -> Any:
+    return one.plan.explain(key, one.at)
+
+
+def _multiples(standard: Rung, one: Rung, read: Read) -> dict[str, Any]:
+    """Speed, price and batch of a rung over the standard one's."""
+    held, shared = (laws.sequences_per_chip(read(each, "concurrency"), read(each, "chips")) for each in (standard, one))
+    theirs, mine = laws.chip_time_per_token(read(standard, "tpot_s"), held), laws.chip_time_per_token(read(one, "tpot_s"), shared)
+    speed = laws.speed_multiple(read(standard, "tpot_s"), read(one, "tpot_s"))
+    decode = laws.decode_price_multiple(theirs, mine)
+    price = laws.price_multiple(read(standard, "tok_per_s_chip"), read(one, "tok_per_s_chip"))
+    return {
+        "speed_multiple": speed,
+        "price_multiple": price,
+        "decode_price_multiple": decode,
+        "batch_ratio": laws.batch_ratio(held, shared),
+        "batch_ratio_identity": laws.batch_ratio_identity(decode, speed),
+        "batch_ratio_of_price": laws.batch_ratio_identity(price, speed),
+    }
+
+
+def _row(one: Rung, found: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: one.row[key] for key in columns.SERVE}
+    return dict.fromkeys(KEYS) | plain | {"kind": one.kind, "scale_up_domain": int(one.domain)} | _floats(found)
+
+
+def _floats(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if value is None else float(value) for key, value in found.items()}
+
+
+# -- the search -----------------------------------------------------------------------------------------------------------------
+
+
+def ladder(
+    model: Model | str,
+    system: System | str,
+    load: Load,
+    *,
+    ttft: Any = None,
+    tpot: Any = None,
+    weights: str | Sequence[str] = ("",),
+    kv: str | Sequence[str] = (),
+    compute: str | Sequence[str] = ("",),
+    ways: Mapping[str, Any] | None = None,
+    assumptions: Assumptions | None = None,
+    at: Any = AT,
+    domains: Sequence[int] = DOMAINS,
+    offers: Sequence[Offer] | None = None,
+) -> Ladder:
+    """The rungs of one model on one machine. The standard rung is the cheapest within `tpot`, 20 ms unless told.
+
+    `at` is the speed multiple at which machines of `domains` times the scale-up domain are compared; `offers` are those of the
+    catalogue unless given. A `tpot` that nothing meets is an answer (`infeasible`), wrong input a HeadwayError.
+    """
+    found = find_model(model) if isinstance(model, str) else model
+    machine = find_system(system) if isinstance(system, str) else system
+    searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions}
+    planned: Callable[..., Plan] = partial(plan, found, load=load, elasticities=False, **searched)
+    first, limit = planned(machine, tpot=tpot if tpot is not None else STANDARD_TPOT), tpot if tpot is not None else STANDARD_TPOT
+    notes: tuple[str, ...] = ()
+    if first.infeasible and tpot is None:
+        slower = planned(machine)
+        if not slower.infeasible:
+            notes = (f"nothing meets the default TPOT of 20 ms ({first.infeasible}): the standard rung is the cheapest of all",)
+            first, limit = slower, None
+    standard = Rung(kind="standard", plan=first, at=0, row=first.table.row(0), domain=domain_of(machine))
+    sold = tuple(catalogue_offers() if offers is None else offers)
+    if first.infeasible:
+        return _ladder(standard, (), (), sold, at, limit, first)
+    rungs = _rungs(standard, planned, machine, [at, *(one.speed_multiple for one in sold if one.speed_multiple is not None)])
+    wider, more = _wider(standard, planned, machine, domains, at)
+    return _ladder(standard, rungs, wider, sold, at, limit, first, (*notes, *more))
+
+
+def _ladder(
+    standard: Rung, rungs: Sequence[Rung], wider: Sequence[Rung], sold: tuple[Offer, ...], at: Any, limit: Any, first: Plan,
+    notes: Sequence[str] = (),
+) -> Ladder:  # fmt: skip
+    every = (*notes, *first.notes)
+    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": every}
+    return Ladder(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
+
+
+def _rungs(standard: Rung, planned: Callable[..., Plan], machine: System, speeds: Sequence[Any]) -> list[Rung]:
+    """The frontier, the standard rung, and the cheapest rung at each of `speeds`; slowest first, none beaten by a faster one."""
+    first, named = standard.plan, partial(Rung, kind="rung", domain=standard.domain)
+    found = [named(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
+    for speed in sorted(set(speeds)):
+        one = planned(machine, tpot=float(laws.tpot_at_speed(standard.row["tpot_s"], speed)))
+        if not one.infeasible:
+            found.append(named(plan=one, at=0, row=one.table.row(0)))
+    found.sort(key=lambda one: (one.row["tpot_s"], -one.row["tok_per_s_chip"]))
+    kept: list[Rung] = []
+    for one in found:
+        if not kept or one.row["tok_per_s_chip"] > kept[-1].row["tok_per_s_chip"] * (1 + SAME):
+            kept.append(one)
+    own = standard.row["tpot_s"]
+    kept = [one for one in kept if not isclose(one.row["tpot_s"], own, rel_tol=SAME)]
+    kept[:1] = [replace(one, kind="floor") if one.row["tpot_s"] < own else one for one in kept[:1]]
+    return sorted([*kept, standard], key=lambda one: -one.row["tpot_s"])
+
+
+def _wider(
+    standard: Rung, planned: Callable[..., Plan], machine: System, domains: Sequence[int], at: Any
+) -> tuple[list[Rung], list[str]]:
+    """On a larger domain: the cheapest rung at the speed `at`, and the fastest."""
+    found, notes = [], []
+    limit = float(laws.tpot_at_speed(standard.row["tpot_s"], at))
+    for factor in domains:
+        try:
+            wide = widened(machine, factor)
+            one = planned(wide, tpot=limit)
+        except HeadwayError as error:
+            notes.append(f"a scale-up domain {factor:g}x as large is left out: {error}")
+            continue
+        named = partial(Rung, plan=one, domain=wide.scale_up_domain)
+        if not one.infeasible:
+            found.append(named(kind="domain", at=0, row=one.table.row(0)))
+        fast = [(row["tpot_s"], at, row) for at, row in enumerate(one.rows()) if row["kind"] == "frontier"]
+        if fast:
+            _, place, row = min(fast, key=lambda each: each[:2])
+            found.append(named(kind="domain_floor", at=place, row=row))
+    return found, notes
+
+
+def widened(machine: System, factor: int) -> System:
+    """The machine with a scale-up domain so many times as large, of the chips it has or, where those are too few, of more."""
+    domain = int(raised(domain_of(machine), factor))
+    if domain > MOST_CHIPS:
+        raise BadValue("domains", f"{domain} chips", f"at most {MOST_CHIPS}")
+    wide = edit(machine, "system.chips", domain) if machine.chips < domain else machine
+    sides = sorted(machine.shape)  # a torus grows along its shortest side
+    shape = (given(int(raised(sides[0], factor)), "shape"), *sides[1:]) if sides else ()
+    return replace(edit(wide, "system.scale_up_domain", domain), shape=shape, name=f"{machine.name} with a domain of {domain}")
+
