@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from headway import ledger, output
+from headway.cli import claim
 from headway.errors import BadValue
 from headway.listing import Listing
 from headway.quantity import known
@@ -23,21 +24,17 @@ def run(args: Any) -> output.Answer:
     """The rows of the ledger, or of one claim or group."""
     found = ledger.claim(args.claim) if args.claim else ledger.rows()
     rows = [output.clean(dataclasses.asdict(row)) for row in found]
-    verdicts = [row["verdict"] for row in rows]
+    return output.Answer(Listing(rows, tree=_tree), describe=_words, most=1000)
+
+
+def _words(rows: Any) -> output.Words:
+    """One claim in full, or a table of many under the count of their verdicts."""
+    left = list(rows)
+    if len(left) == 1:
+        return claim.words(left[0])
+    verdicts = [row["verdict"] for row in left]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-    headline = f"{rows[0]['id']} {rows[0]['verdict']}" if len(rows) == 1 else f"{len(rows)} claims of the lecture: {counts}"
-    detail = _detail(rows[0]) if len(rows) == 1 else ()
-    return output.Answer(Listing(rows, tree=_tree), words=output.Words(headline, VIEW, detail), most=1000)
-
-
-def _detail(row: dict[str, Any]) -> list[str]:
-    """One claim in full: what was said, where, and each of its figures."""
-    keys = ("stated", "reference", "recomputed", "today", "verdict")
-    lines = [f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"]
-    for part in row["parts"]:
-        figures = ", ".join(f"{key} {output.shown(part[key], '')}" for key in keys if part[key] not in (None, ""))
-        lines.append(f"{part['name']} ({part['unit'] or 'a number'}): {figures}")
-    return lines
+    return output.Words(f"{len(left)} claims of the lecture: {counts}" if left else "no claim of the lecture is left", VIEW)
 
 
 def _tree(row: Any, key: str) -> Any:
