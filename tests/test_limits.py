@@ -68,7 +68,7 @@ def test_operators_is_the_sum_of_each_operators_own_maximum(point: Point) -> Non
     group, context = sequences * point.layout.dp, load["context"]
     attended = [min(context, s.cap, math.sqrt(context) * math.sqrt(min(s.root, 1e200))) for s in c.spans]
     touched = [1 - (1 - e.active / e.experts) ** group for e in c.experts]
-    dense = max(c.dense_compute * sequences, c.dense_weights)
+    dense = max((c.dense_compute + c.head_compute) * sequences, c.dense_weights)
     expert = max(sum(e.compute * group for e in c.experts), sum(e.weights * share for e, share in zip(c.experts, touched, strict=True)))
     score = sequences * sum(s.decode_compute * seen for s, seen in zip(c.spans, attended, strict=True))
     cache = sequences * (c.state + c.kv_write + sum(s.read * seen for s, seen in zip(c.spans, attended, strict=True)))
@@ -316,7 +316,8 @@ def test_llama_70b_on_eight_h100_by_hand() -> None:
     assert row["network_s"] == same(sent / H100_LINK / 0.5 + 160 * 2 * 3e-6)
     assert row["step_floor_s"] == same((weights + kv) / H100_BW)
     assert row["step_floor_s"] == pytest.approx(11.6e-3, rel=1e-3)
-    prompt = (2 * LLAMA_MATRICES * 8192 + 80 * 4 * 64 * 128 * 8192**2 / 2) / 8
+    head = 2 * LLAMA_TABLE  # sampled from once, after the last token
+    prompt = (2 * (LLAMA_MATRICES - LLAMA_TABLE) * 8192 + head + 80 * 4 * 64 * 128 * 8192**2 / 2) / 8
     assert row["ttft_floor_s"] == same(prompt / H100_PEAK)
     assert row["weights_bytes_chip"] == 80 * LLAMA_LAYER * 2 / 8 + 2 * LLAMA_TABLE * 2 / 8 + (80 * 2 + 1) * 8192 * 2
     assert row["kv_bytes_chip"] == 64 * 8192 * 80 * 2 * 128 * 2

@@ -120,6 +120,7 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
+        head_compute=parts.head_compute(),
         dense_weights=parts.dense_weights(),
         experts=parts.experts(),
         spans=parts.spans(),
@@ -185,8 +186,10 @@ class _Parts:
             mixer, ffn = self.dense_params(block)
             state = recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0], self.layout.tp)
             each.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
-        head = matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.chosen.head_peak)
-        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), head, self.depth)
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), self.depth)
+
+    def head_compute(self) -> Any:
+        return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.chosen.head_peak)
 
     def dense_weights(self) -> Any:
         head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.chosen.head.bytes)

@@ -43,7 +43,8 @@ class SpanTerm:
 class StepCoefficients:
     """A layout, compiled."""
 
-    dense_compute: SecondPerToken  # projections, dense and shared FFN, head: per token of a chip
+    dense_compute: SecondPerToken  # projections, dense and shared FFN: per token of a chip
+    head_compute: SecondPerToken  # the head: per token that is sampled from
     dense_weights: Second
     experts: tuple[ExpertTerm, ...]
     spans: tuple[SpanTerm, ...]
@@ -74,4 +75,5 @@ class Point:
     start: Token  # context before them
     end: Token
     tokens: Token  # through the projections of one chip
+    sampled: Token  # through the head of one chip
     group_tokens: Token  # through the experts of the replica

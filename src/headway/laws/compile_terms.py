@@ -50,13 +50,13 @@ def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) 
 
 
 @formula(source="definition")
-def dense_s_per_token(layers: SecondPerToken, head: SecondPerToken, depth: Number) -> SecondPerToken:
-    """One token through the projections, dense FFN and head of one chip.
+def dense_s_per_token(layers: SecondPerToken, depth: Number) -> SecondPerToken:
+    """One token through the projections and dense FFN of one chip, all stages one after the other.
 
-    >>> round(dense_s_per_token(1.75e-5, 5e-7, 1.0), 9)
-    1.8e-05
+    >>> dense_s_per_token(1.75e-5, 1.0)
+    1.75e-05
     """
-    return layers * depth + head
+    return layers * depth
 
 
 @formula(source=CLAIMS + "RB-05: weights over bandwidth")

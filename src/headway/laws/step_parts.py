@@ -91,6 +91,16 @@ def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
     return sequences * NEW_TOKEN + prompt_tokens / cp
 
 
+@formula(source="definition: a prompt is sampled from once, after its last token")
+def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
+    """Tokens that pass through the head of one chip in a step.
+
+    >>> float(sampled_tokens(64, 8192.0)), float(sampled_tokens(64, 0.0))
+    (65.0, 64.0)
+    """
+    return sequences * NEW_TOKEN + np.minimum(prompt_tokens, NEW_TOKEN)
+
+
 @formula(source="definition")
 def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) -> Token:
     """Tokens that a replica's experts see in one micro-batch: those of all its data-parallel ranks.
@@ -123,18 +133,19 @@ def place(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefi
         start=start,
         end=chunk_end(prompt, pairs, start),
         tokens=chip_tokens(sequences, prompt, c.cp),
+        sampled=sampled_tokens(sequences, prompt),
         group_tokens=expert_group_tokens(sequences, c.dp, prefill_tokens),
     )
 
 
 @formula(source=LECTURE + "RB-02 with 2 FLOP per multiply-add")
-def dense_compute_s(compute: SecondPerToken, tokens: Token) -> Second:
-    """Multiplications every token takes part in (Llama-3.1-70B over 8 H100: 17.8 us per token at peak).
+def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken, sampled: Token) -> Second:
+    """Multiplications every token takes part in, and the head's (Llama-3.1-70B over 8 H100: 17.3 and 0.27 us per token at peak).
 
-    >>> round(dense_compute_s(1.78e-5, 64.0), 6)
-    0.001139
+    >>> round(dense_compute_s(1.73e-5, 64.0, 2.7e-7, 64.0), 6)
+    0.001124
     """
-    return compute * tokens
+    return compute * tokens + head * sampled
 
 
 @formula(source=LECTURE + "RB-24: the expert group's tokens share its experts")
@@ -167,7 +178,7 @@ def attention_compute_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> 
     """Scores and values: each new token against its context, and the causal triangle of prompts.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, group_tokens=64.0)
+    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
     >>> round(float(attention_compute_s((span,), point, 0.0)), 9)
     0.000128
     """
@@ -181,7 +192,7 @@ def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPer
     """KV cache and recurrent state through the HBM: read for each attended token, written for each new one.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, group_tokens=64.0)
+    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
     >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, point)), 9)
     0.00064064
     """
