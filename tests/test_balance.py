@@ -10,7 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.laws import attention_balance, balance, batch_step, capacity, cost, departures, drain, lecture, moe
+from headway.laws import (
+    attention_balance,
+    balance,
+    batch_step,
+    capacity,
+    cost,
+    departures,
+    drain,
+    lecture,
+    link_balance,
+    moe,
+    rack_shape,
+    speed,
+    wiring,
+)
 
 PARAMS = st.floats(1e8, 1e13)
 PEAKS = st.floats(1e13, 1e18)
@@ -138,3 +152,41 @@ def test_a_step_shorter_than_the_drain_reads_less_than_the_memory() -> None:
     assert drain.bytes_read(drain.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
     weights_alone = batch_step.latency_floor_s(671e9, 1.0, 576e12)
     assert drain.memory_reads(weights_alone, drain.drain_s(13.824e12, 576e12)) == pytest.approx(671 / 13_824)
+
+
+@given(width=st.floats(256, 65536), link=st.floats(1e9, 1e13), peak=PEAKS, element=st.sampled_from([1.0, 2.0]))
+def test_tensor_ways_are_where_sending_takes_as_long_as_multiplying(width: float, link: float, peak: float, element: float) -> None:
+    """Scaling Book: Y chips multiply B tokens by a D x F and an F x D matrix, gather B D activations before and scatter them after."""
+    tokens, hidden = 512.0, 4096.0
+    ways = link_balance.tensor_ways_paid(width, link, peak, element)
+    multiply = 2 * (2 * tokens * hidden * width) / (ways * peak)
+    assert multiply == pytest.approx(2 * element * tokens * hidden / link, rel=1e-12)
+
+
+@pytest.mark.parametrize("ports", [16, 64, 72, 144])
+def test_hops_change_where_a_level_of_switches_is_full(ports: int) -> None:
+    two_levels = int(wiring.clos_most_chips(ports))
+    hops = [float(rack_shape.hops_through_switches(chips, ports)) for chips in (ports, ports + 1, two_levels, two_levels + 1)]
+    assert hops == [2, 4, 4, 6]
+
+
+@given(
+    batch=st.floats(1, 1e5), compute=st.floats(1e-9, 1e-6), weights=st.floats(1e-6, 1e-1), kv=st.floats(0, 1e-6),
+    times=st.floats(1, 1e6),
+)  # fmt: skip
+def test_no_larger_batch_saves_more_than_the_slow_tier_and_an_endless_one_saves_that(
+    batch: float, compute: float, weights: float, kv: float, times: float
+) -> None:
+    def spent(sequences: float) -> float:
+        return float(cost.machine_s_per_token(batch_step.overlapped_step_s(sequences * compute, weights, sequences * kv), sequences))
+
+    most = float(cost.slow_tier_saving(spent(batch), cost.machine_s_per_token_floor(compute, kv)))
+    assert 0 <= most < 1
+    assert 1 - spent(batch * times) / spent(batch) <= most + 1e-9
+    assert 1 - spent(batch * 1e12) / spent(batch) == pytest.approx(most, abs=1e-3)
+
+
+@given(price=st.floats(1, 100), at_price=st.floats(1, 20), balanced=st.floats(100, 1e5))
+def test_closed_batches_are_as_far_apart_as_the_identity_says(price: float, at_price: float, balanced: float) -> None:
+    apart = speed.closed_standard_batch(at_price, balanced) / speed.closed_fast_batch(price, balanced)
+    assert apart == pytest.approx(speed.batch_ratio_identity(price, at_price), rel=1e-12)

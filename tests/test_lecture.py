@@ -10,7 +10,9 @@ import pytest
 
 from headway import ledger
 from headway.cli.main import main
+from headway.formula import anonymous
 from headway.ledger.claims import claims
+from headway.ledger.today import current
 
 ROWS = {row.id: row for row in ledger.rows()}
 
@@ -44,6 +46,13 @@ def test_a_claim_that_differs_reads_in_one_line(capsys: Any) -> None:
     assert said(capsys, "RK-03")[0].startswith("RK-03 differs (an input off): width is 0.6 m, claimed 1 m .. 2 m")
     assert said(capsys, "MOE-11")[0].startswith("MOE-11 agrees: in the rack over weight time is 0.357, claimed 0 .. 1")
     assert said(capsys, "RK-02")[0] == "RK-02 not computable: an observation, which no law gives"
+
+
+def test_every_fact_of_today_is_found_and_its_figures_explain_themselves() -> None:
+    for claim in claims().values():
+        assert current(claim).keys() == claim.today.keys(), claim.id
+        for name, value in ledger.explain(claim.id, today=True).items() if claim.today else ():
+            assert anonymous(value) == [], (claim.id, name)
 
 
 def test_how_ends_in_the_inputs_and_begins_with_the_figure(capsys: Any) -> None:

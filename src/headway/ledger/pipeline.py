@@ -8,6 +8,7 @@ from headway.laws.batch_step import latency_floor_s
 from headway.laws.bubble import one_forward_one_backward_bubble, wall_time_share
 from headway.laws.capacity import domain_bytes, stored_weight_bytes
 from headway.laws.compare import relative
+from headway.laws.drain import drain_s
 from headway.laws.exchange import activation_bytes_per_token, exchange_bytes
 from headway.laws.link_balance import sent_s
 from headway.laws.pipeline import (
@@ -75,7 +76,7 @@ def layers_a_stage_needs(i: Any) -> Parts:
 def neutral_pipeline(i: Any) -> Parts:
     """Stages one after the other over the whole at once; sequences per read of the weights over those without stages; with hops."""
     whole = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
-    stage = sent_s(times(stage_weights_bytes(stored_weight_bytes(i.total, i.weight_byte), i.chips, i.stages), i.chips), i.mem_bw)
+    stage = drain_s(times(stage_weights_bytes(stored_weight_bytes(i.total, i.weight_byte), i.chips, i.stages), i.chips), i.mem_bw)
     held = sequences_in_flight(i.stages, i.micro_batch)
     return {
         "stages over one rack": relative(times(stage, i.stages), whole),
@@ -209,6 +210,6 @@ def stages_do_not_add_bandwidth(i: Any) -> Parts:
     """The latency floor over one rack's: the racks as stages, and as one expert-parallel group."""
     weights = stored_weight_bytes(i.total, i.weight_byte)
     one = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
-    stage = sent_s(times(stage_weights_bytes(weights, i.chips, i.racks), i.chips), i.mem_bw)
+    stage = drain_s(times(stage_weights_bytes(weights, i.chips, i.racks), i.chips), i.mem_bw)
     group = latency_floor_s(i.total, i.weight_byte, times(i.mem_bw, i.racks))
     return {"racks as stages": relative(times(stage, i.racks), one), "racks as one group": relative(group, one), "one rack": one}

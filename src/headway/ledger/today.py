@@ -34,7 +34,7 @@ def _current(path: str) -> Any | None:
 
 
 def look_up(path: str) -> Any | None:
-    """A fact by its place in the catalogue: of a chip, a rack, a system, a domain (all chips together), a model, or KV bytes in a width."""
+    """A fact by its place in the catalogue: of a chip, rack, system, domain (all its chips), model or its last block; KV in a width."""
     kind, name, field = path.split()
     try:
         if kind == "chip":
@@ -56,6 +56,8 @@ def _of_model(kind: str, name: str, field: str) -> Any:
     from headway.hfconfig import model
 
     found = model(name)
+    if kind == "block":
+        return functools.reduce(getattr, field.split("."), found.blocks[-1])
     if kind == "kv":
         width = known(float(field), "bytes per cache element", "byte", "claim", "width that the claim counts in")
         return whole_model.kv_bytes_per_token(found, width)
