@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import isclose
 from typing import Any
 
@@ -33,6 +33,7 @@ from headway.workload import Load
 STANDARD_TPOT = default(0.020, "standard TPOT", "s", "a departure every 20 ms: 50 tokens/s, unless a TPOT is given")
 AT = default(2.5, "at", "", "the speed of the first fast mode sold, at which domains are compared unless told")
 DOMAINS = (2, 4, 8)
+EVEN = (1.5, 3.0, 4.0)  # speed multiples planned for besides those asked for and sold: a frontier has few points where it is steep
 SAME = 1e-9  # costs closer than this are equal
 MULTIPLES = ("speed_multiple", "price_multiple", "speed_bought", "decode_price_multiple", "batch_ratio", "batch_ratio_identity",
              "batch_ratio_of_price")  # fmt: skip
@@ -71,15 +72,21 @@ class Ladder:
         """Every row, all with the same keys."""
         if self.infeasible:
             return [_row(self.standard, {})]
-        return [*(_row(one, self.measured(one, _said)) for one in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
+        return [*(_row(one, self.measured(one)) for one in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
 
     @property
     def rows(self) -> Listing:
         """The rows as they are filtered, sorted, printed and explained."""
         return Listing(self.plain, notes=self.notes, tree=self.tree)
 
-    def measured(self, one: Rung, read: Read) -> dict[str, Any]:
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The multiples of every rung."""
+        return [_multiples(self.standard, one, _said) for one in self.rungs]
+
+    def measured(self, one: Rung, read: Read | None = None) -> dict[str, Any]:
         """The multiples of a rung over the standard one; what one step up buys where a step is dearer."""
+        read = read or _said
         found = _multiples(self.standard, one, read)
         below = self.rungs[self.rungs.index(one) - 1] if one in self.rungs[1:] else None
         if below is None:
@@ -92,9 +99,10 @@ class Ladder:
 
     def between(self, x: str, at: Any, y: str, read: Read | None = None) -> Any:
         """The ladder's `y` at the place where its `x` is `at`; None beyond its ends."""
-        steps = [_multiples(self.standard, one, read or _said) for one in self.rungs]
-        for slower, faster in zip(steps, steps[1:], strict=False):
+        for low, high, slower, faster in zip(self.rungs, self.rungs[1:], self.steps, self.steps[1:], strict=False):
             if slower[x] <= at <= faster[x] and slower[x] < faster[x]:
+                if read is not None:
+                    slower, faster = (_multiples(self.standard, one, read) for one in (low, high))
                 return laws.between_rungs(at, slower[x], faster[x], slower[y], faster[y])
         return None
 
@@ -121,27 +129,27 @@ class Ladder:
     def _standing(self, offer: Offer, found: Mapping[str, Any]) -> str:
         """Where an offer stands beside the ladder, in words."""
         if offer.speed_multiple is None:
-            cheapest = _multiples(self.standard, self.rungs[0], _said)["price_multiple"]
+            cheapest = self.steps[0]["price_multiple"]
             return "cheaper than any rung" if offer.price_multiple < cheapest else "speed not published"
         if "offer_over_ladder" not in found:
-            fastest = _multiples(self.standard, self.rungs[-1], _said)["speed_multiple"]
+            fastest = self.steps[-1]["speed_multiple"]
             return "faster than any rung" if offer.speed_multiple > fastest else "slower than any rung"
         return "above the ladder" if found["offer_over_ladder"] > 1 else "below the ladder"
 
     def tree(self, row: Mapping[str, Any], key: str) -> Any:
         """One number of one row as a tree of laws."""
-        number = self.plain.index({name: row[name] for name in KEYS})
+        number, read = self.plain.index({name: row[name] for name in KEYS}), cache(_explained)
         with record():
             if self.infeasible or number < len(self.rungs) + len(self.wider):
-                return self._rung_tree(self.standard if self.infeasible else (*self.rungs, *self.wider)[number], key)
-            value = self.laid(self.offers[number - len(self.rungs) - len(self.wider)], _explained).get(key)
+                return self._rung_tree(self.standard if self.infeasible else (*self.rungs, *self.wider)[number], key, read)
+            value = self.laid(self.offers[number - len(self.rungs) - len(self.wider)], read).get(key)
         if value is None:
-            raise BadValue("explain", key, "a multiple that this offer has, such as price_multiple or ladder_price_multiple")
+            raise BadValue("explain", key, "a number of this row: an offer whose speed is published has the ladder's there")
         return value
 
-    def _rung_tree(self, one: Rung, key: str) -> Any:
+    def _rung_tree(self, one: Rung, key: str, read: Read) -> Any:
         if key in (*MULTIPLES, *LAID) and not self.infeasible:
-            value = self.measured(one, _explained).get(key)
+            value = self.measured(one, read).get(key)
             if value is not None:
                 return value
         if key not in columns.SERVE:
@@ -150,7 +158,7 @@ class Ladder:
 
 
 def _said(one: Rung, key: str) -> Any:
-    return one.domain if key == "scale_up_domain" else one.row[key]
+    return one.row[key]
 
 
 def _explained(one: Rung, key: str) -> Any:
@@ -211,7 +219,8 @@ def ladder(
     machine = find_system(system) if isinstance(system, str) else system
     searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions}
     planned: Callable[..., Plan] = partial(plan, found, load=load, elasticities=False, **searched)
-    first, limit = planned(machine, tpot=tpot if tpot is not None else STANDARD_TPOT), tpot if tpot is not None else STANDARD_TPOT
+    limit = STANDARD_TPOT if tpot is None else tpot
+    first = planned(machine, tpot=limit)
     notes: tuple[str, ...] = ()
     if first.infeasible and tpot is None:
         slower = planned(machine)
@@ -222,7 +231,7 @@ def ladder(
     sold = tuple(catalogue_offers() if offers is None else offers)
     if first.infeasible:
         return _ladder(standard, (), (), sold, at, limit, first)
-    rungs = _rungs(standard, planned, machine, [at, *(one.speed_multiple for one in sold if one.speed_multiple is not None)])
+    rungs = _rungs(standard, planned, machine, [at, *EVEN, *(one.speed_multiple for one in sold if one.speed_multiple is not None)])
     wider, more = _wider(standard, planned, machine, domains, at)
     return _ladder(standard, rungs, wider, sold, at, limit, first, (*notes, *more))
 

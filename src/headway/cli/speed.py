@@ -18,9 +18,9 @@ from headway.workload import SLO, Load
 
 MOST_LADDERS = 50
 MOST_DOMAINS = 20
-RUNGS = ("system", "kind", "scale_up_domain", "speed_multiple", "price_multiple", "tpot_s", "tpot_floor_s", "tok_per_s_user", "replicas",
-         "tp", "ep", "dp", "pp", "batch", "batch_ratio", "batch_ratio_identity", "batch_ratio_of_price", "speed_bought",
-         "usd_per_mtok_in", "usd_per_mtok_out", "bound", "why")  # fmt: skip
+RUNGS = ("kind", "scale_up_domain", "speed_multiple", "price_multiple", "tpot_s", "tok_per_s_user", "replicas", "tp", "ep", "dp", "pp",
+         "cp", "batch", "batch_ratio", "batch_ratio_identity", "batch_ratio_of_price", "speed_bought", "usd_per_mtok_out", "bound",
+         "why")  # fmt: skip
 OF_RUNGS = ("standard", "rung", "floor")
 LINES = {"the ladder": "#2e86ab", "larger domain": "#3c9d5d", "offered": "#d1495b", "cost measured": "#8d6cab"}
 
@@ -30,7 +30,7 @@ class Ask:
     """What the ladder is asked for beyond a plan."""
 
     at: Annotated[Any, Q(low=1, open_low=False, high=1e6, help="speed multiple that the answer and larger domains are taken at")] = 2.5
-    domains: Annotated[Any, Q(whole=True, low=2, open_low=False, high=1e6, help="scale-up domains so many times as large, planned again")] = (
+    domains: Annotated[Any, Q(whole=True, low=2, open_low=False, high=1e6, help="scale-up domains to plan again, times the own one")] = (
         2, 4, 8,
     )  # fmt: skip
 
@@ -119,7 +119,7 @@ def _describe(kept: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Words:
     first = ladders[0][1]
     view = [key for key in RUNGS if key in ("kind", "scale_up_domain") or len({row[key] for row in shown}) > 1]
     more = [f"{_named(one)}: {_sentence(one)}" for _, one in ladders[1:]]
-    offers = [f"offer: {_offer(row)}" for row in rows if row["kind"] == "offer"]
+    offers = _offers([row for row in rows if row["kind"] == "offer"])
     if len(ladders) > 1:
         return output.Words(f"{_named(first)}: {_sentence(first)}", [*_varied(shown), *view], [*more, words.DEFINED], Listing(shown))
     if first.infeasible:
@@ -145,7 +145,8 @@ def _times(value: Any) -> str:
 def _standard(one: Any) -> str:
     row = one.standard.row
     within = "of all" if one.limit is None else f"with TPOT <= {output.shown(_seconds(one.limit), 's')}"
-    return f"the standard rung, the cheapest {within} ({words.value(row, 'tok_per_s_user')} per user, {words.layout(row)}, batch {row['batch']})"
+    about = f"{words.value(row, 'tok_per_s_user')} per user, {words.layout(row)}, batch {row['batch']}"
+    return f"the standard rung, the cheapest {within} ({about})"
 
 
 def _seconds(limit: Any) -> Any:
@@ -156,7 +157,7 @@ def _sentence(one: Any) -> str:
     """What the speed asked for costs, and what no price buys."""
     if one.infeasible:
         return f"no standard rung, nothing meets every limit: {one.infeasible}."
-    last = one.measured(one.rungs[-1], _plain)
+    last = one.measured(one.rungs[-1])
     most = f"at most {_times(last['speed_multiple'])} at any price"
     price = one.between("speed_multiple", one.at, "price_multiple")
     if price is None:
@@ -166,19 +167,16 @@ def _sentence(one: Any) -> str:
     return f"{_times(one.at)} the speed costs {_times(price)} the price of {_standard(one)}, with {fewer}; {most}."
 
 
-def _plain(one: Any, key: str) -> Any:
-    return one.row[key]
-
-
 def _floor(one: Any) -> str:
     """The fastest rung: what it costs and what holds it there."""
-    row, found = one.rungs[-1].row, one.measured(one.rungs[-1], _plain)
+    row, found = one.rungs[-1].row, one.measured(one.rungs[-1])
     bought = found.get("speed_bought")
     slope = "" if bought is None else f"; on the last step 1 % of price buys {output.shown(bought, '')} % of speed"
     parts = ", ".join(f"{key.removesuffix('_s')} {words.value(row, key)}" for key in words.PARTS)
+    where = f"at {_times(found['price_multiple'])} the price, {words.layout(row)}, batch {row['batch']}"
     return (
-        f"floor: TPOT {words.timed(row, 'tpot')} at {_times(found['price_multiple'])} the price, {words.layout(row)}, batch {row['batch']}: "
-        f"{row['bound']} binds (the step is made of {parts}){slope}"
+        f"floor: TPOT {words.timed(row, 'tpot')} {where}: "
+        f"{row['bound']} binds (the step is made of {parts}){slope}; what would help: {words.FASTER[row['bound']]}"
     )
 
 
@@ -186,16 +184,17 @@ def _slow(one: Any) -> list[str]:
     """What a slower tier saves."""
     if one.rungs[0] is one.standard:
         return ["slow: no slower rung is cheaper than the standard one"]
-    found = one.measured(one.rungs[0], _plain)
+    found = one.measured(one.rungs[0])
     price, speed = _times(found["price_multiple"]), _times(found["speed_multiple"])
-    return [f"slow: nothing costs less than {price} the standard price, at {speed} its speed; what is sold below that is idle capacity, not batch"]
+    beyond = "what is sold below that is idle capacity, not batch"
+    return [f"slow: nothing costs less than {price} the standard price, at {speed} its speed; {beyond}"]
 
 
 def _lever(one: Any) -> list[str]:
     """What a larger scale-up domain changes: the price of the speed asked for, and the floor."""
     lines = []
     for domain in dict.fromkeys(int(each.domain) for each in one.wider):
-        found = {each.kind: (each.row, one.measured(each, _plain)) for each in one.wider if each.domain == domain}
+        found = {each.kind: (each.row, one.measured(each)) for each in one.wider if each.domain == domain}
         parts = []
         if "domain" in found:
             parts.append(f"{_times(one.at)} the speed for {_times(found['domain'][1]['price_multiple'])} the price")
@@ -207,21 +206,27 @@ def _lever(one: Any) -> list[str]:
     return lines
 
 
-def _offer(row: Mapping[str, Any]) -> str:
-    """One offer beside the ladder."""
-    kind = "costs" if row["basis"] == "cost" else "asks"
-    named = f"{row['model']} {row['tier']} ({row['provider']}, {row['date']}) {kind} {_times(row['price_multiple'])}"
-    if row["speed_multiple"] is not None:
-        named += f" for {_times(row['speed_multiple'])} the speed"
-    told = []
+def _offers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The offers beside the ladder, those of equal multiples together."""
+    equal: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        equal.setdefault((row["price_multiple"], row["speed_multiple"], row["basis"]), []).append(row)
+    return [_offer(same) for same in equal.values()]
+
+
+def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Offers of equal multiples beside the ladder."""
+    row = rows[0]
+    kind = "cost" if row["basis"] == "cost" else "offer"
+    speed = "" if row["speed_multiple"] is None else f" for {_times(row['speed_multiple'])} the speed"
+    who = ", ".join(f"{each['provider']} {each['model']} {each['tier']} {each['date']}" for each in rows)
+    told = [str(row["standing"])]
     if row["ladder_price_multiple"] is not None:
-        over = _times(row["offer_over_ladder"])
-        told.append(f"the ladder says {_times(row['ladder_price_multiple'])}, so it is {over} of that: {row['standing']}")
-    else:
-        told.append(row["standing"])
+        share = f"{_times(row['offer_over_ladder'])} the ladder's {_times(row['ladder_price_multiple'])}"
+        told = [f"{row['standing']}, {share} there"]
     if row["ladder_speed_multiple"] is not None:
-        told.append(f"that price buys {_times(row['ladder_speed_multiple'])} here")
-    return f"{named}: {'; '.join(told)}"
+        told.append(f"here that price buys {_times(row['ladder_speed_multiple'])}")
+    return f"{kind}: {_times(row['price_multiple'])} the price{speed}: {'; '.join(told)} ({who})"
 
 
 # -- figure -----------------------------------------------------------------------------------------------------------------------
@@ -235,9 +240,10 @@ def _figure(rows: Any) -> dict[str, Any]:
     if not drawn:
         raise BadValue("--plot", "these rows", "rows with a price multiple and a speed multiple")
     points = [
-        {"x": row["speed_multiple"], "y": row["price_multiple"], "line": _line(row), "name": _label(row), "of": f"{row['model']} {row['system']}"}
+        {"x": row["speed_multiple"], "y": row["price_multiple"], "line": _line(row), "name": _label(row),
+         "of": f"{row['model']} {row['system']}", "above": row["standing"] == "above the ladder"}
         for row in drawn
-    ]
+    ]  # fmt: skip
     axes = {
         key: {"field": key, "type": "quantitative", "title": title, "scale": {"type": "log", "nice": False}, "axis": {"format": ".3~g"}}
         for key, title in (("x", "speed of one user over the standard rung"), ("y", "price over the standard rung"))
@@ -254,14 +260,18 @@ def _figure(rows: Any) -> dict[str, Any]:
 
 
 def _texts(points: Sequence[Mapping[str, Any]], axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The name of an offer beside each place where one or several stand."""
-    places: dict[tuple[float, float], list[str]] = {}
+    """The name of an offer beside each place where one or several stand: those above the ladder to the left, away from it."""
+    places: dict[tuple[float, float, bool], list[str]] = {}
     for point in points:
         if point["line"] in ("offered", "cost measured"):
-            places.setdefault((point["x"], point["y"]), []).append(point["name"])
-    values = [{"x": x, "y": y, "text": names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")} for (x, y), names in places.items()]
-    mark = {"type": "text", "align": "left", "dx": 7, "fontSize": 11}
-    return [{"data": {"values": values}, "mark": mark, "encoding": {**axes, "text": {"field": "text"}}}] if values else []
+            places.setdefault((point["x"], point["y"], point["above"]), []).append(point["name"])
+    layers = []
+    for above, align, shift in ((True, "right", -7), (False, "left", 7)):
+        named = [(place, names) for place, names in places.items() if place[2] is above]
+        values = [{"x": x, "y": y, "text": names[0] + (f" and {len(names) - 1} more" if names[1:] else "")} for (x, y, _), names in named]
+        mark = {"type": "text", "align": align, "dx": shift, "fontSize": 11}
+        layers += [{"data": {"values": values}, "mark": mark, "encoding": {**axes, "text": {"field": "text"}}}] if values else []
+    return layers
 
 
 def _line(row: Mapping[str, Any]) -> str:
