@@ -8,6 +8,7 @@ from typing import Any
 from headway.candidates import domain_of
 from headway.errors import BadValue, UnknownName
 from headway.estimate import estimate
+from headway.goal import Goal
 from headway.laws.money import chip_seconds_per_request
 from headway.laws.planning import gain_of_less, gain_of_more, replicas_held
 from headway.laws.serving import prefill_lanes, request_s
@@ -17,7 +18,7 @@ from headway.pick import Pick
 from headway.precision import Precision
 from headway.quantity import default, given, known
 from headway.schema import fields, scalar
-from headway.search import OBJECTIVES, weigh
+from headway.search import weigh
 from headway.serve import Query, case_of
 from headway.workload import Load
 
@@ -60,9 +61,9 @@ def placed(query: Query, asked: Mapping[str, Any]) -> Pick:
     return Pick(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
 
 
-def gain(best: Any, current: Any, objective: str) -> Any:
+def gain(best: Any, current: Any, goal: Goal) -> Any:
     """How many times better the best is."""
-    return (gain_of_more if OBJECTIVES[objective] else gain_of_less)(current, best)
+    return (gain_of_more if goal.more else gain_of_less)(current, best)
 
 
 def cause(best: Pick, current: Pick) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +11,14 @@ from headway.chip import PEAK_OF
 from headway.compile import work_of
 from headway.estimate import estimate
 from headway.formula import record
+from headway.goal import Goal
 from headway.laws.planning import elasticity, gain_of_less, gain_of_more, raised
 from headway.pick import Line, Pick, choose
 from headway.precision import Precision
 from headway.quantity import default
 from headway.resolve import resolve
-from headway.search import OBJECTIVES, best_batches, weigh, worth
+from headway.search import Size, best_batches, weigh, worth
 from headway.serve import Query, case_of
-from headway.workload import SLO
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # What is varied, with the words for it.
@@ -41,20 +41,23 @@ class Problem:
     space: Space
 
 
-def elasticities(
-    problems: Sequence[Problem], best: Pick, slo: SLO, objective: str, batches: Sequence[int], pinned: Collection[str]
-) -> list[Line]:
-    """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first."""
+def elasticities(problems: Sequence[Problem], best: Pick, goal: Goal) -> list[Line]:
+    """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first.
+
+    None where whole numbers of chips are the answer: 1 % hardly ever moves them.
+    """
+    if goal.sizing:
+        return []
     lines = []
     for name in INPUTS:
         if not has(best.query, name):
             continue
         again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
-        found = [best_batches(weigh(again[id(one)], one.space.layouts, one.space.count), slo, objective, batches) for one in problems]
-        chosen = choose(found, objective, pinned)
+        found = [best_batches(weigh(again[id(one)], one.space.layouts, one.space.count), goal) for one in problems]
+        chosen = choose(found, goal)
         if chosen is not None:
             precision = next(one.precision for one in problems if again[id(one)] is chosen.query)
-            lines.append(_line(name, best, chosen, precision, objective))
+            lines.append(_line(name, best, chosen, precision, goal))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
 
@@ -87,7 +90,7 @@ def edited(query: Query, precision: Precision, name: str) -> Query:
     return replace(query, system=system, assumptions=taken, formats=formats)
 
 
-def _line(name: str, before: Pick, after: Pick, precision: Precision, objective: str) -> Line:
+def _line(name: str, before: Pick, after: Pick, precision: Precision, goal: Goal) -> Line:
     base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are made again below
 
     def again() -> Query:
@@ -96,19 +99,20 @@ def _line(name: str, before: Pick, after: Pick, precision: Precision, objective:
 
     def tree() -> Any:
         with record():
-            return _value(before, after, before.query, edited(base, precision, name), objective)
+            return _value(before, after, before.query, edited(base, precision, name), goal)
 
-    number = float(_value(before, after, before.query, after.query, objective))
+    number = float(_value(before, after, before.query, after.query, goal))
     extra = {"input": name, "elasticity": number}
     return Line(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
 
 
-def _value(before: Pick, after: Pick, first: Query, second: Query, objective: str) -> Any:
-    gain = gain_of_more if OBJECTIVES[objective] else gain_of_less
-    return elasticity(gain(objective_of(before, first, objective), objective_of(after, second, objective)), STEP)
+def _value(before: Pick, after: Pick, first: Query, second: Query, goal: Goal) -> Any:
+    gain = gain_of_more if goal.more else gain_of_less
+    return elasticity(gain(objective_of(before, first, goal), objective_of(after, second, goal)), STEP)
 
 
-def objective_of(pick: Pick, query: Query, objective: str) -> Any:
+def objective_of(pick: Pick, query: Query, goal: Goal) -> Any:
     """The objective of one pick, by the path that prints and explains."""
     found = estimate(replace(case_of(query, pick.layout, pick.load), work=work_of(query.model, query.work.expert_load)))
-    return worth(objective, query, pick.layout.replicas, found["tpot_s"], found["request_s"])
+    size = Size(replicas=pick.layout.replicas, used=found["chips_used"], chips=query.system.chips)
+    return worth(goal, query, size, found["tpot_s"], found["request_s"])

@@ -24,9 +24,13 @@ from headway.laws.memory import (
     usable_hbm,
 )
 from headway.laws.money import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
+from headway.laws.offered import utilisation
+from headway.laws.planning import interleaved_tpot_s
+from headway.laws.reuse import hit_tokens, loaded_s, missed_pairs, missed_tokens, prefix_load_s, speculative_s
 from headway.laws.serving import (
     causal_pairs,
     decode_tok_per_s,
+    e2e_s,
     final_context,
     held_kv_tokens,
     in_flight,
@@ -37,6 +41,7 @@ from headway.laws.serving import (
     per_chip,
     prefill_lanes,
     request_s,
+    requests_per_s,
     sustained_tok_per_s,
     tpot_s,
     user_tok_per_s,
@@ -53,6 +58,9 @@ from headway.workload import Load
 NO_PROMPT = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
 NO_SEQUENCES = known(0, "no sequences", "", "constant", "an unloaded prefill decodes nothing")
 ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
+
+
+ENDS = ("expected", "floor", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,20 +104,55 @@ def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
     context = middle_context(load.prompt, load.output) if requests else load.context
     prompt = load.prompt if requests else load.context
     step = _step(case, compiled, context)
-    ttft = _prefill(case, replace(c, prefill_ranks=ONE_RANK), prompt, causal_pairs(prompt))
+    tokens, pairs = prefilled(prompt, case.assumptions)
+    load_s = reload_s(case, compiled, prompt)
+    ttft = _loaded(_prefill(case, replace(c, prefill_ranks=ONE_RANK), tokens, pairs), load_s, ONE_RANK)
     out = {"context": context, **_flat("step", step), **_flat("ttft", ttft), **_parts(case, compiled, context)}
     if not requests:
-        return out | _decode_rates(case, step)
+        return out | _decode_rates(case, _emitted(case, step))
     first, last = _step(case, compiled, load.prompt), _step(case, compiled, final_context(load.prompt, load.output))
-    tpot = Span3(
-        expected=tpot_s(first.expected, step.expected, last.expected),
-        floor=tpot_s(first.floor, step.floor, last.floor),
-        low=tpot_s(first.low, step.low, last.low),
-        high=tpot_s(first.high, step.high, last.high),
-    )
-    ranks = case.layout.dp
-    prefill = _prefill(case, c, lane_tokens(load.prompt, ranks), lane_tokens(causal_pairs(load.prompt), ranks))
-    return out | _flat("tpot", tpot) | _decode_rates(case, tpot) | _sustained(case, tpot, prefill) | _money(case, compiled, tpot, prefill)
+    mean = Span3(**{key: tpot_s(*(getattr(span, key) for span in (first, step, last))) for key in ENDS})
+    tpot = _emitted(case, mean)
+    prefill = _prefill(case, c, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
+    out |= _flat("tpot", tpot) | {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output)}
+    out |= _decode_rates(case, tpot) | _sustained(case, tpot, _loaded(prefill, load_s, case.layout.pp))
+    return out | _money(case, compiled, tpot, prefill, tokens)
+
+
+def prefilled(prompt: Any, taken: Assumptions) -> tuple[Any, Any]:
+    """Tokens of a prompt that have to be prefilled, and their pairs: all of them without a prefix cache."""
+    if not taken.hit_rate:
+        return prompt, causal_pairs(prompt)
+    return missed_tokens(prompt, taken.hit_rate), missed_pairs(prompt, taken.hit_rate)
+
+
+def reload_s(case: Case, compiled: Compiled, prompt: Any) -> Any:
+    """Loading the cached part of a prompt; None without a prefix cache."""
+    if not case.assumptions.hit_rate:
+        return None
+    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, hit_tokens(prompt, case.assumptions.hit_rate))
+    return prefix_load_s(prefix, compiled.stage, case.layout.cp, _cache_link(case))
+
+
+def _cache_link(case: Case) -> Any:
+    chip = case.system.chip
+    return chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
+
+
+def _loaded(prefill: Span3, load: Any, prompts: Any) -> Span3:
+    """A prefill after the cached parts of its prompts are loaded: one on a chip, and one for each stage of a busy pipeline."""
+    return prefill if load is None else Span3(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
+
+
+def emitted(step: Any, taken: Assumptions) -> Any:
+    """Time per token of steps that may yield several."""
+    if taken.accept_length == 1 and not taken.draft_cost:
+        return step
+    return speculative_s(step, taken.accept_length, taken.draft_cost)
+
+
+def _emitted(case: Case, step: Span3) -> Span3:
+    return Span3(**{key: emitted(getattr(step, key), case.assumptions) for key in ENDS})
 
 
 def _step(case: Case, compiled: Compiled, context: Any) -> Span3:
@@ -162,17 +205,20 @@ def _sustained(case: Case, tpot: Span3, prefill: Span3) -> dict[str, Any]:
         request = request_s(load.batch, load.output, decode, prompt, lanes)
         rate = sustained_tok_per_s(load.output, request, layout.replicas)
         out |= {f"request_s{end}": request, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
+    out["tpot_interleaved_s"] = interleaved_tpot_s(load.batch, out["request_s"], load.output)
+    out["capacity_req_per_s"] = requests_per_s(out["request_s"], layout.replicas)
+    if load.rate is not None:
+        out |= {"rate": load.rate, "utilisation": utilisation(load.rate, out["capacity_req_per_s"])}
     return out
 
 
-def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3) -> dict[str, Any]:
+def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3, tokens: Any) -> dict[str, Any]:
     """Cost by million tokens; the interval holds the times' interval and the price's range."""
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
         return {}
-    link = case.system.chip.host_link_bw if case.system.chip.host_link_bw is not None else case.system.chip.need("hbm_bw")
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
-    reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), link)
+    reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), _cache_link(case))
     lanes = prefill_lanes(layout.dp, layout.pp)
     out: dict[str, Any] = {}
     for end, usd, decode, prompt in (
@@ -180,7 +226,7 @@ def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3) -> dict[
         ("_lo", price.low, tpot.low, prefill.low),
         ("_hi", price.high, tpot.high, prefill.high),
     ):
-        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt, load.prompt, lanes, layout.replicas)
+        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt, tokens, lanes, layout.replicas)
         out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, lanes, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, decode, load.batch, layout.replicas)
     return out

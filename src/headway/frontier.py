@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from headway.goal import Goal
 from headway.laws.serving import user_tok_per_s
-from headway.search import Best, batch_of, request, tpot, worth
+from headway.search import Best, batch_of, carried, request, sized, tpot, worth
 
 FINEST, COARSEST = 150, 24  # batches tried per layout
 CELLS = 200_000  # candidates aimed at in all, so that a large space stays quick
@@ -32,16 +33,17 @@ class Points:
         return Points(search=self.search[keep], row=self.row[keep], batch=self.batch[keep], speed=self.speed[keep], cost=self.cost[keep])
 
 
-def candidates(found: Sequence[Best], batches: Sequence[int] = ()) -> Points:
-    """Every layout that memory and TTFT allow at a geometric range of batches (or at `batches`), and at the best batch of each."""
+def candidates(found: Sequence[Best], goals: Sequence[Goal]) -> Points:
+    """Every layout that memory and TTFT allow at a geometric range of batches (or at those pinned), and at the best of each."""
     rows = sum(best.fitting.count for best in found)
     size = int(np.clip(CELLS // max(rows, 1), COARSEST, FINEST))
     parts = []
-    for index, best in enumerate(found):
+    for index, (best, goal) in enumerate(zip(found, goals, strict=True)):
         if best.fitting.count:
-            parts.append(_grid(index, best, size, batches))
+            parts.append(_grid(index, best, size, goal))
         if best.weighed.count:
-            cost = worth("cost", best.weighed.query, best.weighed.layout.replicas, best.tpot, best.request)
+            cost = worth(goal, best.weighed.query, sized(best.weighed, best.request, goal), best.tpot, best.request)
+            cost = np.broadcast_to(cost, best.batch.shape)
             parts.append(_points(index, best.kept, best.batch, best.tpot, cost))
     if not parts:
         nothing = np.empty(0)
@@ -49,17 +51,19 @@ def candidates(found: Sequence[Best], batches: Sequence[int] = ()) -> Points:
     return Points(**{key: np.concatenate([getattr(part, key) for part in parts]) for key in Points.__dataclass_fields__})
 
 
-def _grid(index: int, best: Best, size: int, batches: Sequence[int]) -> Points:
+def _grid(index: int, best: Best, size: int, goal: Goal) -> Points:
     w = best.fitting
-    if batches:
-        batch, new = np.broadcast_to(np.array([batches]), (w.count, len(batches))), best.room
+    if goal.batches:
+        batch, new = np.broadcast_to(np.array([goal.batches]), (w.count, len(goal.batches))), best.room
     else:
         ranks = np.floor(best.most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
         new = np.ones(ranks.shape, dtype=bool)
         new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
         batch = batch_of(w, ranks)
     times = tpot(w, batch)
-    cost = worth("cost", w.query, w.layout.replicas, times, request(w, batch, times))
+    requests = request(w, batch, times)
+    new = new & carried(w, requests, goal)
+    cost = worth(goal, w.query, sized(w, requests, goal), times, requests)
     row = np.broadcast_to(np.arange(w.count).reshape(-1, 1), batch.shape)
     times, cost = (np.broadcast_to(value, batch.shape)[new] for value in (times, cost))
     return _points(index, row[new], batch[new], times, cost)

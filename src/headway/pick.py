@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from headway.catalog import fold
 from headway.errors import BadValue
+from headway.goal import Goal
 from headway.grid import Axis, Table, from_rows
+from headway.laws.offered import per_replica
 from headway.layout import NAMES, Layout
 from headway.quantity import given, known
-from headway.search import OBJECTIVES, Best, Weighed, worth
+from headway.search import Best, Weighed, request, sized, tpot, weigh
 from headway.serve import Query, case_of, explain_point, filled
 from headway.workload import Load
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
-TIE = 1e-12  # objectives closer than this are equal
+TIE = 1e-12  # values closer than this are equal
+TIES = (
+    "of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
+    "then fewer chips per replica, smaller tp, pp, dp, ep, cp, a smaller batch, the formats in the order asked"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,40 +48,57 @@ class Line:
     queried: Callable[[], Query] | None = None  # the query made again, for an explanation of what was edited in it
 
 
-def pick(w: Weighed, row: int, batch: int, pinned: Collection[str], value: float = float("nan")) -> Pick:
+def pick(w: Weighed, row: int, batch: int, goal: Goal, value: float = float("nan")) -> Pick:
     """One layout of a search at one batch."""
     ways = {name: int(np.broadcast_to(getattr(w.layout, name), (w.count, 1))[row, 0]) for name in NAMES}
-    layout = Layout(**{name: _number(count, name, name in pinned) for name, count in ways.items()})
+    layout = Layout(**{name: _number(count, name, name in goal.pinned) for name, count in ways.items()})
     load = w.query.load
-    chosen = Load(batch=_number(batch, "batch", "batch" in pinned), prompt=load.prompt, output=load.output)
-    return Pick(query=w.query, layout=layout, load=chosen, value=value)
+    chosen = Load(batch=_number(batch, "batch", bool(goal.batches)), prompt=load.prompt, output=load.output)
+    return resized(Pick(query=w.query, layout=layout, load=chosen, value=value), goal)
+
+
+def resized(one: Pick, goal: Goal) -> Pick:
+    """The same with as many replicas, and chips where their number is free, as the load needs."""
+    if not goal.sizing:
+        return one
+    w = weigh(one.query, one.layout, 1)
+    size = sized(w, request(w, one.load.batch, tpot(w, one.load.batch)), goal)
+    system = one.query.system
+    if goal.free:
+        count = int(size.chips)
+        name = f"{count}x{fold(system.chip.name)}"
+        system = replace(system, name=name, chips=known(count, f"{name}.chips", "", "derived", "as many as carry the load", "now"))
+    layout = replace(one.layout, replicas=known(int(size.replicas), "replicas", "", "derived", "as many as carry the load", "now"))
+    return replace(one, query=replace(one.query, system=system), layout=layout)
 
 
 def _number(value: int, name: str, typed: bool) -> Any:
     return given(int(value), name) if typed else known(int(value), name, "", "derived", "chosen by the search of plan", "now")
 
 
-def choose(found: Sequence[Best], objective: str, pinned: Collection[str]) -> Pick | None:
-    """The best of all layouts; of equals the faster one (the cheaper one, when speed is the objective)."""
-    sign = -1.0 if OBJECTIVES[objective] else 1.0
-    best, second, place = np.inf, np.inf, None
-    for one in found:
-        if not one.weighed.count:
-            continue
-        values = (sign * one.value).ravel()
-        other = "cost" if objective == "speed" else "speed"
-        beside = worth(other, one.weighed.query, one.weighed.layout.replicas, one.tpot, one.request).ravel()
-        beside = -beside if OBJECTIVES[other] else beside
-        least = values.min()
-        equal = np.flatnonzero(values <= least + TIE * abs(least))
-        row = int(equal[np.argmin(beside[equal])])
-        closer = least < best - TIE * abs(least) or (least <= best + TIE * abs(least) and beside[row] < second)
-        if place is None or closer:
-            best, second, place = least, beside[row], (one, row)
-    if place is None:
+def choose(found: Sequence[Best], goal: Goal) -> Pick | None:
+    """The best of all layouts, the same every time; TIES says what is taken of equals."""
+    parts = [_keys(index, one, goal) for index, one in enumerate(found) if one.weighed.count]
+    if not parts:
         return None
-    one, row = place
-    return pick(one.weighed, row, int(one.batch[row, 0]), pinned, float(one.value[row, 0]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    keep = np.arange(len(columns[0]))
+    for column in columns:
+        least = column[keep].min()
+        keep = keep[column[keep] <= least + TIE * abs(least)]
+    index, row = (int(column[keep[0]]) for column in columns[-2:])
+    one = found[index]
+    return pick(one.weighed, row, int(one.batch[row, 0]), goal, float(one.value[row, 0]))
+
+
+def _keys(index: int, one: Best, goal: Goal) -> list[Any]:
+    """What layouts are compared by, in turn; least is best."""
+    layout, size = one.weighed.layout, one.size
+    fast = goal.objective in ("cost", "throughput") and goal.rate is None
+    keys = [-one.value if goal.more else one.value, size.used, one.tpot if fast else per_replica(one.request, size.replicas)]
+    keys += [one.weighed.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), one.batch, index]
+    count = one.weighed.count
+    return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]
 
 
 def table(lines: Sequence[Line], notes: Sequence[str]) -> Table:

@@ -6,21 +6,28 @@ rise with that number, so that the largest one within the limits is found by bis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.compile import Compiled, compile_layout
-from headway.errors import UnknownName
-from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK
+from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Case, emitted, prefilled, reload_s
+from headway.goal import Goal, limits
 from headway.laws.coefficients import StepCoefficients
 from headway.laws.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
 from headway.laws.money import chip_seconds_per_request, usd_per_request
-from headway.laws.planning import full_batch
+from headway.laws.offered import (
+    chip_seconds_per_request_at,
+    chips_needed,
+    offered_tok_per_s,
+    replicas_needed,
+    usd_per_request_at,
+)
+from headway.laws.planning import full_batch, interleaved_tpot_s
+from headway.laws.reuse import loaded_s
 from headway.laws.serving import (
-    causal_pairs,
+    e2e_s,
     final_context,
     held_kv_tokens,
     lane_tokens,
@@ -36,19 +43,12 @@ from headway.laws.shard import used_chips
 from headway.laws.step import step_s
 from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
+from headway.quantity import known
 from headway.resolve import Formats
-from headway.serve import Query
-from headway.workload import SLO
+from headway.serve import Query, case_of
 
-OBJECTIVES = {"cost": False, "throughput": True, "speed": True}  # whether more is better
 MOST_SEQUENCES = 1 << 20  # on one rank: beyond any memory
-
-
-def check_objective(name: str) -> str:
-    """A known objective, or an error that names them."""
-    if name not in OBJECTIVES:
-        raise UnknownName("objective", name, OBJECTIVES, "one of " + ", ".join(OBJECTIVES))
-    return name
+ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,13 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
 
 def weigh(query: Query, layout: Layout, count: int) -> Weighed:
     """Compile all layouts at once."""
+    case = case_of(query, layout, query.load)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     c, prompt = compiled.step, query.load.prompt
-    one, pairs = replace(c, prefill_ranks=ONE_RANK), causal_pairs(prompt)
+    one = replace(c, prefill_ranks=ONE_RANK)
+    tokens, pairs = prefilled(prompt, query.assumptions)
+    first = step_s(one, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
+    busy = step_s(c, NO_SEQUENCES, NO_PROMPT, lane_tokens(tokens, layout.dp), lane_tokens(pairs, layout.dp))
     each = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(prompt, query.load.output))
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     return Weighed(
@@ -93,12 +97,17 @@ def weigh(query: Query, layout: Layout, count: int) -> Weighed:
         count=count,
         compiled=compiled,
         decode=one,
-        ttft=step_s(one, NO_SEQUENCES, NO_PROMPT, prompt, pairs),
-        prefill=step_s(c, NO_SEQUENCES, NO_PROMPT, lane_tokens(prompt, layout.dp), lane_tokens(pairs, layout.dp)),
+        ttft=_loaded(first, case, compiled, ONE_RANK),
+        prefill=_loaded(busy, case, compiled, layout.pp),
         sequence=each,
         usable=usable,
         limit=rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp),
     )
+
+
+def _loaded(prefill: Any, case: Case, compiled: Compiled, prompts: Any) -> Any:
+    load = reload_s(case, compiled, case.load.prompt)
+    return prefill if load is None else loaded_s(prefill, load, prompts)
 
 
 def fits(w: Weighed, batch: Any) -> Any:
@@ -115,7 +124,7 @@ def tpot(w: Weighed, batch: Any) -> Any:
     load, c = w.query.load, w.decode
     contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
-    return tpot_s(first, middle, last)
+    return emitted(tpot_s(first, middle, last), w.query.assumptions)
 
 
 def request(w: Weighed, batch: Any, tpot: Any) -> Any:
@@ -123,16 +132,46 @@ def request(w: Weighed, batch: Any, tpot: Any) -> Any:
     return request_s(batch, w.query.load.output, tpot, w.prefill, prefill_lanes(w.layout.dp, w.layout.pp))
 
 
-def worth(objective: str, query: Query, replicas: Any, tpot: Any, request: Any) -> Any:
-    """The objective's value: USD per request (chip time without a price), tokens/s per chip, or tokens/s of a user."""
-    chips = query.system.chips
-    if objective == "speed":
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many replicas each layout has, how many chips they use, and how many are paid for."""
+
+    replicas: Any
+    used: Any
+    chips: Any
+
+
+def sized(w: Weighed, request: Any, goal: Goal) -> Size:
+    """As many replicas as the machine holds, or as the load needs."""
+    replicas, chips = w.layout.replicas, w.query.system.chips
+    if goal.sizing:
+        replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
+        if goal.free:
+            chips = chips_needed(replicas, w.query.system.scale_up_domain, w.compiled.chips)
+    return Size(replicas=replicas, used=used_chips(w.compiled.chips, replicas), chips=chips)
+
+
+def worth(goal: Goal, query: Query, size: Size, tpot: Any, request: Any) -> Any:
+    """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
+
+    Under a rate on as many chips as it needs, what they cost is shared by the requests that come, else by those that could.
+    """
+    at_rate = goal.free and goal.rate is not None
+    if goal.objective == "latency":
         return user_tok_per_s(tpot)
-    if objective == "throughput":
-        return per_chip(sustained_tok_per_s(query.load.output, request, replicas), chips)
+    if goal.objective == "chips":
+        return size.chips if goal.free else size.used
+    if goal.objective == "throughput":
+        load = query.load
+        rate = offered_tok_per_s(goal.rate, load.output) if at_rate else sustained_tok_per_s(load.output, request, size.replicas)
+        return per_chip(rate, size.chips)
     if query.price is None:
-        return chip_seconds_per_request(chips, request, replicas)
-    return usd_per_request(query.price.value, chips, request, replicas)
+        if at_rate:
+            return chip_seconds_per_request_at(size.chips, goal.rate)
+        return chip_seconds_per_request(size.chips, request, size.replicas)
+    if at_rate:
+        return usd_per_request_at(query.price.value, size.chips, goal.rate)
+    return usd_per_request(query.price.value, size.chips, request, size.replicas)
 
 
 def most_fitting(w: Weighed) -> Any:
@@ -142,9 +181,43 @@ def most_fitting(w: Weighed) -> Any:
     return _bisect(lambda ranks: fits(w, batch_of(w, ranks)), high)
 
 
-def most_within(w: Weighed, most: Any, limit: Any) -> Any:
-    """Of those, as many as keep the TPOT limit."""
-    return most if limit is None else _bisect(lambda ranks: tpot(w, batch_of(w, ranks)) <= limit, most + 1)
+def within(w: Weighed, batch: Any, goal: Goal) -> Any:
+    """Whether so many sequences keep the limits that the batch bears on."""
+    asked = limits(goal.slo)
+    times = tpot(w, batch)
+    good = np.full(np.broadcast_shapes(np.shape(times), np.shape(batch)), True)
+    if "tpot" in asked:
+        good &= times <= asked["tpot"]
+    if "tpot_interleaved" in asked:
+        good &= interleaved_tpot_s(batch, request(w, batch, times), w.query.load.output) <= asked["tpot_interleaved"]
+    if "e2e" in asked:
+        good &= e2e_s(w.ttft, times, w.query.load.output) <= asked["e2e"]
+    return good
+
+
+def carried(w: Weighed, request: Any, goal: Goal) -> Any:
+    """Whether the replicas that the machine holds carry the rate."""
+    if goal.rate is None or (goal.free and goal.sizing):
+        return np.full(np.shape(request), True)
+    return replicas_needed(goal.rate, request) <= w.layout.replicas
+
+
+def most_within(w: Weighed, most: Any, goal: Goal) -> Any:
+    """Of those, as many as keep the limits."""
+    none = not limits(goal.slo).keys() - {"ttft"}
+    return most if none else _bisect(lambda ranks: within(w, batch_of(w, ranks), goal), most + 1)
+
+
+def least_carrying(w: Weighed, most: Any, goal: Goal) -> Any:
+    """The fewest sequences per rank that still carry the rate; `most` does."""
+    if goal.rate is None or (goal.free and goal.sizing):
+        return np.ones_like(most)
+
+    def short(ranks: Any) -> Any:
+        batch = batch_of(w, ranks)
+        return ~carried(w, request(w, batch, tpot(w, batch)), goal)
+
+    return _bisect(short, most) + 1
 
 
 def batch_of(w: Weighed, ranks: Any) -> Any:
@@ -171,47 +244,57 @@ class Best:
     batch: Any
     tpot: Any
     request: Any
+    size: Size
     value: Any
-    fitting: Weighed  # the layouts that memory and TTFT allow, whatever the TPOT
+    fitting: Weighed  # the layouts that memory and TTFT allow, whatever the other limits
     most: Any  # and the sequences per rank that memory allows there; None for pinned batches
     kept: Any  # where each of `weighed` stands in `fitting`
     room: Any  # of batches that the user pinned, whether each fits in memory
     in_memory: int  # layouts that fit in memory, whatever the limits
+    in_time: int  # layouts that keep every limit of time
 
 
-def best_batches(w: Weighed, slo: SLO, objective: str, batches: Sequence[int] = ()) -> Best:
-    """Each layout at its best batch, or at the best of `batches`."""
-    if batches:
-        return _pinned(w, slo, objective, np.array([batches], dtype=np.int64))
+def best_batches(w: Weighed, goal: Goal) -> Best:
+    """Each layout at its best batch, or at the best of those pinned."""
+    if goal.batches:
+        return _pinned(w, goal, np.array([goal.batches], dtype=np.int64))
     most = most_fitting(w)
     inside = int((most > 0).sum())
-    good = (most > 0) & (True if slo.ttft is None else w.ttft <= slo.ttft)
+    good = (most > 0) & (True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft)
     keep = np.flatnonzero(np.broadcast_to(good, (w.count, 1)))
     fitting, most = w.rows(keep), most[keep]
-    within = most_within(fitting, most, slo.tpot)
-    keep = np.flatnonzero(within)
-    met, within = fitting.rows(keep), within[keep]
-    ranks = np.ones_like(within) if objective == "speed" else within
-    return _best(met, batch_of(met, ranks), objective, fitting=fitting, most=most, kept=keep, room=None, in_memory=inside)
+    ranks = most_within(fitting, most, goal)
+    timely = np.flatnonzero(ranks)
+    met, ranks = fitting.rows(timely), ranks[timely]
+    batch = batch_of(met, ranks)
+    enough = np.flatnonzero(carried(met, request(met, batch, tpot(met, batch)), goal))
+    met, ranks = met.rows(enough), ranks[enough]
+    if goal.objective == "latency":
+        ranks = least_carrying(met, ranks, goal)
+    counted = {"in_memory": inside, "in_time": len(timely)}
+    return _best(met, batch_of(met, ranks), goal, fitting=fitting, most=most, kept=timely[enough], room=None, **counted)
 
 
-def _pinned(w: Weighed, slo: SLO, objective: str, batches: Any) -> Best:
+def _pinned(w: Weighed, goal: Goal, batches: Any) -> Best:
     room = np.broadcast_to(fits(w, batches), (w.count, batches.shape[1]))
-    early = np.broadcast_to(True if slo.ttft is None else w.ttft <= slo.ttft, (w.count, 1))
+    early = np.broadcast_to(True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft, (w.count, 1))
     keep = np.flatnonzero(room.any(axis=1) & early[:, 0])
     fitting = w.rows(keep)
     times = tpot(fitting, batches)
-    good = room[keep] & (True if slo.tpot is None else times <= slo.tpot)
-    values = worth(objective, w.query, fitting.layout.replicas, times, request(fitting, batches, times))
-    ranked = np.where(good, -values if OBJECTIVES[objective] else values, np.inf)
+    requests = request(fitting, batches, times)
+    timely = room[keep] & within(fitting, batches, goal)
+    good = timely & carried(fitting, requests, goal)
+    values = worth(goal, w.query, sized(fitting, requests, goal), times, requests)
+    ranked = np.where(good, -values if goal.more else values, np.inf)
     met = np.flatnonzero(good.any(axis=1))
     batch = batches[0][np.argmin(ranked, axis=1)][met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
-    rest = {"fitting": fitting, "most": None, "kept": met, "room": room[keep], "in_memory": int(room.any(axis=1).sum())}
-    return _best(fitting.rows(met), batch, objective, **rest)
+    counted = {"in_memory": int(room.any(axis=1).sum()), "in_time": int(timely.any(axis=1).sum())}
+    return _best(fitting.rows(met), batch, goal, fitting=fitting, most=None, kept=met, room=room[keep], **counted)
 
 
-def _best(w: Weighed, batch: Any, objective: str, **rest: Any) -> Best:
+def _best(w: Weighed, batch: Any, goal: Goal, **rest: Any) -> Best:
     times = tpot(w, batch)
     requests = request(w, batch, times)
-    value = worth(objective, w.query, w.layout.replicas, times, requests)
-    return Best(weighed=w, batch=batch, tpot=times, request=requests, value=value, **rest)
+    size = sized(w, requests, goal)
+    value = np.broadcast_to(worth(goal, w.query, size, times, requests), (w.count, 1))
+    return Best(weighed=w, batch=batch, tpot=times, request=requests, size=size, value=value, **rest)

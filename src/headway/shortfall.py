@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from headway import units
+from headway.estimate import estimate
+from headway.goal import NAMES, Goal, limits
+from headway.laws.planning import interleaved_tpot_s
+from headway.laws.serving import e2e_s
 from headway.pick import Pick, pick
-from headway.search import Weighed, batch_of, fits, tpot
-from headway.workload import SLO
+from headway.search import Weighed, batch_of, fits, request, tpot
+from headway.serve import case_of
 
 
-def nearest(weighed: Sequence[Weighed], slo: SLO, batches: Sequence[int], pinned: Collection[str]) -> tuple[Pick, str]:
-    """The nearest miss and its reason: memory before TTFT before TPOT."""
-    rows = [(w, *_row(w, slo, batches)) for w in weighed]
-    w, row, batch, _ = min(rows, key=lambda found: found[3])
-    chosen = pick(w, row, batch, pinned)
-    return chosen, _reason(w, row, batch, slo)
+def nearest(weighed: Sequence[Weighed], goal: Goal) -> tuple[Pick, str, bool]:
+    """The nearest miss, its reason (memory before times), and whether memory is the reason."""
+    rows = [(w, *_row(w, goal)) for w in weighed]
+    w, row, batch, missed = min(rows, key=lambda found: found[3])
+    return pick(w, row, batch, goal), _reason(w, row, batch, goal), missed[0] > 0
 
 
-def _row(w: Weighed, slo: SLO, batches: Sequence[int]) -> tuple[int, int, tuple[int, float]]:
+def beyond(most: Pick) -> str:
+    """Why a rate is not carried: what the machine does at most."""
+    found = estimate(case_of(most.query, most.layout, most.load))
+    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, found["capacity_req_per_s"]))
+    words = f"{most.layout}, {int(most.layout.replicas)} replicas, batch {int(most.load.batch)}"
+    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
+
+
+def _times(w: Weighed, batch: Any) -> dict[str, Any]:
+    """What each limit is a limit of."""
+    times, output = tpot(w, batch), w.query.load.output
+    seen = interleaved_tpot_s(batch, request(w, batch, times), output)
+    return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": seen, "e2e": e2e_s(w.ttft, times, output)}
+
+
+def _row(w: Weighed, goal: Goal) -> tuple[int, int, tuple[int, float]]:
     """The layout that misses by least: (row, batch, (how far it gets, by what ratio it misses there))."""
-    batch = np.full((w.count, 1), min(batches)) if batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
+    batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
     room = _full(fits(w, batch), w)
     if room.any():
         missed = np.zeros(w.count)
-        for value, limit in ((w.ttft, slo.ttft), (tpot(w, batch), slo.tpot)):
-            missed = missed if limit is None else np.maximum(missed, _full(value, w) / limit)
+        found = _times(w, batch)
+        for name, limit in limits(goal.slo).items():
+            missed = np.maximum(missed, _full(found[name], w) / limit)
         missed = np.where(room, missed, np.inf)
         stage = 0
     else:
@@ -45,7 +64,7 @@ def _full(value: Any, w: Weighed) -> Any:
     return np.broadcast_to(value, (w.count, 1))[:, 0]
 
 
-def _reason(w: Weighed, row: int, batch: int, slo: SLO) -> str:
+def _reason(w: Weighed, row: int, batch: int, goal: Goal) -> str:
     one = w.rows(np.array([row]))
     weights, usable, limit = (float(_full(value, one)[0]) for value in (one.compiled.weights_bytes, one.usable, one.limit))
     where = " ".join(f"{name}={int(_full(getattr(one.layout, name), one)[0])}" for name in ("tp", "ep", "dp", "pp"))
@@ -54,11 +73,12 @@ def _reason(w: Weighed, row: int, batch: int, slo: SLO) -> str:
     if not _full(fits(one, batch), one)[0]:
         room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
         return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
-    missed = []
-    ttft, times = float(_full(one.ttft, one)[0]), float(_full(tpot(one, batch), one)[0])
-    for name, value, most in (("TTFT", ttft, slo.ttft), (f"TPOT at batch {batch}", times, slo.tpot)):
-        if most is not None and value > most:
-            missed.append(f"{name} is {units.show(value, 's')}, limit {units.show(most, 's')}")
+    missed, found = [], _times(one, batch)
+    for name, most in limits(goal.slo).items():
+        value = float(_full(found[name], one)[0])
+        if value > most:
+            at = f" at batch {batch}" if name != "ttft" else ""
+            missed.append(f"{NAMES[name]}{at} is {units.show(value, 's')}, limit {units.show(most, 's')}")
     return "; ".join(missed) + f" (nearest miss: {where})"
 
 

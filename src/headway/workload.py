@@ -18,6 +18,7 @@ class Load:
     context: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="tokens attended to in the decode step")] = None
     prompt: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="prompt tokens of a request")] = None
     output: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="output tokens of a request")] = None
+    rate: Annotated[Any, Q("1/s", high=MOST, help="requests that arrive per second, over all replicas")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +27,5 @@ class SLO:
 
     ttft: Annotated[Any, Q("s", help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
     tpot: Annotated[Any, Q("s", help="time per output token at most, as vLLM's bench serve defines it")] = None
+    tpot_interleaved: Annotated[Any, Q("s", help="the same at most, others' prompts prefilled in between")] = None
+    e2e: Annotated[Any, Q("s", help="TTFT and all output tokens at most: E2E as vLLM's bench serve defines it")] = None

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import output, schema
+from headway import goal, output, schema
 from headway.assumptions import Assumptions
 from headway.cli import serve, subjects, words
 from headway.errors import BadValue
@@ -19,8 +19,9 @@ from headway.workload import SLO, Load
 MOST_PLANS = 100
 ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "batch")
 FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
-OBJECTIVES = ("cost", "throughput", "speed")
-TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "speed": "speed of one user"}
+OBJECTIVES = ("cost", "throughput", "latency", "chips")
+TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "latency": "speed of one user", "chips": "number of chips"}
+SEEN = 1.1  # times TPOT, from which on others' prompts are said in the first sentence
 
 
 def add_flags(parser: Any) -> None:
@@ -33,7 +34,8 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Precision, group="number formats: a list is searched")
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
     question = parser.add_argument_group("question")
-    question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help="what to make best (default cost)")
+    told = "what to make best (default cost); of equals fewer chips, then the faster"
+    question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=told)
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -75,8 +77,8 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         one = plan(
             models,
             systems,
-            Load(prompt=asked["prompt"], output=asked["output"]),
-            SLO(ttft=asked.get("ttft"), tpot=asked.get("tpot")),
+            Load(prompt=asked["prompt"], output=asked["output"], rate=asked.get("rate")),
+            SLO(**{name: value for name, value in asked.items() if name in limits}),
             **names,
             ways=ways,
             batch=batch,
@@ -105,24 +107,48 @@ def _describe(rows: Any, found: Any) -> output.Words:
     helps = _helps(plain, found.objective)
     binds = words.binds(first)
     if found.infeasible:
-        helps = [f"what would help: {words.FASTER[first['bound']]}, or looser limits"]
+        looser = {"memory": "", "rate": ", more chips, or a lower rate"}.get(found.fails, ", or looser limits")
+        helps = [f"what would help: {words.FASTER[first['bound']]}{looser}"]
     after = [*(binds[:1] if helps else binds), *helps, *_own(plain), words.DEFINED]
     return output.Words(_sentence(first, found), [*view, *FIGURES, "bound", "why"], after, Listing(shown))
 
 
 def _limits(slo: Any) -> str:
-    named = [f"{name} <= {output.shown(limit, 's')}" for name, limit in (("TTFT", slo.ttft), ("TPOT", slo.tpot)) if limit is not None]
-    return f" under {' and '.join(named)}" if named else ", without limits"
+    return " and ".join(f"{goal.NAMES[name]} <= {output.shown(limit, 's')}" for name, limit in goal.limits(slo).items())
 
 
 def _sentence(row: Mapping[str, Any], found: Any) -> str:
     """Layout, batch, times, rates, cost, what binds; which objective under which limits."""
-    where = f"{row['model']} on {row['system']}"
-    if found.infeasible:
-        return f"Nothing meets every limit for {where}{_limits(found.slo)}: {found.infeasible}."
+    where, limits = f"{row['model']} on {row['system']}", _limits(found.slo)
+    if found.fails == "memory":
+        return f"{row['model']} does not fit on {row['system']}: {found.infeasible}."
+    if found.fails == "rate":
+        under = f" under {limits}" if limits else ""
+        return f"{where} does not carry the load{under}: {found.infeasible}."
+    if found.fails:
+        return f"Nothing meets {limits} for {where}: {found.infeasible}."
     idle = f" ({row['chips_idle']} chips idle)" if row["chips_idle"] else ""
     layout = f"{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
-    return f"Best {TOLD[found.objective]} for {where}{_limits(found.slo)}: {layout}: {words.speed(row)}."
+    under = f" under {limits}" if limits else ", without limits"
+    return f"Best {TOLD[found.objective]} for {where}{under}: {layout}: {_loaded(row)}{_seen(words.speed(row), row)}."
+
+
+def _seen(speed: str, row: Mapping[str, Any]) -> str:
+    """What a point gives, and TPOT with others' prompts in between right after TPOT where it differs."""
+    if row["tpot_interleaved_s"] <= SEEN * row["tpot_s"]:
+        return speed
+    tpot = f"TPOT {words.timed(row, 'tpot')}"
+    return speed.replace(tpot, f"{tpot}, {words.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")
+
+
+def _loaded(row: Mapping[str, Any]) -> str:
+    """How loaded the chips are, and how far from saturation."""
+    if row["rate"] is None:
+        return ""
+    used, share = row["chips"] - row["chips_idle"], row["utilisation"]
+    rate, most = output.shown(row["rate"], "1/s"), output.shown(row["capacity_req_per_s"], "1/s")
+    size = f"{used} chips in {row['replicas']} replica{'s' if row['replicas'] > 1 else ''}"
+    return f"{size} carry {rate} of requests at {share:.0%} of their {most} ({1 / share:.3g} times that is saturation), "
 
 
 def _helps(rows: Sequence[Mapping[str, Any]], objective: str) -> list[str]:

@@ -161,6 +161,16 @@ def interval_high(expected: Second, spread: Number) -> Second:
     return expected * spread
 
 
+@formula(source="vLLM's `bench serve`: TPOT = (E2E - TTFT) / (output tokens - 1), solved for E2E")
+def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
+    """Time from a request to its last token, unloaded.
+
+    >>> round(e2e_s(0.5, 0.020, 1000), 2)
+    20.48
+    """
+    return ttft + (output / NEW_TOKEN - 1) * tpot
+
+
 @formula(source="definition")
 def requests_per_s(request: Second, replicas: Number) -> PerSecond:
     """Requests per second that all replicas finish in steady state.
