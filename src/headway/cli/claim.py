@@ -34,7 +34,7 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     value, beside = output.shown(part["recomputed"], part["unit"]), _said(claim, part)
     others = [other["verdict"] for other in row["parts"] if other["verdict"] and other is not part]
     more = ", ".join(f"{others.count(verdict)} {verdict}" for verdict in dict.fromkeys(others))
-    return f"{start}: {part['name']} is {value}, {beside}" + (f"; of the other figures {more}" if more else "")
+    return f"{start}: {part['name']} is {value}, {beside}" + (f"; others: {more}" if more else "")
 
 
 def _said(claim: Claim, part: dict[str, Any]) -> str:
@@ -46,10 +46,11 @@ def _said(claim: Claim, part: dict[str, Any]) -> str:
 
 
 def _range(claim: Claim, part: dict[str, Any]) -> str:
-    low, high = (output.shown(end, part["unit"]) for end in claim.ranges[part["name"]])
-    if claim.ranges[part["name"]][1] >= OPEN_END * max(1.0, claim.ranges[part["name"]][0]):
-        return f"at least {low}"
-    return f"{low} .. {high}"
+    low, high = claim.ranges[part["name"]]
+    least, most = (output.shown(end, part["unit"]) for end in (low, high))
+    if high >= OPEN_END * max(1.0, low):
+        return f"at least {least}"
+    return f"at most {most}" if low == 0 else f"{least} .. {most}"
 
 
 def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
@@ -65,6 +66,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
     if row["parts"]:
         yield f"claim: {row['claim']}"
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
+    if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
         yield f"tolerance: {claim.tolerance}"
     if claim.worked:
         yield f"by hand: {claim.worked}"
