@@ -297,6 +297,12 @@ def test_the_first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"floor", "slow", "lever", "offer", "cost", "note"} <= starts
 
 
+def test_offers_alone_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*ASKED, "--where", "kind = offer and speed_multiple >= 6", "-o", "md"]) == 0
+    out = capsys.readouterr().out
+    assert "| gpt-6-astra | ultrafast |" in out and "below the ladder |" in out
+
+
 def test_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ASKED, "--tpot", "25ms", "--at", "2", "--domains", "2", "--explain", "price_multiple", "-o", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -316,7 +322,8 @@ def test_several_ladders_stand_one_after_another(capsys: pytest.CaptureFixture[s
     standards = [(row["system"], row["tpot"]) for row in found if row["kind"] == "standard"]
     assert standards == [(name, limit) for name in ("h100-sxm", "h200-sxm") for limit in (0.015, 0.030)]
     assert main([*asked, "--where", "kind = standard", "--explain", "tpot_s"]) == 0
-    assert "llama-3.1-8b on h100-sxm" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "llama-3.1-8b on h100-sxm" in out and "note: llama-3.1-8b on h200-sxm: chip price" in out
 
 
 def test_where_nothing_meets_the_default_the_cheapest_of_all_is_the_standard(capsys: pytest.CaptureFixture[str]) -> None:

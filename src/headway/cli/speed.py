@@ -21,6 +21,8 @@ MOST_DOMAINS = 20
 RUNGS = ("kind", "scale_up_domain", "speed_multiple", "price_multiple", "tpot_s", "tok_per_s_user", "replicas", "tp", "ep", "dp", "pp",
          "cp", "batch", "batch_ratio", "batch_ratio_identity", "batch_ratio_of_price", "speed_bought", "usd_per_mtok_out", "bound",
          "why")  # fmt: skip
+OFFERS = ("kind", "provider", "model", "tier", "date", "price_multiple", "speed_multiple", "ladder_price_multiple", "offer_over_ladder",
+          "ladder_speed_multiple", "batch_ratio_of_price", "ladder_batch_ratio", "standing")  # fmt: skip
 OF_RUNGS = ("standard", "rung", "floor")
 LINES = {"the ladder": "#2e86ab", "larger domain": "#3c9d5d", "offered": "#d1495b", "cost measured": "#8d6cab"}
 
@@ -39,12 +41,16 @@ def add_flags(parser: Any) -> None:
     """Subject, load, limits, what to search, what to compare."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
-    schema.add_flags(parser, Load, skip=("batch", "context"), group="load")
-    schema.add_flags(parser, SLO, group="limits (--tpot chooses the standard rung, the cheapest within it; default 20 ms)")
+    schema.add_flags(parser, Load, skip=_but(Load, "prompt", "output"), group="load")
+    schema.add_flags(parser, SLO, skip=_but(SLO, "ttft", "tpot"), group="limits (--tpot: of the standard rung, default 20 ms)")
     schema.add_flags(parser, Ask, group="ladder")
     schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list")
     schema.add_flags(parser, Precision, group="number formats: a list is searched")
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+
+
+def _but(record: type, *names: str) -> tuple[str, ...]:
+    return tuple(name for name in schema.fields(record) if name not in names)
 
 
 def run(args: Any) -> output.Answer:
@@ -61,9 +67,14 @@ def run(args: Any) -> output.Answer:
 
     from headway.listing import Listing
 
-    every = tuple(dict.fromkeys((*notes, *(note for _, one in ladders for note in one.notes))))
-    listing = Listing(rows, notes=every, tree=tree)
+    listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *_notes([one for _, one in ladders])))), tree=tree)
     return output.Answer(listing, describe=lambda kept: _describe(kept, ladders), figure=_figure, most=200)
+
+
+def _notes(ladders: Sequence[Any]) -> list[str]:
+    """The notes of every ladder; what is not true of all names its own."""
+    everywhere = [note for note in ladders[0].notes if all(note in one.notes for one in ladders)]
+    return [note if note in everywhere else f"{_named(one)}: {note}" for one in ladders for note in one.notes]
 
 
 def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
@@ -117,6 +128,8 @@ def _describe(kept: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Words:
         return output.Words("No row is left.")
     shown = [row for row in rows if row["kind"] != "offer"]
     first = ladders[0][1]
+    if not shown:
+        return output.Words(f"{_named(first)}: {_sentence(first)}", list(dict.fromkeys((*_varied(rows), *OFFERS))))
     view = [key for key in RUNGS if key in ("kind", "scale_up_domain") or len({row[key] for row in shown}) > 1]
     more = [f"{_named(one)}: {_sentence(one)}" for _, one in ladders[1:]]
     offers = _offers([row for row in rows if row["kind"] == "offer"])
@@ -124,13 +137,13 @@ def _describe(kept: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Words:
         return output.Words(f"{_named(first)}: {_sentence(first)}", [*_varied(shown), *view], [*more, words.DEFINED], Listing(shown))
     if first.infeasible:
         row = first.standard.row
-        return output.Words(f"{_named(first)}: {_sentence(first)}", view, [*words.binds(row)[:1], words.DEFINED], Listing(shown or rows))
+        return output.Words(f"{_named(first)}: {_sentence(first)}", view, [*words.binds(row)[:1], words.DEFINED], Listing(shown))
     after = [_floor(first), *_slow(first), *_lever(first), *offers, words.DEFINED]
-    return output.Words(f"{_named(first)}: {_sentence(first)}", view, after, Listing(shown or rows))
+    return output.Words(f"{_named(first)}: {_sentence(first)}", view, after, Listing(shown))
 
 
 def _varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = ("model", "prompt", "output", "ttft", "tpot", "at")
+    names = ("model", "system", "prompt", "output", "ttft", "tpot", "at")
     return [key for key in names if len({row.get(key) for row in rows}) > 1]
 
 
@@ -203,7 +216,7 @@ def _lever(one: Any) -> list[str]:
             at = f"TPOT {words.value(row, 'tpot_s')} (roofline {words.value(row, 'tpot_floor_s')})"
             parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {row['bound']} binds")
         lines.append(f"lever: a scale-up domain of {domain} instead of {int(one.standard.domain)}: {'; '.join(parts)}")
-    return lines
+    return [*lines, "lever: speculation moves the whole ladder: --accept-length with --draft-cost plans it"]
 
 
 def _offers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
