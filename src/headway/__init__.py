@@ -34,13 +34,14 @@ _HOME = {
     "formula": "formula",
     "model": "hfconfig",
     "plan": "plan",
+    "racks": "rack",
     "record": "formula",
     "replay": "formula",
     "serve": "serve",
     "solve": "solve",
     "system": "system",
 }
-__all__ = sorted(_HOME)  # noqa: PLE0604
+__all__ = sorted(_HOME)
 
 
 class _Package(ModuleType):
