@@ -293,3 +293,11 @@ def test_the_nearest_layout_is_one_the_engine_can_do(every: tuple[str, list[Laun
     for layout in (Layout(tp=8, ep=4), Layout(tp=4, dp=8, ep=16), Layout(tp=2, dp=3, cp=2, ep=6)):
         nearest = launch(engine, DEEPSEEK, layout).nearest
         assert nearest is None or launch(engine, DEEPSEEK, nearest).unsupported == ""
+
+
+def test_copies_of_experts_are_written_or_refused() -> None:
+    layout = Layout(dp=8, ep=8, redundant=32)
+    assert "--ep-num-redundant-experts 32" in launch("sglang", model("deepseek-v3"), layout).lines[0]
+    refused = launch("vllm", model("deepseek-v3"), layout)
+    assert "copies of experts (32)" in refused.unsupported
+    assert refused.nearest is not None and refused.nearest.redundant == 0

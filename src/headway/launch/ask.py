@@ -40,6 +40,7 @@ class Ask:
     pp: int
     cp: int
     replicas: int
+    redundant: int  # copies of busy experts
     weights: str  # "" where the checkpoint is served as stored
     kv: str  # "" where the engine's default serves
     arithmetic: str  # "" where it follows the weights
@@ -66,8 +67,8 @@ class Ask:
 
     @property
     def spare(self) -> int:
-        """Expert slots that copies fill where every chip holds as many experts."""
-        return -self.needs.shape.experts % self.ep
+        """Expert slots that copies fill where every chip holds as many experts: those asked for, and those that even it out."""
+        return self.redundant + -(self.needs.shape.experts + self.redundant) % self.ep
 
     @property
     def per_rank(self) -> int | None:
@@ -132,10 +133,15 @@ def _length(load: Load | None) -> int | None:
     return None if load.context is None else _whole("context", load.context)
 
 
+def copies_why(asked: Ask, engine: str) -> str:
+    """Copies of experts, for an engine whose kept flags have none for them."""
+    return f"copies of experts ({asked.redundant}) are not among the flags kept for {engine}" if asked.redundant else ""
+
+
 def _whole(name: str, value: Any) -> int:
     """One whole number: a launch line is of one layout and one load, not of a grid."""
     try:
-        if value == int(value) and int(value) >= 1:
+        if value == int(value) and int(value) >= (name != "redundant"):
             return int(value)
     except (TypeError, ValueError):
         pass

@@ -35,6 +35,8 @@ def _spread(asked: Ask, ways: int) -> Iterator[Ask]:
         for cp in _divisors(ways // tp):
             for ep in experts:
                 yield replace(asked, tp=tp, cp=cp, dp=ways // tp // cp, ep=ep)
+                if asked.redundant:
+                    yield replace(asked, tp=tp, cp=cp, dp=ways // tp // cp, ep=ep, redundant=0)
     if ways == asked.ways and not asked.needs.shape.experts:  # data parallelism of a dense model is replicas by another name
         yield replace(asked, dp=1, replicas=asked.replicas * asked.dp)
 
@@ -44,7 +46,7 @@ def _distance(asked: Ask, one: Ask) -> float:
 
 
 def _layout(asked: Ask) -> Layout:
-    return Layout(tp=asked.tp, ep=asked.ep, dp=asked.dp, pp=asked.pp, cp=asked.cp, replicas=asked.replicas)
+    return Layout(tp=asked.tp, ep=asked.ep, dp=asked.dp, pp=asked.pp, cp=asked.cp, replicas=asked.replicas, redundant=asked.redundant)
 
 
 def _powers(most: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.launch.ask import Ask, expert_why, heads_why, kv_why, port, weights_why
+from headway.launch.ask import Ask, copies_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT = 8000
 OPTIONS = "trtllm.yaml"
@@ -19,7 +19,7 @@ def layout_why(asked: Ask) -> str:
         return f"one server of a dense model holds one copy; dp={asked.dp} is {asked.dp} replicas"
     if asked.dp > 1 and asked.tp > 1:
         return f"attention is tensor parallel or data parallel over all {asked.ways} chips, not tp={asked.tp} and dp={asked.dp} together"
-    return heads_why(asked, asked.tp) or expert_why(asked)
+    return heads_why(asked, asked.tp) or expert_why(asked) or copies_why(asked, "TensorRT-LLM")
 
 
 def format_why(asked: Ask) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.launch.ask import Ask, context_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.launch.ask import Ask, context_why, copies_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT, RPC_PORT = 8000, 13345
 CACHE = {
@@ -26,7 +26,7 @@ def layout_why(asked: Ask) -> str:
     """Why vLLM cannot express a layout, or ""."""
     if asked.ep not in (1, asked.ways):
         return f"expert parallelism is off (ep=1) or over all tp*cp*dp = {asked.ways} chips, not {asked.ep}"
-    return heads_why(asked, asked.tp * asked.cp) or expert_why(asked) or context_why(asked)
+    return heads_why(asked, asked.tp * asked.cp) or expert_why(asked) or copies_why(asked, "vLLM") or context_why(asked)
 
 
 def format_why(asked: Ask) -> str:
