@@ -297,7 +297,7 @@ def test_the_nearest_layout_is_one_the_engine_can_do(every: tuple[str, list[Laun
 
 def test_copies_of_experts_are_written_or_refused() -> None:
     layout = Layout(dp=8, ep=8, redundant=32)
-    assert "--ep-num-redundant-experts 32" in launch("sglang", model("deepseek-v3"), layout).lines[0]
-    refused = launch("vllm", model("deepseek-v3"), layout)
+    assert "--ep-num-redundant-experts 32" in launch("sglang", DEEPSEEK, layout).lines[0]
+    refused = launch("vllm", DEEPSEEK, layout)
     assert "copies of experts (32)" in refused.unsupported
     assert refused.nearest is not None and refused.nearest.redundant == 0
