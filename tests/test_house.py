@@ -30,7 +30,7 @@ FLOORS = {
     2: "laws",
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
-        listing serve curves solve goal search candidates frontier pick shortfall elasticity current plan launch trend
+        listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
         rack rack_fit domains speed expert_load goal
     """,
     5: "ledger",

@@ -63,13 +63,14 @@ def small_system(rng: random.Random, model: Model, load: Load) -> System:
 
 
 def every_layout(model: Model, machine: System) -> list[Layout]:
-    """Every legal layout whose replicas the domains hold, fewer replicas than that among them."""
+    """Every legal layout whose replicas the domains hold or take whole, tp inside one, fewer replicas than that among them."""
     chips, domain = int(machine.chips), int(machine.scale_up_domain)
     domains = [domain] * (chips // domain) + ([chips % domain] if chips % domain else [])
     what = shape(query(model, machine, Layout(), 1, 1, None, None, Precision(), None).work.blocks)
     found = []
-    for tp, dp, pp in itertools.product(range(1, domain + 1), repeat=3):
-        held = sum(size // (tp * dp * pp) for size in domains)
+    for tp, dp, pp in itertools.product(range(1, domain + 1), range(1, chips + 1), range(1, chips + 1)):
+        taken = tp * dp * pp
+        held = sum(size // taken for size in domains) if taken <= domain else 0 if taken % domain else chips // domain // (taken // domain)
         for ep, replicas in itertools.product(range(1, tp * dp + 1), range(1, held + 1)):
             layout = Layout(tp=tp, ep=ep, dp=dp, pp=pp, replicas=replicas)
             if not illegal(layout, what):
@@ -171,11 +172,12 @@ def test_the_space_is_every_legal_layout() -> None:
     assert (chips * found.layouts.replicas <= 72).all() and (chips * (found.layouts.replicas + 1) > 72).all()
 
 
-def test_a_replica_stays_in_one_domain() -> None:
+def test_a_replica_stays_in_one_domain_or_takes_whole_ones() -> None:
     answer = plan("llama-3.1-70b", "20xh100-sxm", CHAT, ttft="5s", elasticities=False)
     for row in answer.rows():
         chips = row["tp"] * row["dp"] * row["pp"]
-        assert chips <= 8 and row["replicas"] <= 2 * (8 // chips) + 4 // chips
+        assert row["tp"] <= 8 and (chips <= 8 or chips == 16)
+        assert row["replicas"] <= (2 * (8 // chips) + 4 // chips if chips <= 8 else 1)
         assert row["chips"] == 20 and row["chips_idle"] == 20 - row["replicas"] * chips
 
 

@@ -1,4 +1,4 @@
-"""Every legal layout of a model on a machine, a replica within one scale-up domain: the space that `plan` searches."""
+"""Every legal layout of a model on a machine, a replica within one scale-up domain or of whole ones: the space that `plan` searches."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ def space(shape: Shape, system: System, ways: Mapping[str, Any]) -> Space:
         found.append((tp, ep, dp, pp, cp))
         if len(found) > MOST:
             raise BadValue("layout", f"more than {MOST} layouts", "some of tp, ep, dp, pp pinned")
+    spanning = _spanning(pinned, shape, system, domain)
+    found += spanning
+    if spanning:
+        notes += (f"{system.name}: replicas larger than a scale-up domain take whole ones; tp stays inside",)
     if domain > EVERY and not {"dp", "pp"} <= set(pinned):
         notes += (f"{system.name}: a domain of {domain} chips; dp and pp are searched over 1, 2, 3, 4, 6, 8, 12, ... only",)
     if not found:
@@ -109,8 +113,7 @@ def _alone(name: str, value: int, shape: Shape) -> str:
 
 
 def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: int) -> Iterable[tuple[int, int, int, int, int]]:
-    most_tp = min(domain, int(min(shape.heads, default=EVERY)))
-    tps = pinned.get("tp") or [tp for tp in range(1, most_tp + 1) if all(heads % tp == 0 for heads in shape.heads)]
+    tps = _tensor_ways(pinned, shape, domain)
     pps = pinned.get("pp") or _counts(min(domain, int(shape.layers)), domain)
     dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
     cps = pinned.get("cp") or (1,)
@@ -129,6 +132,34 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: i
                         yield tp, cp, pp, dp, ep
 
 
+def _spanning(pinned: Mapping[str, tuple[int, ...]], shape: Shape, system: System, domain: int) -> list[tuple[int, int, int, int, int]]:
+    """Layouts of whole domains joined by scale-out, where that is known: 2, 3, 4, 6, 8, 9, 12, ... of them, and all; with dp pinned, any."""
+    whole = int(system.chips) // domain
+    if whole < 2 or (system.scale_out_bw is None and system.chip.scale_out_bw is None):
+        return []
+    smooth = {2**two * 3**three for two in range(whole.bit_length()) for three in range(whole.bit_length())}
+    counts = range(2, whole + 1) if "dp" in pinned else [count for count in smooth | {whole} if 2 <= count <= whole]
+    most_ep = max(int(shape.experts) + _copies(pinned), 1)
+    found = []
+    for chips in sorted(count * domain for count in counts):
+        for tp, cp in itertools.product(_tensor_ways(pinned, shape, domain), pinned.get("cp") or (1,)):
+            for pp in _divisors(chips, pinned.get("pp"), int(shape.layers)):
+                dp, rest = divmod(chips, tp * cp * pp)
+                wanted = dp in pinned["dp"] if "dp" in pinned else dp == 1 or shape.experts
+                if rest == 0 and dp and tp * cp <= domain and wanted:
+                    found += [(tp, ep, dp, pp, cp) for ep in _expert_ways(tp * cp * dp, most_ep, pinned.get("ep"))]
+    return found
+
+
+def _divisors(number: int, pinned: tuple[int, ...] | None, most: int) -> list[int]:
+    return [one for one in (pinned or range(1, min(number, most) + 1)) if number % one == 0]
+
+
+def _tensor_ways(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: int) -> list[int]:
+    most = min(domain, int(min(shape.heads, default=EVERY)))
+    return list(pinned.get("tp") or [tp for tp in range(1, most + 1) if all(heads % tp == 0 for heads in shape.heads)])
+
+
 def _counts(most: int, domain: int) -> list[int]:
     """Every count up to `most`; in a very large domain those of few prime factors."""
     if domain <= EVERY:
@@ -139,10 +170,10 @@ def _counts(most: int, domain: int) -> list[int]:
 
 def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
     """Redundant experts: those asked for; a search over them would need their memory against an imbalance that nobody stated."""
-    asked = pinned.get("redundant", (0,))
+    asked = tuple(pinned.get("redundant", [0]))
     if len(asked) > 1:
         raise BadValue("redundant", f"{len(asked)} values", "one number of copies in a plan")
-    return asked[0]
+    return max(asked, default=0)
 
 
 def _expert_ways(ways: int, most: int, pinned: tuple[int, ...] | None) -> list[int]:
@@ -151,7 +182,7 @@ def _expert_ways(ways: int, most: int, pinned: tuple[int, ...] | None) -> list[i
 
 def _with_replicas(found: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> Space:
     """As many replicas as the system holds, or those the user asked for where they fit."""
-    columns = dict(zip(("tp", "ep", "dp", "pp", "cp"), found.T, strict=True))
+    columns: dict[str, Any] = dict(zip(("tp", "ep", "dp", "pp", "cp"), found.T, strict=True))
     columns["redundant"] = np.full(len(found), _copies(pinned))
     chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])
     held = np.asarray(replicas_held(int(system.chips), domain_of(system), chips)).astype(np.int64)

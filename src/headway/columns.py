@@ -84,6 +84,15 @@ _FIT = {
     "hbm_bytes_chip": Column("byte", "HBM of one chip that may be used"),
 }
 _PLAN = {
+    "prefill_tp": Column("", "tensor-parallel ways of the prefill pool; the row's own ways, batch and steps are the decode pool's"),
+    "prefill_ep": Column("", "expert-parallel ways of the prefill pool"),
+    "prefill_dp": Column("", "data-parallel ways of attention in a replica of the prefill pool"),
+    "prefill_pp": Column("", "pipeline stages of the prefill pool"),
+    "prefill_cp": Column("", "context-parallel ways of the prefill pool"),
+    "prefill_replicas": Column("", "replicas of the prefill pool"),
+    "prefill_chips": Column("", "chips that the prefill pool uses"),
+    "decode_chips": Column("", "chips that the decode pool uses"),
+    "transfer_s": Column("s", "handing a prompt's KV cache from the prefill to the decode pool; part of TTFT"),
     "input": Column("", "the input that an elasticity row varies"),
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
     "gain": Column("", "how many times better the best row's objective is than this row's"),

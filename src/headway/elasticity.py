@@ -8,17 +8,15 @@ from typing import Any
 
 from headway.candidates import Space
 from headway.chip import PEAK_OF
-from headway.compile import work_of
-from headway.estimate import estimate
 from headway.formula import record
 from headway.goal import Goal
 from headway.laws.planning import elasticity, gain_of_less, gain_of_more, raised
-from headway.pick import Line, Pick, choose
+from headway.pick import Line, Pick, choose, found_of
 from headway.precision import Precision
 from headway.quantity import default
 from headway.resolve import resolve
-from headway.search import Size, best_batches, weigh, worth
-from headway.serve import Query, case_of
+from headway.search import ONE_REPLICA, Size, best_batches, weigh, worth
+from headway.serve import Query
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # What is varied, with the words for it.
@@ -113,6 +111,7 @@ def _value(before: Pick, after: Pick, first: Query, second: Query, goal: Goal) -
 
 def objective_of(pick: Pick, query: Query, goal: Goal) -> Any:
     """The objective of one pick, by the path that prints and explains."""
-    found = estimate(replace(case_of(query, pick.layout, pick.load), work=work_of(query.model, query.work.expert_load)))
-    size = Size(replicas=pick.layout.replicas, used=found["chips_used"], chips=query.system.chips)
+    found = found_of(pick, query)
+    replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # two pools are one
+    size = Size(replicas=replicas, used=found["chips_used"], chips=query.system.chips)
     return worth(goal, query, size, found["tpot_s"], found["request_s"])

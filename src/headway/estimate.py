@@ -204,6 +204,7 @@ def _sustained(case: Case, tpot: Span3, prefill: Span3) -> dict[str, Any]:
     for end, decode, prompt in (("", tpot.expected, prefill.expected), ("_lo", tpot.high, prefill.high), ("_hi", tpot.low, prefill.low)):
         request = request_s(load.batch, load.output, decode, prompt, lanes)
         rate = sustained_tok_per_s(load.output, request, layout.replicas)
+        out[f"prefill_s{end}"] = prompt
         out |= {f"request_s{end}": request, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
     out["tpot_interleaved_s"] = interleaved_tpot_s(load.batch, out["request_s"], load.output)
     out["capacity_req_per_s"] = requests_per_s(out["request_s"], layout.replicas)

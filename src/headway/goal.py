@@ -22,6 +22,7 @@ class Goal:
     objective: str = "cost"
     slo: SLO = SLO()  # noqa: RUF009 -- frozen
     rate: Any = None  # requests per second that the machine must carry
+    disaggregate: bool = False  # prefill and decode on pools of their own
     free: bool = False  # the machine may have as many chips as that takes
     batches: tuple[int, ...] = ()  # the only ones allowed; none for all
     pinned: frozenset[str] = frozenset()

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import fold
+from headway.compile import work_of
 from headway.errors import BadValue
+from headway.estimate import estimate
+from headway.formula import record
 from headway.goal import Goal
 from headway.grid import Axis, Table, from_rows
 from headway.laws.offered import per_replica
 from headway.layout import NAMES, Layout
+from headway.pools import WAYS, estimate_pools, hand_over_link
 from headway.quantity import given, known
 from headway.search import Best, Weighed, request, sized, tpot, weigh
 from headway.serve import Query, case_of, explain_point, filled
 from headway.workload import Load
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
+POOLED = (*(f"prefill_{name}" for name in WAYS), "prefill_chips", "decode_chips", "transfer_s")
 TIE = 1e-12  # values closer than this are equal
 TIES = (
     "of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
@@ -35,6 +40,7 @@ class Pick:
     layout: Layout
     load: Load
     value: float = float("nan")  # of the objective
+    prefill: Layout | None = None  # the prefill pool, where `layout` is the decode pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +111,13 @@ def table(lines: Sequence[Line], notes: Sequence[str]) -> Table:
     """The rows of a plan, those of one query computed together."""
     groups: dict[int, list[int]] = {}
     for index, line in enumerate(lines):
-        groups.setdefault(id(line.pick.query), []).append(index)
+        groups.setdefault(id(line.pick.query if line.pick.prefill is None else line.pick), []).append(index)
+    pooled = any(line.pick.prefill for line in lines)
+    blank = dict.fromkeys(("input", "elasticity", "gain", "cause", *(POOLED if pooled else ())))
     rows: list[dict[str, Any]] = [{}] * len(lines)
     for indices in groups.values():
         for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
-            rows[index] = row | {"kind": lines[index].kind} | dict.fromkeys(("input", "elasticity", "gain", "cause")) | lines[index].extra
+            rows[index] = blank | row | {"kind": lines[index].kind} | lines[index].extra
     return from_rows(rows, notes, lambda row, key: explained(lines[row], key))
 
 
@@ -120,7 +128,11 @@ def _rows(picks: Sequence[Pick]) -> list[dict[str, Any]]:
         layout = Layout(**{name: np.array([int(getattr(one.layout, name)) for one in picks]) for name in NAMES})
         load = Load(batch=np.array([int(one.load.batch) for one in picks]), prompt=load.prompt, output=load.output)
     axes = (Axis("row", range(len(picks))),)
-    return Table(axes, filled(first.query, case_of(first.query, layout, load), axes)).rows()
+    case = case_of(first.query, layout, load)
+    if first.prefill is None:
+        return Table(axes, filled(first.query, case, axes)).rows()
+    found = estimate_pools(case, first.prefill, hand_over_link(first.query.system))
+    return Table(axes, filled(first.query, case, axes, found) | {key: found[key] for key in POOLED}).rows()
 
 
 def explained(line: Line, key: str) -> Any:
@@ -129,4 +141,22 @@ def explained(line: Line, key: str) -> Any:
         return line.trees[key]()
     if key in SAID_BY:
         raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
+    if line.pick.prefill is not None:
+        return _explained_pools(line.pick, key)
     return explain_point(line.pick.query if line.queried is None else line.queried(), line.pick.layout, line.pick.load, key)
+
+
+def found_of(one: Pick, query: Query) -> dict[str, Any]:
+    """Everything about a pick, by the path that prints and explains."""
+    case = replace(case_of(query, one.layout, one.load), work=work_of(query.model, query.work.expert_load))
+    return estimate(case) if one.prefill is None else estimate_pools(case, one.prefill, hand_over_link(query.system))
+
+
+def _explained_pools(one: Pick, key: str) -> Any:
+    with record():
+        found = found_of(one, one.query)
+    values = {name: getattr(one.layout, name) for name in NAMES} | {"prompt": one.load.prompt, "output": one.load.output} | found
+    values["batch"] = one.load.batch
+    if values.get(key) is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
+    return values[key]

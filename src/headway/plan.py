@@ -10,28 +10,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from headway import asked
 from headway.assumptions import Assumptions
 from headway.candidates import Space, space
 from headway.current import cause, gain, parse, placed
 from headway.elasticity import Problem, elasticities, objective_of
-from headway.errors import BadValue, UnknownName
+from headway.errors import BadValue
 from headway.formula import record
 from headway.frontier import candidates, frontier
-from headway.goal import Goal, limits, objective_named
+from headway.goal import Goal, objective_named
 from headway.grid import Table
-from headway.hfconfig import model as find_model
 from headway.layout import Layout, shape
 from headway.model import Model
-from headway.pick import Line, Pick, choose, pick, resized, table
+from headway.pairing import Pair, pairs, picked
+from headway.pick import Line, Pick, choose, found_of, pick, resized, table
 from headway.precision import Precision
-from headway.quantity import Known, default, given
+from headway.quantity import default, given
 from headway.resolve import resolve
-from headway.schema import fields, scalar
 from headway.search import Best, Size, Weighed, best_batches, weigh, worth
 from headway.serve import Query, query
 from headway.shortfall import beyond, nearest
 from headway.system import System
-from headway.system import system as find_system
+from headway.units import show
 from headway.workload import SLO, Load
 
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -39,8 +39,6 @@ FREE_NOTE = "the number of chips is free: replicas fill scale-up domains of the 
 RATE_NOTE = "capacity and times are those of full batches in steady state; TTFT leaves out the queue, which grows near saturation"
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
 NO_TIME = 1.0  # what a worth that shares chips among the requests that come does not look at
-MOST_BATCHES = 10_000
-MOST_PAIRS = 200
 ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
 
 
@@ -79,6 +77,9 @@ class _Group:
     weighed: tuple[Weighed, ...]
     best: Pick | None
     goal: Goal
+    aggregated: Pick | None = None  # the best of one pool, where two were asked for
+    pairs: tuple[Pair, ...] = ()
+    sized: int = 0  # pairs of replicas
 
     @property
     def query(self) -> Query:
@@ -105,113 +106,38 @@ def plan(
     load: Load,
     slo: SLO | None = None,
     *,
-    ttft: Any = None,
-    tpot: Any = None,
-    tpot_interleaved: Any = None,
-    e2e: Any = None,
-    weights: str | Sequence[str] = ("",),
-    kv: str | Sequence[str] = (),
-    compute: str | Sequence[str] = ("",),
+    ttft: Any = None, tpot: Any = None, tpot_interleaved: Any = None, e2e: Any = None,
+    weights: str | Sequence[str] = ("",), kv: str | Sequence[str] = (), compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
     batch: Any = None,
     assumptions: Assumptions | None = None,
-    objective: str = "cost",
+    objective: str = "cost", disaggregate: bool = False,
     current: Mapping[str, Any] | str | None = None,
     elasticities: bool = True,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
     `load` has one prompt and one output, and the rate that must be carried, if any: on a bare chip by as many as it takes, else by the
-    machine's. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. Objectives: cost, throughput,
-    latency, chips (the fewest that carry the load); pick.TIES says what is taken of equals.
-    `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the batches; formats left out are as `Precision` has them,
-    for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64", adds a row for the user's own layout.
+    machine's. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. pick.TIES says what is taken
+    of equals. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the
+    batches; formats left out are as `Precision` has them, for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64",
+    adds a row for the user's own layout.
     What meets no limit is a row with fits False and a reason; input without an answer raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
-    slo = _limits(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e})
-    goal = Goal(objective=objective_named(objective), slo=slo, rate=_rate(load.rate), batches=_batches(batch), pinned=pinned)
-    names = {"weights": _formats(weights, "weights"), "kv": _formats(kv, "kv"), "compute": _formats(compute, "compute")}
+    goal = Goal(
+        objective=objective_named(objective), rate=asked.rate(load.rate), batches=asked.batches(batch), pinned=pinned,
+        slo=asked.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e}),
+        disaggregate=asked.disaggregated(disaggregate, pinned),
+    )  # fmt: skip
+    names = {name: asked.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     groups = []
-    for one, machine in _pairs(models, systems):
-        domain = _free(machine, goal)
+    for one, machine in asked.pairs(models, systems):
+        domain = asked.free(machine, goal)
         here = replace(goal, free=domain is not None)
         groups.append(_searched(_problems(one, domain or machine, load, names, ways or {}, assumptions), here))
     own = _own(groups[0], parse(current) if isinstance(current, str) else current)
     return _answered(sorted(groups, key=_Group.rank), own, elasticities)
-
-
-# -- what was asked -------------------------------------------------------------------------------------------------------------
-
-
-def _pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
-    found = [find_model(one) if isinstance(one, str) else one for one in _several(models)]
-    pairs = list(itertools.product(found, [find_system(one) if isinstance(one, str) else one for one in _several(systems)]))
-    if not 0 < len(pairs) <= MOST_PAIRS:
-        raise BadValue("plan", f"{len(pairs)} pairs of model and machine", f"1 to {MOST_PAIRS}")
-    return pairs
-
-
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _limits(slo: SLO, asked: Mapping[str, Any]) -> SLO:
-    """The limits as numbers that the user gave."""
-    every = limits(slo) | {name: value for name, value in asked.items() if value is not None}
-    return SLO(**{name: _limit(name, value) for name, value in every.items()})
-
-
-def _rate(value: Any) -> Any:
-    """The rate as a number that the user gave."""
-    q = fields(Load)["rate"][0]
-    if value is None or isinstance(value, Known):
-        return value
-    if isinstance(value, str):
-        return scalar(value, q, "rate")
-    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
-        raise BadValue("rate", value, f"one rate {q.range()}")
-    return given(float(value), "rate", "1/s")
-
-
-def _free(system: System, goal: Goal) -> System | None:
-    """One scale-up domain of a bare chip, whose number is free where a load has to be carried; None where it is not."""
-    domain = system.chip.scale_up_domain
-    if system.chips != 1 or (goal.rate is None and goal.objective != "chips"):
-        return None
-    if "replicas" in goal.pinned:
-        raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
-    usual = system.chips if domain is None else domain
-    return replace(system, chips=usual, scale_up_domain=usual)
-
-
-def _limit(name: str, value: Any) -> Any:
-    q = fields(SLO)[name][0]
-    if isinstance(value, str):
-        return scalar(value, q, name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
-        raise BadValue(name, value, f"one time {q.range()}")
-    return value if isinstance(value, Known) else given(float(value), name, "s")
-
-
-def _batches(batch: Any) -> tuple[int, ...]:
-    q = fields(Load)["batch"][0]
-    values = () if batch is None else tuple(batch) if hasattr(batch, "__iter__") else (batch,)
-    for value in values:
-        if q.illegal(value):
-            raise BadValue("batch", value, q.illegal(value))
-    if len(values) > MOST_BATCHES:
-        raise BadValue("batch", f"{len(values)} values", f"at most {MOST_BATCHES}")
-    return tuple(sorted({int(value) for value in values}))
-
-
-def _formats(value: str | Sequence[str], name: str) -> tuple[str, ...]:
-    q = fields(Precision)[name][0]
-    names = (value,) if isinstance(value, str) else tuple(value)
-    for one in names:
-        if one not in q.choices:
-            raise UnknownName(f"{name} format", one, q.choices, "one of " + ", ".join(filter(None, q.choices)))
-    return names
 
 
 def _problems(model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], ways: Mapping[str, Any], taken: Any) -> list[Problem]:
@@ -219,7 +145,7 @@ def _problems(model: Any, system: Any, load: Load, names: dict[str, tuple[str, .
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), taken, _rate(load.rate))
+    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), taken, asked.rate(load.rate))
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None
@@ -235,15 +161,15 @@ def _problems(model: Any, system: Any, load: Load, names: dict[str, tuple[str, .
     return problems
 
 
-def _own(group: _Group, asked: Mapping[str, Any] | None) -> Pick | None:
+def _own(group: _Group, mine: Mapping[str, Any] | None) -> Pick | None:
     """The user's own layout of the first model on the first machine, in the user's formats."""
-    if not asked:
+    if not mine:
         return None
     query = group.query
-    precision = Precision(**{name: asked.get(name, "") for name in ("weights", "kv", "compute")})
+    precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
     formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
-    own = placed(replace(query, formats=formats), asked)
-    return own if "replicas" in asked else resized(own, replace(group.goal, objective="cost"))
+    own = placed(replace(query, formats=formats), mine)
+    return own if "replicas" in mine else resized(own, replace(group.goal, objective="cost"))
 
 
 # -- what was found -------------------------------------------------------------------------------------------------------------
@@ -253,7 +179,18 @@ def _searched(problems: list[Problem], goal: Goal) -> _Group:
     searched = [one for one in problems if one.space.count]
     weighed = tuple(weigh(one.query, one.space.layouts, one.space.count) for one in searched)
     found = tuple(best_batches(w, goal) for w in weighed)
-    return _Group(problems=tuple(problems), found=found, weighed=weighed, best=choose(found, goal), goal=goal)
+    group = _Group(problems=tuple(problems), found=found, weighed=weighed, best=choose(found, goal), goal=goal)
+    return _pooled(group) if goal.disaggregate else group
+
+
+def _pooled(group: _Group) -> _Group:
+    """The same with two pools as its best."""
+    goal = group.goal
+    found, count = pairs(group.weighed, goal)
+    best = picked(min(found, key=lambda pair: pair.key), goal) if found else None
+    cheap = replace(goal, objective="cost")
+    front = found if goal.objective == "cost" else pairs(group.weighed, cheap)[0]
+    return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
 def _missed(group: _Group) -> tuple[Line, str]:
@@ -265,6 +202,9 @@ def _missed(group: _Group) -> tuple[Line, str]:
         load = Load(batch=given(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
         known = Layout(**{name: given(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
         near, fails = Pick(query=query, layout=known, load=load), "memory"
+    elif group.aggregated:
+        near, fails = group.aggregated, "pools"
+        why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
     elif any(best.in_time for best in group.found):
         most = replace(group.goal, rate=None, objective="throughput")
         chosen = choose([best_batches(w, most) for w in group.weighed], most)
@@ -286,12 +226,14 @@ def _answered(groups: list[_Group], own: Pick | None, helping: bool) -> Plan:
         fails.append(what)
     lines = list(best)
     points, members, goals = _frontier(groups)
-    if len(points.speed):
+    if goal.disaggregate:
+        lines += [Line(kind="frontier", pick=one) for one in _pool_frontier(lead)]
+    elif len(points.speed):
         front = frontier(points)
         places = zip(front.search, front.row, front.batch, strict=True)
         chosen = [pick(members[int(one)].fitting, int(row), int(size), goals[int(one)]) for one, row, size in places]
         lines += [Line(kind="frontier", pick=one) for one in chosen]
-    if helping and lead.best:
+    if helping and lead.best and not goal.disaggregate:
         lines += elasticities(lead.problems, lead.best, goal)
     if own is not None:
         lines.append(_own_line(lead, own))
@@ -315,6 +257,15 @@ def _frontier(groups: list[_Group]) -> tuple[Any, list[Best], list[Goal]]:
     members = [best for group in same for best in group.found]
     goals = [replace(group.goal, objective="cost") for group in same for _ in group.found]
     return candidates(members, goals), members, goals
+
+
+def _pool_frontier(lead: _Group) -> list[Pick]:
+    """The pairs that no other beats in speed and cost, fastest first."""
+    front: list[Pair] = []
+    for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
+        if not front or pair.key[0] < front[-1].key[0] * (1 - 1e-9):
+            front.append(pair)
+    return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
 
 
 def _own_line(lead: _Group, own: Pick) -> Line:
@@ -355,6 +306,9 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     )
     if goal.objective == "cost" and any(group.query.price is None for group in groups):
         notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
+    if goal.disaggregate:
+        notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
+        notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
     if any(group.goal.free for group in groups):
         notes |= {FREE_NOTE: None}
     if goal.rate is not None:
@@ -362,6 +316,18 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     for group in groups:
         notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_said(group.query, groups))
     return tuple(notes)
+
+
+def _pool_note(group: _Group) -> list[str]:
+    """Two pools beside one."""
+    if not (group.best and group.aggregated):
+        return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
+    goal, one = group.goal, group.aggregated
+    times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one, one.query, goal), goal))
+    seen = show(float(found_of(one, one.query)["tpot_interleaved_s"]), "s")
+    words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
+    least = f"one pool: {one.layout}, batch {int(one.load.batch)}, TPOT with others' prompts {seen}"
+    return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
 def _said(query: Query, groups: list[_Group]) -> list[str]:

@@ -195,9 +195,9 @@ def table_of(query: Query) -> Table:
     return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
 
 
-def filled(query: Query, case: Case, axes: tuple[Axis, ...]) -> dict[str, Any]:
-    """Every contract column of a case whose numbers lie along `axes`."""
-    found = estimate(case)
+def filled(query: Query, case: Case, axes: tuple[Axis, ...], found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Every contract column of a case whose numbers lie along `axes`, from what is found about it, its estimate unless told."""
+    found = dict(found or estimate(case))
     named = {"kind": "point", "model": query.model.name, "system": query.system.name}
     named |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
     named |= {name: getattr(case.layout, name) for name in NAMES}

@@ -18,6 +18,7 @@ from headway.workload import SLO, Load
 
 MOST_PLANS = 100
 ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "batch")
+POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp")
 FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
 TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "latency": "speed of one user", "chips": "number of chips"}
@@ -36,6 +37,7 @@ def add_flags(parser: Any) -> None:
     question = parser.add_argument_group("question")
     told = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=told)
+    question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -84,6 +86,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
             batch=batch,
             assumptions=schema.defaults(Assumptions, assumed),
             objective=args.objective,
+            disaggregate=args.disaggregate,
             current=args.current,
             elasticities=len(cases) == 1,
         )
@@ -103,7 +106,8 @@ def _describe(rows: Any, found: Any) -> output.Words:
     best = [row for row in plain if row["kind"] == "best"]
     first = (best or plain)[0]
     shown = [row for row in plain if row["kind"] != "elasticity"]
-    view = [key for key in ROWS if key in ("kind", "batch") or len({row[key] for row in shown}) > 1]
+    ways = [key for key in POOLS if key in first]
+    view = [key for key in (*ROWS, *ways) if key in ("kind", "batch") or len({row[key] for row in shown}) > 1]
     helps = _helps(plain, found.objective)
     binds = words.binds(first)
     if found.infeasible:
@@ -128,9 +132,19 @@ def _sentence(row: Mapping[str, Any], found: Any) -> str:
     if found.fails:
         return f"Nothing meets {limits} for {where}: {found.infeasible}."
     idle = f" ({row['chips_idle']} chips idle)" if row["chips_idle"] else ""
-    layout = f"{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
+    layout = f"{_pools(row)}{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
     under = f" under {limits}" if limits else ", without limits"
     return f"Best {TOLD[found.objective]} for {where}{under}: {layout}: {_loaded(row)}{_seen(words.speed(row), row)}."
+
+
+def _pools(row: Mapping[str, Any]) -> str:
+    """The prefill pool, before what is then the decode pool's."""
+    if row.get("prefill_replicas") is None:
+        return ""
+    first = words.layout({key.removeprefix("prefill_"): value for key, value in row.items() if key.startswith("prefill_")})
+    sizes = f"{row['prefill_chips']} chips prefill and {row['decode_chips']} decode"
+    moved = f"{words.value(row, 'transfer_s')} of TTFT hands the KV cache over"
+    return f"{sizes} ({moved}); prefill {first}; decode "
 
 
 def _seen(speed: str, row: Mapping[str, Any]) -> str:

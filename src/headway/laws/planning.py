@@ -10,14 +10,16 @@ from headway.units import Number, Same, Second, Token
 NEW_TOKEN: Token = 1.0
 
 
-@formula(source="definition; a replica stays inside one scale-up domain, the last domain may be partly filled")
+@formula(source="definition; a replica stays inside one scale-up domain or takes whole ones; the last domain may be partly filled")
 def replicas_held(chips: Number, domain: Number, replica: Number) -> Number:
     """Replicas of so many chips that a system holds (16 H100 in two nodes of 8, 3 chips each: 2 + 2).
 
-    >>> int(replicas_held(16, 8, 3)), int(replicas_held(72, 72, 64))
-    (4, 1)
+    >>> int(replicas_held(16, 8, 3)), int(replicas_held(72, 72, 64)), int(replicas_held(144, 8, 64))
+    (4, 1, 2)
     """
-    return np.floor(chips / domain) * np.floor(domain / replica) + np.floor((chips - domain * np.floor(chips / domain)) / replica)
+    whole = np.floor(chips / domain)
+    inside = whole * np.floor(domain / replica) + np.floor((chips - domain * whole) / replica)
+    return np.where(replica > domain, np.floor(whole / np.ceil(replica / domain)), inside)
 
 
 @formula(source="definition; a batch between two multiples of the ranks takes as long as the upper one, so only multiples can be best")

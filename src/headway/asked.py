@@ -1,0 +1,98 @@
+"""What a plan is asked for, checked: models, machines, limits, rate, batches and formats as the search takes them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headway.errors import BadValue, UnknownName
+from headway.goal import Goal, limits
+from headway.hfconfig import model as find_model
+from headway.model import Model
+from headway.precision import Precision
+from headway.quantity import Known, given
+from headway.schema import fields, scalar
+from headway.system import System
+from headway.system import system as find_system
+from headway.workload import SLO, Load
+
+MOST_BATCHES = 10_000
+MOST_PAIRS = 200
+
+
+def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
+    found = [find_model(one) if isinstance(one, str) else one for one in _several(models)]
+    pairs = list(itertools.product(found, [find_system(one) if isinstance(one, str) else one for one in _several(systems)]))
+    if not 0 < len(pairs) <= MOST_PAIRS:
+        raise BadValue("plan", f"{len(pairs)} pairs of model and machine", f"1 to {MOST_PAIRS}")
+    return pairs
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def slo_of(slo: SLO, asked: Mapping[str, Any]) -> SLO:
+    """The limits as numbers that the user gave."""
+    every = limits(slo) | {name: value for name, value in asked.items() if value is not None}
+    return SLO(**{name: _limit(name, value) for name, value in every.items()})
+
+
+def rate(value: Any) -> Any:
+    """The rate as a number that the user gave."""
+    q = fields(Load)["rate"][0]
+    if value is None or isinstance(value, Known):
+        return value
+    if isinstance(value, str):
+        return scalar(value, q, "rate")
+    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
+        raise BadValue("rate", value, f"one rate {q.range()}")
+    return given(float(value), "rate", "1/s")
+
+
+def disaggregated(asked: bool, pinned: frozenset[str]) -> bool:
+    if asked and "replicas" in pinned:
+        raise BadValue("replicas", "a number", "no --replicas: how many each pool has is found by --disaggregate")
+    return asked
+
+
+def free(system: System, goal: Goal) -> System | None:
+    """One scale-up domain of a bare chip, whose number is free where a load has to be carried; None where it is not."""
+    domain = system.chip.scale_up_domain
+    if system.chips != 1 or (goal.rate is None and goal.objective != "chips"):
+        return None
+    if "replicas" in goal.pinned:
+        raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
+    usual = system.chips if domain is None else domain
+    return replace(system, chips=usual, scale_up_domain=usual)
+
+
+def _limit(name: str, value: Any) -> Any:
+    q = fields(SLO)[name][0]
+    if isinstance(value, str):
+        return scalar(value, q, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
+        raise BadValue(name, value, f"one time {q.range()}")
+    return value if isinstance(value, Known) else given(float(value), name, "s")
+
+
+def batches(batch: Any) -> tuple[int, ...]:
+    q = fields(Load)["batch"][0]
+    values = () if batch is None else tuple(batch) if hasattr(batch, "__iter__") else (batch,)
+    for value in values:
+        if q.illegal(value):
+            raise BadValue("batch", value, q.illegal(value))
+    if len(values) > MOST_BATCHES:
+        raise BadValue("batch", f"{len(values)} values", f"at most {MOST_BATCHES}")
+    return tuple(sorted({int(value) for value in values}))
+
+
+def formats(value: str | Sequence[str], name: str) -> tuple[str, ...]:
+    q = fields(Precision)[name][0]
+    names = (value,) if isinstance(value, str) else tuple(value)
+    for one in names:
+        if one not in q.choices:
+            raise UnknownName(f"{name} format", one, q.choices, "one of " + ", ".join(filter(None, q.choices)))
+    return names

@@ -1,0 +1,156 @@
+"""Prefill and decode on pools of their own: against brute force over whole numbers of replicas, and against limits."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headway.edit import edit
+from headway.errors import HeadwayError
+from headway.formula import anonymous, replay
+from headway.laws.planning import replicas_held
+from headway.laws.pools import decode_replicas_held
+from headway.layout import Layout
+from headway.plan import plan
+from headway.precision import Precision
+from headway.serve import serve
+from headway.system import system
+from headway.workload import Load
+
+CHAT = Load(prompt=4000, output=1000)
+
+
+def test_decode_replicas_fill_what_prefill_leaves() -> None:
+    """Domain by domain: prefill replicas first, then as many decode replicas as the rest of each domain has room for."""
+    for domain, whole, rest, a, b in itertools.product((4, 6, 8), (1, 2, 3), (0, 3), (1, 2, 3, 4), (1, 2, 3, 4)):
+        for count in range(1, whole * (domain // a) + 1):
+            free, left = 0, count
+            for size in (*[domain] * whole, rest):
+                own = min(left, size // a) if size == domain else 0
+                left -= own
+                free += (size - own * a) // b
+            assert decode_replicas_held(count, whole * domain + rest, domain, a, b) == free, (domain, whole, rest, a, b, count)
+
+
+def test_replicas_beyond_a_domain_take_whole_ones() -> None:
+    assert replicas_held(144, 8, 32) == 4 and replicas_held(148, 8, 32) == 4 and replicas_held(16, 8, 24) == 0
+    assert decode_replicas_held(2, 144, 8, 32, 16) == 5 and decode_replicas_held(3, 144, 8, 8, 16) == 7
+    assert decode_replicas_held(2, 144, 8, 32, 4) == 20 and decode_replicas_held(5, 144, 8, 4, 120) == 1
+
+
+def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float, link: float) -> float:
+    """The most requests per second of any two layouts, batches and whole numbers of replicas inside one domain, by `serve`."""
+    chips, best = int(machine.chips), 0.0
+    for kv in ("bf16", "fp8"):
+        sides: list[tuple[int, float, float, float, float, float]] = []  # chips, prefill time, TTFT, link, decode time, link
+        for tp, pp in itertools.product((1, 2, 4, 8), range(1, chips + 1)):
+            if tp * pp > chips:
+                continue
+            grid = serve(model, machine, Layout(tp=tp, pp=pp), batch=list(range(pp, 2000, pp)), prompt=load.prompt, output=load.output,
+                         precision=Precision(kv=kv)).rows()  # fmt: skip
+            first = grid[0]
+            if not first["fits"]:
+                continue
+            layers, heads = -(-80 // pp), max(8 // tp, 1)
+            moved = 2 * layers * heads * 128 * {"bf16": 2, "fp8": 1}[kv] * load.prompt / (link * 0.8)
+            prefill = first["batch"] / first["capacity_req_per_s"] - load.output * first["tpot_s"]  # of pp prompts, one per stage
+            fitting = [row for row in grid if row["fits"] and row["tpot_s"] <= tpot]
+            decode = min((row["tpot_s"] * load.output / row["batch"] for row in fitting), default=np.inf)
+            sides.append((tp * pp, max(prefill / pp, moved), first["ttft_s"], moved, max(decode, moved), moved))
+        for one, two in itertools.product(sides, repeat=2):
+            if one[2] + max(one[3], two[5]) > ttft:
+                continue
+            for p in range(1, chips // one[0] + 1):
+                best = max(best, min(p / one[1], (chips - p * one[0]) // two[0] / two[4]))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pools_are_those_of_brute_force(seed: int) -> None:
+    rng = random.Random(seed)
+    machine = edit(system(rng.choice(("8xh200-sxm", "7xh200-sxm", "6xb200"))), "chip.price", 1e-3)
+    load = Load(prompt=rng.choice((1000, 4000, 20_000)), output=rng.choice((200, 1000)))
+    ttft, tpot = rng.choice((0.7, 3.0, 20.0)), rng.choice((0.02, 0.05))
+    answer = plan("llama-3.1-70b", machine, load, ttft=ttft, tpot=tpot, disaggregate=True, ways={"dp": 1, "ep": 1})
+    best = answer.table.row(0)
+    truth = brute("llama-3.1-70b", machine, load, ttft, tpot, float(machine.scale_up_bw))
+    assert bool(truth) == (answer.fails == "")
+    if truth:
+        assert best["capacity_req_per_s"] == pytest.approx(truth, rel=1e-6)
+        assert best["ttft_s"] <= ttft and best["tpot_s"] <= tpot and best["fits"]
+        assert best["prefill_chips"] + best["decode_chips"] + best["chips_idle"] == best["chips"]
+
+
+def test_two_pools_of_many_domains() -> None:
+    machine = edit(system("18x8xh800-sxm"), "chip.price", 1e-3)
+    answer = plan("deepseek-v3", machine, CHAT, tpot="50ms", ttft="3s", disaggregate=True)
+    best, *front = answer.rows()
+    assert answer.fails == "" and best["kind"] == "best" and {row["kind"] for row in front} == {"frontier"}
+    prefill = best["prefill_tp"] * best["prefill_dp"] * best["prefill_pp"] * best["prefill_replicas"]
+    decode = best["tp"] * best["dp"] * best["pp"] * best["replicas"]
+    assert (prefill, decode) == (best["prefill_chips"], best["decode_chips"]) and prefill + decode + best["chips_idle"] == 144
+    assert best["tpot_interleaved_s"] == best["tpot_s"] <= 0.05 and best["ttft_s"] <= 3
+    assert best["transfer_s"] > 0 and any("than" in note and "pool" in note for note in answer.notes)
+    total = (4000 * best["usd_per_mtok_in"] + 1000 * best["usd_per_mtok_out"]) / 1e6
+    assert total == pytest.approx(1e-3 * 144 / best["capacity_req_per_s"], rel=1e-9)
+    assert answer.answer["value"] == pytest.approx(total, rel=1e-9)
+    speeds = [row["tok_per_s_user"] for row in front]
+    assert speeds == sorted(speeds, reverse=True)
+
+
+def test_deepseeks_own_units_are_in_the_space() -> None:
+    """DeepSeek-V3: prefill over 32 chips (EP32), decode over 144 (EP144), nodes of 8 (arXiv:2412.19437, section 3.4)."""
+    machine = edit(system("22x8xh800-sxm"), "chip.price", 1e-3)
+    decode = plan("deepseek-v3", machine, CHAT, ways={"tp": 1, "dp": 144, "ep": 144, "pp": 1}, tpot="50ms", elasticities=False)
+    assert decode.fails == "" and decode.table.row(0)["tok_per_s_user"] >= 20
+    prefill = plan("deepseek-v3", machine, CHAT, ways={"tp": 4, "dp": 8, "ep": 32, "pp": 1}, elasticities=False)
+    assert prefill.fails == "" and prefill.table.row(0)["replicas"] == 5
+
+
+def test_an_infinite_link_costs_nothing() -> None:
+    machine = edit(system("8xh200-sxm"), "chip.price", 1e-3)
+    slow, fast = (edit(machine, "system.scale_up_bw", bandwidth) for bandwidth in (4e11, 1e25))
+    rows = [plan("llama-3.1-70b", one, CHAT, tpot="50ms", disaggregate=True).table.row(0) for one in (slow, fast)]
+    assert rows[1]["transfer_s"] < 1e-12 < rows[0]["transfer_s"]
+    alone = serve("llama-3.1-70b", fast, Layout(tp=rows[1]["prefill_tp"], pp=rows[1]["prefill_pp"]), batch=1, prompt=4000, output=1000,
+                  precision=Precision(kv=rows[1]["kv"])).row(0)  # fmt: skip
+    assert rows[1]["ttft_s"] == pytest.approx(alone["ttft_s"], rel=1e-9)
+    assert rows[1]["capacity_req_per_s"] >= rows[0]["capacity_req_per_s"]
+
+
+def test_a_slow_link_is_in_ttft_and_in_the_rate() -> None:
+    machine = dataclasses.replace(edit(system("16xh200-sxm"), "chip.price", 1e-3))
+    fast = plan("llama-3.1-70b", machine, CHAT, disaggregate=True).table.row(0)
+    slow = plan("llama-3.1-70b", edit(machine, "system.scale_out_bw", 1e8), CHAT, disaggregate=True).table.row(0)
+    assert slow["transfer_s"] > 20 * fast["transfer_s"] and slow["capacity_req_per_s"] < fast["capacity_req_per_s"]
+
+
+def test_a_rate_sizes_both_pools() -> None:
+    load = Load(prompt=4000, output=1000, rate=20.0)
+    best = plan("llama-3.1-70b", "h200-sxm", load, tpot="50ms", disaggregate=True).table.row(0)
+    assert best["fits"] and 0.5 < best["utilisation"] <= 1 and best["chips"] >= best["prefill_chips"] + best["decode_chips"]
+    over = plan("llama-3.1-70b", "8xh200-sxm", load, tpot="50ms", disaggregate=True)
+    assert over.fails and not over.table.row(0)["fits"]
+    with pytest.raises(HeadwayError, match="replicas"):
+        plan("llama-3.1-70b", "8xh200-sxm", CHAT, disaggregate=True, ways={"replicas": 2})
+
+
+def test_every_number_of_two_pools_explains_itself() -> None:
+    answer = plan("deepseek-v3", "4xgb200-nvl72", Load(prompt=4000, output=1000, rate=100.0), tpot="50ms", disaggregate=True)
+    texts = {"kind", "model", "system", "weights", "kv", "compute", "bound", "why", "input", "cause", "fits"}
+    for key, value in answer.table.row(0).items():
+        if key in texts or value is None:
+            continue
+        tree = answer.explain(key)
+        assert anonymous(tree) == [], key
+        assert float(tree) == pytest.approx(value, rel=1e-12) and float(replay(tree)) == pytest.approx(value, rel=1e-12), key
+
+
+def test_the_same_pools_come_again() -> None:
+    one, two = (plan("gpt-oss-120b", "8xh200-sxm", CHAT, tpot="20ms", e2e="15s", disaggregate=True).rows() for _ in range(2))
+    assert one == two and one[0]["e2e_s"] <= 15

@@ -1,0 +1,118 @@
+"""A rate of requests, whole numbers of chips, limits beyond TTFT and TPOT: against brute force and arithmetic."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+from headway.errors import HeadwayError
+from headway.laws.offered import chips_needed
+from headway.laws.planning import replicas_held
+from headway.layout import Layout
+from headway.plan import plan
+from headway.precision import Precision
+from headway.serve import serve
+from headway.workload import SLO, Load
+
+SHORT = Load(prompt=2000, output=300)
+BUSY = Load(prompt=2000, output=300, rate=40.0)
+
+
+def test_chips_needed_are_the_fewest_that_hold_the_replicas() -> None:
+    for domain, replica, count in itertools.product((4, 8, 9), (1, 2, 3, 4), range(1, 30)):
+        fewest = next(chips for chips in itertools.count(1) if replicas_held(chips, domain, replica) >= count)
+        assert chips_needed(count, domain, replica) == fewest
+
+
+def test_a_bare_chip_gets_as_many_as_the_rate_needs() -> None:
+    """Brute force: each way and batch by `serve` on one replica, replicas by the rate, chips by the rule of filling nodes."""
+    answer = plan("llama-3.1-70b", "h200-sxm", BUSY, ttft="1s", tpot="30ms")
+    best = answer.table.row(0)
+    fewest = math.inf
+    for tp, pp, kv in itertools.product((1, 2, 4, 8), (1, 2, 3, 4, 5, 6, 7, 8), ("bf16", "fp8")):
+        if tp * pp > 8:
+            continue
+        grid = serve("llama-3.1-70b", f"{tp * pp}xh200-sxm", Layout(tp=tp, pp=pp), batch=list(range(pp, 1400, pp)), prompt=2000, output=300,
+                     precision=Precision(kv=kv))  # fmt: skip
+        for row in grid.rows():
+            if row["fits"] and row["ttft_s"] <= 1 and row["tpot_s"] <= 0.030:
+                replicas = math.ceil(40 / row["capacity_req_per_s"])
+                per_node = 8 // (tp * pp)
+                nodes = (replicas - 1) // per_node
+                fewest = min(fewest, nodes * 8 + (replicas - nodes * per_node) * tp * pp)
+    assert best["chips"] == fewest and best["system"] == f"{fewest}xh200-sxm"
+    assert best["utilisation"] == pytest.approx(40 / best["capacity_req_per_s"], rel=1e-12) and best["utilisation"] <= 1
+    assert best["rate"] == 40 and answer.fails == ""
+    fewer = Layout(tp=best["tp"], pp=best["pp"], replicas=best["replicas"] - 1)
+    load: dict[str, Any] = {"batch": best["batch"], "prompt": 2000, "output": 300}
+    one_less = serve("llama-3.1-70b", best["system"], fewer, **load, precision=Precision(kv=best["kv"])).row(0)
+    assert one_less["capacity_req_per_s"] < 40
+
+
+def test_a_rate_above_the_machine_is_infeasible_with_the_number() -> None:
+    answer = plan("llama-3.1-70b", "8xh200-sxm", BUSY, ttft="1s", tpot="30ms")
+    most = plan("llama-3.1-70b", "8xh200-sxm", SHORT, ttft="1s", tpot="30ms", objective="throughput").table.row(0)
+    assert answer.fails == "rate" and not answer.table.row(0)["fits"]
+    assert answer.table.row(0)["capacity_req_per_s"] == pytest.approx(most["capacity_req_per_s"], rel=1e-12)
+    assert f"{most['capacity_req_per_s']:.3g}" in answer.infeasible and "40" in answer.infeasible
+
+
+def test_a_rate_within_the_machine_says_how_loaded_it_is() -> None:
+    load = Load(prompt=2000, output=300, rate=10.0)
+    one = plan("llama-3.1-70b", "8xh200-sxm", load, ttft="1s", tpot="30ms", elasticities=False).table.row(0)
+    assert one["fits"] and one["utilisation"] == pytest.approx(10 / one["capacity_req_per_s"])
+    fast = plan("llama-3.1-70b", "8xh200-sxm", load, objective="latency", elasticities=False).table.row(0)
+    free = plan("llama-3.1-70b", "8xh200-sxm", SHORT, objective="latency", elasticities=False).table.row(0)
+    assert fast["utilisation"] <= 1 and fast["tpot_s"] > free["tpot_s"] and free["batch"] == 1
+
+
+def test_the_fewest_chips_of_a_machine_and_of_a_bare_chip() -> None:
+    load = Load(prompt=2000, output=300, rate=4.0)
+    used = plan("llama-3.1-70b", "8xh200-sxm", load, tpot="30ms", objective="chips").table.row(0)
+    bare = plan("llama-3.1-70b", "h200-sxm", load, tpot="30ms", objective="chips").table.row(0)
+    assert used["chips"] - used["chips_idle"] == bare["chips"] == 4 and bare["chips_idle"] == 0
+    least = plan("llama-3.1-8b", "h200-sxm", SHORT, objective="chips").table.row(0)
+    assert least["chips"] == 1 and least["replicas"] == 1
+    assert plan("llama-3.1-70b", "8xh200-sxm", SHORT, objective="chips").table.row(0)["chips_idle"] == 6
+
+
+@pytest.mark.parametrize("objective", ["cost", "throughput", "latency", "chips"])
+def test_every_limit_is_kept_and_the_same_answer_comes_again(objective: str) -> None:
+    slo = SLO(ttft=2.0, tpot=0.05, tpot_interleaved=0.06, e2e=30.0)
+    load = Load(prompt=4000, output=1000)
+    one, two = (plan("llama-3.1-70b", "8xh100-sxm", load, slo, objective=objective, elasticities=False).rows() for _ in range(2))
+    assert one == two and one[0]["fits"]
+    assert one[0]["tpot_interleaved_s"] <= 0.06 and one[0]["e2e_s"] <= 30
+    assert one[0]["e2e_s"] == pytest.approx(one[0]["ttft_s"] + 999 * one[0]["tpot_s"], rel=1e-12)
+
+
+def test_limits_of_their_own_bind() -> None:
+    load = Load(prompt=4000, output=1000)
+    free = plan("llama-3.1-70b", "8xh100-sxm", load, elasticities=False).table.row(0)
+    for key, limit in (("tpot_interleaved", free["tpot_interleaved_s"] / 2), ("e2e", free["e2e_s"] / 2)):
+        held = plan("llama-3.1-70b", "8xh100-sxm", load, **{key: limit}, elasticities=False).table.row(0)  # type: ignore[arg-type]
+        assert held["fits"] and limit * 0.8 < held[f"{key}_s"] <= limit
+    answer = plan("llama-3.1-70b", "8xh100-sxm", load, e2e="1s")
+    assert answer.fails == "time" and answer.infeasible.startswith("E2E")
+    assert plan("deepseek-v3", "4xh100-sxm", load).fails == "memory"
+
+
+def test_interleaved_tpot_is_what_a_user_sees_in_steady_state() -> None:
+    """Little's law: batch sequences, each in decode for output tokens, leave as fast as the replica finishes them."""
+    row = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000).row(0)
+    assert row["tpot_interleaved_s"] == pytest.approx(64 / row["capacity_req_per_s"] / 1000, rel=1e-12)
+    assert row["tpot_interleaved_s"] > row["tpot_s"]
+    assert serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, context=4000).row(0)["tpot_interleaved_s"] is None
+
+
+def test_speed_is_latency_and_pins_of_a_free_size_are_errors() -> None:
+    one, two = (plan("llama-3.1-8b", "h100-sxm", SHORT, objective=name, elasticities=False) for name in ("speed", "latency"))
+    assert one.rows() == two.rows() and one.objective == "latency"
+    with pytest.raises(HeadwayError, match="replicas"):
+        plan("llama-3.1-8b", "h100-sxm", BUSY, ways={"replicas": 2})
+    for rate in (0.0, -1.0, math.nan, "fast"):
+        with pytest.raises(HeadwayError):
+            plan("llama-3.1-8b", "h100-sxm", Load(prompt=10, output=10, rate=rate))

@@ -1,0 +1,110 @@
+"""Prefix-cache hits and speculation: nothing at their defaults, limits, and the same numbers worked out apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headway.assumptions import Assumptions
+from headway.edit import edit
+from headway.errors import HeadwayError
+from headway.formula import anonymous, replay
+from headway.laws.reuse import expected_accept_length
+from headway.layout import Layout
+from headway.plan import plan
+from headway.quantity import given
+from headway.schema import defaults
+from headway.serve import serve
+from headway.system import system
+from headway.workload import Load
+
+CHAT = Load(prompt=8000, output=1000)
+
+
+def point(layout: Layout, name: str = "llama-3.1-70b", machine: str = "8xh100-sxm", **taken: Any) -> dict[str, Any]:
+    load: dict[str, Any] = {"batch": 64, "prompt": 8000, "output": 1000}
+    return serve(name, machine, layout, **load, assumptions=defaults(Assumptions, taken)).row(0)
+
+
+def test_defaults_change_nothing() -> None:
+    tp8 = Layout(tp=8)
+    assert point(tp8) == point(tp8, hit_rate=0, accept_length=1, draft_cost=0)
+
+
+def test_hits_are_loaded_and_the_rest_is_prefilled_behind_them() -> None:
+    """TTFT at a hit rate: the last tokens of a prompt as a chunk, which the prefill of the whole and of its start bracket, and the load."""
+    none, half = point(Layout(tp=8)), point(Layout(tp=8), hit_rate=0.5)
+    kv_bytes = 2 * 80 * 8 * 128 * 2 * 4000 / 8  # K and V, layers, KV heads, head size, bf16, hit tokens, over tp
+    load = kv_bytes / 63e9
+    start = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000).row(0)
+    chunk = half["ttft_s"] - load
+    assert start["ttft_s"] < chunk < none["ttft_s"] - 0.9 * start["ttft_s"]
+    assert half["tpot_s"] == none["tpot_s"] and half["kv_bytes_chip"] == none["kv_bytes_chip"]
+    assert half["tpot_interleaved_s"] < none["tpot_interleaved_s"] and half["tok_per_s"] > none["tok_per_s"]
+
+
+@pytest.mark.parametrize(("tp", "pp", "dp"), [(2, 1, 1), (2, 4, 1), (1, 2, 4)])
+def test_a_load_costs_each_stage_its_share_of_each_prompt(tp: int, pp: int, dp: int) -> None:
+    """With a host link twice as fast a request takes less by its load's time over the ranks, on as many stages as there are."""
+    machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": given(0.9, "hit_rate")})
+    model, layers, heads, size = ("llama-3.1-70b", 80, 8, 128)
+    times = []
+    for link in (50e9, 100e9):
+        edited = edit(machine, "chip.host_link_bw", link)
+        row = serve(model, edited, Layout(tp=tp, pp=pp, dp=dp), batch=64, prompt=8000, output=1000, assumptions=taken).row(0)
+        times.append(1 / row["capacity_req_per_s"])
+    kv_bytes = 2 * layers * heads * size * 2 * 7200 / tp / pp
+    assert times[0] - times[1] == pytest.approx(kv_bytes / dp * (1 / 50e9 - 1 / 100e9), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-70b", "mistral-7b-v0.1", "qwen3-next-80b-a3b", "deepseek-v3.2"])
+def test_more_hits_never_prefill_longer_than_none(name: str) -> None:
+    machine = "8xh200-sxm"
+    layout = Layout(tp=2, dp=4, ep=8) if name.startswith(("deepseek", "qwen")) else Layout(tp=2)
+    ttft = [point(layout, name, machine, hit_rate=rate)["ttft_s"] for rate in (0, 0.3, 0.6, 0.95)]
+    assert ttft == sorted(ttft, reverse=True)
+
+
+def test_speculation_divides_and_drafts_add() -> None:
+    none, two = point(Layout(tp=8)), point(Layout(tp=8), accept_length=2.5, draft_cost=0.2)
+    for key in ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "usd_per_mtok_out"):
+        assert two[key] == pytest.approx(none[key] * 1.2 / 2.5, rel=1e-12)
+    assert two["step_s"] == none["step_s"] and two["ttft_s"] == none["ttft_s"]
+    assert two["tok_per_s_user"] == pytest.approx(none["tok_per_s_user"] * 2.5 / 1.2, rel=1e-12)
+    context: dict[str, Any] = {"batch": 64, "context": 8000}
+    fast = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **context, assumptions=defaults(Assumptions, {"accept_length": 2})).row(0)
+    slow = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), **context).row(0)
+    assert fast["decode_tok_per_s"] == pytest.approx(2 * slow["decode_tok_per_s"], rel=1e-12)
+
+
+def test_accepted_tokens_are_a_geometric_sum() -> None:
+    for rate, drafted in ((0.3, 1), (0.8, 4), (0.95, 7)):
+        assert expected_accept_length(rate, drafted) == pytest.approx(sum(rate**i for i in range(drafted + 1)), rel=1e-12)
+
+
+@pytest.mark.parametrize("taken", [{"hit_rate": 0.7}, {"accept_length": 1.8, "draft_cost": 0.1}])
+def test_the_search_weighs_what_the_row_says(taken: dict[str, Any]) -> None:
+    assumed = defaults(Assumptions, {name: given(value, name) for name, value in taken.items()})
+    answer = plan("deepseek-v3", "8xh200-sxm", CHAT, tpot="30ms", ttft="2s", assumptions=assumed, elasticities=False)
+    best = answer.table.row(0)
+    cost = best["chips"] / best["capacity_req_per_s"]
+    assert not answer.infeasible and best["tpot_s"] <= 0.03 * (1 + 1e-12)
+    price = answer.best.query.price
+    assert price and answer.answer["value"] == pytest.approx(price.value * cost, rel=1e-9)
+    for key in ("ttft_s", "tpot_s", "tpot_interleaved_s", "e2e_s", "capacity_req_per_s"):
+        tree = answer.explain(key)
+        assert anonymous(tree) == [] and float(replay(tree)) == pytest.approx(best[key], rel=1e-12)
+
+
+@pytest.mark.parametrize("taken", [{"hit_rate": 0.96}, {"hit_rate": -0.1}, {"accept_length": 0.5}, {"draft_cost": -1}])
+def test_illegal_values_are_named(taken: dict[str, float]) -> None:
+    from headway.schema import fields
+
+    name, value = next(iter(taken.items()))
+    assert fields(Assumptions)[name][0].illegal(value)
+
+
+def test_wrong_words_are_errors() -> None:
+    with pytest.raises(HeadwayError):
+        serve("llama-3.1-70b", "8xh100-sxm", batch=1, context=1000, rate=3.0)
