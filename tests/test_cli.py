@@ -484,3 +484,24 @@ def test_a_plot_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture
     status, _, err = run(capsys, *STEP, "--plot", target)
     assert status == 2
     assert err.count("\n") == 1
+
+
+# -- plans under a load ---------------------------------------------------------------------------------------------------------
+
+
+def first_line(capsys: Any, *argv: str) -> str:
+    assert main(list(argv)) == 0
+    return capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_plan_s_first_sentence_is_honest(capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ("plan", "llama-3.1-70b", "--prompt", "2k", "--output", "300")
+    assert "while others' prompts are prefilled in between" in first_line(capsys, *ask, "--on", "8xh200-sxm")
+    loaded = first_line(capsys, *ask, "--on", "h200-sxm", "--rate", "40/s", "--tpot", "30ms")
+    assert "carry 40/s of requests at" in loaded and "saturation" in loaded
+    assert "does not carry the load" in first_line(capsys, *ask, "--on", "8xh200-sxm", "--rate", "400/s")
+    assert first_line(capsys, *ask, "--on", "8xh200-sxm", "--ttft", "1ms").startswith("Nothing meets TTFT <= 1 ms for llama-3.1-70b on")
+    unfit = first_line(capsys, "plan", "deepseek-v3", "--on", "4xh100-sxm", "--prompt", "1k", "--output", "1k")
+    assert unfit.startswith("deepseek-v3 does not fit on 4xh100-sxm: weights need")
+    pools = first_line(capsys, *ask, "--on", "8xh200-sxm", "--disaggregate")
+    assert "chips prefill and" in pools and "prefilled in between" not in pools

@@ -133,7 +133,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: Shape, domain: i
 
 
 def _spanning(pinned: Mapping[str, tuple[int, ...]], shape: Shape, system: System, domain: int) -> list[tuple[int, int, int, int, int]]:
-    """Layouts of whole domains joined by scale-out, where that is known: 2, 3, 4, 6, 8, 9, 12, ... of them, and all; with dp pinned, any."""
+    """Layouts of whole domains joined by scale-out, where it is known: 2, 3, 4, 6, 8, 9, 12, ... of them, and all; any with dp pinned."""
     whole = int(system.chips) // domain
     if whole < 2 or (system.scale_out_bw is None and system.chip.scale_out_bw is None):
         return []

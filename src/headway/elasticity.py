@@ -17,6 +17,7 @@ from headway.quantity import default
 from headway.resolve import resolve
 from headway.search import ONE_REPLICA, Size, best_batches, weigh, worth
 from headway.serve import Query
+from headway.system import System
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
 # What is varied, with the words for it.
@@ -25,6 +26,7 @@ INPUTS = {
     "chip.peak": "FLOP/s, in every format",
     "chip.hbm": "HBM capacity",
     "system.scale_up_bw": "bandwidth of the scale-up links",
+    "system.scale_out_bw": "bandwidth of the network between scale-up domains",
     "t0": "fixed cost of a kernel",
     "alpha": "latency of a collective",
 }
@@ -61,12 +63,15 @@ def elasticities(problems: Sequence[Problem], best: Pick, goal: Goal) -> list[Li
 
 def has(query: Query, name: str) -> bool:
     """Whether the machine has the input."""
-    return name != "system.scale_up_bw" or _link(query) is not None
+    if not name.endswith(("scale_up_bw", "scale_out_bw")):
+        return True
+    system, key = query.system, name.removeprefix("system.")
+    joined = key == "scale_up_bw" or (system.scale_up_domain is not None and system.chips > system.scale_up_domain)
+    return joined and _link(system, key) is not None
 
 
-def _link(query: Query) -> Any:
-    system = query.system
-    return system.scale_up_bw if system.scale_up_bw is not None else system.chip.scale_up_bw
+def _link(system: System, key: str) -> Any:
+    return getattr(system, key) if getattr(system, key) is not None else getattr(system.chip, key)
 
 
 def edited(query: Query, precision: Precision, name: str) -> Query:
@@ -80,8 +85,9 @@ def edited(query: Query, precision: Precision, name: str) -> Query:
         peaks = {key: getattr(system.chip, key) for key in dict.fromkeys(PEAK_OF.values())}
         more = {key: raised(value, STEP) for key, value in peaks.items() if value is not None}
         system = replace(system, chip=replace(system.chip, **more))
-    elif name == "system.scale_up_bw":
-        system = replace(system, scale_up_bw=raised(_link(query), STEP))
+    elif name.startswith("system."):
+        key = name.removeprefix("system.")
+        system = replace(system, **{key: raised(_link(system, key), STEP)})
     else:
         taken = replace(taken, **{name: raised(getattr(taken, name), STEP)})
     formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)

@@ -18,7 +18,8 @@ from headway.elasticity import Problem, elasticities, objective_of
 from headway.errors import BadValue
 from headway.formula import record
 from headway.frontier import candidates, frontier
-from headway.goal import Goal, objective_named
+from headway.goal import NAMES as TOLD
+from headway.goal import Goal, limits, objective_named
 from headway.grid import Table
 from headway.layout import Layout, shape
 from headway.model import Model
@@ -296,12 +297,13 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     timely = sum(best.in_time for group in groups for best in group.found)
     met = sum(best.weighed.count for group in groups for best in group.found)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
+    slower = " or ".join(TOLD[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
     how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
     notes = dict.fromkeys(
         (
             f"searched {layouts} layouts (formats counted apart), {count} candidates with a batch ({how})",
             f"dropped {layouts - inside} layouts that do not fit in memory, "
-            f"{inside - allowed} over the TTFT limit, {allowed - timely} over the TPOT limit{short}",
+            f"{inside - allowed} over the TTFT limit, {allowed - timely} over the {slower} limit{short}",
         )
     )
     if goal.objective == "cost" and any(group.query.price is None for group in groups):

@@ -18,7 +18,7 @@ from headway.workload import SLO, Load
 
 MOST_PLANS = 100
 ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "batch")
-POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp")
+POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
 FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
 TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "latency": "speed of one user", "chips": "number of chips"}
@@ -131,7 +131,7 @@ def _sentence(row: Mapping[str, Any], found: Any) -> str:
         return f"{where} does not carry the load{under}: {found.infeasible}."
     if found.fails:
         return f"Nothing meets {limits} for {where}: {found.infeasible}."
-    idle = f" ({row['chips_idle']} chips idle)" if row["chips_idle"] else ""
+    idle = f" ({row['chips_idle']} chip{'s' if row['chips_idle'] > 1 else ''} idle)" if row["chips_idle"] else ""
     layout = f"{_pools(row)}{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
     under = f" under {limits}" if limits else ", without limits"
     return f"Best {TOLD[found.objective]} for {where}{under}: {layout}: {_loaded(row)}{_seen(words.speed(row), row)}."
@@ -141,8 +141,8 @@ def _pools(row: Mapping[str, Any]) -> str:
     """The prefill pool, before what is then the decode pool's."""
     if row.get("prefill_replicas") is None:
         return ""
-    first = words.layout({key.removeprefix("prefill_"): value for key, value in row.items() if key.startswith("prefill_")})
-    sizes = f"{row['prefill_chips']} chips prefill and {row['decode_chips']} decode"
+    first = words.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
+    sizes = f"{words.value(row, 'prefill_chips')} chips prefill and {words.value(row, 'decode_chips')} decode"
     moved = f"{words.value(row, 'transfer_s')} of TTFT hands the KV cache over"
     return f"{sizes} ({moved}); prefill {first}; decode "
 
@@ -188,9 +188,10 @@ def _several(rows: Any) -> output.Words:
     if not best:
         return output.Words("No row is left.")
     extra = [key for key in best[0] if key not in words.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
-    view = [key for key in (*extra, *ROWS, "prompt", "output") if key == "batch" or len({row[key] for row in best}) > 1]
+    view = [key for key in (*extra, *ROWS, "prompt", "output", "rate") if key == "batch" or len({row[key] for row in best}) > 1]
     headline = f"{len(best)} plans; the best of each:"
-    return output.Words(headline, [*view, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
+    loaded = ["utilisation"] if best[0]["rate"] is not None else []
+    return output.Words(headline, [*view, *loaded, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
 
 
 def _figure(rows: Any, found: Any) -> dict[str, Any]:
