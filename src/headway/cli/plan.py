@@ -9,7 +9,7 @@ from typing import Any
 
 from headway import goal, output, schema
 from headway.assumptions import Assumptions
-from headway.cli import serve, subjects, words
+from headway.cli import launched, serve, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing
@@ -38,6 +38,7 @@ def add_flags(parser: Any) -> None:
     told = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=told)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
+    launched.add_flag(question)
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -46,9 +47,12 @@ def run(args: Any) -> output.Answer:
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, found = plans[0]
+        notes += launched.notes(args, found)
         return output.Answer(
             found.table, notes=notes, describe=lambda rows: _describe(rows, found), figure=lambda rows: _figure(rows, found)
         )
+    if args.launch:
+        raise BadValue("--launch", args.launch, "one plan: no lists of loads, limits or assumptions")
     tables = [dataclasses.replace(one.table, columns={**one.table.columns, **varied}) for varied, one in plans]
     table = tables[0].concat(*tables[1:])
     return output.Answer(table, notes=notes, describe=_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
