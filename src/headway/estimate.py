@@ -228,7 +228,7 @@ def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3, tokens: 
         ("_hi", price.high, tpot.high, prefill.high),
     ):
         out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt, tokens, lanes, layout.replicas)
-        out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, lanes, layout.replicas)
+        out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, decode, load.batch, layout.replicas)
     return out
 

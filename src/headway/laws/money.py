@@ -41,13 +41,13 @@ def cached_token_s(kv_bytes: BytePerToken, link: BytePerSecond) -> SecondPerToke
 
 
 @formula(source="chip time of the load; each rank of the replica loads its own prefixes")
-def usd_per_mtok_cached(price: UsdPerSecond, chips: Number, load: SecondPerToken, lanes: Number, replicas: Number) -> UsdPerMtok:
+def usd_per_mtok_cached(price: UsdPerSecond, chips: Number, load: SecondPerToken, ranks: Number, replicas: Number) -> UsdPerMtok:
     """Cost of a million prompt tokens read from a prefix cache.
 
     >>> round(usd_per_mtok_cached(2 / 3600, 8, 650e-9, 1, 1), 5)
     0.00289
     """
-    return price * chips * load / (lanes * replicas) * MILLION
+    return price * chips * load / (ranks * replicas) * MILLION
 
 
 @formula(source="definition")
