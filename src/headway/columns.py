@@ -186,7 +186,7 @@ _RACK = {
 }
 _SPEED = {
     "speed_multiple": Column("", "speed of one user over the standard rung's; of an offer, as advertised over its own standard tier"),
-    "price_multiple": Column("", "chip time, so cost, of a request over the standard rung's; of an offer, its price over its own standard tier's"),
+    "price_multiple": Column("", "chip time, so cost, of a request over the standard rung's; of an offer, its price over its standard tier's"),
     "speed_bought": Column("", "per cent of speed that one per cent of price buys, coming from the next slower rung"),
     "decode_price_multiple": Column("", "chip time of an output token over the standard rung's, prefill left out"),
     "batch_ratio": Column("", "sequences per chip on the standard rung over those on this one"),
@@ -196,7 +196,7 @@ _SPEED = {
     "ladder_speed_multiple": Column("", "speed multiple of the ladder at the offer's price multiple, between two rungs"),
     "ladder_batch_ratio": Column("", "batch_ratio of the ladder at the offer's speed multiple, between two rungs"),
     "offer_over_ladder": Column("", "the offer's price multiple over the ladder's at its speed"),
-    "standing": Column("", "the offer beside the ladder: above or below it, faster or cheaper than any rung, or its speed is not published"),
+    "standing": Column("", "the offer beside the ladder: above or below it, faster or cheaper than any rung, or of unpublished speed"),
     "offer": Column("", "the offer's name in the catalogue"),
     "provider": Column("", "who sells it, or who measured it"),
     "tier": Column("", "the tier as its provider calls it"),

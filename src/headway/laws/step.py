@@ -119,8 +119,9 @@ def compute_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -
     0.001658
     """
     p, zero = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights
-    weights = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) + expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance
-    return (attention_compute_s(c.spans, p, zero) + weights) / c.eff_compute
+    dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled)
+    experts = expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance
+    return (attention_compute_s(c.spans, p, zero) + (dense + experts)) / c.eff_compute
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")
