@@ -186,7 +186,7 @@ _RACK = {
 }
 _SPEED = {
     "speed_multiple": Column("", "speed of one user over the standard rung's; of an offer, as advertised over its own standard tier"),
-    "price_multiple": Column("", "chip time, so cost, of a request over the standard rung's; of an offer, its price over its standard tier's"),
+    "price_multiple": Column("", "chip time (so cost) per request over the standard rung's; of an offer, price over the standard tier's"),
     "speed_bought": Column("", "per cent of speed that one per cent of price buys, coming from the next slower rung"),
     "decode_price_multiple": Column("", "chip time of an output token over the standard rung's, prefill left out"),
     "batch_ratio": Column("", "sequences per chip on the standard rung over those on this one"),
