@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.formula import formula
 from headway.laws.lines import CollectiveTerm, Line
-from headway.units import Byte, BytePerSecond, BytePerToken, Number, Same, Second, SecondPerToken, Token
+from headway.units import BytePerSecond, BytePerToken, Number, Same, Second, SecondPerToken, Token
 
 HOCKNEY = "alpha-beta model: Hockney 1994, Parallel Computing 20(3)"
 
@@ -103,16 +103,6 @@ def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: 
     0.655
     """
     return sum((term.count * (term.floor * tokens) for term in terms), start=zero)
-
-
-@formula(source="definition: bus bandwidth as nccl-tests prints it, PERFORMANCE.md")
-def bus_bandwidth(sent_share: Number, message: Byte, elapsed: Second) -> BytePerSecond:
-    """The link rate that a measured collective amounts to, given the share of the message that every chip has to send.
-
-    >>> round(bus_bandwidth(1.75, 1e9, 4.9e-3) / 1e9)
-    357
-    """
-    return sent_share * message / elapsed
 
 
 @formula(source="definition: what hides behind nothing adds to the step")
