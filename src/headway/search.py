@@ -46,6 +46,7 @@ from headway.layout import Layout
 from headway.quantity import known
 from headway.resolve import Formats
 from headway.serve import Query, case_of
+from headway.watch import tick
 
 MOST_SEQUENCES = 1 << 20  # on one rank: beyond any memory
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
@@ -82,6 +83,7 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
 
 def weigh(query: Query, layout: Layout, count: int) -> Weighed:
     """Compile all layouts at once."""
+    tick(count)
     case = case_of(query, layout, query.load)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     c, prompt = compiled.step, query.load.prompt

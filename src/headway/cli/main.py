@@ -68,8 +68,11 @@ def _run(argv: list[str]) -> int:
         return 0
     check_tail(args)
     from headway.cli.finish import finish
+    from headway.cli.progress import bar
 
-    finish(module.run(args), args, ["headway", *argv])
+    with bar():
+        answer = module.run(args)
+    finish(answer, args, ["headway", *argv])
     return 0
 
 

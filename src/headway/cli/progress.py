@@ -1,0 +1,49 @@
+"""A bar on the terminal for a search that takes longer than a second; nothing in a pipe, nothing for a quick answer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from headway.watch import watched
+
+PATIENCE_S = 1.0
+
+
+@contextmanager
+def bar(stream: Any = None) -> Iterator[None]:
+    """Show how many layouts have been weighed, once a second has passed."""
+    out = sys.stderr if stream is None else stream
+    if not out.isatty():
+        yield
+        return
+    shown: list[Any] = []
+    start, weighed = time.perf_counter(), 0
+
+    def listen(count: int) -> None:
+        nonlocal weighed
+        weighed += count
+        if not shown and time.perf_counter() - start > PATIENCE_S:
+            shown.append(_progress(out))
+        if shown:
+            shown[0].update(0, description=f"{weighed} layouts weighed")
+
+    try:
+        with watched(listen):
+            yield
+    finally:
+        for progress in shown:
+            progress.stop()
+
+
+def _progress(out: Any) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(file=out), transient=True)
+    progress.add_task("", total=None)
+    progress.start()
+    return progress

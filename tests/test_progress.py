@@ -1,0 +1,35 @@
+"""The bar of a long search: on a terminal after a second, never in a pipe, gone when the answer comes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from headway.cli import progress
+from headway.watch import tick
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_S", -1.0)
+    out = Terminal()
+    with progress.bar(out):
+        tick(4106)
+        tick(4106)
+    assert "8212 layouts weighed" in out.getvalue()
+
+
+def test_a_quick_answer_and_a_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick, pipe = Terminal(), io.StringIO()
+    with progress.bar(quick):
+        tick(4106)
+    monkeypatch.setattr(progress, "PATIENCE_S", -1.0)
+    with progress.bar(pipe):
+        tick(4106)
+    assert quick.getvalue() == pipe.getvalue() == ""
+    tick(1)  # nobody listens any more
