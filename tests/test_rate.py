@@ -22,7 +22,7 @@ BUSY = Load(prompt=2000, output=300, rate=40.0)
 
 
 def test_chips_needed_are_the_fewest_that_hold_the_replicas() -> None:
-    for domain, replica, count in itertools.product((4, 8, 9), (1, 2, 3, 4), range(1, 30)):
+    for domain, replica, count in itertools.product((4, 8, 9), (1, 2, 3, 4, 12, 16, 18), range(1, 30)):
         fewest = next(chips for chips in itertools.count(1) if replicas_held(chips, domain, replica) >= count)
         assert chips_needed(count, domain, replica) == fewest
 
@@ -50,6 +50,25 @@ def test_a_bare_chip_gets_as_many_as_the_rate_needs() -> None:
     load: dict[str, Any] = {"batch": best["batch"], "prompt": 2000, "output": 300}
     one_less = serve("llama-3.1-70b", best["system"], fewer, **load, precision=Precision(kv=best["kv"])).row(0)
     assert one_less["capacity_req_per_s"] < 40
+
+
+@pytest.mark.parametrize("disaggregate", [False, True])
+def test_a_bare_chip_whose_domain_does_not_hold_the_model_gets_several(disaggregate: bool) -> None:
+    """DeepSeek-V3's 671 GB of fp8 do not fit in a node of eight H100: each replica takes two nodes or more."""
+    load = Load(prompt=1000, output=500, rate=10.0)
+    answer = plan("deepseek-v3", "h100-sxm", load, tpot="60ms", disaggregate=disaggregate)
+    best = answer.table.row(0)
+    replica = best["tp"] * best["dp"] * best["pp"]
+    assert answer.fails == "" and best["fits"] and replica > 8 and replica % 8 == 0
+    assert best["capacity_req_per_s"] >= 10 * (1 - 1e-12) and best["chips"] % 8 == 0
+    own = best["replicas"] * replica
+    pool = best["prefill_tp"] * best["prefill_dp"] * best["prefill_pp"] * best["prefill_replicas"] if disaggregate else 0
+    assert best["chips"] == own + pool
+
+
+def test_a_model_that_no_number_of_chips_holds_says_so_of_one_domain() -> None:
+    answer = plan("deepseek-v3", "h100-sxm", Load(prompt=1000, output=500, rate=10.0), ways={"tp": 1, "dp": 1, "pp": 1})
+    assert answer.fails == "memory" and "weights need" in answer.infeasible
 
 
 def test_a_rate_above_the_machine_is_infeasible_with_the_number() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from headway.goal import Goal, limits
 from headway.hfconfig import model as find_model
 from headway.model import Model
 from headway.precision import Precision
-from headway.quantity import Known, given
+from headway.quantity import Known, given, known
 from headway.schema import fields, scalar
 from headway.system import System
 from headway.system import system as find_system
@@ -20,6 +20,7 @@ from headway.workload import SLO, Load
 
 MOST_BATCHES = 10_000
 MOST_PAIRS = 200
+MOST_JOINED = 1152  # chips of the domains that a model too large for one is tried on
 
 
 def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
@@ -67,6 +68,17 @@ def free(system: System, goal: Goal) -> System | None:
         raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
     usual = system.chips if domain is None else domain
     return replace(system, chips=usual, scale_up_domain=usual)
+
+
+def grown(domain: System) -> Iterator[System]:
+    """That domain, then two, four, ... joined by scale-out, for a model that fewer do not hold; at last one again, to say what fails."""
+    yield domain
+    joined = int(domain.chips) * 2 if domain.scale_out_bw is not None or domain.chip.scale_out_bw is not None else MOST_JOINED + 1
+    while joined <= MOST_JOINED:
+        chips = known(joined, f"{domain.name}.chips", "", "derived", "fewest doublings of a domain that hold the model", "now")
+        yield replace(domain, chips=chips)
+        joined *= 2
+    yield domain
 
 
 def _limit(name: str, value: Any) -> Any:

@@ -136,7 +136,13 @@ def plan(
     for one, machine in asked.pairs(models, systems):
         domain = asked.free(machine, goal)
         here = replace(goal, free=domain is not None)
-        groups.append(_searched(_problems(one, domain or machine, load, names, ways or {}, assumptions), here))
+        sizes = asked.grown(domain) if domain else iter((machine,))
+        group = _searched(_problems(one, next(sizes), load, names, ways or {}, assumptions), here)
+        for more in sizes:
+            if any(best.in_memory for best in group.found):
+                break
+            group = _searched(_problems(one, more, load, names, ways or {}, assumptions), here)
+        groups.append(group)
     own = _own(groups[0], parse(current) if isinstance(current, str) else current)
     return _answered(sorted(groups, key=_Group.rank), own, elasticities)
 

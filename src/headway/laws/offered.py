@@ -18,15 +18,17 @@ def replicas_needed(rate: PerSecond, request: Second) -> Number:
     return np.maximum(np.ceil(rate * request), 1)
 
 
-@formula(source="definition; replicas fill one scale-up domain after the other, the last is paid for as far as it is used")
+@formula(source="definition; replicas fill one domain after the other, the last paid for as far as it is used, or take whole ones")
 def chips_needed(replicas: Number, domain: Number, replica: Number) -> Number:
     """Chips of so many replicas with what full domains leave idle (10 replicas of 3 chips in nodes of 8: 4 full nodes and 2 replicas).
 
-    >>> int(chips_needed(10, 8, 3)), int(chips_needed(10, 8, 4))
-    (38, 40)
+    >>> int(chips_needed(10, 8, 3)), int(chips_needed(10, 8, 4)), int(chips_needed(3, 8, 16))
+    (38, 40, 48)
     """
-    before = np.floor((replicas - 1) / np.floor(domain / replica))
-    return before * domain + (replicas - before * np.floor(domain / replica)) * replica
+    inside = np.maximum(np.floor(domain / replica), 1)
+    before = np.floor((replicas - 1) / inside)
+    filled = before * domain + (replicas - before * inside) * replica
+    return np.where(replica > domain, replicas * np.ceil(replica / domain) * domain, filled)
 
 
 @formula(source="definition")
