@@ -6,7 +6,7 @@ Exhaustive: every legal layout whose replica stays within one scale-up domain, e
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -136,15 +136,20 @@ def plan(
     for one, machine in asked.pairs(models, systems):
         domain = asked.free(machine, goal)
         here = replace(goal, free=domain is not None)
-        sizes = asked.grown(domain) if domain else iter((machine,))
-        group = _searched(_problems(one, next(sizes), load, names, ways or {}, assumptions), here)
-        for more in sizes:
-            if any(best.in_memory for best in group.found):
-                break
-            group = _searched(_problems(one, more, load, names, ways or {}, assumptions), here)
-        groups.append(group)
+        tried = (_problems(one, size, load, names, ways or {}, assumptions) for size in (asked.grown(domain) if domain else (machine,)))
+        groups.append(_first_that_holds(tried, here))
     own = _own(groups[0], parse(current) if isinstance(current, str) else current)
     return _answered(sorted(groups, key=_Group.rank), own, elasticities)
+
+
+def _first_that_holds(tried: Iterable[list[Problem]], goal: Goal) -> _Group:
+    """The search on the first machine whose memory holds the model, or on the last."""
+    group = None
+    for problems in tried:
+        group = _searched(problems, goal)
+        if any(best.in_memory for best in group.found):
+            break
+    return cast(_Group, group)
 
 
 def _problems(model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], ways: Mapping[str, Any], taken: Any) -> list[Problem]:
