@@ -371,7 +371,7 @@ BASE = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--batch", "1", "--conte
         ([*BASE, "--set", "chip.hbm_bw=3GB"], "byte/s"),
         ([*BASE, "--set", "chip.hbm_bandwidth=3TB/s"], "chip.hbm_bw"),
         ([*BASE, "--prompt", "1k", "--output", "1k"], "--context"),
-        (["serve", "llama-3.1-70b", "--on", "8xh100-sxm"], "--context"),
+        (["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--output", "1k"], "--prompt"),
         (["serve", "llama-3.1-70b", "--context", "1k"], "--on"),
         (["servee"], "serve"),
     ],

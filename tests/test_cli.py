@@ -124,7 +124,7 @@ def test_text_answers_first_and_defines_its_terms(capsys: pytest.CaptureFixture[
     for command in (REQUEST, PLAN):
         out = run(capsys, *command)[1]
         first = out.splitlines()[0]
-        for word in ("llama-3.1-70b on 8xh100-sxm", "TTFT", "TPOT", "floor", "90 %", "unfitted", "per Mtok", "binds"):
+        for word in ("llama-3.1-70b on 8xh100-sxm", "TTFT", "TPOT", "floor", "90 %", "unfitted", "per Mtok", "bind"):
             assert word in first, word
         assert "bench serve" in out
         assert "what binds:" in out
@@ -363,7 +363,8 @@ def test_wrong_flags(capsys: pytest.CaptureFixture[str], change: list[str], says
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (["serv"], "serve"), (["serve"], "required"), (["serve", "lama-3.1-70b", *STEP[2:]], "llama-3.1-70b"), (STEP[:-2], "--context"),
+        (["serv"], "serve"), (["serve"], "required"), (["serve", "lama-3.1-70b", *STEP[2:]], "llama-3.1-70b"),
+        ([*POINT, "--prompt", "1k"], "--output"),
         (["show", "modle", "x"], "model"), (["show", "chip", "h1000"], "h100"), (["list", "chip"], "chips"), (["trend", "models"], "chips"),
         (["lecture", "RB-1000"], "RB"), (PLAN[:-2], "--output"), ([*PLAN, "--ttft", "-1s"], "--ttft"), ([*PLAN, "--ttft", "0"], "--ttft"),
         ([*PLAN, "--objective", "love"], "throughput"), ([*PLAN, "--current", "tp=3 batch=1"], "divisors"),
@@ -505,3 +506,47 @@ def test_a_plan_s_first_sentence_is_honest(capsys: pytest.CaptureFixture[str]) -
     assert unfit.startswith("deepseek-v3 does not fit on 4xh100-sxm: weights need")
     pools = first_line(capsys, *ask, "--on", "8xh200-sxm", "--disaggregate")
     assert "chips prefill and" in pools and "prefilled in between" not in pools
+
+
+# -- what a command leaves unsaid -----------------------------------------------------------------------------------------------
+
+
+def test_a_load_left_out_is_a_named_default_that_a_note_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    step = answer(capsys, *POINT)
+    assert step["rows"][0]["context"] == 8192
+    assert "by default --context 8192" in step["notes"]
+    best = answer(capsys, *PLAN[:4])
+    assert (best["rows"][0]["prompt"], best["rows"][0]["output"]) == (8000, 1000)
+    assert "by default --prompt 8k and --output 1k" in best["notes"]
+    asked = answer(capsys, *PLAN)
+    assert not [note for note in asked["notes"] if "by default" in note]
+    for start in (PLAN[:4], POINT):
+        assert "--output: got 'nothing'" in refused(capsys, *start, "--prompt", "2k")  # half a request is not guessed
+
+
+def test_ep_alone_takes_as_many_attention_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "serve", "deepseek-v3", "--on", "gb200-nvl72", "--ep", "8,64,512", "--context", "8k")
+    assert [(row["ep"], row["dp"]) for row in found["rows"]] == [(8, 8), (64, 64)]
+    assert any("dp = ep" in note for note in found["notes"])
+    assert any("512" in note and "256 routed experts" in note for note in found["notes"])
+    named = rows(capsys, "serve", "deepseek-v3", "--on", "gb200-nvl72", "--ep", "8", "--tp", "8", "--context", "8k")
+    assert [(row["ep"], row["dp"]) for row in named] == [(8, 1)]
+    assert "routed experts" in refused(capsys, *POINT[:4], "--ep", "8")
+
+
+def test_a_context_beyond_the_models_longest_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    gpt2 = ["serve", "gpt2", "--on", "h100"]
+    assert any("longest" in note and "1024" in note for note in answer(capsys, *gpt2, "--context", "1,2k")["notes"])
+    assert any("longest" in note for note in answer(capsys, *gpt2, "--prompt", "1k", "--output", "1k")["notes"])
+    assert not any("longest" in note for note in answer(capsys, *gpt2, "--context", "1024")["notes"])
+
+
+def test_a_bare_double_dash_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'--'" in refused(capsys, *STEP, "--pp=--")
+    assert "'--'" in refused(capsys, *STEP, "--")
+
+
+def test_a_window_model_is_not_said_to_need_no_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    window = run(capsys, "show", "model", "llama-3.1-8b", "--attention", "window:4k")[1].splitlines()[0]
+    assert window.endswith("0 bytes of KV cache per token beyond its window")
+    assert run(capsys, "show", "model", "mamba2-2.7b")[1].splitlines()[0].endswith("0 bytes of KV cache per token")

@@ -363,7 +363,8 @@ def test_bad_input_is_one_line(argv: list[str], named: str, capsys: pytest.Captu
 
 
 def test_prompt_and_machine_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    for argv, named in ((ASKED[:4], "--prompt"), (ASKED[:2], "--on"), (("speed", "deepseek-v33", *ASKED[2:]), "deepseek-v3")):
+    half, unknown = (*ASKED[:4], "--output", "1k"), ("speed", "deepseek-v33", *ASKED[2:])
+    for argv, named in ((half, "--prompt"), (ASKED[:2], "--on"), (unknown, "deepseek-v3")):
         assert main(argv) == 2
         assert named in capsys.readouterr().err
 

@@ -134,7 +134,10 @@ def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title:
     """One panel for each of `ys` against `x`, a line for each combination of `series`, the interval shaded and the floor dashed."""
     kept = [row for row in rows if row.get(x) is not None][:MOST_POINTS]
     points = [{**{_field(key): row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in kept]
-    names = list(dict.fromkeys(point["line"] for point in points))[:MOST_SERIES]
+    every = list(dict.fromkeys(point["line"] for point in points))
+    names = every[:MOST_SERIES]
+    if len(every) > len(names):
+        subtitle = "; ".join(part for part in (subtitle, f"the first {len(names)} of {len(every)} lines") if part)
     points = [point for point in points if point["line"] in names]
     if not points:
         raise BadValue("--plot", x, "rows with numbers to draw")
@@ -179,7 +182,9 @@ def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict
     shown = [point for point in points if point[y] is not None]
     across, up = _axis(x, [point[_field(x)] for point in shown]), _axis(y, [point[y] for point in shown])
     across["scale"] |= {"zero": False} if across["scale"]["type"] == "linear" else {}
-    colour = {"color": {"field": "line", "type": "nominal", "title": None, "sort": None}} if coloured else {"color": {"value": "#2e86ab"}}
+    many = len({point["line"] for point in points}) > 10  # more than the usual colours tell apart
+    named = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau20" if many else "tableau10"}}
+    colour = {"color": named if coloured else {"value": "#2e86ab"}}
     floor, low, high = _ends(y)
     layers: list[dict[str, Any]] = []
     if low in columns.COLUMNS:

@@ -86,9 +86,8 @@ def shown(value: Any, unit: str) -> str:
         return ", ".join(shown(item, unit) for item in value)
     if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
         return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
-    known = unit in units.SPELLINGS or unit == "USD/Mtok"
+    known = unit in units.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
     text = units.show(value, unit if known else "")
-    text = text.replace("G", "B") if unit in ("", "token") else text  # 70B parameters, not 70G
     return text if known else f"{text} {unit}"
 
 

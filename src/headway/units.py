@@ -141,7 +141,8 @@ def factor_of(suffix: str, unit: str) -> float | None:
 
 
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
-_SHOWN = {"byte": "B", "byte/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "W": "W", "token": "", "": "", "1/s": "/s", "token/s": " tok/s"}
+_SHOWN = {"byte": "B", "byte/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "W": "W", "token": "", "": "", "1/s": "/s", "token/s": " tok/s",
+          "byte/token": "B/token", "flop/token": "FLOP/token"}  # fmt: skip
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
@@ -149,6 +150,8 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
 
     >>> show(3.35e12, "byte/s"), show(0.0213, "s"), show(8000, "token"), show(None)
     ('3.35 TB/s', '21.3 ms', '8k', '-')
+    >>> show(671e9), show(70272, "byte/token")
+    ('671B', '70.3 kB/token')
     """
     if value is None:
         return "-"
@@ -171,6 +174,7 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
 def _show_prefixed(number: float, unit: str, digits: int) -> str:
     for factor, prefix in _STEPS:
         if abs(number) >= factor * (1 - 0.5 * 10**-digits):
+            prefix = "B" if prefix == "G" and unit in ("", "token") else prefix  # 671B parameters, not 671G
             space = " " if _SHOWN[unit] and not _SHOWN[unit].startswith((" ", "/")) else ""
             return f"{number / factor:.{digits}g}{space}{prefix}{_SHOWN[unit]}"
     return f"{number:.{digits}g}{_SHOWN[unit] and ' ' + _SHOWN[unit].strip()}"

@@ -27,6 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
         """The arguments, or an error that names what would work."""
+        if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop it and leave a flag an empty list
+            raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         known, extra = self.parse_known_args(_joined(argv))
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]

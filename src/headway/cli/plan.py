@@ -9,7 +9,7 @@ from typing import Any
 
 from headway import goal, output, schema
 from headway.assumptions import Assumptions
-from headway.cli import launched, serve, subjects, words
+from headway.cli import launched, loads, serve, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing
@@ -67,15 +67,14 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     ways, dropped = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
     taken, assumed_notes = serve.combinations(args, Assumptions)
-    for name in ("prompt", "output"):
-        if name not in load:
-            raise BadValue(f"--{name}", "nothing", f"how many {name} tokens a request has, such as 1k")
+    load, unsaid = loads.requested(load)
     batch = load.pop("batch", None)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), taken), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = subjects.models(args), [system for system, _ in subjects.systems(args)]
+    unsaid += loads.beyond(models, load)
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     found = []
     for values, assumed in cases:
@@ -96,7 +95,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         )
         limit = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1}
         found.append((limit | {key: value for key, value in assumed.items() if len(taken) > 1}, one))
-    return found, [*notes, *more, *dropped, *assumed_notes]
+    return found, [*notes, *unsaid, *more, *dropped, *assumed_notes]
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
-from headway.cli import subjects, words
+from headway.cli import loads, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
@@ -84,21 +84,23 @@ def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[s
 def tables(args: Any) -> tuple[Any, list[str]]:
     """One table of every model, machine, format and assumption asked for."""
     from headway.compile import work_of
-    from headway.layout import expand, shape
+    from headway.layout import shape
     from headway.serve import MOST_POINTS, serve
 
     load, notes = schema.read(args, Load, COUNTS)
+    load, unsaid = loads.attended(load)
     ways, more = schema.read(args, Layout)
     formats, format_notes = combinations(args, Precision)
     taken, taken_notes = combinations(args, Assumptions)
-    notes = [*notes, *more, *format_notes, *taken_notes]
+    notes = [*notes, *unsaid, *more, *format_notes, *taken_notes]
     models, systems = subjects.models(args), subjects.systems(args)
+    notes += loads.beyond(models, load)
     cases = list(itertools.islice(itertools.product(models, systems, formats, taken), MOST_TABLES + 1))
     if len(cases) > MOST_TABLES:
         raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
     found = []
     for model, (system, edits), precision, assumed in cases:
-        layouts, dropped = expand(shape(work_of(model).blocks), ways)
+        layouts, dropped = loads.ranked(shape(work_of(model).blocks), ways)
         notes += [note for note in dropped if note not in notes]
         filled = schema.defaults(Assumptions, assumed)
         table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)

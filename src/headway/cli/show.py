@@ -61,7 +61,8 @@ def _marks(kind: type) -> dict[str, Any]:
 
 def _brief(row: dict[str, Any]) -> str:
     named = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
-    return ", ".join(f"{output.shown(row[key], '')} {words}" for key, words in named.items())
+    beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
+    return ", ".join(f"{output.shown(row[key], '')} {words}" for key, words in named.items()) + beyond
 
 
 def _part(key: str, value: Any) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
-from headway.cli import serve, subjects, words
+from headway.cli import loads, serve, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
@@ -85,16 +85,16 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     formats, _ = schema.read(args, Precision)
     asked, trimmed = schema.read(args, Ask)
     taken, assumed = serve.combinations(args, Assumptions)
-    for name in ("prompt", "output"):
-        if name not in load:
-            raise BadValue(f"--{name}", "nothing", f"how many {name} tokens a request has, such as 1k")
+    load, unsaid = loads.requested(load)
     domains = asked.pop("domains", None)
     own = {} if domains is None else {"domains": domains if isinstance(domains, tuple) else (domains,)}
     if len(own.get("domains", ())) > MOST_DOMAINS:
         raise BadValue("--domains", f"{len(own['domains'])} values", f"at most {MOST_DOMAINS}")
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits | asked).items()}
     own |= {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
-    points = itertools.product(subjects.models(args), subjects.systems(args), itertools.product(*axes.values()), taken)
+    models = subjects.models(args)
+    unsaid += loads.beyond(models, load)
+    points = itertools.product(models, subjects.systems(args), itertools.product(*axes.values()), taken)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:
         raise BadValue("speed", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_LADDERS}")
@@ -104,7 +104,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         extra = {key: value for key, value in point.items() if key in limits | asked and len(axes[key]) > 1}
         extra |= {key: value for key, value in chosen.items() if len(taken) > 1}
         found.append((output.clean(edits | extra), _ladder(model, system, point, ways, own, chosen, subjects.catalog(args))))
-    return found, [*notes, *more, *dropped, *trimmed, *assumed]
+    return found, [*notes, *unsaid, *more, *dropped, *trimmed, *assumed]
 
 
 def _ladder(model: Any, system: Any, point: dict[str, Any], ways: Any, own: dict[str, Any], chosen: dict[str, Any], catalog: Any) -> Any:
@@ -189,7 +189,7 @@ def _floor(one: Any) -> str:
     where = f"at {_times(found['price_multiple'])} the price, {words.layout(row)}, batch {row['batch']}"
     return (
         f"floor: TPOT {words.timed(row, 'tpot')} {where}: "
-        f"{row['bound']} binds (the step is made of {parts}){slope}; what would help: {words.FASTER[row['bound']]}"
+        f"{words.bound(row)} (the step is made of {parts}){slope}; what would help: {words.FASTER[row['bound']]}"
     )
 
 
@@ -214,7 +214,7 @@ def _lever(one: Any) -> list[str]:
         if "domain_floor" in found:
             row, measured = found["domain_floor"]
             at = f"TPOT {words.value(row, 'tpot_s')} (roofline {words.value(row, 'tpot_floor_s')})"
-            parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {row['bound']} binds")
+            parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {words.bound(row)}")
         lines.append(f"lever: a scale-up domain of {domain} instead of {int(one.standard.domain)}: {'; '.join(parts)}")
     return [*lines, "lever: speculation moves the whole ladder: --accept-length with --draft-cost plans it"]
 

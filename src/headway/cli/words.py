@@ -70,15 +70,20 @@ def work(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value(row, key)}" for key in keys)
 
 
+def bound(row: Mapping[str, Any]) -> str:
+    """What binds a point, as a clause."""
+    return f"{row['bound']} {'bind' if row['bound'] == 'weights' else 'binds'}"
+
+
 def speed(row: Mapping[str, Any]) -> str:
     """What a point gives."""
     if not row["fits"]:
         return f"does not fit: {row['why']}"
     if not is_request(row):
         step = f"a decode step takes {timed(row, 'step')}, {value(row, 'tok_per_s_user')} per user"
-        return f"{step}, {value(row, 'decode_tok_per_s')} in all; {row['bound']} binds"
+        return f"{step}, {value(row, 'decode_tok_per_s')} in all; {bound(row)}"
     times = f"TTFT {timed(row, 'ttft')}, TPOT {timed(row, 'tpot')}"
-    return f"{times}, {value(row, 'tok_per_s_chip')} per chip, {money(row)}; {row['bound']} binds"
+    return f"{times}, {value(row, 'tok_per_s_chip')} per chip, {money(row)}; {bound(row)}"
 
 
 def money(row: Mapping[str, Any]) -> str:
