@@ -46,6 +46,8 @@ def test_a_bare_chip_gets_as_many_as_the_rate_needs() -> None:
     assert best["chips"] == fewest and best["system"] == f"{fewest}xh200-sxm"
     assert best["utilisation"] == pytest.approx(40 / best["capacity_req_per_s"], rel=1e-12) and best["utilisation"] <= 1
     assert best["rate"] == 40 and answer.fails == ""
+    full = (2000 * best["usd_per_mtok_in"] + 300 * best["usd_per_mtok_out"]) / 1e6
+    assert answer.answer["value"] == pytest.approx(full / best["utilisation"], rel=1e-9)  # what is idle is paid for
     fewer = Layout(tp=best["tp"], pp=best["pp"], replicas=best["replicas"] - 1)
     load: dict[str, Any] = {"batch": best["batch"], "prompt": 2000, "output": 300}
     one_less = serve("llama-3.1-70b", best["system"], fewer, **load, precision=Precision(kv=best["kv"])).row(0)

@@ -37,7 +37,10 @@ from headway.workload import SLO, Load
 
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
 FREE_NOTE = "the number of chips is free: replicas fill scale-up domains of the chip's usual size, the last one as far as it is used"
-RATE_NOTE = "capacity and times are those of full batches in steady state; TTFT leaves out the queue, which grows near saturation"
+RATE_NOTE = (
+    "capacity, times and cost per Mtok are those of full batches in steady state: at this rate a request costs what the columns say over "
+    "utilisation, price x chips / rate; TTFT leaves out the queue, which grows near saturation"
+)
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
 NO_TIME = 1.0  # what a worth that shares chips among the requests that come does not look at
 ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
