@@ -550,3 +550,18 @@ def test_a_window_model_is_not_said_to_need_no_cache(capsys: pytest.CaptureFixtu
     window = run(capsys, "show", "model", "llama-3.1-8b", "--attention", "window:4k")[1].splitlines()[0]
     assert window.endswith("0 bytes of KV cache per token beyond its window")
     assert run(capsys, "show", "model", "mamba2-2.7b")[1].splitlines()[0].endswith("0 bytes of KV cache per token")
+
+
+def test_a_figure_draws_what_fits_and_says_what_it_leaves_out() -> None:
+    from headway import figures
+
+    rows = [{"batch": b, "step_s": b * 1e-3, "tp": tp, "fits": b < 8 or tp == 8} for tp in (4, 8) for b in (1, 2, 4, 8)]
+    drawn = figures.table(rows, "batch", ("step_s",), ("tp",), "title")
+    points = drawn["hconcat"][0]["data"]["values"]
+    assert [(point["batch"], point["line"]) for point in points if point["batch"] == 8] == [(8, "tp 8")]
+    assert drawn["title"]["subtitle"] == "points that do not fit, left out: 1"
+    many = [{"batch": 1, "step_s": 1e-3 * tp, "tp": tp} for tp in range(1, 21)]
+    drawn = figures.table(many, "batch", ("step_s",), ("tp",), "title", "note")
+    assert drawn["title"]["subtitle"] == f"note; the first {figures.MOST_SERIES} of 20 lines"
+    colour = drawn["hconcat"][0]["layer"][-1]["encoding"]["color"]
+    assert colour["scale"]["scheme"] == "tableau20"  # twelve lines, no colour twice

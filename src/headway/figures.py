@@ -132,17 +132,25 @@ Points = Sequence[Mapping[str, Any]]
 
 def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title: str, subtitle: str = "") -> dict[str, Any]:
     """One panel for each of `ys` against `x`, a line for each combination of `series`, the interval shaded and the floor dashed."""
-    kept = [row for row in rows if row.get(x) is not None][:MOST_POINTS]
+    drawn = [row for row in rows if row.get(x) is not None]
+    fitting = [row for row in drawn if row.get("fits", True)]
+    if fitting and len(fitting) < len(drawn):
+        subtitle = _told(subtitle, f"points that do not fit, left out: {len(drawn) - len(fitting)}")
+    kept = (fitting or drawn)[:MOST_POINTS]
     points = [{**{_field(key): row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in kept]
     every = list(dict.fromkeys(point["line"] for point in points))
     names = every[:MOST_SERIES]
     if len(every) > len(names):
-        subtitle = "; ".join(part for part in (subtitle, f"the first {len(names)} of {len(every)} lines") if part)
+        subtitle = _told(subtitle, f"the first {len(names)} of {len(every)} lines")
     points = [point for point in points if point["line"] in names]
     if not points:
         raise BadValue("--plot", x, "rows with numbers to draw")
     panels = [_chart(points, x, key, len(names) > 1) for key in ys if any(point[key] is not None for point in points)]
     return {"$schema": SCHEMA, "config": CONFIG, "title": {"text": title, "subtitle": subtitle}, "hconcat": panels}
+
+
+def _told(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def _series(row: Mapping[str, Any], series: Sequence[str]) -> str:

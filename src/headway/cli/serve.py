@@ -49,6 +49,8 @@ def figure(table: Any, args: Any) -> dict[str, Any]:
     series = [key for key in varying if key != x]
     title = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying)
     note = "band: 90 % interval; dashed: the floor; unfitted"
+    if len(table) > figures.MOST_POINTS:
+        note += f"; the first {figures.MOST_POINTS} of {len(table)} points"
     return figures.table(table.take(range(min(len(table), figures.MOST_POINTS))).sort(x).rows(), x, ys, series, title, note)
 
 
