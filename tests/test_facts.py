@@ -290,6 +290,7 @@ def test_show_lists_every_fact_with_its_origin_under_the_name_that_set_takes() -
     assert "chip.hbm_bw" in whole
     for found in list_chips():
         assert all(entry.source for entry in about_chip(found) if isinstance(entry.value, Known))
+        assert all(entry.doc for entry in about_chip(found))
 
 
 def test_lists() -> None:

@@ -27,6 +27,16 @@ class Entry:
     kind: str = ""
 
 
+WORDS = {
+    "name": "name in the catalogue",
+    "vendor": "who makes it",
+    "topology": "how the chips of one scale-up domain are joined",
+    "scale_up_kind": "links of one scale-up domain",
+    "notes": "what to know of the figures",
+    "shape": "sides of the torus, if it is one",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One public source, and how many facts rest on it."""
@@ -38,16 +48,20 @@ class Source:
 
 def about_chip(chip: Chip) -> tuple[Entry, ...]:
     """Every fact of a chip, under the names that --set takes after `chip.`, then its costs by metric."""
-    texts = tuple(Entry(key=key, value=getattr(chip, key)) for key in ("name", "vendor", "topology", "scale_up_kind", "notes"))
+    texts = _texts(chip, ("name", "vendor", "topology", "scale_up_kind", "notes"))
     return texts + _facts(chip, skip=("price",)) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
 
 
 def about_system(system: System) -> tuple[Entry, ...]:
     """Every fact of a system, under the names that --set takes after `system.`, then those of its chip after `chip.`."""
     shape = "x".join(str(side) for side in system.shape) or None
-    texts = tuple(Entry(key=key, value=getattr(system, key)) for key in ("name", "topology", "notes"))
-    own = (*texts, Entry(key="shape", value=shape), *_facts(system), _entry("domains", system.domains, "scale-up domains"))
+    texts = (*_texts(system, ("name", "topology", "notes")), Entry(key="shape", value=shape, doc=WORDS["shape"]))
+    own = (*texts, *_facts(system), _entry("domains", system.domains, "scale-up domains"))
     return own + tuple(_renamed(entry) for entry in about_chip(system.chip))
+
+
+def _texts(record: Chip | System, keys: tuple[str, ...]) -> tuple[Entry, ...]:
+    return tuple(Entry(key=key, value=getattr(record, key), doc=WORDS[key]) for key in keys)
 
 
 def _renamed(entry: Entry) -> Entry:
@@ -80,7 +94,7 @@ def _price(chip: Chip) -> tuple[Entry, ...]:
 def _cost(row: cost.Cost) -> tuple[Entry, ...]:
     ends = (("_low", row.low, "low end"), ("_high", row.high, "high end"))
     stated = (_entry(row.metric + tail, end, words) for tail, end, words in ends if end != row.value)
-    return (_entry(row.metric, row.value, row.note), *stated)
+    return (_entry(row.metric, row.value, row.note or f"one public figure of {row.metric}"), *stated)
 
 
 def list_chips(catalog: Catalog | None = None) -> tuple[Chip, ...]:
