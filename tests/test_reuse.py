@@ -108,3 +108,13 @@ def test_illegal_values_are_named(taken: dict[str, float]) -> None:
 def test_wrong_words_are_errors() -> None:
     with pytest.raises(HeadwayError):
         serve("llama-3.1-70b", "8xh100-sxm", batch=1, context=1000, rate=3.0)
+
+
+def test_speculation_saves_no_arithmetic() -> None:
+    """Where compute binds, four accepted tokens cost four tokens' arithmetic: no faster than one token's compute, floor included."""
+    taken = defaults(Assumptions, {"accept_length": 4})
+    row = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=1024, prompt=1000, output=1000, assumptions=taken).row(0)
+    flop = 1024 * 2 * (70_553_706_496 - 128_256 * 8192) / 8  # every matrix but the embedding, attention left out
+    assert row["tpot_floor_s"] >= flop / 989.4e12
+    assert row["tpot_floor_s"] <= row["tpot_lo_s"] <= row["tpot_s"] <= row["tpot_hi_s"]
+    assert row["tpot_s"] == pytest.approx(row["compute_s"], rel=1e-12)

@@ -26,7 +26,7 @@ from headway.laws.memory import (
 from headway.laws.money import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.offered import utilisation
 from headway.laws.planning import interleaved_tpot_s
-from headway.laws.reuse import hit_tokens, loaded_s, missed_pairs, missed_tokens, prefix_load_s, speculative_s
+from headway.laws.reuse import hit_tokens, least_arithmetic_s, loaded_s, missed_pairs, missed_tokens, prefix_load_s, speculative_s
 from headway.laws.serving import (
     causal_pairs,
     decode_tok_per_s,
@@ -109,10 +109,10 @@ def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
     ttft = _loaded(_prefill(case, replace(c, prefill_ranks=ONE_RANK), tokens, pairs), load_s, ONE_RANK)
     out = {"context": context, **_flat("step", step), **_flat("ttft", ttft), **_parts(case, compiled, context)}
     if not requests:
-        return out | _decode_rates(case, _emitted(case, step))
+        return out | _decode_rates(case, _emitted(case, compiled, context, step))
     first, last = _step(case, compiled, load.prompt), _step(case, compiled, final_context(load.prompt, load.output))
     mean = Span3(**{key: tpot_s(*(getattr(span, key) for span in (first, step, last))) for key in ENDS})
-    tpot = _emitted(case, mean)
+    tpot = _emitted(case, compiled, context, mean)
     prefill = _prefill(case, c, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
     out |= _flat("tpot", tpot) | {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output)}
     out |= _decode_rates(case, tpot) | _sustained(case, tpot, _loaded(prefill, load_s, case.layout.pp))
@@ -144,15 +144,24 @@ def _loaded(prefill: Span3, load: Any, prompts: Any) -> Span3:
     return prefill if load is None else Span3(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
 
 
-def emitted(step: Any, taken: Assumptions) -> Any:
-    """Time per token of steps that may yield several."""
-    if taken.accept_length == 1 and not taken.draft_cost:
+def speculates(taken: Assumptions) -> bool:
+    """Whether a step may yield several tokens."""
+    return taken.accept_length != 1 or bool(taken.draft_cost)
+
+
+def emitted(step: Any, arithmetic: Any, taken: Assumptions) -> Any:
+    """Time per token of steps that yield several."""
+    return speculative_s(step, arithmetic, taken.accept_length, taken.draft_cost)
+
+
+def _emitted(case: Case, compiled: Compiled, context: Any, step: Span3) -> Span3:
+    taken, c = case.assumptions, compiled.step
+    if not speculates(taken):
         return step
-    return speculative_s(step, taken.accept_length, taken.draft_cost)
-
-
-def _emitted(case: Case, step: Span3) -> Span3:
-    return Span3(**{key: emitted(getattr(step, key), case.assumptions) for key in ENDS})
+    expected = compute_s(c, case.load.batch, held_kv_tokens(case.load.batch, context))
+    least = least_arithmetic_s(expected, c.eff_compute, c.imbalance)
+    bounds = {"expected": expected, "high": expected, "floor": least, "low": least}
+    return Span3(**{key: emitted(getattr(step, key), bounds[key], taken) for key in ENDS})
 
 
 def _step(case: Case, compiled: Compiled, context: Any) -> Span3:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.compile import Compiled, compile_layout
-from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Case, emitted, prefilled, reload_s
+from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Case, emitted, prefilled, reload_s, speculates
 from headway.goal import Goal, limits
 from headway.laws.coefficients import StepCoefficients
 from headway.laws.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
@@ -40,7 +40,7 @@ from headway.laws.serving import (
     user_tok_per_s,
 )
 from headway.laws.shard import used_chips
-from headway.laws.step import step_s
+from headway.laws.step import compute_s, step_s
 from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
 from headway.quantity import known
@@ -126,7 +126,8 @@ def tpot(w: Weighed, batch: Any) -> Any:
     load, c = w.query.load, w.decode
     contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
-    return emitted(tpot_s(first, middle, last), w.query.assumptions)
+    mean, taken = tpot_s(first, middle, last), w.query.assumptions
+    return emitted(mean, compute_s(c, batch, held_kv_tokens(batch, contexts[1])), taken) if speculates(taken) else mean
 
 
 def request(w: Weighed, batch: Any, tpot: Any) -> Any:

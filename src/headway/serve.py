@@ -43,7 +43,7 @@ REASONS = (
     "weights and KV cache exceed the usable HBM of the fullest chip",
 )
 MOST_POINTS = 10_000_000  # of one grid: some 4 GB of columns
-SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without; where compute binds it lasts longer"
+SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
 EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from headway.formula import formula
 from headway.units import Byte, BytePerSecond, Number, Second, Token
 
@@ -70,11 +72,21 @@ def expected_accept_length(acceptance: Number, drafted: Number) -> Number:
     return (1 - acceptance ** (drafted + 1)) / (1 - acceptance)
 
 
-@formula(source=SPECULATION + ", theorem 3.8: a step and its drafts yield the accepted tokens; verifying takes as long as a plain step")
-def speculative_s(step: Second, accept_length: Number, draft_cost: Number) -> Second:
-    """Time per token when a step yields several and the drafts cost a share of a step.
+@formula(source=SPECULATION + ", theorem 3.8: a step and its drafts yield the accepted tokens; each token that is accepted is computed")
+def speculative_s(step: Second, arithmetic: Second, accept_length: Number, draft_cost: Number) -> Second:
+    """Time per token when a step yields several and the drafts cost a share of a step: never less than one token's own arithmetic.
 
-    >>> round(speculative_s(0.020, 1.85, 0.05), 5)
-    0.01135
+    >>> round(float(speculative_s(0.020, 0.002, 1.85, 0.05)), 5), float(speculative_s(0.020, 0.018, 4, 0.0))
+    (0.01135, 0.018)
     """
-    return step * (1 + draft_cost) / accept_length
+    return np.maximum(step * (1 + draft_cost) / accept_length, arithmetic)
+
+
+@formula(source="definition: what the expected arithmetic would take at peak, routed work balanced")
+def least_arithmetic_s(arithmetic: Second, eff_compute: Number, imbalance: Number) -> Second:
+    """Arithmetic that no efficiency gets below.
+
+    >>> round(least_arithmetic_s(0.018, 0.7, 1), 6)
+    0.0126
+    """
+    return arithmetic * eff_compute / imbalance
