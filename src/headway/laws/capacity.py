@@ -8,16 +8,6 @@ from headway.formula import formula
 from headway.units import Byte, BytePerToken, Number, Token
 
 
-@formula(source="parameters times bytes per parameter")
-def stored_weight_bytes(total_params: Number, weight_byte: Byte) -> Byte:
-    """What a model's weights take, wherever they are held.
-
-    >>> stored_weight_bytes(5e12, 0.5)  # a model of 5 T parameters in fp4
-    2500000000000.0
-    """
-    return total_params * weight_byte
-
-
 @formula(source="chips times memory per chip")
 def domain_bytes(chips: Number, hbm_bytes: Byte) -> Byte:
     """The memory of a scale-up domain.

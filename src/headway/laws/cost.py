@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.laws.money import MILLION
-from headway.units import Number, Second, SecondPerToken, Token, UsdPerMtok, UsdPerSecond
+from headway.units import Number, Second, SecondPerToken, Token
 
 
 @formula(source="step time over tokens: t / B")
@@ -27,16 +26,6 @@ def machine_s_per_token_floor(compute_s_per_token: SecondPerToken, kv_s_per_toke
     5e-07
     """
     return np.maximum(compute_s_per_token, kv_s_per_token)
-
-
-@formula(source="chips times rent times step time over tokens")
-def step_usd_per_mtok(chips: Number, chip_price: UsdPerSecond, step_s: Second, tokens: Token) -> UsdPerMtok:
-    """The rent of all chips for one step, over the tokens that the step yields.
-
-    >>> round(step_usd_per_mtok(72, 2 / 3600, 20e-3, 2000), 3)  # one rack, a step of 20 ms, 2,000 sequences
-    0.4
-    """
-    return chips * chip_price * step_s / tokens * MILLION
 
 
 @formula(source="Pope 2026 lecture, claim FM-05: compute and KV never amortise, so that nothing is saved below them")

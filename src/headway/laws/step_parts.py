@@ -10,6 +10,7 @@ import numpy as np
 from headway.formula import formula
 from headway.laws.coefficients import ExpertTerm, Point, SpanTerm, StepCoefficients
 from headway.laws.kv import attended_tokens
+from headway.laws.moe import distinct_experts
 from headway.units import Number, Second, SecondPerToken, Token
 
 NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
@@ -165,7 +166,7 @@ def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
     >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, experts=256, active=8),), 1.0, 0.0)
     3.125e-05
     """
-    return sum((e.weights * (1 - (1 - e.active / e.experts) ** (group_tokens / NEW_TOKEN)) for e in experts), start=zero)
+    return sum((e.weights * distinct_experts(e.experts, e.active, group_tokens) / e.experts for e in experts), start=zero)
 
 
 def span_pairs(span: SpanTerm, p: Point) -> Token:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headway.laws.attention_balance import attention_crossover_context, attention_flop_per_cached_byte, kv_slope_over_compute_slope
-from headway.laws.capacity import capacity_context, stored_weight_bytes
+from headway.laws.capacity import capacity_context
+from headway.laws.memory import parameter_bytes
 from headway.ledger.register import Parts, recomputes
 
 
@@ -38,7 +39,7 @@ def memory_slope_is_steeper(i: Any) -> Parts:
 @recomputes("CW-07")
 def longest_context(i: Any) -> Parts:
     """The longest context that fits, at the board's batch and at the balanced one."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     return {
         "at 2400": capacity_context(i.hbm, weights, i.batch, i.kv_bytes),
         "at 5103": capacity_context(i.hbm, weights, i.larger_batch, i.kv_bytes),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.laws.capacity import domain_bytes, stored_weight_bytes
+from headway.laws.capacity import domain_bytes
 from headway.laws.compare import relative
 from headway.laws.drain import domain_read_s
+from headway.laws.memory import parameter_bytes
 from headway.laws.pipeline import stage_weights_bytes
 from headway.laws.rack import fewest_within
 from headway.laws.sums import times
@@ -17,7 +18,7 @@ from headway.ledger.register import Parts, recomputes
 @recomputes("FS-04")
 def floor_of_a_domain(i: Any) -> Parts:
     """The weights' read time of one domain, and what the chips of a second domain that holds other layers change."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     one = domain_read_s(weights, i.chips, i.chip_bw)
     half = domain_read_s(stage_weights_bytes(weights, i.one, i.domains), i.chips, i.chip_bw)
     return {
@@ -41,7 +42,7 @@ def growth_by_generation(i: Any) -> Parts:
 @recomputes("FS-06")
 def floor_of_two_machines(i: Any) -> Parts:
     """The latency floor on eight H100 and on the rack."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     before, now = domain_read_s(weights, i.before, i.h100_bw), domain_read_s(weights, i.chips, i.gb200_bw)
     return {
         "improvement": relative(before, now),
@@ -54,7 +55,7 @@ def floor_of_two_machines(i: Any) -> Parts:
 @recomputes("FS-07")
 def capacity_or_latency(i: Any) -> Parts:
     """A large model on boxes of eight: stages until it fits, the latency floor that stays, and the rack's."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     stages = fewest_within(weights, domain_bytes(i.before, i.h100_hbm))
     on_a_chip = stage_weights_bytes(weights, i.before, stages)
     floor = domain_read_s(weights, i.before, i.h100_bw)
@@ -71,7 +72,7 @@ def capacity_or_latency(i: Any) -> Parts:
 @recomputes("FS-10")
 def pods_before_racks(i: Any) -> Parts:
     """Chips of a TPU pod over those of the switched domain of its years, and the pods' latency floors."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     return {
         "TPU v4 pod over 8 H100": growth(i.v4_pod, i.hopper),
         "TPU v5p pod over 8 H100": growth(i.v5p_pod, i.hopper),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from headway.laws.batch_step import latency_floor_s
-from headway.laws.capacity import stored_weight_bytes
 from headway.laws.compare import relative
 from headway.laws.exchange import (
     activation_bytes_per_token,
@@ -16,6 +15,7 @@ from headway.laws.exchange import (
     wire_bytes_per_token,
 )
 from headway.laws.link_balance import sent_s, tensor_ways_paid
+from headway.laws.memory import parameter_bytes
 from headway.laws.moe import distinct_experts
 from headway.laws.pipeline import racks_slowdown, scale_up_ratio, stage_weights_bytes
 from headway.laws.rack import batch_per_chip
@@ -75,8 +75,8 @@ def hops_in_a_rack(i: Any) -> Parts:
 @recomputes("MOE-06")
 def router_on_every_chip(i: Any) -> Parts:
     """What the copies cost, and how many tokens each then routes."""
-    router = stored_weight_bytes(times(times(i.hidden, i.experts), i.moe_layers), i.bf16)
-    weights = stage_weights_bytes(stored_weight_bytes(i.total, i.fp8), i.chips, i.stages)
+    router = parameter_bytes(times(times(i.hidden, i.experts), i.moe_layers), i.bf16)
+    weights = stage_weights_bytes(parameter_bytes(i.total, i.fp8), i.chips, i.stages)
     return {"router over a chip's weights": relative(router, weights), "tokens per router": batch_per_chip(i.batch, i.chips)}
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.bubble import one_forward_one_backward_bubble, wall_time_share
-from headway.laws.capacity import domain_bytes, stored_weight_bytes
+from headway.laws.capacity import domain_bytes
 from headway.laws.compare import relative
 from headway.laws.drain import drain_s
 from headway.laws.exchange import activation_bytes_per_token, exchange_bytes
 from headway.laws.link_balance import sent_s
+from headway.laws.memory import parameter_bytes
 from headway.laws.pipeline import (
     fewest_layers_per_stage,
     hop_s,
@@ -76,7 +77,7 @@ def layers_a_stage_needs(i: Any) -> Parts:
 def neutral_pipeline(i: Any) -> Parts:
     """Stages one after the other over the whole at once; sequences per read of the weights over those without stages; with hops."""
     whole = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
-    stage = drain_s(times(stage_weights_bytes(stored_weight_bytes(i.total, i.weight_byte), i.chips, i.stages), i.chips), i.mem_bw)
+    stage = drain_s(times(stage_weights_bytes(parameter_bytes(i.total, i.weight_byte), i.chips, i.stages), i.chips), i.mem_bw)
     held = sequences_in_flight(i.stages, i.micro_batch)
     return {
         "stages over one rack": relative(times(stage, i.stages), whole),
@@ -167,7 +168,7 @@ def kv_dominates(i: Any) -> Parts:
 @recomputes("PP-14")
 def trillion_parameters(i: Any) -> Parts:
     """Weights by format."""
-    return {name: stored_weight_bytes(i.total, width) for name, width in (("bf16", i.bf16), ("fp8", i.fp8), ("fp4", i.fp4))}
+    return {name: parameter_bytes(i.total, width) for name, width in (("bf16", i.bf16), ("fp8", i.fp8), ("fp4", i.fp4))}
 
 
 @recomputes("PP-15")
@@ -195,12 +196,12 @@ def less_memory_per_chip(i: Any) -> Parts:
 @recomputes("PP-17")
 def stages_in_practice(i: Any) -> Parts:
     """The fewest stages whose weights fit their domains, and the domains of DeepSeek's expert parallelism."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     hopper, blackwell = domain_bytes(i.node, i.hopper_hbm), domain_bytes(i.rack, i.blackwell_hbm)
     return {
         "stages, DeepSeek-V3 on 8 H100": fewest_within(weights, hopper),
         "stages, DeepSeek-V3 on GB200 NVL72": fewest_within(weights, blackwell),
-        "stages, 5 T parameters on GB200 NVL72": fewest_within(stored_weight_bytes(i.large_total, i.weight_byte), blackwell),
+        "stages, 5 T parameters on GB200 NVL72": fewest_within(parameter_bytes(i.large_total, i.weight_byte), blackwell),
         "domains of DeepSeek's decode EP": group_domains(i.decode_ep, i.next_to, i.node),
     }
 
@@ -208,7 +209,7 @@ def stages_in_practice(i: Any) -> Parts:
 @recomputes("PP-18")
 def stages_do_not_add_bandwidth(i: Any) -> Parts:
     """The latency floor over one rack's: the racks as stages, and as one expert-parallel group."""
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     one = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
     stage = drain_s(times(stage_weights_bytes(weights, i.chips, i.racks), i.chips), i.mem_bw)
     group = latency_floor_s(i.total, i.weight_byte, times(i.mem_bw, i.racks))

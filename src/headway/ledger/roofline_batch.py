@@ -6,13 +6,14 @@ from typing import Any
 
 from headway.laws.balance import balanced_batch, balanced_batch_per_expert, hardware_ratio
 from headway.laws.compare import relative
-from headway.laws.cost import step_usd_per_mtok
 from headway.laws.departures import step_tokens_per_s, tokens_in_flight, user_tokens_per_s
 from headway.laws.lecture import board_balanced_batch
 from headway.laws.moe import distinct_experts, tokens_per_expert
+from headway.laws.money import usd_per_mtok_out
 from headway.laws.params import sparsity
 from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
+from headway.model import ONE
 
 
 @recomputes("RB-08")
@@ -99,8 +100,8 @@ def cost_of_not_batching(i: Any) -> Parts:
 def rent_per_token(i: Any) -> Parts:
     """One rack's rent over its tokens."""
     return {
-        "2,000 sequences": step_usd_per_mtok(i.chips, i.chip_price, i.step_s, i.batch),
-        "2,400 sequences": step_usd_per_mtok(i.chips, i.chip_price, i.step_s, i.larger_batch),
+        "2,000 sequences": usd_per_mtok_out(i.chip_price, i.chips, i.step_s, i.batch, ONE),
+        "2,400 sequences": usd_per_mtok_out(i.chip_price, i.chips, i.step_s, i.larger_batch, ONE),
     }
 
 

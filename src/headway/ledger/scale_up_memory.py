@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.laws.capacity import bytes_beside_weights, domain_bytes, stored_weight_bytes
+from headway.laws.capacity import bytes_beside_weights, domain_bytes
+from headway.laws.memory import parameter_bytes
 from headway.ledger.register import Parts, recomputes
 
 
@@ -23,10 +24,10 @@ def blackwell_rack(i: Any) -> Parts:
 @recomputes("FS-03")
 def five_trillion(i: Any) -> Parts:
     """Weights of the model by format, and what is left beside the widest."""
-    wide = stored_weight_bytes(i.total, i.bf16)
+    wide = parameter_bytes(i.total, i.bf16)
     return {
         "left for KV beside bf16 weights": bytes_beside_weights(domain_bytes(i.chips, i.hbm), wide),
-        "fp4 weights": stored_weight_bytes(i.total, i.fp4),
-        "fp8 weights": stored_weight_bytes(i.total, i.fp8),
+        "fp4 weights": parameter_bytes(i.total, i.fp4),
+        "fp8 weights": parameter_bytes(i.total, i.fp8),
         "bf16 weights": wide,
     }

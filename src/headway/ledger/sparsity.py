@@ -6,9 +6,10 @@ from typing import Any
 
 from headway.laws.balance import balanced_batch, hardware_ratio
 from headway.laws.batch_step import batch_compute_s, latency_floor_s, roofline_s
-from headway.laws.capacity import bytes_beside_weights, capacity_params, stored_weight_bytes
+from headway.laws.capacity import bytes_beside_weights, capacity_params
 from headway.laws.compare import relative
 from headway.laws.cost import machine_s_per_token
+from headway.laws.memory import parameter_bytes
 from headway.laws.params import sparsity
 from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
@@ -42,5 +43,5 @@ def paid_in_capacity(i: Any) -> Parts:
     """The sparsest model that leaves room for the KV."""
     kv = times(times(i.kv_bytes, i.context), i.batch)
     most = capacity_params(i.hbm, kv, i.weight_byte)
-    left = bytes_beside_weights(i.hbm, stored_weight_bytes(most, i.weight_byte))
+    left = bytes_beside_weights(i.hbm, parameter_bytes(most, i.weight_byte))
     return {"largest sparsity": sparsity(most, i.active), "memory left for KV over KV": relative(left, kv)}

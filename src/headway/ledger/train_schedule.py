@@ -6,10 +6,11 @@ from typing import Any
 
 from headway.laws.balance import balanced_batch, hardware_ratio, mfu_below_balance
 from headway.laws.batch_step import latency_floor_s
-from headway.laws.capacity import active_params_within, balanced_batch_full_memory, balanced_mfu_full_memory, stored_weight_bytes
+from headway.laws.capacity import active_params_within, balanced_batch_full_memory, balanced_mfu_full_memory
 from headway.laws.compare import relative
 from headway.laws.departures import mean_tokens_per_s, share_of_traffic, step_tokens_per_s, user_tokens_per_s, worst_latency_s
 from headway.laws.drain import bytes_read, drain_s, memory_reads
+from headway.laws.memory import parameter_bytes
 from headway.laws.sums import times
 from headway.ledger.register import Parts, recomputes
 
@@ -106,7 +107,7 @@ def balance_against_drain(i: Any) -> Parts:
 def balance_with_full_memory(i: Any) -> Parts:
     """Balanced batch and MFU when each step reads all of a full memory."""
     balanced = balanced_batch(hardware_ratio(i.weight_byte, i.peak, i.mem_bw), i.total, i.active)
-    weights = stored_weight_bytes(i.total, i.weight_byte)
+    weights = parameter_bytes(i.total, i.weight_byte)
     needed = balanced_batch_full_memory(balanced, i.hbm, weights)
     return {
         "balanced batch": needed,
