@@ -36,6 +36,10 @@ from headway.model import (
 from headway.quantity import known
 
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
+TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
+LATENT_MATMULS = known(6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output")
+ROUTER = known(1, "matmuls", "", "constant", "the router")
+ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
 
@@ -73,6 +77,8 @@ class MixerWork:
     stores: tuple[Store, ...] = ()
     state_elements: Any = NONE
     recurrence_flop_per_token: Any = ZERO_FLOP
+    matmuls: Any = TWO_MATMULS
+    latent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,9 @@ class BlockWork:
     stores: tuple[Store, ...]
     state_elements: Any
     recurrence_flop_per_token: Any
+    mixer_matmuls: Any
+    ffn_matmuls: Any  # without those of the routed experts
+    latent: bool
     mixer_dtype: str
     ffn_dtype: str
     expert_dtype: str
@@ -114,6 +123,7 @@ def block_work(block: Block, model: Model) -> BlockWork:
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
         state_elements=mixer.state_elements, recurrence_flop_per_token=mixer.recurrence_flop_per_token,
+        mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), latent=mixer.latent,
         mixer_dtype=model.precision.mixer, ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip
 
@@ -129,6 +139,13 @@ def ffn_work(ffn: FeedForward) -> tuple[Any, Any, Any, Any]:
         expert = params.ffn_params(ffn.hidden, ffn.intermediate, ffn.matrices, ffn.biases)
         return common, expert, ffn.experts, ffn.per_token
     return NONE, NONE, NONE, NONE
+
+
+def ffn_matmuls(ffn: FeedForward) -> Any:
+    """Dense matrix multiplications of a feed-forward layer."""
+    if isinstance(ffn, MoE):
+        return ROUTER_AND_SHARED if ffn.shared_experts else ROUTER
+    return TWO_MATMULS if isinstance(ffn, Dense) else NONE
 
 
 def mixer_work(mixer: Mixer) -> MixerWork:
@@ -196,6 +213,7 @@ def _latent(a: LatentAttention) -> MixerWork:
     down = mixer_params.latent_whole_params(a.hidden, NONE if a.query_rank is None else a.query_rank, a.kv_rank, a.rope_dim, a.kv_share)
     return MixerWork(
         params=sums.total((base, *index)), whole_params=sums.total((down, *index)), heads=a.heads,
+        matmuls=LATENT_MATMULS, latent=True,
         spans=(*_spans(a.look, kv.latent_elements_read(a.kv_rank, a.rope_dim), absorbed, expanded), *spans),
         stores=(*_stores(a.look, kv.latent_elements(a.kv_rank, a.rope_dim, a.kv_share)), *stores),
     )  # fmt: skip
@@ -279,7 +297,7 @@ def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any,
 
 
 def _none(_: NoMixer) -> MixerWork:
-    return MixerWork(params=NONE)
+    return MixerWork(params=NONE, matmuls=NONE)
 
 
 MIXERS: dict[type, Callable[[Any], MixerWork]] = {

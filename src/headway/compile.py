@@ -10,14 +10,19 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.blockwork import BlockWork
+from headway.efficiency import Efficiencies
 from headway.fabric import fabric, link_costs
 from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.compile_terms import (
+    attention_blocks,
     dense_s_per_token,
     dense_weights_s,
+    elementwise_s,
+    expert_activation_s,
     expert_read_s,
     expert_s_per_token,
     kernels_per_step,
+    matmul_activations_s,
     matmul_s_per_token,
     mixer_params_chip,
     recurrence_s_per_token,
@@ -46,6 +51,7 @@ from headway.layout import Layout
 from headway.model import NONE, ONE, Model
 from headway.network import Routed, Traffic, most, need_scale_out, network_terms
 from headway.quantity import default, known
+from headway.reach import Kernels, dense_part, reach, with_links
 from headway.resolve import Formats
 from headway.system import System
 from headway.whole_model import embedding_and_head, other_params, works
@@ -111,12 +117,16 @@ class Compiled:
     formats: Formats
 
 
-def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats) -> Compiled:
-    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays."""
+def compile_layout(
+    work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats, table: Efficiencies | None = None
+) -> Compiled:
+    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays. `table` stands in for the shipped efficiencies."""
+    assumptions = with_links(assumptions, system.chip, table)
     bandwidth = system.chip.need("hbm_bw")
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=bandwidth)
+    sublayers = total((work.layers, work.ffns, work.moes))
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
@@ -127,7 +137,9 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
         state=state_s(states, assumptions.state_bytes, layout.tp, depth, bandwidth),
         kv_write=parts.kv_write(),
         collectives=_collectives(parts, system, assumptions, chips),
-        operators=kernels_per_step(work.layers, work.ffns, work.moes, depth),
+        activations=parts.activations(),
+        elementwise=elementwise_s(work.hidden, sublayers, depth, bandwidth),
+        blocks=parts.blocks(),
         dp=layout.dp,
         pp=layout.pp,
         cp=layout.cp,
@@ -136,9 +148,7 @@ def compile_layout(work: Work, system: System, layout: Layout, assumptions: Assu
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        eff_compute=assumptions.eff_compute,
-        eff_memory=assumptions.eff_memory,
-        t0=assumptions.t0,
+        reach=reach(parts.kernels(sublayers), system.chip, chosen, layout.pp, assumptions, table),
     )
     return Compiled(
         step=step,
@@ -188,6 +198,34 @@ class _Parts:
             each.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
         return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), self.depth)
 
+    def activations(self) -> Any:
+        """What goes in and out of the dense matmuls of all layers, on one chip."""
+        each = []
+        for block in self.work.blocks:
+            params = total(self.dense_params(block))
+            matmuls = total((block.mixer_matmuls, block.ffn_matmuls))
+            each.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), self.depth)
+
+    def blocks(self) -> Any:
+        """Blocks of decode attention of one sequence on one chip."""
+        each = tuple(
+            attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
+            for block in self.work.blocks if block.spans
+        )  # fmt: skip
+        return total(each) if each else NONE
+
+    def kernels(self, sublayers: Any) -> Kernels:
+        """How many kernels of each class a chip runs in a step."""
+        blocks, work = self.work.blocks, self.work
+        matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
+        dense, routed = dense_part(self.chosen, blocks)
+        return Kernels(
+            matmuls=total((matmuls, ONE)), attentions=work.layers, moes=work.moes, elementwise=sublayers, layers=work.layers,
+            launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
+            latent=any(block.latent for block in blocks), dense=dense, routed=routed,
+        )  # fmt: skip
+
     def head_compute(self) -> Any:
         return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.chosen.head_peak)
 
@@ -223,6 +261,9 @@ class _Parts:
                 ExpertTerm(
                     compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.chosen.peaks[index][2]),
                     weights=expert_read_s(params, form.bytes, block.experts, share, self.depth, self.bandwidth),
+                    activations=expert_activation_s(
+                        block.expert_params, self.work.hidden, block.experts_per_token, load, ways, block.count, self.depth, self.bandwidth
+                    ),
                     experts=block.experts,
                     active=block.experts_per_token,
                 )

@@ -27,7 +27,7 @@ INPUTS = {
     "chip.hbm": "HBM capacity",
     "system.scale_up_bw": "bandwidth of the scale-up links",
     "system.scale_out_bw": "bandwidth of the network between scale-up domains",
-    "t0": "fixed cost of a kernel",
+    "fixed": "fixed costs of a step: kernels' and the engine's",
     "alpha": "latency of a collective",
 }
 

@@ -26,7 +26,7 @@ from headway.laws.memory import (
 from headway.laws.money import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.offered import utilisation
 from headway.laws.planning import interleaved_tpot_s
-from headway.laws.reuse import hit_tokens, least_arithmetic_s, loaded_s, missed_pairs, missed_tokens, prefix_load_s, speculative_s
+from headway.laws.reuse import hit_tokens, loaded_s, missed_pairs, missed_tokens, prefix_load_s, speculative_s
 from headway.laws.serving import (
     causal_pairs,
     decode_tok_per_s,
@@ -47,10 +47,11 @@ from headway.laws.serving import (
     user_tok_per_s,
 )
 from headway.laws.shard import idle_chips, used_chips
-from headway.laws.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.laws.step import compute_floor_s, compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
 from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
 from headway.quantity import known
+from headway.reach import spread
 from headway.resolve import Formats
 from headway.system import System
 from headway.workload import Load
@@ -158,8 +159,8 @@ def _emitted(case: Case, compiled: Compiled, context: Any, step: Span3) -> Span3
     taken, c = case.assumptions, compiled.step
     if not speculates(taken):
         return step
-    expected = compute_s(c, case.load.batch, held_kv_tokens(case.load.batch, context))
-    least = least_arithmetic_s(expected, c.eff_compute, c.imbalance)
+    at = (c, case.load.batch, held_kv_tokens(case.load.batch, context))
+    expected, least = compute_s(*at), compute_floor_s(*at)
     bounds = {"expected": expected, "high": expected, "floor": least, "low": least}
     return Span3(**{key: emitted(getattr(step, key), bounds[key], taken) for key in ENDS})
 
@@ -168,17 +169,18 @@ def _step(case: Case, compiled: Compiled, context: Any) -> Span3:
     batch, tokens = case.load.batch, held_kv_tokens(case.load.batch, context)
     expected = step_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
     floor = step_floor_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
-    return _interval(case, expected, floor)
+    return _interval(case, expected, floor, "decode")
 
 
 def _prefill(case: Case, c: StepCoefficients, tokens: Any, pairs: Any) -> Span3:
     """A step that only prefills."""
-    return _interval(case, step_s(c, NO_SEQUENCES, NO_PROMPT, tokens, pairs), step_floor_s(c, NO_SEQUENCES, NO_PROMPT, tokens, pairs))
+    prompt = (c, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
+    return _interval(case, step_s(*prompt), step_floor_s(*prompt), "prefill")
 
 
-def _interval(case: Case, expected: Any, floor: Any) -> Span3:
-    spread = case.assumptions.spread
-    return Span3(expected=expected, floor=floor, low=interval_low(expected, floor, spread), high=interval_high(expected, spread))
+def _interval(case: Case, expected: Any, floor: Any, quantity: str) -> Span3:
+    factor = spread(case.system.chip, case.assumptions, quantity)
+    return Span3(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
 
 
 def _flat(stem: str, span: Span3) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def _parts(case: Case, compiled: Compiled, context: Any) -> dict[str, Any]:
         "weights_s": weights_s(c, batch),
         "kv_s": kv_s(c, batch, tokens),
         "network_s": network_s(c, batch),
-        "overhead_s": overhead_s(c),
+        "overhead_s": overhead_s(c, batch),
     }
 
 

@@ -17,7 +17,8 @@ class Formats:
     """The formats a compiled layout uses, resolved from the checkpoint, the user's choice and the chip's peaks."""
 
     weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
-    peaks: tuple[tuple[Any, ...], ...]
+    runs: tuple[tuple[str, ...], ...]  # the format each is multiplied in,
+    peaks: tuple[tuple[Any, ...], ...]  # and the chip's peak in it
     kv: Format
     attention_peak: Any
     head: Format
@@ -56,6 +57,7 @@ def resolve(blocks: tuple[BlockWork, ...], embedding: str, chip: Chip, precision
     used = main_part(blocks)
     return Formats(
         weights=tuple(tuple(table[name] for name in names) for names in stored),
+        runs=tuple(tuple(name for name, _ in row) for row in runs),
         peaks=tuple(tuple(value for _, value in row) for row in runs),
         kv=kv,
         attention_peak=attention_peak,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headway import columns
-from headway.assumptions import UNFITTED, Assumptions
+from headway.assumptions import Assumptions
 from headway.chip import chip_price
 from headway.compile import Work, work_of
 from headway.cost import Price
@@ -27,6 +27,7 @@ from headway.layout import NAMES, Layout, check, shape, stacked
 from headway.model import Model, MoE
 from headway.precision import Precision
 from headway.quantity import Known, given
+from headway.reach import with_links
 from headway.resolve import Formats, resolve
 from headway.schema import defaults, fields
 from headway.system import System
@@ -90,7 +91,7 @@ def query(
     """Names looked up, numbers checked, formats and price resolved."""
     found = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    taken = assumptions or defaults(Assumptions)
+    taken = with_links(assumptions or defaults(Assumptions), machine.chip)
     work = work_of(found, _expert_load(taken, found))
     listed = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in listed)
@@ -149,7 +150,7 @@ def _numbers(value: Any, name: str, q: Any) -> Any:
 
 
 def _notes(model: Model, system: System, price: Price | None, taken: Assumptions, formats: Formats) -> tuple[str, ...]:
-    notes = [UNFITTED, *formats.notes, *model.notes, *([SPECULATIVE] if taken.accept_length > 1 else [])]
+    notes = [*formats.notes, *model.notes, *([SPECULATIVE] if taken.accept_length > 1 else [])]
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         other = f"; it has {', '.join(has)} (--price-metric)" if has else ""

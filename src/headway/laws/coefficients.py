@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from headway.laws.lines import CollectiveTerm
 from headway.units import Number, Second, SecondPerToken, Token
 
-FULL, OPERATORS, SERIAL = 0, 1, 2
-OVERLAPS = {"full": FULL, "operators": OPERATORS, "serial": SERIAL}  # what overlaps: everything; work within an operator; nothing
+FULL, OPERATORS, SERIAL, FITTED = 0, 1, 2, 3
+OVERLAPS = {"fitted": FITTED, "full": FULL, "operators": OPERATORS, "serial": SERIAL}  # measured; everything; work within an operator; none
 
 EXPOSED, TWO_BATCH = 0, 1
 COMMUNICATIONS = {"exposed": EXPOSED, "two-batch": TWO_BATCH}  # hidden by nothing; by the work of the other half of the batch
@@ -24,6 +24,7 @@ class ExpertTerm:
 
     compute: SecondPerToken  # per token of the expert group, on the chip that holds most experts
     weights: Second  # reading every expert that chip holds
+    activations: SecondPerToken  # in and out of the grouped matmuls, per token of the expert group
     experts: Number
     active: Number  # experts per token
 
@@ -40,6 +41,29 @@ class SpanTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What kernels reach of the datasheet, class by class, and what a step costs whatever it does."""
+
+    compute: Number  # dense matmuls: share of peak FLOP/s,
+    memory: Number  # of HBM bandwidth on weights
+    activation: Number  # and on what goes in and comes out
+    norm: Number  # of the smooth maximum of the first two
+    expert_compute: Number  # the same of grouped matmuls
+    expert_memory: Number
+    expert_activation: Number
+    expert_norm: Number
+    decode_compute: Number  # attention of new tokens
+    decode_memory: Number
+    block: Second  # per block of attention: a sequence's one KV head in one layer
+    prefill_compute: Number  # attention of prompts
+    prefill_pad: Token  # tokens attended to in vain by each query of a prompt
+    elementwise: Number  # share of HBM bandwidth of norms, residuals and the like
+    fixed: Second  # per step: every kernel's t0, and the engine's own work
+    sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
+    prompt: SecondPerToken  # per prompt token of a rank: the engine's own work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepCoefficients:
     """A layout, compiled."""
 
@@ -51,7 +75,9 @@ class StepCoefficients:
     state: Second  # recurrent state read and written, per sequence
     kv_write: SecondPerToken
     collectives: tuple[CollectiveTerm, ...]  # per token of a chip
-    operators: Number  # kernels in one step, each costing t0
+    activations: SecondPerToken  # in and out of the dense matmuls, per token of a chip
+    blocks: Number  # of attention, per sequence of a rank
+    elementwise: SecondPerToken  # norms, residuals and the like, per token of a chip
     dp: Number
     pp: Number
     cp: Number
@@ -60,9 +86,7 @@ class StepCoefficients:
     prefill_ranks: Number  # data-parallel ranks that a step's prompt tokens are spread over
     overlap: Number
     communication: Number  # what hides the collectives
-    eff_compute: Number
-    eff_memory: Number
-    t0: Second
+    reach: Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from headway.formula import formula
-from headway.units import Byte, BytePerSecond, FlopPerSecond, FlopPerToken, Number, PerToken, Second, SecondPerToken
+from headway.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, PerToken, Second, SecondPerToken
 
 MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add, per parameter and token
 CLAIMS = "Pope 2026 lecture, claims "
@@ -143,3 +145,78 @@ def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) 
     """
     return (mixers * KERNELS_PER_MIXER + ffns * KERNELS_PER_FFN + moes * KERNELS_PER_MOE) * depth
 
+
+ACTIVATION: BytePerToken = 2.0  # a 16-bit element of an activation
+VECTORS: Number = 4  # a norm reads its input and the residual, and writes both
+
+
+@formula(source="each matrix reads and writes one vector of the hidden size, and its other side once")
+def matmul_activations_s(params: Number, hidden: Number, matmuls: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """What one token brings in and out of a layer's matrix multiplications on one chip (Llama-3.1-70B: 4 over a hidden size of 8192).
+
+    >>> round(matmul_activations_s(855_638_016, 8192, 4, 3.35e12) * 1e9, 1)
+    81.9
+    """
+    return ACTIVATION * (matmuls * hidden + params / hidden) / bandwidth
+
+
+@formula(source="count of a fused implementation: residual and norm in one kernel, read and written")
+def elementwise_s(hidden: Number, sublayers: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """Norms and residuals of one token through the HBM; tensor-parallel chips each do them whole.
+
+    >>> round(elementwise_s(8192, 160, 1.0, 3.35e12) * 1e6, 2)  # Llama-3.1-70B
+    3.13
+    """
+    return ACTIVATION * VECTORS * hidden * sublayers * depth / bandwidth
+
+
+@formula(source="definition: a token visits `active` experts; each copies it in and out and writes its inner vectors")
+def expert_activation_s(
+    params: Number, hidden: Number, active: Number, load: Number, ways: Number, count: Number, depth: Number, bandwidth: BytePerSecond
+) -> SecondPerToken:
+    """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in `ways` is entered in each.
+
+    >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
+    709
+    """
+    return ACTIVATION * active * load * (2 * hidden * ways + params / hidden) * count * depth / bandwidth
+
+
+@formula(source="FlashDecoding: one block per sequence and KV head at least")
+def attention_blocks(heads: Number, share: Number, count: Number, depth: Number) -> Number:
+    """Blocks of decode attention that one sequence asks of a chip (Llama-3.1-70B over 8 chips: 80).
+
+    >>> attention_blocks(8, 1 / 8, 80, 1.0)
+    80.0
+    """
+    return heads * share * count * depth
+
+
+@formula(source="definition: kernels follow one another, each with its own fixed cost")
+def launches_s(count: Number, t0: Second, depth: Number) -> Second:
+    """Fixed cost of so many kernels of one class.
+
+    >>> round(launches_s(320, 3e-6, 1.0) * 1e6, 1)
+    960.0
+    """
+    return count * t0 * depth
+
+
+@formula(source="definition")
+def engine_s(step: Second, layers: Number, layer: Second, pp: Number) -> Second:
+    """The engine's own work in a step, exposed: per step in every pipeline stage, and per layer.
+
+    >>> round(engine_s(1.5e-3, 80, 2e-6, 1) * 1e6, 1)
+    1660.0
+    """
+    return step * pp + layers * layer
+
+
+@formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
+def engine_reach(efficiency: Number, factor: Number) -> Number:
+    """Share of a peak that an engine's kernels reach.
+
+    >>> float(engine_reach(0.8, 0.9)), float(engine_reach(0.8, 1.5))
+    (0.7200000000000001, 1.0)
+    """
+    return np.minimum(efficiency * factor, 1)

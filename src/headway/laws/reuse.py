@@ -80,13 +80,3 @@ def speculative_s(step: Second, arithmetic: Second, accept_length: Number, draft
     (0.01135, 0.018)
     """
     return np.maximum(step * (1 + draft_cost) / accept_length, arithmetic)
-
-
-@formula(source="definition: what the expected arithmetic would take at peak, routed work balanced")
-def least_arithmetic_s(arithmetic: Second, eff_compute: Number, imbalance: Number) -> Second:
-    """Arithmetic that no efficiency gets below.
-
-    >>> round(least_arithmetic_s(0.018, 0.7, 1), 6)
-    0.0126
-    """
-    return arithmetic * eff_compute / imbalance

@@ -141,7 +141,7 @@ def in_flight(batch: Number, replicas: Number) -> Number:
     return batch * replicas
 
 
-@formula(source="unfitted interval: expected / spread, never below the floor")
+@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
 def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     """Lower end of the stated interval.
 
@@ -151,7 +151,7 @@ def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     return np.maximum(expected / spread, floor)
 
 
-@formula(source="unfitted interval: expected * spread")
+@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread")
 def interval_high(expected: Second, spread: Number) -> Second:
     """Upper end of the stated interval.
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.laws.coefficients import EXPOSED, FULL, OPERATORS, TWO_BATCH, SpanTerm, StepCoefficients
+from headway.laws.coefficients import EXPOSED, FITTED, FULL, OPERATORS, TWO_BATCH, Point, Reach, SpanTerm, StepCoefficients
 from headway.laws.collective_lines import collectives_floor_s, collectives_s, exposed_step_s, two_batch_step_s
+from headway.laws.kernels import decode_attention_s, matmul_s, prefill_attention_s
 from headway.laws.lines import CollectiveTerm, Line
 from headway.laws.step_parts import (
     NONE,
     attention_compute_s,
+    decode_score_s,
     dense_compute_s,
+    expert_activations_s,
     expert_compute_s,
     expert_weights_s,
     kv_traffic_s,
     place,
+    prefill_pad_s,
+    prefill_score_s,
 )
 from headway.units import Number, Second, Token
 
@@ -26,11 +31,16 @@ LECTURE = "Pope 2026 lecture, claims "
 
 # Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record that the doctests below are worked on.
 LLAMA_70B_TP8 = StepCoefficients(
-    dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8, operators=480,
+    dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8,
+    activations=3.3e-6, elementwise=3.1e-6, blocks=80,
     collectives=(CollectiveTerm(count=160, lines=(Line(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
     spans=(SpanTerm(cap=np.inf, root=np.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
-    dp=1, pp=1, cp=1, layers=80, imbalance=1, prefill_ranks=1, overlap=OPERATORS, communication=EXPOSED,
-    eff_compute=0.7, eff_memory=0.8, t0=3e-6,
+    dp=1, pp=1, cp=1, layers=80, imbalance=1, prefill_ranks=1, overlap=FITTED, communication=EXPOSED,
+    reach=Reach(
+        compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
+        decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
+        fixed=2.4e-3, sequence=2e-6, prompt=0.0,
+    ),
 )  # fmt: skip
 
 
@@ -56,39 +66,80 @@ def overlapped_s(
     return attention + kv + (dense + dense_weights + expert + expert_weights)
 
 
-@formula(source=LECTURE + "RB-02, RB-03, with experts touched, attention and t0 per kernel")
+@formula(source="one law per class of kernel (laws/kernels.py), classes one after the other", empirical="smooth maxima with a fitted power")
+def kernels_s(c: StepCoefficients, p: Point, zero: Second) -> Second:
+    """Arithmetic and HBM traffic of a step as kernels were measured to do it.
+
+    >>> p = place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)
+    >>> round(float(kernels_s(LLAMA_70B_TP8, p, 0.0)), 6)
+    0.008123
+    """
+    r = c.reach
+    dense = matmul_s(
+        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled), c.dense_weights, c.activations * p.tokens,
+        r.compute, r.memory, r.activation, r.norm,
+    )  # fmt: skip
+    if c.experts:
+        dense = dense + matmul_s(
+            expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance, expert_weights_s(c.experts, p.group_tokens, zero),
+            expert_activations_s(c.experts, p.group_tokens, zero) * c.imbalance,
+            r.expert_compute, r.expert_memory, r.expert_activation, r.expert_norm,
+        )  # fmt: skip
+    decode = decode_attention_s(
+        decode_score_s(c.spans, p, zero), kv_traffic_s(c.spans, c.state, c.kv_write, p), c.blocks * p.sequences,
+        r.decode_compute, r.decode_memory, r.block,
+    )  # fmt: skip
+    prefill = prefill_attention_s(prefill_score_s(c.spans, p, zero), prefill_pad_s(c.spans, p, r.prefill_pad, zero), r.prefill_compute)
+    return decode + prefill + (dense + c.elementwise * p.tokens / r.elementwise)
+
+
+@formula(source=LECTURE + "RB-02, RB-03, with experts touched and attention")
 def work_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
-    """Arithmetic and HBM traffic of a step at the expected efficiency, without kernels' fixed cost and collectives.
+    """Arithmetic and HBM traffic of a step at the expected efficiency, without fixed costs and collectives.
 
     >>> round(float(work_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
-    0.007461
+    0.008123
     """
-    p, zero = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights
+    p, zero, r = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights, c.reach
+    if c.overlap == FITTED:
+        return kernels_s(c, p, zero)
     return overlapped_s(
         c.overlap,
-        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / c.eff_compute,
-        c.dense_weights / c.eff_memory,
-        expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / c.eff_compute,
-        expert_weights_s(c.experts, p.group_tokens, zero) / c.eff_memory,
-        attention_compute_s(c.spans, p, zero) / c.eff_compute,
-        kv_traffic_s(c.spans, c.state, c.kv_write, p) / c.eff_memory,
+        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / r.compute,
+        c.dense_weights / r.memory,
+        expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_compute,
+        expert_weights_s(c.experts, p.group_tokens, zero) / r.expert_memory,
+        attention_compute_s(c.spans, p, zero) / r.decode_compute,
+        kv_traffic_s(c.spans, c.state, c.kv_write, p) / r.decode_memory,
     )
 
 
-@formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth) and t0 per kernel")
+@formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel and the engine's own work")
 def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
     """Expected time of one step in which a replica decodes `decode_sequences` and prefills `prefill_tokens`.
 
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
-    0.01068
+    0.01243
     """
-    zero, fixed = 0 * c.dense_weights, c.t0 * c.operators
+    zero = 0 * c.dense_weights
     if c.communication == TWO_BATCH:
         half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
-        return two_batch_step_s(fixed + work_s(c, *half), collectives_s(c.collectives, place(c, *half).tokens, zero), c.layers)
+        p = place(c, *half)
+        return two_batch_step_s(fixed_s(c, p) + work_s(c, *half), collectives_s(c.collectives, p.tokens, zero), c.layers)
+    p = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
     work = work_s(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
-    network = collectives_s(c.collectives, place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs).tokens, zero)
-    return fixed + (np.maximum(work, network) if c.overlap == FULL else exposed_step_s(work, network))
+    network = collectives_s(c.collectives, p.tokens, zero)
+    return fixed_s(c, p) + (np.maximum(work, network) if c.overlap == FULL else exposed_step_s(work, network))
+
+
+@formula(source="definition")
+def fixed_s(c: StepCoefficients, p: Point) -> Second:
+    """What a step costs beside its work: t0 of each kernel, and the engine's work per step, sequence and prompt token.
+
+    >>> round(float(fixed_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 100, 0.0, 0.0, 0.0))), 6)
+    0.0026
+    """
+    return c.reach.fixed + c.reach.sequence * p.sequences + c.reach.prompt * p.prompt_tokens
 
 
 @formula(source=LECTURE + "RB-01, RB-05: perfect overlap at peak rates; nothing real is faster")
@@ -116,23 +167,36 @@ def compute_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -
     """A decode step's arithmetic at the expected efficiency: projections, experts and attention.
 
     >>> round(float(compute_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
-    0.001658
+    0.001459
+    """
+    p, zero, r = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights, c.reach
+    dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / r.compute
+    experts = expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_compute
+    return attention_compute_s(c.spans, p, zero) / r.decode_compute + (dense + experts)
+
+
+@formula(source=LECTURE + "RB-02; at peak, routed work balanced")
+def compute_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+    """A decode step's arithmetic that no efficiency gets below.
+
+    >>> round(float(compute_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
+    0.00116
     """
     p, zero = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights
     dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled)
-    experts = expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance
-    return (attention_compute_s(c.spans, p, zero) + (dense + experts)) / c.eff_compute
+    return attention_compute_s(c.spans, p, zero) + (dense + expert_compute_s(c.experts, p.group_tokens, zero))
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")
 def weights_s(c: StepCoefficients, decode_sequences: Number) -> Second:
     """A decode step's weight reads at the expected efficiency: the flat line, and the experts touched.
 
-    >>> weights_s(LLAMA_70B_TP8, 64)
-    0.0065
+    >>> round(weights_s(LLAMA_70B_TP8, 64), 6)
+    0.006341
     """
     tokens = place(c, decode_sequences, NONE, NONE, NONE).group_tokens
-    return (c.dense_weights + expert_weights_s(c.experts, tokens, 0 * c.dense_weights)) / c.eff_memory
+    routed = expert_weights_s(c.experts, tokens, 0 * c.dense_weights)
+    return c.dense_weights / c.reach.memory + routed / c.reach.expert_memory
 
 
 @formula(source=LECTURE + "RB-03")
@@ -140,9 +204,9 @@ def kv_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Sec
     """A decode step's KV and state traffic at the expected efficiency.
 
     >>> round(float(kv_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
-    0.000961
+    0.000854
     """
-    return kv_traffic_s(c.spans, c.state, c.kv_write, place(c, decode_sequences, kv_tokens, NONE, NONE)) / c.eff_memory
+    return kv_traffic_s(c.spans, c.state, c.kv_write, place(c, decode_sequences, kv_tokens, NONE, NONE)) / c.reach.decode_memory
 
 
 @formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
@@ -156,10 +220,10 @@ def network_s(c: StepCoefficients, decode_sequences: Number) -> Second:
 
 
 @formula(source="definition")
-def overhead_s(c: StepCoefficients) -> Second:
-    """What a step costs before any work: t0 for each kernel.
+def overhead_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+    """What a decode step costs beside its work.
 
-    >>> overhead_s(LLAMA_70B_TP8)
-    0.00144
+    >>> round(float(overhead_s(LLAMA_70B_TP8, 100)), 6)
+    0.0026
     """
-    return c.t0 * c.operators
+    return fixed_s(c, place(c, decode_sequences, NONE, NONE, NONE))

@@ -153,7 +153,7 @@ def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken
 def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
     """Routed experts' multiplications on the chip that holds most experts.
 
-    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, experts=256, active=8),), 4096.0, 0.0)
+    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
     0.0004096
     """
     return sum((e.compute * group_tokens for e in experts), start=zero)
@@ -163,10 +163,20 @@ def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
 def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
     """Reading the experts that at least one token chose (DeepSeek-V3: one token touches 8 of 256).
 
-    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, experts=256, active=8),), 1.0, 0.0)
+    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
     3.125e-05
     """
     return sum((e.weights * distinct_experts(e.experts, e.active, group_tokens) / e.experts for e in experts), start=zero)
+
+
+@formula(source="definition")
+def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """What goes in and out of the routed experts' matmuls, through the HBM.
+
+    >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
+    1.2288e-05
+    """
+    return sum((e.activations * group_tokens for e in experts), start=zero)
 
 
 def span_pairs(span: SpanTerm, p: Point) -> Token:
@@ -183,9 +193,43 @@ def attention_compute_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> 
     >>> round(float(attention_compute_s((span,), point, 0.0)), 9)
     0.000128
     """
-    decode = sum((s.decode_compute * attended_tokens(p.context, s.cap, s.root) for s in spans), start=zero)
-    prompt = sum((s.prefill_compute * span_pairs(s, p) for s in spans), start=zero)
-    return p.sequences * decode + prompt
+    return decode_score_s(spans, p, zero) + prefill_score_s(spans, p, zero)
+
+
+@formula(source=LECTURE + "CW-02")
+def decode_score_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+    """Scores and values of each new token against its context.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(decode_score_s((span,), point, 0.0)), 9)
+    0.000128
+    """
+    return p.sequences * sum((s.decode_compute * attended_tokens(p.context, s.cap, s.root) for s in spans), start=zero)
+
+
+@formula(source=LECTURE + "CW-02; causal mask")
+def prefill_score_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+    """Scores and values of a rank's prompt: its causal triangle.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> point = Point(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_score_s((span,), point, 0.0)), 9)
+    0.0015
+    """
+    return sum((s.prefill_compute * span_pairs(s, p) for s in spans), start=zero)
+
+
+@formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
+def prefill_pad_s(spans: tuple[SpanTerm, ...], p: Point, pad: Token, zero: Second) -> Second:
+    """Scores and values that a prompt's queries compute beside the triangle: `pad` tokens each.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> point = Point(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_pad_s((span,), point, 100.0, 0.0)), 9)
+    0.0003
+    """
+    return sum((s.prefill_compute * (p.prompt_tokens * (pad / NEW_TOKEN)) for s in spans), start=zero)
 
 
 @formula(source=LECTURE + "RB-03, RB-20")

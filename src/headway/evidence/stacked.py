@@ -1,0 +1,70 @@
+"""Many compiled layouts as one whose numbers are arrays, so that a table of rows is one call of the step law.
+
+Layouts differ in how many kinds of experts, spans and collectives they have; the shorter lists are filled up with terms of no work.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.laws.coefficients import ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.lines import CollectiveTerm, Line
+
+NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
+NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)
+NO_COLLECTIVE = CollectiveTerm(count=0, lines=(Line(alpha=0.0, slope=0.0),), floor=0.0)
+WHOLE = ("overlap", "communication")  # step models: one for all
+
+
+def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
+    """The coefficients of many layouts, each number an array along them."""
+    lines = max((len(term.lines) for c in compiled for term in c.collectives), default=1)
+    filled = [
+        replace(
+            c,
+            experts=fill(c.experts, NO_EXPERTS, max(len(one.experts) for one in compiled)),
+            spans=fill(c.spans, NO_SPAN, max(len(one.spans) for one in compiled)),
+            collectives=tuple(
+                replace(term, lines=fill(term.lines, term.lines[-1], lines))
+                for term in fill(c.collectives, NO_COLLECTIVE, max(len(one.collectives) for one in compiled))
+            ),
+        )
+        for c in compiled
+    ]
+    return replace(columns(filled), **{name: getattr(compiled[0], name) for name in WHOLE})
+
+
+def fill(items: tuple[Any, ...], nothing: Any, length: int) -> tuple[Any, ...]:
+    """The items, and as many of no effect as are missing."""
+    return items + (nothing,) * (length - len(items))
+
+
+def columns(records: Sequence[Any]) -> Any:
+    """Records of one shape as one record of arrays."""
+    first = records[0]
+    if is_dataclass(first):
+        return type(first)(**{field.name: columns([getattr(one, field.name) for one in records]) for field in fields(first)})  # type: ignore[misc]
+    if isinstance(first, tuple):
+        return tuple(columns([one[index] for one in records]) for index in range(len(first)))
+    return np.array([float(one) for one in records])
+
+
+def rows(record: Any, index: Any) -> Any:
+    """Some rows of a record of arrays."""
+    if is_dataclass(record):
+        kept = {field.name: getattr(record, field.name) for field in fields(record)}
+        return type(record)(**{name: value if name in WHOLE else rows(value, index) for name, value in kept.items()})  # type: ignore[misc]
+    if isinstance(record, tuple):
+        return tuple(rows(item, index) for item in record)
+    return record[index] if isinstance(record, np.ndarray) else record
+
+
+def bound(law: Any, c: StepCoefficients) -> Any:
+    """A law of a step with its coefficients given."""
+    return functools.partial(law, c)

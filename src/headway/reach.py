@@ -1,0 +1,146 @@
+"""From a chip, its formats and an engine to what kernels reach: the fitted numbers that apply, or the user's in their place.
+
+Only laws do arithmetic here: this file chooses which number applies to which class of kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.chip import Chip
+from headway.efficiency import WIDE, Efficiencies, efficiencies, family
+from headway.laws.coefficients import Reach
+from headway.laws.compile_terms import engine_reach, engine_s, launches_s
+from headway.laws.kernels import block_s
+from headway.laws.sums import times, total
+from headway.quantity import default
+from headway.resolve import Formats, main_part
+
+FLAT = "the step models that are not fitted take one flat number for all kernels"
+EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
+T0 = default(3e-6, "t0", "s", FLAT)
+NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
+NO_PROMPT_COST = default(0.0, "none", "s/token", FLAT)
+ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
+LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """How many kernels of each class one chip runs in a step of all layers, and what is special about them."""
+
+    matmuls: Any
+    attentions: Any
+    moes: Any
+    elementwise: Any
+    layers: Any
+    launches: Any  # all of them, as the flat step models count
+    depth: Any
+    latent: bool
+    dense: tuple[int, int]  # the (block, part) that most dense weights are in
+    routed: tuple[int, int] | None
+
+
+def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
+    """The assumptions with the fitted costs of links where the user gave none."""
+    found, kind = table or efficiencies(), family(chip)
+    unset = {name: found.kernel("collective", kind, WIDE, name) for name in LINKS if getattr(taken, name) is None}
+    return replace(taken, **unset) if unset else taken
+
+
+def spread(chip: Chip, taken: Assumptions, quantity: str) -> Any:
+    """Half the fitted 90 % interval of a quantity as a factor, wider on chips whose kernels were not measured; or the user's."""
+    return taken.spread if taken.spread is not None else efficiencies().find(quantity, f"interval.{family(chip)}", "interval.other")
+
+
+def reach(kernels: Kernels, chip: Chip, formats: Formats, pp: Any, taken: Assumptions, table: Efficiencies | None = None) -> Reach:
+    """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
+    if taken.overlap != "fitted":
+        return _flat(kernels, taken)
+    return _Fitted(kernels=kernels, chip=chip, formats=formats, pp=pp, taken=taken, table=table or efficiencies()).reach()
+
+
+def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
+    compute = EFF_COMPUTE if taken.eff_compute is None else taken.eff_compute
+    memory = EFF_MEMORY if taken.eff_memory is None else taken.eff_memory
+    t0 = T0 if taken.t0 is None else taken.t0
+    return Reach(
+        compute=compute, memory=memory, activation=ONE, norm=SMOOTH,
+        expert_compute=compute, expert_memory=memory, expert_activation=ONE, expert_norm=SMOOTH,
+        decode_compute=compute, decode_memory=memory, block=NO_TIME, prefill_compute=compute, prefill_pad=NO_PAD, elementwise=ONE,
+        fixed=times(launches_s(kernels.launches, t0, ONE), taken.fixed), sequence=NO_TIME, prompt=NO_PROMPT_COST,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitted:
+    """The fitted numbers of one compiled layout: each method is one class of kernels."""
+
+    kernels: Kernels
+    chip: Chip
+    formats: Formats
+    pp: Any
+    taken: Assumptions
+    table: Efficiencies
+
+    def reach(self) -> Reach:
+        matmul, engine = functools.partial(self.number, "gemm", self.form(self.kernels.dense)), self.engine
+        routed = self.kernels.routed
+        expert = functools.partial(self.number, "moe", self.form(routed)) if routed else matmul
+        decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
+        prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
+        return Reach(
+            compute=self.compute(matmul), memory=self.memory(matmul), activation=matmul("activation"), norm=matmul("norm"),
+            expert_compute=self.compute(expert), expert_memory=self.memory(expert), expert_activation=expert("activation"),
+            expert_norm=expert("norm"),
+            decode_compute=self.compute(decode), decode_memory=self.memory(decode),
+            block=block_s(decode("block"), self.chip.need("hbm_bw")),
+            prefill_compute=self.compute(prefill), prefill_pad=prefill("pad"),
+            elementwise=self.number("elementwise", WIDE, "memory"),
+            fixed=self.fixed(matmul, decode, expert), sequence=engine("sequence"), prompt=engine("prompt"),
+        )  # fmt: skip
+
+    def number(self, kind: str, form: str, key: str) -> Any:
+        return self.table.kernel(kind, family(self.chip), form, key)
+
+    def engine(self, key: str) -> Any:
+        return self.table.engine(self.taken.engine, key)
+
+    def compute(self, of: Any) -> Any:
+        return self.taken.eff_compute if self.taken.eff_compute is not None else engine_reach(of("compute"), self.engine("compute"))
+
+    def memory(self, of: Any) -> Any:
+        return self.taken.eff_memory if self.taken.eff_memory is not None else engine_reach(of("memory"), self.engine("memory"))
+
+    def form(self, part: tuple[int, int]) -> str:
+        """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
+        block, index = part
+        stored, run = self.formats.weights[block][index], self.formats.runs[block][index]
+        if stored.peak != run or (run == WIDE and stored.bytes < 2):
+            return "weight_only"
+        return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
+
+    def cache_form(self) -> str:
+        return "fp8" if self.formats.kv.bytes < 2 else WIDE
+
+    def fixed(self, matmul: Any, decode: Any, expert: Any) -> Any:
+        """Every kernel's t0, and the engine's own work."""
+        k, depth = self.kernels, self.kernels.depth
+        small = functools.partial(self.number, "elementwise", WIDE)
+        each = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
+        own = engine_s(self.engine("step"), k.layers, self.engine("layer"), self.pp)
+        t0 = self.taken.t0
+        launched = tuple(launches_s(count, of("t0") if t0 is None else t0, depth) for count, of in each)
+        return times(total((*launched, own)), self.taken.fixed)
+
+
+def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """Where most dense weights are, and where most routed ones."""
+    last = len(blocks) - 1
+    routed = main_part(blocks) if blocks[last].experts else None
+    if routed is not None:
+        return (last, 0), routed
+    return main_part(blocks), None
