@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from headway.quantity import known
 from headway.schema import Q
 
-WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4")
+WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
+           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")  # fmt: skip
 CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
 COMPUTE = ("bf16", "fp16", "fp8", "int8", "fp4")
 

@@ -1,0 +1,1 @@
+"""Measured serving rows, predictions of them and what is fitted on them."""

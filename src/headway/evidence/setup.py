@@ -1,0 +1,180 @@
+"""From a row to what runs: model, machine, layout and formats, made once for all rows that share them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from headway.assumptions import Assumptions
+from headway.catalog import Catalog
+from headway.chip import Chip, chip
+from headway.compile import Work, compile_layout, work_of
+from headway.errors import HeadwayError
+from headway.evidence import formats
+from headway.evidence.engines import family, version
+from headway.evidence.names import Hardware, hardware, model_name
+from headway.evidence.placing import ROOM, Stated, place
+from headway.hfconfig import model as find_model
+from headway.layout import Layout, check, shape
+from headway.model import Model, MoE
+from headway.precision import Precision
+from headway.quantity import given
+from headway.resolve import Formats, resolve
+from headway.schema import defaults
+from headway.serve import known_layout
+from headway.system import System, system
+
+HOST = 8  # cards that one host joins over PCIe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What tells one setup from another, as the row says it."""
+
+    model: str
+    hardware: str
+    chips: int | None
+    tp: int | None
+    ep: int | None
+    pp: int | None
+    dp: int | None
+    engine: str
+    engine_version: str
+    weights: str
+    kv: str
+    load: str
+    split: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setup:
+    """One way of serving one model: equal setups are one object, so that it is its own key."""
+
+    model: Model
+    system: System
+    layout: Layout  # of one instance
+    precision: Precision
+    engine: str  # a family
+    replicas: int
+    work: Work
+    formats: Formats
+    weights_bytes: float  # on the fullest chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A setup and what was inferred on the way to it."""
+
+    setup: Setup
+    flags: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=50_000)
+def find(key: Key, catalog: Catalog) -> Found | str:
+    """The setup of a key, or why it has none: remembered, so that ten thousand rows cost as much as their distinct setups."""
+    try:
+        return _find(key, catalog)
+    except HeadwayError as error:
+        return str(error)
+
+
+def _find(key: Key, catalog: Catalog) -> Found | str:
+    named = hardware(key.hardware, catalog)
+    name = model_name(key.model)
+    engine = family(key.engine)
+    one = _chip(named.chip, catalog)
+    plain = _work(name, "", catalog)
+    said = formats.precision(key.weights, key.kv, key.model, engine, one.vendor, main_format(plain[0]))
+    work = _work(name, said.head, catalog)[1]
+    asked = Stated(
+        chips=key.chips or named.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
+        load=key.load, moe=any(block.experts for block in work.blocks), split=key.split,
+    )  # fmt: skip
+    usable = ROOM * float(one.need("hbm")) * defaults(Assumptions).hbm_utilization
+    placed = place(
+        asked,
+        lambda tp, pp: _weights(name, said, catalog, named.chip, Layout(tp=tp, pp=pp)) <= usable,
+        lambda tp: all(block.heads % tp == 0 for block in work.blocks if block.heads),
+        _domain(one, named, HOST),
+    )
+    if isinstance(placed, str):
+        return placed
+    note = _machine(named, placed.chips, catalog)[1]
+    setup = _setup(name, named, placed.chips, placed.layout, placed.replicas, said.precision, said.head, engine, catalog)
+    counted = named.count is not None and key.chips is not None and named.count != key.chips
+    flags = (*said.flags, *placed.flags, *([note] if note else []), *([f"{key.hardware} with {key.chips} chips"] if counted else []))
+    return Found(setup=setup, flags=flags)
+
+
+def main_format(model: Model) -> str:
+    """The format that most of a checkpoint is stored in."""
+    return model.precision.expert if any(isinstance(block.ffn, MoE) for block in model.blocks) else model.precision.ffn
+
+
+@functools.cache
+def _chip(name: str, catalog: Catalog) -> Chip:
+    return chip(name, catalog)
+
+
+@functools.cache
+def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, Work]:
+    """A model, its head in a format of its own where the weights' format brings one, and its work."""
+    model = find_model(name, [root / "models" for root in catalog.roots[:-1]])
+    if head:
+        model = replace(model, precision=replace(model.precision, embedding=head))
+    return model, work_of(model)
+
+
+@functools.cache
+def _machine(named: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]:
+    """Chips of one kind: scale-up domains of their usual size; cards in one host join over its PCIe."""
+    one = _chip(named.chip, catalog)
+    if chips == 1 or not _over_pcie(one, named):
+        return system(f"{chips}x{one.name}" if chips > 1 else one.name, catalog), ""
+    link = one.host_link_bw if one.host_link_bw is not None else one.need("scale_up_bw")
+    domain = given(min(chips, HOST), f"{chips}x{one.name}.scale_up_domain")
+    machine = System(
+        name=f"{chips}x{one.name}", chip=one, topology="pcie", notes=one.notes, chips=given(chips, f"{chips}x{one.name}.chips"),
+        scale_up_domain=domain, scale_up_bw=link, scale_out_bw=one.scale_out_bw,
+    )  # fmt: skip
+    return machine, "cards are joined by their host's PCIe" if one.topology == "bridge" else ""
+
+
+def _over_pcie(one: Chip, named: Hardware) -> bool:
+    """Cards whose only link is PCIe, or whose bridge is an accessory that the name does not mention."""
+    if named.link == "pcie":
+        return True
+    return one.topology == "pcie" or (one.topology == "bridge" and named.link != "nvlink")
+
+
+def _domain(one: Chip, named: Hardware, host: int) -> int:
+    return host if _over_pcie(one, named) else int(one.scale_up_domain or 1)
+
+
+@functools.cache
+def _weights(name: str, said: formats.Stated, catalog: Catalog, chip_name: str, layout: Layout) -> float:
+    """Bytes of weights on the fullest chip of a layout."""
+    work, one = _work(name, said.head, catalog)[1], _chip(chip_name, catalog)
+    chips = int(layout.tp) * int(layout.pp)
+    machine = System(
+        name=f"{chips}x{chip_name}", chip=one, topology="switch", chips=given(chips, "chips"), scale_up_domain=given(chips, "domain"),
+        scale_up_bw=given(1e12, "link", "byte/s"),
+    )  # fmt: skip
+    chosen = resolve(work.blocks, work.embedding_dtype, one, said.precision)
+    return float(compile_layout(work, machine, known_layout(layout), defaults(Assumptions), chosen).weights_bytes)
+
+
+@functools.cache
+def _setup(
+    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str, catalog: Catalog
+) -> Setup:
+    """The one object of these names; whatever the model or the machine does not allow is raised here."""
+    model, work = _work(name, head, catalog)
+    machine = _machine(named, chips, catalog)[0]
+    legal = check(known_layout(layout), shape(work.blocks))
+    chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    weights = compile_layout(work, machine, legal, defaults(Assumptions), chosen).weights_bytes
+    return Setup(
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, replicas=replicas, work=work, formats=chosen,
+        weights_bytes=float(weights),
+    )  # fmt: skip

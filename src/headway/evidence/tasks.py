@@ -1,0 +1,132 @@
+"""From rows to tasks: which quantity each row measures, under which load (docs/measured_rows.md has the table)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headway.catalog import Catalog, default_catalog
+from headway.evidence.row import Row
+from headway.evidence.setup import Found, Key, Setup, find
+
+KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
+# Benchmarks that draw request lengths below the nominal ones, by how their tables are keyed: the mean over the nominal length.
+# It is how the benchmark defines its load (random range ratio 0.8: uniform from 0.8 to 1 of the nominal length), not a fitted number.
+LENGTHS_DRAWN = (("inferencex", 0.9, "request lengths uniform from 0.8 to 1 of the nominal ones"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to predict about a row: lengths in tokens, `batch` sequences of one instance, `concurrency` users of all of them."""
+
+    row: Row
+    setup: Setup
+    kind: str  # one of KINDS
+    prompt: float | None
+    output: float | None
+    context: float | None  # mean KV length during decode
+    batch: float | None
+    concurrency: float | None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpredictable:
+    """A row without a prediction, and why."""
+
+    row: Row
+    why: str
+
+
+def tasks(rows: Iterable[Row], catalog: Catalog | None = None) -> list[Task | Unpredictable]:
+    """What to predict about each row, in the order of the rows."""
+    where = catalog or default_catalog()
+    return [_task(row, where) for row in rows]
+
+
+def kind_of(row: Row) -> str:
+    """Which quantity a row measures."""
+    if row.mode == "decode_step":
+        return "decode_e2e" if row.roofline == "yes_e2e" else "decode"
+    if row.mode == "offline_throughput":
+        return "static" if row.roofline == "yes_static_batch" and row.concurrency is not None else "offline"
+    if row.mode == "serving_concurrency":
+        return "serving_unloaded" if row.roofline == "tpot_low_qps" and row.concurrency is None else "serving"
+    return row.mode
+
+
+def _task(row: Row, catalog: Catalog) -> Task | Unpredictable:
+    kind = kind_of(row)
+    why = _unstated(row, kind)
+    if why:
+        return Unpredictable(row=row, why=why)
+    found = find(
+        Key(
+            model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
+            engine_version=row.engine_version, weights=row.weights, kv=row.kv, load="saturated" if kind == "offline" else "given",
+            split=kind == "disagg",
+        ),
+        catalog,
+    )  # fmt: skip
+    if isinstance(found, str):
+        return Unpredictable(row=row, why=found)
+    return _loaded(row, kind, found)
+
+
+def _unstated(row: Row, kind: str) -> str:
+    """What a row leaves out without which nothing can be said, or ""."""
+    if kind == "decode" and row.context is not None:
+        return ""
+    if row.prompt is None:
+        return "input length not stated"
+    if kind == "prefill":
+        return "" if row.prompt > 0 else "a prefill of no tokens"
+    if kind != "decode" and not row.output:
+        return "output length not stated"
+    if kind in ("serving", "disagg") and row.concurrency is None:
+        return "no load stated: neither users nor that it is unloaded"
+    return ""
+
+
+def _loaded(row: Row, kind: str, found: Found) -> Task:
+    flags = list(found.flags)
+    prompt, output = _drawn(row, kind, flags)
+    context = _context(row, kind, prompt, output, flags)
+    batch, concurrency = _batch(row, kind, found.setup, flags)
+    return Task(
+        row=row, setup=found.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
+        flags=tuple(flags),
+    )  # fmt: skip
+
+
+def _drawn(row: Row, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
+    """Mean lengths of prompts and outputs."""
+    for source, share, how in LENGTHS_DRAWN:
+        if kind in ("serving", "disagg") and row.source.startswith(source) and row.prompt and row.output:
+            flags.append(f"{how}: {share:g} of them in the mean")
+            return share * row.prompt, share * row.output
+    return row.prompt, row.output
+
+
+def _context(row: Row, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
+    """Mean length of what decode looks back at: as stated, else the prompt and half of the output."""
+    if kind == "prefill":
+        return None
+    if row.context is not None and kind in ("decode", "decode_e2e"):
+        return max(row.context, 1.0)
+    middle = max((prompt or 0.0) + (output or 0.0) / 2, 1.0)
+    if kind == "decode":
+        flags.append(f"context not stated: {middle:g} tokens, the prompt" + (" and half the output" if output else ""))
+    return middle
+
+
+def _batch(row: Row, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
+    """Sequences of one instance where they are fixed, and users of all of them where those are."""
+    if kind in ("serving", "disagg", "offline"):
+        return None, row.concurrency
+    if kind == "serving_unloaded":
+        return 1.0, float(setup.replicas)
+    if row.concurrency is None:
+        flags.append("batch not stated: one sequence")
+    total = row.concurrency or 1.0
+    return max(1.0, total / setup.replicas), total
