@@ -1,0 +1,211 @@
+"""The parts of a closed loop: N users, each of whom waits for an answer and then asks again, served in steps.
+
+Prompts come one by one, spread over the loop, or together: when a run starts, and for good where an engine lets prompts go before
+decode and answers are of one length (all are prefilled before any decodes, so all finish and ask again together).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Number, Second, Token
+
+NEW_TOKEN: Token = 1.0
+LEAST_BUDGET: Number = 1 / 8  # of a step's tokens that a prompt gets however many sequences decode
+CHUNKED = "chunked prefill: Agrawal et al. 2024 (Sarathi-Serve, arXiv:2403.02310)"
+
+
+@formula(source=CHUNKED)
+def chunk_budget(budget: Token, decoding: Number, mixed: Number) -> Token:
+    """Prompt tokens that one step takes: in mixed steps (mixed = 1) each decoding sequence takes one of them.
+
+    >>> float(chunk_budget(8192, 192, 1)), float(chunk_budget(8192, 192, 0))
+    (8000.0, 8192.0)
+    """
+    return np.maximum(budget - mixed * decoding * NEW_TOKEN, budget * LEAST_BUDGET)
+
+
+@formula(source=CHUNKED)
+def prompt_chunks(prompt: Token, chunk: Token) -> Number:
+    """Steps that a prompt is spread over.
+
+    >>> float(prompt_chunks(8000, 2048))
+    4.0
+    """
+    return np.ceil(prompt / chunk)
+
+
+@formula(source="definition")
+def packed_tokens(prompt: Token, chunk: Token, sequences: Number) -> Token:
+    """Prompt tokens of a step while prompts queue: as many as fit, and no more than there are.
+
+    >>> float(packed_tokens(1000, 8192, 128)), float(packed_tokens(1000, 8192, 4))
+    (8192.0, 4000.0)
+    """
+    return np.minimum(chunk, sequences * prompt)
+
+
+@formula(source="definition")
+def packed_prompt_s(step: Second, prompt: Token, packed: Token) -> Second:
+    """Time that a prompt takes of steps full of prompts.
+
+    >>> packed_prompt_s(0.4, 1000, 8000)
+    0.05
+    """
+    return step * prompt / packed
+
+
+@formula(source="K prompts at once, served k per step: the j-th step's wait j steps; mean of j over K/k steps")
+def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
+    """Mean time to the first token of prompts that come all at once.
+
+    >>> round(float(together_s(128, 0.05, 1000, 8000)), 3), float(together_s(1, 0.05, 1000, 1000))
+    (3.4, 0.05)
+    """
+    return (sequences + np.maximum(tokens / prompt, 1)) / 2 * packed
+
+
+@formula(source="definition")
+def others_in_loop(sequences: Number) -> Number:
+    """Other users in service beside one.
+
+    >>> float(others_in_loop(8)), float(others_in_loop(0.5))
+    (7.0, 0.0)
+    """
+    return np.maximum(sequences - 1, 0)
+
+
+@formula(
+    source="one user's cycle counted in steps: answers advance by steps, however long prompts make them, so prompts queue by steps too"
+)
+def cycle_steps(output: Token, chunks: Number) -> Number:
+    """Steps between two prompts of one user when nothing queues: those of the answer's decodes and of the prompt.
+
+    >>> cycle_steps(1000, 1)
+    1000.0
+    """
+    return output / NEW_TOKEN - 1 + chunks
+
+
+@formula(source="M/D/1 in a closed loop, w = s load / (2 (1 - load)), load = A / (Z + w), solved for w")
+def queued_steps(others: Number, prompt_steps: Number, cycle: Number, chunks: Number) -> Number:
+    """Steps that a prompt waits for prompts before it: 0 without others, A - Z where A steps of others' prompts exceed the cycle's Z.
+
+    >>> float(queued_steps(0, 0.5, 255, 1)), round(float(queued_steps(63, 2.0, 255, 2)), 2), round(float(queued_steps(1023, 1.0, 255, 1)))
+    (0.0, 0.73, 769)
+    """
+    # A prompt of one step shares no step in progress: what it waits for there, `steady_s` counts.
+    load, over = others * prompt_steps, others * prompt_steps - cycle
+    begun = prompt_steps * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
+    return (over + np.sqrt(over * over + 4 * begun)) / 2
+
+
+@formula(source="definition")
+def prompts_per_step(others: Number, cycle: Number, queued: Number) -> Number:
+    """Other users' prompts that begin in a step, on average.
+
+    >>> prompts_per_step(127, 250, 4)
+    0.5
+    """
+    return others / (cycle + queued)
+
+
+@formula(source="definition")
+def step_room(chunk: Token, prompt: Token, chunks: Number) -> Number:
+    """Prompts that fit beside one prompt's chunk in its step.
+
+    >>> float(step_room(8192, 1024, 1)), float(step_room(2048, 8192, 4))
+    (7.0, 0.0)
+    """
+    return np.maximum(chunk / prompt - 1 / chunks, 0)
+
+
+@formula(source="definition: others' prompts begun in the step in progress, those in the prompt's own steps, and those queued before it")
+def prompts_before(mixed: Number, arriving: Number, room: Number, chunks: Number, queued: Number, prompt_steps: Number) -> Number:
+    """Other users' prompts that are prefilled between one user's question and first token.
+
+    >>> float(prompts_before(1, 0.5, 7, 1, 2, 0.125))
+    17.0
+    """
+    return mixed * arriving + np.minimum(arriving, room) * chunks + queued / prompt_steps
+
+
+@formula(source="renewal: half a decode step is in progress when a prompt comes, all of the prompts begun with it")
+def steady_s(
+    own: Second,
+    added: Second,
+    decode_step: Second,
+    mixed: Number,
+    arriving: Number,
+    room: Number,
+    chunks: Number,
+    queue: Second,
+    busy: Number,
+) -> Second:
+    """Mean time to the first token of prompts that come one by one: the step in progress, the queue, the prompt and those beside it.
+
+    >>> round(float(steady_s(0.25, 0.23, 0.020, 1, 0.1, 0.1, 1, 0.05, 0.9)), 3)
+    0.355
+    """
+    return own + (mixed * arriving + np.minimum(arriving, room) * chunks) * added + queue + busy * decode_step / 2
+
+
+@formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
+def steady_between_s(others: Number, before: Number, added: Second) -> Second:
+    """What other users' prompts add to one user's decode when they come one by one.
+
+    >>> float(steady_between_s(99, 9, 0.05))
+    4.5
+    """
+    return np.maximum(others - before, 0) * added
+
+
+@formula(source="definition")
+def busy_share(sequences: Number) -> Number:
+    """Chance that a step is in progress when a user of the loop asks: none where there is one user.
+
+    >>> float(busy_share(8))
+    0.875
+    """
+    return 1 - 1 / np.maximum(sequences, 1)
+
+
+@formula(source="definition: of all that come together every one decodes at once, of those that come one by one the mean")
+def decoding_at_once(decoding: Number, sequences: Number, together: Number) -> Number:
+    """Sequences that a user's decode steps carry.
+
+    >>> decoding_at_once(100, 128, 0), decoding_at_once(100, 128, 1)
+    (100, 128)
+    """
+    return decoding + together * (sequences - decoding)
+
+
+@formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")
+def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
+    """What other users' prompts add to one user's decode when they come together.
+
+    >>> float(together_between_s(128, 0.05, 1000, 8000))
+    3.0
+    """
+    return np.maximum(sequences - np.maximum(tokens / prompt, 1), 0) / 2 * packed
+
+
+@formula(source="definition; a mean over the requests that came together and those that came one by one")
+def looped_tpot_s(decode_step: Second, together: Number, burst: Second, steady: Second, output: Token) -> Second:
+    """TPOT of a user whose decode other users' prompts interrupt.
+
+    >>> round(float(looped_tpot_s(0.020, 0.1, 3.0, 4.95, 1001)), 4)
+    0.0248
+    """
+    return decode_step + (together * burst + (1 - together) * steady) / np.maximum(output / NEW_TOKEN - 1, 1)
+
+
+@formula(source="mean over the requests that came together and those that came one by one")
+def looped_ttft_s(overhead: Second, together: Number, burst: Second, steady: Second) -> Second:
+    """TTFT of a request in service: a share of them came together with all others.
+
+    >>> round(looped_ttft_s(0.01, 0.1, 3.4, 0.3), 2)
+    0.62
+    """
+    return overhead + together * burst + (1 - together) * steady
