@@ -1,0 +1,106 @@
+"""What a fit leaves behind: numbers with their error, and how far predictions miss; and the file that keeps them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.errors import BadFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """One number of data/efficiency.toml."""
+
+    section: str  # class.family.dtype
+    key: str
+    value: float
+    unit: str
+    error: float  # one standard error, in the number's own unit
+    rows: int
+    range: str  # what it was fitted on
+    meaning: str
+    source: str = "measurements"
+    date: str = "undated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRow:
+    """How far predictions of one group miss: |ln(predicted/measured)| and its sign."""
+
+    kind: str  # class of operator
+    family: str
+    dtype: str
+    scope: str  # in sample, or what was left out of the fit
+    rows: int
+    median: float
+    p90: float
+    bias: float  # median of ln(predicted/measured)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFit:
+    """Numbers and the table of their errors."""
+
+    parameters: tuple[Fitted, ...]
+    errors: tuple[ErrorRow, ...]
+
+
+def line(number: Fitted) -> str:
+    """One number as one line of TOML."""
+    texts = {"range": number.range, "meaning": number.meaning, "source": number.source, "date": number.date, "kind": "fitted"}
+    words = ", ".join(f"{key} = {quoted(text)}" for key, text in texts.items())
+    figures = f"value = {_short(number.value, 4)}, unit = {quoted(number.unit)}, error = {_short(number.error, 2)}, rows = {number.rows}"
+    return f"{number.key} = {{ {figures}, {words} }}"
+
+
+def quoted(text: str) -> str:
+    """A basic string of TOML."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{float(f'{value:.{digits}g}')!r}"
+    return text if "inf" not in text else "inf"
+
+
+def write_efficiency(path: Path, fitted: tuple[Fitted, ...], head: str, keep_other_sections: bool = True) -> None:
+    """Write numbers to `path`: sections that `fitted` has none of stay as they are, when they are to be kept."""
+    kinds = {number.section.partition(".")[0] for number in fitted}
+    kept = tuple(number for number in read_efficiency(path) if number.section.partition(".")[0] not in kinds) if keep_other_sections else ()
+    blocks = [head.rstrip("\n")] if head else []
+    together = (*fitted, *kept)
+    for section in dict.fromkeys(number.section for number in together):
+        blocks.append("\n".join([f"[{section}]", *(line(number) for number in together if number.section == section)]))
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+def read_efficiency(path: Path) -> tuple[Fitted, ...]:
+    """Every number of the file, in its order; none where there is no file yet."""
+    if not path.exists():
+        return ()
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadFile(path, str(error)) from error
+    return tuple(_numbers(document, ()))
+
+
+def _numbers(table: dict, path: tuple[str, ...]) -> list[Fitted]:
+    found = []
+    for key, item in table.items():
+        if isinstance(item, dict) and "value" in item:
+            rest = {name: text for name, text in item.items() if name != "kind"}
+            found.append(Fitted(section=".".join(path), key=key, **rest))
+        elif isinstance(item, dict):
+            found += _numbers(item, (*path, key))
+    return found
+
+
+def markdown(errors: tuple[ErrorRow, ...]) -> str:
+    """The table of errors as Markdown."""
+    rows = ["| class | family | dtype | scope | rows | median | p90 | bias |", "|---|---|---|---|---|---|---|---|"]
+    for e in errors:
+        rows.append(f"| {e.kind} | {e.family} | {e.dtype} | {e.scope} | {e.rows} | {e.median:.3f} | {e.p90:.3f} | {e.bias:+.3f} |")
+    return "\n".join(rows)

@@ -1,0 +1,140 @@
+"""From measured tables to work at peak, class by class: which rows are sound, and what each of them had to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from headway.evidence.kernel_rows import Column, Kernels, Table, fastest, per_chip, shape_codes, table
+
+ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes of a weight
+PEAK = {"bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "weight_only": "peak_bf16"}
+DOUBTFUL = 1 | 2 | 4 | 8  # above a peak, or repeats that differ
+MOST_M = 16384
+LEAST_WIDTH = 256  # of an expert on a rank: narrower ones are tests of the splitting, not served
+OLD = "a100_sxm_80"  # measured with engines of a year before the others, and without a tuned kernel for experts
+MOST_GROUP = 64  # query heads that share a KV head
+LATENT, ROPE, HEAD = 512, 64, 128  # of DeepSeek's multi-head latent attention
+
+
+def gemm(folder: Path, dtype: str) -> Kernels:
+    """Matrix multiplications of a served model's size: compute, weights, activations."""
+    labels = {"bf16": ("bfloat16",), "fp8": ("fp8", "fp8_block"), "nvfp4": ("nvfp4",), "weight_only": ("int4_wo", "int8_wo")}[dtype]
+    rows = table(folder, "gemm")
+    eager = (rows.backend == "vidur") | ((rows.backend == "vllm") & (rows.dtype == "fp8_block"))
+    sound = np.isin(rows.dtype, labels) & ~eager & ((rows.flag & DOUBTFUL) == 0)
+    rows = rows.where(sound & (rows.m <= MOST_M) & (rows.n >= 1024) & (rows.k >= 1024))
+    keys = ("chip", "m", "n", "k") + (("dtype",) if dtype == "weight_only" else ())
+    rows = fastest(rows, keys)
+    m, n, k = (column.astype(float) for column in (rows.m, rows.n, rows.k))
+    element = np.where(rows.dtype == "int8_wo", 1.0, ELEMENT[dtype])
+    peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
+    work = (2 * m * n * k / peak, element * n * k / bandwidth, 2 * (m * k + m * n) / bandwidth)
+    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
+
+
+def moe(folder: Path, dtype: str) -> Kernels:
+    """Gated routed experts of one rank of one layer, routing in balance: compute, weights, activations.
+
+    Every token that enters is read and written once, every pair of token and expert is gathered, multiplied and scattered.
+    """
+    labels = {
+        "bf16": ("bfloat16",),
+        "fp8": ("fp8", "fp8_block"),
+        "nvfp4": ("nvfp4", "w4a8_mxfp4_mxfp8"),
+        "weight_only": ("int4_wo", "w4a16_mxfp4"),
+    }[dtype]
+    rows = table(folder, "moe")
+    slow = ((rows.backend == "vllm") & (rows.dtype == "fp8") & np.char.startswith(rows.chip, "h")) | (
+        (rows.kernel == "sglang_fused_moe_triton") & (rows.dtype == "bfloat16")
+    )
+    sound = np.isin(rows.dtype, labels) & (rows.level == "fused_moe") & (rows.distribution == "balanced") & ((rows.flag & DOUBTFUL) == 0)
+    rows = rows.where(sound & ~slow & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
+    rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
+    hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
+    pairs, held = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
+    active = np.minimum(held, np.maximum(pairs, 1.0))
+    peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
+    matrices = 3 * hidden * inter
+    moved = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
+    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[dtype] / bandwidth, moved / bandwidth)
+    codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
+    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def decode(folder: Path, dtype: str) -> Kernels:
+    """Attention of new tokens: compute, KV, and pairs of sequence and KV head over the bandwidth."""
+    rows = table(folder, "attention_decode")
+    kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    size = 2.0 * rows.batch * rows.kv_len * rows.n_kv_heads * rows.head_dim * ELEMENT[dtype]
+    aliased = (rows.chip == OLD) & (rows.backend == "trtllm") & (size > 100e6)
+    odd = (rows.head_dim == 192) | ((rows.backend == "trtllm") & (rows.n_heads == rows.n_kv_heads))
+    sound = (rows.kv_dtype == kv) & (rows.window == 0) & ((rows.flag & (DOUBTFUL & ~2)) == 0) & ~aliased & ~odd
+    group = rows.n_heads / rows.n_kv_heads
+    sound &= (group <= MOST_GROUP) & (group >= (2 if dtype == "fp8" else 1))
+    rows = rows.where(sound & _head(rows) & (rows.kv_len >= 128))
+    rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "kv_len", "batch"))
+    peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
+    attended = rows.batch.astype(float) * rows.kv_len * rows.head_dim
+    blocks = rows.batch * rows.n_kv_heads / bandwidth
+    work = (4 * attended * rows.n_heads / peak, 2 * attended * rows.n_kv_heads * ELEMENT[dtype] / bandwidth, blocks)
+    codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
+    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def _head(rows: Table) -> Column:
+    return (rows.head_dim >= 64) & (rows.head_dim <= 256)
+
+
+def mla_decode(folder: Path, dtype: str) -> Kernels:
+    """The absorbed form of latent attention: compute, the latent read once, and sequences over the bandwidth."""
+    rows = table(folder, "mla_decode")
+    kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    sound = (rows.level == "kernel") & (rows.kv_dtype == kv) & (rows.backend != "vllm") & ((rows.flag & (DOUBTFUL & ~2)) == 0)
+    rows = fastest(rows.where(sound & (rows.chip != OLD) & (rows.kv_len >= 128)), ("chip", "n_heads", "kv_len", "batch"))
+    peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
+    attended = rows.batch.astype(float) * rows.kv_len
+    work = (
+        2 * attended * rows.n_heads * (2 * LATENT + ROPE) / peak,
+        attended * (LATENT + ROPE) * ELEMENT[dtype] / bandwidth,
+        rows.batch / bandwidth,
+    )
+    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+
+
+def prefill(folder: Path, dtype: str) -> Kernels:
+    """Causal attention of whole prompts: pairs, one more token attended to by each, and how narrow its heads are."""
+    rows = table(folder, "attention_prefill")
+    label = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    sound = (rows.dtype == label) & (rows.kv_dtype == label) & (rows.window == 0) & ((rows.flag & DOUBTFUL) == 0)
+    slow = (rows.head_dim == 256) & (rows.backend == "sglang") & (dtype == "fp8")
+    rows = rows.where(sound & ~slow & _head(rows) & (rows.isl >= 64))
+    rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "isl", "batch"))
+    flop = 4.0 * rows.batch * rows.n_heads * rows.head_dim / per_chip(rows.chip, "peak_bf16")
+    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl, HEAD / rows.head_dim)
+    codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
+    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def mla_prefill(folder: Path, dtype: str) -> Kernels:
+    """Latent attention of prompts, expanded to heads: pairs, and one more token attended to by each."""
+    rows = table(folder, "mla_prefill")
+    sound = (rows.level == "kernel") & (rows.kv_dtype == {"bf16": "bfloat16", "fp8": "fp8"}[dtype]) & ((rows.flag & DOUBTFUL) == 0)
+    rows = fastest(
+        rows.where(sound & (rows.backend != "vllm") & (rows.chip != OLD) & (rows.isl >= 64)), ("chip", "n_heads", "isl", "batch")
+    )
+    flop = 2.0 * rows.batch * rows.n_heads * (HEAD + ROPE + HEAD) / per_chip(rows.chip, "peak_bf16")
+    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl)
+    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+
+
+def elementwise(folder: Path, dtype: str) -> Kernels:
+    """Norms, activations, residuals, casts: bytes at peak."""
+    rows = table(folder, "elementwise")
+    unfused = (rows.backend == "sglang") | (rows.op == "norm")
+    eager = (rows.backend == "vidur") & (rows.latency_s < 10e-6)  # measured to a microsecond, launch included
+    rows = rows.where(~unfused & ~eager & ((rows.flag & (4 | 8)) == 0) & (dtype == "bf16"))
+    rows = fastest(rows, ("chip", "op", "rows", "cols"))
+    work = (rows.bytes / per_chip(rows.chip, "hbm_bw"),)
+    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.op, rows.cols), seconds=rows.latency_s, work=work)
