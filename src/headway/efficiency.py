@@ -16,7 +16,7 @@ from headway.chip import Chip
 from headway.errors import MissingFact
 from headway.quantity import known
 
-ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other")
+ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels alone
 OTHER, WIDE = "other", "bf16"
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
@@ -39,9 +39,13 @@ class Efficiencies:
         """A number of one class of kernels."""
         return self.find(key, f"{kind}.{family}.{form}", f"{kind}.{OTHER}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER}.{WIDE}")
 
-    def engine(self, name: str, key: str) -> Any:
-        """A number of one family of engines."""
-        return self.find(key, f"engine.{name}", f"engine.{OTHER}")
+    def engine(self, name: str, platform: str, key: str) -> Any:
+        """A number of one family of engines; those for a platform go before those for any."""
+        return self.find(key, f"engine.{name}.{platform}", f"engine.{name}", f"engine.{OTHER}")
+
+    def platform(self, name: str, key: str) -> Any:
+        """A number of one kind of machine."""
+        return self.find(key, f"platform.{name}", f"platform.{OTHER}")
 
 
 @functools.cache
@@ -66,13 +70,18 @@ def _sections(document: Mapping[str, Any], prefix: str = "") -> dict[str, dict[s
 
 
 @functools.cache
-def _families() -> dict[str, str]:
+def _listed(table: str) -> dict[str, str]:
     import tomllib
 
     document = tomllib.loads(files("headway").joinpath("data/families.toml").read_text(encoding="utf-8"))
-    return {chip: family for family, chips in document.items() for chip in chips}
+    return {chip: name for name, chips in document[table].items() for chip in chips}
 
 
 def family(chip: Chip) -> str:
     """The family whose measured kernels stand for a chip's, or `other`."""
-    return _families().get(chip.name, OTHER)
+    return _listed("family").get(chip.name, OTHER)
+
+
+def platform(chip: Chip) -> str:
+    """What kind of machine an engine's software meets, or `other`."""
+    return _listed("platform").get(chip.name, OTHER)

@@ -6,13 +6,13 @@ Only laws do arithmetic here: this file chooses which number applies to which cl
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.chip import Chip
-from headway.efficiency import WIDE, Efficiencies, efficiencies, family
-from headway.laws.coefficients import Reach
+from headway.efficiency import WIDE, Efficiencies, efficiencies, family, platform
+from headway.laws.coefficients import EngineCost, Reach
 from headway.laws.compile_terms import engine_reach, engine_s, launches_s
 from headway.laws.kernels import block_s
 from headway.laws.sums import times, total
@@ -60,7 +60,44 @@ def reach(kernels: Kernels, chip: Chip, formats: Formats, pp: Any, taken: Assump
     """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
     if taken.overlap != "fitted":
         return _flat(kernels, taken)
-    return _Fitted(kernels=kernels, chip=chip, formats=formats, pp=pp, taken=taken, table=table or efficiencies()).reach()
+    found = table or efficiencies()
+    bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
+    engine = engine_cost(taken.engine, chip, found)
+    return _asked(with_engine(bare, engine, kernels.layers, pp), taken)
+
+
+def engine_cost(name: str, chip: Chip, table: Efficiencies) -> EngineCost:
+    """An engine's numbers on a chip, whose kind of machine has factors of its own."""
+    kind = platform(chip)
+    found = EngineCost(**{field.name: table.engine(name, kind, field.name) for field in fields(EngineCost)})
+    if name == "none":
+        return found
+    return replace(found, **{key: times(getattr(found, key), table.platform(kind, key)) for key in ("compute", "memory")})
+
+
+def with_engine(bare: Reach, engine: EngineCost, layers: Any, pp: Any) -> Reach:
+    """What kernels reach in an engine, and what the engine adds; scalar or array alike."""
+    return replace(
+        bare,
+        compute=engine_reach(bare.compute, engine.compute, ONE),
+        memory=engine_reach(bare.memory, engine.memory, ONE),
+        expert_compute=engine_reach(bare.expert_compute, engine.compute, ONE),
+        expert_memory=engine_reach(bare.expert_memory, engine.memory, ONE),
+        decode_compute=engine_reach(bare.decode_compute, engine.compute, engine.attention),
+        decode_memory=engine_reach(bare.decode_memory, engine.memory, engine.attention),
+        prefill_compute=engine_reach(bare.prefill_compute, engine.compute, engine.attention),
+        fixed=total((bare.fixed, engine_s(engine.step, layers, engine.layer, pp))),
+        sequence=engine.sequence,
+        prompt=engine.prompt,
+    )
+
+
+def _asked(found: Reach, taken: Assumptions) -> Reach:
+    """The user's shares and factor in place of the fitted ones."""
+    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if taken.eff_compute is not None else ()
+    memory = ("memory", "expert_memory", "decode_memory") if taken.eff_memory is not None else ()
+    shares = dict.fromkeys(compute, taken.eff_compute) | dict.fromkeys(memory, taken.eff_memory)
+    return replace(found, **shares, fixed=times(found.fixed, taken.fixed))
 
 
 def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
@@ -77,43 +114,30 @@ def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fitted:
-    """The fitted numbers of one compiled layout: each method is one class of kernels."""
+    """The fitted numbers of one compiled layout, whatever the engine: each method is one class of kernels."""
 
     kernels: Kernels
     chip: Chip
     formats: Formats
-    pp: Any
     taken: Assumptions
     table: Efficiencies
 
     def reach(self) -> Reach:
-        matmul, engine = functools.partial(self.number, "gemm", self.form(self.kernels.dense)), self.engine
-        routed = self.kernels.routed
+        matmul, routed = functools.partial(self.number, "gemm", self.form(self.kernels.dense)), self.kernels.routed
         expert = functools.partial(self.number, "moe", self.form(routed)) if routed else matmul
         decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
         prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
         return Reach(
-            compute=self.compute(matmul), memory=self.memory(matmul), activation=matmul("activation"), norm=matmul("norm"),
-            expert_compute=self.compute(expert), expert_memory=self.memory(expert), expert_activation=expert("activation"),
+            compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
+            expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
-            decode_compute=self.compute(decode), decode_memory=self.memory(decode),
-            block=block_s(decode("block"), self.chip.need("hbm_bw")),
-            prefill_compute=self.compute(prefill), prefill_pad=prefill("pad"),
-            elementwise=self.number("elementwise", WIDE, "memory"),
-            fixed=self.fixed(matmul, decode, expert), sequence=engine("sequence"), prompt=engine("prompt"),
+            decode_compute=decode("compute"), decode_memory=decode("memory"), block=block_s(decode("block"), self.chip.need("hbm_bw")),
+            prefill_compute=prefill("compute"), prefill_pad=prefill("pad"), elementwise=self.number("elementwise", WIDE, "memory"),
+            fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompt=NO_PROMPT_COST,
         )  # fmt: skip
 
     def number(self, kind: str, form: str, key: str) -> Any:
         return self.table.kernel(kind, family(self.chip), form, key)
-
-    def engine(self, key: str) -> Any:
-        return self.table.engine(self.taken.engine, key)
-
-    def compute(self, of: Any) -> Any:
-        return self.taken.eff_compute if self.taken.eff_compute is not None else engine_reach(of("compute"), self.engine("compute"))
-
-    def memory(self, of: Any) -> Any:
-        return self.taken.eff_memory if self.taken.eff_memory is not None else engine_reach(of("memory"), self.engine("memory"))
 
     def form(self, part: tuple[int, int]) -> str:
         """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
@@ -126,15 +150,12 @@ class _Fitted:
     def cache_form(self) -> str:
         return "fp8" if self.formats.kv.bytes < 2 else WIDE
 
-    def fixed(self, matmul: Any, decode: Any, expert: Any) -> Any:
-        """Every kernel's t0, and the engine's own work."""
-        k, depth = self.kernels, self.kernels.depth
+    def launched(self, matmul: Any, decode: Any, expert: Any) -> Any:
+        """Every kernel's t0."""
+        k, t0 = self.kernels, self.taken.t0
         small = functools.partial(self.number, "elementwise", WIDE)
         each = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
-        own = engine_s(self.engine("step"), k.layers, self.engine("layer"), self.pp)
-        t0 = self.taken.t0
-        launched = tuple(launches_s(count, of("t0") if t0 is None else t0, depth) for count, of in each)
-        return times(total((*launched, own)), self.taken.fixed)
+        return total(tuple(launches_s(count, of("t0") if t0 is None else t0, k.depth) for count, of in each))
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

@@ -22,7 +22,7 @@ from headway.laws.queue import (
     packed_prompt_s,
     packed_tokens,
     prompt_chunks,
-    prompts_before,
+    prompts_beside,
     prompts_per_step,
     queued_steps,
     steady_between_s,
@@ -50,6 +50,7 @@ class Loop:
     budget: Token  # prompt tokens that one step takes at most
     mixed: Number  # 1: prompt chunks ride along with decodes; 0: prompts go first, in steps of their own
     together: Number  # share of requests whose prompts come all at once
+    company: Number  # other prompts that come with one even so
     overhead: Second  # of a request before its prompt is in a step and after its first token is out of it
 
 
@@ -104,5 +105,6 @@ def _one_by_one(loop: Loop, served: Any, chunk: Any, chunks: Any, decode: Any, o
     added = own - chunks * decode * loop.mixed
     queued = loop.mixed * queued_steps(others, prompt_steps, cycle, chunks)
     arriving, room = prompts_per_step(others, cycle, queued), step_room(chunk, loop.prompt, chunks)
-    ttft = steady_s(own, added, decode, loop.mixed, arriving, room, chunks, queued * full, busy_share(served))
-    return ttft, steady_between_s(others, prompts_before(loop.mixed, arriving, room, chunks, queued, prompt_steps), added)
+    beside = prompts_beside(loop.mixed, arriving, room, chunks, loop.company, others)
+    ttft = steady_s(own, beside, added, queued * full, decode, busy_share(served))
+    return ttft, steady_between_s(others, beside, queued, prompt_steps, added)

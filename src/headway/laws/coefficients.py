@@ -64,6 +64,19 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCost:
+    """What an engine adds to a step, and its kernels against the best measured."""
+
+    step: Second  # its own work in each step, exposed
+    layer: Second  # and in each layer: launches that no graph hides, kernels that are not fused
+    sequence: Second  # for each sequence of a rank: sampling, bookkeeping
+    prompt: SecondPerToken  # for each prompt token of a rank
+    compute: Number  # factor on shares of peak FLOP/s
+    memory: Number  # on shares of HBM bandwidth
+    attention: Number  # on both, in attention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepCoefficients:
     """A layout, compiled."""
 

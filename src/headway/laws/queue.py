@@ -121,44 +121,34 @@ def step_room(chunk: Token, prompt: Token, chunks: Number) -> Number:
     return np.maximum(chunk / prompt - 1 / chunks, 0)
 
 
-@formula(source="definition: others' prompts begun in the step in progress, those in the prompt's own steps, and those queued before it")
-def prompts_before(mixed: Number, arriving: Number, room: Number, chunks: Number, queued: Number, prompt_steps: Number) -> Number:
-    """Other users' prompts that are prefilled between one user's question and first token.
+@formula(source="definition; `company` are those that came along: answers of one length that ended in one step end so again")
+def prompts_beside(mixed: Number, arriving: Number, room: Number, chunks: Number, company: Number, others: Number) -> Number:
+    """Other users' prompts that are prefilled with one user's: begun in the step in progress, in the prompt's own steps, or come along.
 
-    >>> float(prompts_before(1, 0.5, 7, 1, 2, 0.125))
-    17.0
+    >>> float(prompts_beside(1, 0.5, 7, 1, 0.5, 63))
+    1.5
     """
-    return mixed * arriving + np.minimum(arriving, room) * chunks + queued / prompt_steps
+    return np.minimum(mixed * arriving + np.minimum(arriving, room) * chunks + company, others)
 
 
-@formula(source="renewal: half a decode step is in progress when a prompt comes, all of the prompts begun with it")
-def steady_s(
-    own: Second,
-    added: Second,
-    decode_step: Second,
-    mixed: Number,
-    arriving: Number,
-    room: Number,
-    chunks: Number,
-    queue: Second,
-    busy: Number,
-) -> Second:
-    """Mean time to the first token of prompts that come one by one: the step in progress, the queue, the prompt and those beside it.
+@formula(source="renewal: half a decode step is in progress when a prompt comes, and all of the prompts begun with it")
+def steady_s(own: Second, beside: Number, added: Second, queue: Second, decode_step: Second, busy: Number) -> Second:
+    """Mean time to the first token of prompts that come one by one: the prompt, those beside it, the queue, the step in progress.
 
-    >>> round(float(steady_s(0.25, 0.23, 0.020, 1, 0.1, 0.1, 1, 0.05, 0.9)), 3)
+    >>> round(float(steady_s(0.25, 0.2, 0.23, 0.05, 0.020, 0.9)), 3)
     0.355
     """
-    return own + (mixed * arriving + np.minimum(arriving, room) * chunks) * added + queue + busy * decode_step / 2
+    return own + beside * added + queue + busy * decode_step / 2
 
 
 @formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
-def steady_between_s(others: Number, before: Number, added: Second) -> Second:
+def steady_between_s(others: Number, beside: Number, queued: Number, prompt_steps: Number, added: Second) -> Second:
     """What other users' prompts add to one user's decode when they come one by one.
 
-    >>> float(steady_between_s(99, 9, 0.05))
+    >>> float(steady_between_s(99, 1, 2, 0.25, 0.05))
     4.5
     """
-    return np.maximum(others - before, 0) * added
+    return np.maximum(others - beside - queued / prompt_steps, 0) * added
 
 
 @formula(source="definition")

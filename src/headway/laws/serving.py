@@ -179,3 +179,13 @@ def requests_per_s(request: Second, replicas: Number) -> PerSecond:
     8.47
     """
     return replicas / request
+
+
+@formula(source="PipeDream, GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
+def pipelined_s(chunk: Second, chunks: Number, pp: Number) -> Second:
+    """A prompt whose chunks follow one another through the stages; `chunk` is one chunk's time through all of them.
+
+    >>> pipelined_s(0.4, 8, 4), pipelined_s(0.4, 1, 4)
+    (1.1, 0.4)
+    """
+    return chunk * (chunks + pp - 1) / pp

@@ -1,0 +1,122 @@
+"""The setups of many rows compiled and laid side by side: one record of arrays for the step law, one for memory, one for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from headway.assumptions import Assumptions
+from headway.compile import Compiled, compile_layout
+from headway.efficiency import Efficiencies, efficiencies, platform
+from headway.evidence.setup import Setup
+from headway.evidence.stacked import columns, fill, rows, stack
+from headway.laws.coefficients import EngineCost, StepCoefficients
+from headway.laws.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.reach import engine_cost, with_engine
+from headway.schema import defaults
+
+ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
+NO_STORE = (0.0, np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What the fullest chip holds, for each setup."""
+
+    weights: Any
+    usable: Any
+    stores: tuple[tuple[Any, Any], ...]
+    state: Any
+    stage: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    """How an engine batches: the constants of a closed loop, for each setup."""
+
+    budget: Any
+    mixed: Any
+    together: Any
+    request: Any
+    reserve: Any
+    limit: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """The engines' numbers, for each setup."""
+
+    cost: EngineCost
+    scheduling: Scheduling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """Setups as arrays."""
+
+    step: StepCoefficients
+    room: Room
+    scheduling: Scheduling
+    replicas: Any
+    chips: Any
+
+    def under(self, engines: Engines) -> Machines:
+        """The same machines in their engines; made of kernels alone."""
+        c = self.step
+        step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, c.pp))
+        return replace(self, step=step, scheduling=engines.scheduling)
+
+    def rows(self, index: Any) -> Machines:
+        """Those of some rows."""
+        return Machines(**{field.name: rows(getattr(self, field.name), index) for field in fields(self)})
+
+    def seats(self, prompt: Any, output: Any) -> Any:
+        """Sequences that one replica holds at once: as far as the KV cache goes, and no more than the engine takes."""
+        room, c = self.room, self.step
+        each = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserve * output)
+        held = rank_sequence_limit(room.usable, room.weights, each, room.stage, c.cp) * c.dp
+        return np.maximum(np.minimum(held, self.scheduling.limit * c.dp), 1)
+
+
+def machines(setups: Sequence[Setup], table: Efficiencies | None = None) -> Machines:
+    """Compile each setup with the efficiencies given, or those that ship."""
+    found = table or efficiencies()
+    return bare_machines(setups, found).under(engines_of(setups, found))
+
+
+def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
+    """The engine of each setup."""
+    names = [(ENGINES[one.engine], one.system.chip) for one in setups]
+    own = [Scheduling(**{field.name: table.engine(name, platform(chip), field.name) for field in fields(Scheduling)}) for name, chip in names]
+    return Engines(cost=columns([engine_cost(name, chip, table) for name, chip in names]), scheduling=columns(own))
+
+
+def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
+    """Setups compiled with kernels alone, no engine."""
+    compiled = [compiled_setup(setup, table) for setup in setups]
+    stores = max(len(one.stores) for one in compiled)
+    room = [
+        Room(
+            weights=one.weights_bytes,
+            usable=usable_hbm(setup.system.chip.need("hbm"), defaults(Assumptions).hbm_utilization),
+            stores=fill(one.stores, NO_STORE, stores),
+            state=one.state_bytes,
+            stage=one.stage,
+        )
+        for one, setup in zip(compiled, setups, strict=True)
+    ]
+    return Machines(
+        step=stack([one.step for one in compiled]),
+        room=columns(room),
+        scheduling=engines_of(setups, table).scheduling,
+        replicas=np.array([float(one.replicas) for one in setups]),
+        chips=np.array([float(one.system.chips) for one in setups]),
+    )
+
+
+def compiled_setup(setup: Setup, table: Efficiencies) -> Compiled:
+    """One setup, its kernels alone."""
+    return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table)

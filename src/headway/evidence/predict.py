@@ -1,0 +1,107 @@
+"""Predictions of rows: every quantity that a row's mode defines, with its floor and its 90 % interval, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.efficiency import Efficiencies, efficiencies
+from headway.evidence.intervals import spreads
+from headway.evidence.machines import Machines, machines
+from headway.evidence.quantities import Load, Quantities, quantities
+from headway.evidence.row import Row
+from headway.evidence.setup import Setup
+from headway.evidence.tasks import Task, Unpredictable
+from headway.laws.serving import interval_high, interval_low
+
+TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
+ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency"}  # of Load: of a Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One number with its floor (of a rate: the highest there can be) and its 90 % interval."""
+
+    expected: float
+    floor: float
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is predicted about a row; times in seconds, rates in tokens per second."""
+
+    row: Row
+    kind: str = ""
+    setup: Setup | None = None
+    ttft: Estimate | None = None
+    tpot: Estimate | None = None
+    rate: Estimate | None = None
+    per_chip: Estimate | None = None
+    flags: tuple[str, ...] = ()
+    why: str = ""
+
+
+def predict(asked: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
+    """A prediction for each task, in their order."""
+    found = table or efficiencies()
+    known = [task for task in asked if isinstance(task, Task)]
+    made = dict(zip(map(id, known), _predicted(known, found), strict=True))
+    return [made[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in asked]
+
+
+def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
+    if not tasks:
+        return []
+    place, setups = placed(tasks)
+    every, found = machines(setups, table), {}
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        at = [index for index, task in enumerate(tasks) if task.kind == kind]
+        some = [tasks[index] for index in at]
+        found |= dict(zip(at, _of_kind(kind, some, every.rows(place[at]), table), strict=True))
+    return [found[index] for index in range(len(tasks))]
+
+
+def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
+    """Where each task's setup stands among the distinct ones."""
+    setups = {id(task.setup): task.setup for task in tasks}
+    order = {key: index for index, key in enumerate(setups)}
+    return np.array([order[id(task.setup)] for task in tasks]), list(setups.values())
+
+
+def load_of(tasks: Sequence[Task]) -> Load:
+    """What tasks ask, as arrays; NaN where they say nothing."""
+    return Load(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in ASKED.items()})
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
+    load = load_of(tasks)
+    expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
+    widths = spreads(kind, tasks, table)
+    return [
+        Prediction(row=task.row, kind=kind, setup=task.setup, flags=task.flags, **_estimates(expected, floor, widths, index))
+        for index, task in enumerate(tasks)
+    ]
+
+
+def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, Estimate | None]:
+    return {name: _estimate(*(getattr(one, name)[index] for one in (expected, floor, widths)), name in TIMES) for name in TIMES + RATES}
+
+
+def _estimate(expected: float, floor: float, width: float, time: bool) -> Estimate | None:
+    """A time is no shorter than its floor, a rate no higher."""
+    if not np.isfinite(expected):
+        return None
+    if time:
+        low, high = float(interval_low(expected, floor, width)), float(interval_high(expected, width))
+    else:
+        low, high = expected / width, min(expected * width, max(floor, expected))
+    return Estimate(expected=float(expected), floor=float(floor), lo=low, hi=high)
