@@ -24,7 +24,7 @@ from headway.laws.queue import (
     prompt_chunks,
     prompts_beside,
     prompts_per_step,
-    queued_steps,
+    queued_before,
     steady_between_s,
     steady_s,
     step_room,
@@ -103,7 +103,7 @@ def _one_by_one(loop: Loop, served: Any, chunk: Any, chunks: Any, decode: Any, o
     """TTFT of prompts that come one by one, and what they add to an answer."""
     others, cycle, prompt_steps = others_in_loop(served), cycle_steps(loop.output, chunks), loop.prompt / chunk
     added = own - chunks * decode * loop.mixed
-    queued = loop.mixed * queued_steps(others, prompt_steps, cycle, chunks)
+    queued = loop.mixed * queued_before(others, prompt_steps, cycle, chunks)
     arriving, room = prompts_per_step(others, cycle, queued), step_room(chunk, loop.prompt, chunks)
     beside = prompts_beside(loop.mixed, arriving, room, chunks, loop.company, others)
     ttft = steady_s(own, beside, added, queued * full, decode, busy_share(served))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.units import Number, Second, Token
+from headway.units import Number, Same, Second, Token
 
 NEW_TOKEN: Token = 1.0
 LEAST_BUDGET: Number = 1 / 8  # of a step's tokens that a prompt gets however many sequences decode
@@ -88,16 +88,16 @@ def cycle_steps(output: Token, chunks: Number) -> Number:
     return output / NEW_TOKEN - 1 + chunks
 
 
-@formula(source="M/D/1 in a closed loop, w = s load / (2 (1 - load)), load = A / (Z + w), solved for w")
-def queued_steps(others: Number, prompt_steps: Number, cycle: Number, chunks: Number) -> Number:
-    """Steps that a prompt waits for prompts before it: 0 without others, A - Z where A steps of others' prompts exceed the cycle's Z.
+@formula(source="M/D/1 in a closed loop: wait w = service * load / (2 (1 - load)) with load = others' work A / (cycle Z + w), solved for w")
+def queued_before(others: Number, service: Same, cycle: Same, chunks: Number) -> Same:
+    """Wait for prompts before one's own, in steps or seconds: 0 without others, A - Z where their work exceeds the cycle.
 
-    >>> float(queued_steps(0, 0.5, 255, 1)), round(float(queued_steps(63, 2.0, 255, 2)), 2), round(float(queued_steps(1023, 1.0, 255, 1)))
+    >>> float(queued_before(0, 0.5, 255, 1)), round(float(queued_before(63, 2.0, 255, 2)), 2), round(float(queued_before(1023, 1.0, 255, 1)))
     (0.0, 0.73, 769)
     """
-    # A prompt of one step shares no step in progress: what it waits for there, `steady_s` counts.
-    load, over = others * prompt_steps, others * prompt_steps - cycle
-    begun = prompt_steps * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
+    # A prompt of one step shares no step in progress: what it waits for there is its company.
+    load, over = others * service, others * service - cycle
+    begun = service * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
     return (over + np.sqrt(over * over + 4 * begun)) / 2
 
 
