@@ -1,4 +1,4 @@
-"""Models against published integers: parameters, cache and state of 61 catalogue models and of their relatives."""
+"""Models against published integers: parameters, cache and state of the catalogue models and of their relatives."""
 
 from __future__ import annotations
 

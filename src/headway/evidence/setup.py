@@ -90,7 +90,7 @@ def _find(key: Key, catalog: Catalog) -> Found | str:
         chips=key.chips or named.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
         load=key.load, moe=any(block.experts for block in work.blocks), split=key.split,
     )  # fmt: skip
-    usable = ROOM * float(one.need("hbm")) * defaults(Assumptions).hbm_utilization
+    usable = ROOM * float(one.need("hbm")) * _assumed().hbm_utilization
     placed = place(
         asked,
         lambda tp, pp: _weights(name, said, catalog, named.chip, Layout(tp=tp, pp=pp)) <= usable,
@@ -109,6 +109,11 @@ def _find(key: Key, catalog: Catalog) -> Found | str:
 def main_format(model: Model) -> str:
     """The format that most of a checkpoint is stored in."""
     return model.precision.expert if any(isinstance(block.ffn, MoE) for block in model.blocks) else model.precision.ffn
+
+
+@functools.cache
+def _assumed() -> Assumptions:
+    return defaults(Assumptions)
 
 
 @functools.cache
@@ -161,7 +166,7 @@ def _weights(name: str, said: formats.Stated, catalog: Catalog, chip_name: str, 
         scale_up_bw=given(1e12, "link", "byte/s"),
     )  # fmt: skip
     chosen = resolve(work.blocks, work.embedding_dtype, one, said.precision)
-    return float(compile_layout(work, machine, known_layout(layout), defaults(Assumptions), chosen).weights_bytes)
+    return float(compile_layout(work, machine, known_layout(layout), _assumed(), chosen).weights_bytes)
 
 
 @functools.cache
@@ -173,7 +178,7 @@ def _setup(
     machine = _machine(named, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))
     chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
-    weights = compile_layout(work, machine, legal, defaults(Assumptions), chosen).weights_bytes
+    weights = compile_layout(work, machine, legal, _assumed(), chosen).weights_bytes
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, replicas=replicas, work=work, formats=chosen,
         weights_bytes=float(weights),
