@@ -1,0 +1,225 @@
+"""The artifact folder of AIPerf or GenAI-Perf: profile_export_aiperf.json / profile_export_genai_perf.json, or their .csv.
+
+Format: ai-dynamo/aiperf, docs/reference/json-export-schema.md (the unit beside a value is authoritative),
+src/aiperf/common/models/export_models.py, src/aiperf/config/phases.py (`input_config.phases`; before it `input_config.loadgen`);
+triton-inference-server/perf_analyzer, genai-perf, json_exporter.py (`input_config.perf_analyzer.stimulus`, before it `concurrency`).
+The engine, the machine, the layout and the number formats are not in it; GPU telemetry, where on, names the chips but not which served.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.errors import BadFile
+from headway.evidence.readers import files, record
+from headway.evidence.readers.given import Given, Place, model, one_model, place
+from headway.evidence.readers.record import Found, Record, Unusable
+from headway.evidence.row import Bad, Row
+
+WHAT = "an artifact of AIPerf"
+SOURCE = "aiperf"
+MOST_FILES = 10_000
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0, "milliseconds": 1e-3, "nanoseconds": 1e-9,
+         "microseconds": 1e-6}  # fmt: skip
+_NOT_RUNS = ("aggregate", "collated", "timeslice", "server_metrics")
+_USERS = re.compile(r"concurrency[-_]?(\d+)", re.I)
+_UNIT = re.compile(r"\s*\(([^()]*)\)\s*$")
+OPEN = ("poisson", "gamma", "constant")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """How requests were sent: so many users, or so many a second, or neither is said."""
+
+    users: float | None = None
+    rate: float | None = None
+
+
+def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+    """One row a run, of every run below a folder or of one file; the runs that are none and why."""
+    rows: list[Row] = []
+    bad: list[Bad] = []
+    exports = _exports(Path(path))
+    named: set[str] = set()
+    for export in exports:
+        name = export.parent.name or export.stem
+        try:
+            found = list(_csv(export) if export.suffix.lower() == ".csv" else files.json_records(files.text_of(export), export))
+            named |= {_model(one.record) for one in found if one.record}
+            more, worse = record.rows_of(export, found, lambda run, line, _, at=export: _row(run, line, at, given))
+        except BadFile as error:
+            if len(exports) == 1:
+                raise
+            more, worse = [], [Bad(line=1, id=name, why=str(error))]
+        rows, bad = rows + more, bad + worse
+    one_model(given, named, WHAT)
+    return rows, bad
+
+
+def _exports(path: Path) -> list[Path]:
+    """The summaries of runs below a folder: of each folder the JSON, else the CSV; of a run with phases the phases."""
+    try:
+        if not path.is_dir():
+            return [path]
+        every = [one for one in sorted(path.rglob("*")) if one.suffix in (".json", ".csv") and _is_summary(one.name)][:MOST_FILES]
+    except (OSError, ValueError) as error:
+        raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    json_folders = {one.parent for one in every if one.suffix == ".json"}
+    phased = {one.parent.parent.parent for one in every if one.parent.parent.name == "phases"}
+    kept = [one for one in every if (one.suffix == ".json" or one.parent not in json_folders) and one.parent not in phased]
+    if not kept:
+        raise BadFile(path, "holds no profile_export_aiperf.json and no profile_export_genai_perf.json, here or in folders below")
+    return kept
+
+
+def _is_summary(name: str) -> bool:
+    stem = name.rpartition(".")[0]
+    return stem.endswith(("_aiperf", "_genai_perf")) and not any(part in stem for part in _NOT_RUNS)
+
+
+def _csv(path: Path) -> Iterator[Found]:
+    """The two tables of a CSV summary as the record its JSON would be; what was asked for is not in it."""
+    found: dict[str, Any] = {}
+    columns: list[str] = []
+    try:
+        for cells in csv.reader(files.text_of(path).splitlines()):
+            if cells and cells[0] == "Metric":
+                columns = cells[1:]
+            elif len(cells) > 1 and columns:
+                unit = _UNIT.search(cells[0])
+                key = _UNIT.sub("", cells[0]).strip().lower().replace(" ", "_")
+                values = dict(zip(columns, (cell.replace(",", "") for cell in cells[1:]), strict=False))
+                found[key] = {"unit": unit[1] if unit else "", "avg": values.get("avg", values.get("Value", ""))}
+    except csv.Error as error:
+        raise BadFile(path, f"is not CSV ({error})") from None
+    if not found:
+        raise BadFile(path, "is no summary of AIPerf: no line begins with Metric")
+    yield Found(line=1, record=found)
+
+
+def _row(run: Record, line: int, path: Path, given: Given) -> Row:
+    _refuse(run)
+    prompt, output = _metric(run, "input_sequence_length"), _metric(run, "output_sequence_length")
+    if not prompt or not output:
+        raise Unusable("input_sequence_length and output_sequence_length: missing, so no text of known length was generated")
+    through, seconds = _metric(run, "request_throughput"), _metric(run, "request_latency")
+    inside = max(through * seconds, 1.0) if through and seconds else None  # Little's law; a request never meets fewer than itself
+    sent = _sent(run, path)
+    if sent.users is None and inside is None:
+        raise Unusable("neither the concurrency nor request_throughput and request_latency: how many users there were is not known")
+    rate = _metric(run, "output_token_throughput") or (through * output if through else None)
+    at = place(given, Place(hardware=_telemetry(run)), WHAT)
+    return Row(
+        line=line, id=path.parent.name or path.stem, model=model(given, _model(run), WHAT), mode="serving_concurrency",
+        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
+        engine=given.engine, engine_version=given.engine_version,
+        weights=given.weights, kv=given.kv, prompt=prompt, output=output, concurrency=sent.users or inside,
+        ttft_s=_metric(run, "time_to_first_token"), tpot_s=_metric(run, "inter_token_latency"), output_tok_per_s=rate,
+        input_tok_per_s=through * prompt if through else None, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
+        source=SOURCE if sent.users else f"{SOURCE}, {'open loop' if sent.rate else 'load not said'} (users by Little's law)",
+        reliability=_reliability(run, sent), roofline="tpot_partial" if sent.users else "no",
+    )  # fmt: skip
+
+
+def _refuse(run: Record) -> None:
+    """Runs that measure what a row does not hold."""
+    if "metadata" in run and "metrics" in run:
+        raise BadFile("profile_export.jsonl", "is one record a request: the folder, or profile_export_aiperf.json in it, has the summary")
+    if not any(isinstance(run.get(key), dict) for key in ("request_latency", "request_throughput", "output_token_throughput")):
+        raise Unusable("request_latency: missing, so no summary of AIPerf or GenAI-Perf")
+    if _metric(run, "request_count") == 0:
+        raise Unusable("request_count: 0, no request succeeded")
+    turns = record.inner(run, "input_config", "input", "conversation", "turn")
+    if (record.number(turns, "mean") or 1) > 1:
+        raise Unusable("conversations of several turns: prompts share a prefix, whose reuse is not told")
+
+
+def _reliability(run: Record, sent: _Sent) -> str:
+    whole = sent.users and not record.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
+    return "A" if whole else "B"
+
+
+def _metric(run: Record, name: str) -> float | None:
+    """The mean of a metric in SI, else its median; None where it was not measured."""
+    block = record.inner(run, name)
+    try:
+        value = record.positive(block, "avg", "p50")
+    except Unusable as error:
+        raise Unusable(f"{name}.{error}") from None
+    if value is None:
+        return 0.0 if record.number(block, "avg") == 0 and name == "request_count" else None
+    unit = record.text(block, "unit").lower()
+    if name.endswith(("latency", "first_token")):
+        if unit not in UNITS:
+            raise Unusable(f"{name}.unit: got {unit!r}; wants a unit of time")
+        return value * UNITS[unit]
+    return value
+
+
+def _sent(run: Record, path: Path) -> _Sent:
+    """What was asked for: by phase (AIPerf 0.8 on), by `loadgen` (before), or by `stimulus` (GenAI-Perf)."""
+    config = record.inner(run, "input_config")
+    if "phases" in config:
+        return _phase(config["phases"], path)
+    load = record.inner(config, "loadgen") or record.inner(config, "perf_analyzer", "stimulus") or config
+    if record.flag(record.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
+        raise Unusable("a replay by a schedule, or by users with pauses: no steady load to compare with")
+    rate = _first(load, "request_rate")
+    return _Sent(rate=rate) if rate else _Sent(users=_first(load, "concurrency") or _named_users(path))
+
+
+def _phase(phases: Any, path: Path) -> _Sent:
+    """The phase that was measured; of several the one whose folder this is."""
+    listed = [{"name": name, **body} for name, body in phases.items() if isinstance(body, dict)] if isinstance(phases, dict) else phases
+    measured = [one for one in listed if isinstance(one, dict) and one.get("kind", one.get("name")) != "warmup"
+                and not one.get("exclude_from_results")] if isinstance(listed, list) else []  # fmt: skip
+    if len(measured) > 1:
+        measured = [one for one in measured if one.get("name") == path.parent.name]
+    if len(measured) != 1:
+        raise Unusable("several phases were pooled: each phase's own export, in phases/, can be read")
+    phase, kind = measured[0], record.text(measured[0], "type") or "concurrency"
+    if kind == "concurrency":
+        return _Sent(users=_first(phase, "concurrency") or 1.0)
+    if kind not in OPEN or record.positive(phase, "rate") is None:
+        raise Unusable(f"a phase of type {kind}: no steady load to compare with")
+    return _Sent(rate=record.positive(phase, "rate"))
+
+
+def _first(load: Record, key: str) -> float | None:
+    """A number, or the only one of a list."""
+    value = load.get(key)
+    if isinstance(value, list):
+        return record.positive({key: value[0]}, key) if len(value) == 1 else None
+    return record.positive(load, key)
+
+
+def _named_users(path: Path) -> float | None:
+    """Both tools name a run's folder MODEL-ENDPOINT-concurrencyN."""
+    match = _USERS.search(path.parent.name)
+    return float(match[1]) if match and int(match[1]) else None
+
+
+def _model(run: Record) -> str:
+    """The one model that was served, wherever this version writes it."""
+    config = record.inner(run, "input_config")
+    places = (record.inner(config, "endpoint").get("model_names"), record.inner(config, "models").get("items"), config.get("models"),
+              config.get("model_names"), config.get("model"))  # fmt: skip
+    for value in places:
+        first = value[0] if isinstance(value, list) and len(value) == 1 else value
+        first = first.get("name") if isinstance(first, dict) else first
+        if isinstance(first, str) and first:
+            return first
+    return ""
+
+
+def _telemetry(run: Record) -> str:
+    """The chip's name, where GPU telemetry was on and saw one kind only."""
+    ends = record.inner(run, "telemetry_data", "endpoints").values()
+    gpus = [gpu for end in ends if isinstance(end, dict) for gpu in record.inner(end, "gpus").values() if isinstance(gpu, dict)]
+    names = {record.text(gpu, "gpu_name") for gpu in gpus}
+    return names.pop() if len(names) == 1 else ""

@@ -1,0 +1,151 @@
+"""`llama-bench -o json|jsonl|csv|sql|md`, one record a test: a prompt (pp) or a generation (tg), at batch 1.
+
+Format: ggml-org/llama.cpp, tools/llama-bench/llama-bench.cpp (`test::get_fields`, the printers) and its README; names of GGUF types from
+src/llama-model-loader.cpp, `llama_model_ftype_name`. `avg_ts` and `avg_ns` are means over repetitions. Markdown leaves out the GPU and
+the file's name: --on and --model say them. Read by record.py's rules, whatever the format.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+from headway.errors import UnknownName
+from headway.evidence import names
+from headway.evidence.readers import files, llama_formats, record
+from headway.evidence.readers.given import Given, Place, model, one_model, place
+from headway.evidence.readers.record import Record, Unusable
+from headway.evidence.row import Bad, Row
+
+WHAT = "this output of llama-bench"
+SOURCE = "llama-bench"
+_DESCRIBED = re.compile(r"(.+?)\s+(?:mostly |all )?((?:I?Q\d|TQ\d|MXFP4|NVFP4|BF16|F16|F32)\w*.*)", re.IGNORECASE)
+_SIZES = {"small": "s", "medium": "m", "large": "l"}
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_QUANTISED = re.compile(r"[-_.](?:UD-)?(?:I?Q\d|TQ\d|MXFP4|NVFP4|BF16|F16|F32)\w*$", re.IGNORECASE)
+_NO_GPU = ("CPU", "BLAS", "ZenDNN")
+
+
+def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+    """The tests of a file, and those that are no row and why; BadFile or BadValue where nothing can be read at all."""
+    found = list(llama_formats.records(files.text_of(path), path))
+    one_model(given, (_stem(one.record) or record.text(one.record, "model_type") for one in found if one.record), WHAT)
+    return record.rows_of(path, found, lambda test, line, name: _row(test, line, name, given))
+
+
+def _row(test: Record, line: int, name: str, given: Given) -> Row:
+    prompt, generated = record.number(test, "n_prompt") or 0.0, record.number(test, "n_gen") or 0.0
+    depth = record.number(test, "n_depth") or 0.0
+    _refuse(test, prompt, generated, depth)
+    at = place(given, _said(test, given), WHAT)
+    rate = _rate(test, prompt + generated)
+    described = _DESCRIBED.fullmatch(record.text(test, "model_type"))
+    model_name = _model(test, described[1] if described else record.text(test, "model_type"), given)
+    _refuse_offload(test, model_name)
+    build = record.whole(test, "build_number")
+    decode = generated > 0
+    return Row(
+        line=line, id=name, model=model_name, hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
+        mode="decode_step" if decode else "prefill", engine=given.engine or "llama.cpp",
+        engine_version=given.engine_version or (f"b{build}" if build else ""),
+        weights=given.weights or (_format(described[2]) if described else ""), kv=given.kv or record.text(test, "type_k") or "f16",
+        prompt=depth if decode else prompt, output=generated, context=depth + generated / 2 if decode else None, concurrency=1.0,
+        ttft_s=None if decode else prompt / rate, tpot_s=1 / rate if decode else None, output_tok_per_s=rate if decode else None,
+        input_tok_per_s=None if decode else rate, tok_per_s_chip=rate / at.chips if at.chips else None,
+        source=SOURCE, reliability="A", roofline="yes",
+    )  # fmt: skip
+
+
+def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None:
+    """Tests that measure what a row does not hold."""
+    if not prompt and not generated:
+        raise Unusable("n_prompt and n_gen: missing or 0, so no test of llama-bench")
+    if prompt and generated:
+        raise Unusable(f"pp{prompt:g}+tg{generated:g}: one time for a prompt and a generation, which are two quantities")
+    if prompt and depth:
+        raise Unusable(f"pp{prompt:g} @ d{depth:g}: a prompt behind a filled cache, and a row's prompt begins with an empty one")
+    keys, values = record.text(test, "type_k") or "f16", record.text(test, "type_v") or "f16"
+    if keys != values:
+        raise Unusable(f"keys in {keys} and values in {values}: a row has one format for both")
+    for key, what in (("embeddings", "an embedding run"), ("no_kv_offload", "the KV cache was in the host's memory")):
+        if record.flag(test, key):
+            raise Unusable(f"{key}: {what}")
+    if record.number(test, "n_cpu_moe"):
+        raise Unusable("n_cpu_moe: experts were in the host's memory")
+    if record.text(test, "tensor_buft_overrides") not in ("", "none"):
+        raise Unusable("tensor_buft_overrides: tensors were placed by hand")
+    if "RPC" in _backends(test):
+        raise Unusable("backends: RPC servers, whose network is not told")
+
+
+def _refuse_offload(test: Record, model_name: str) -> None:
+    """Layers left to the host make a run of two machines; how many layers there are the catalogue says."""
+    on_gpu = test.get("n_gpu_layers")
+    if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all, or as many as fit
+        return
+    offloaded = record.number(test, "n_gpu_layers") or 0.0
+    if offloaded < 99 and offloaded < _layers(model_name):
+        raise Unusable(f"n_gpu_layers: {offloaded:g} of {_layers(model_name)} layers were on the GPU, the others on the host")
+
+
+def _layers(model_name: str) -> int:
+    from headway.hfconfig import model as find
+
+    return sum(int(block.count) for block in find(model_name).blocks)
+
+
+def _rate(test: Record, tokens: float) -> float:
+    """Tokens per second: of the mean time, else the mean rate."""
+    nanoseconds = record.positive(test, "avg_ns")
+    return tokens / (nanoseconds * 1e-9) if nanoseconds else record.needed(test, "avg_ts")
+
+
+def _backends(test: Record) -> str:
+    return record.text(test, "backends") or record.text(test, "backend")
+
+
+def _on_gpu(test: Record) -> bool:
+    parts = [part.strip() for part in _backends(test).split(",")]
+    found = bool(record.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
+    return found and record.text(test, "devices") != "none"
+
+
+def _said(test: Record, given: Given) -> Place:
+    """Chips by name, and how the model was split over them: by layers (pipeline stages) or by rows (tensor parallel)."""
+    cards = [card.strip() for card in re.split(r",\s|/", record.text(test, "gpu_info")) if card.strip()]
+    cards = cards if _on_gpu(test) else [record.text(test, "cpu_info").removesuffix(", CPU")]
+    devices = record.text(test, "devices")
+    if devices not in ("", "auto", "none"):
+        cards = cards[: devices.count("/") + 1] or cards
+    if len(set(cards)) > 1 and not given.hardware:
+        raise Unusable(f"gpu_info: chips of several kinds ({', '.join(sorted(set(cards)))}); --on names those that took part")
+    split = record.text(test, "split_mode") or "layer"
+    chips = given.chips or (1 if split == "none" else len(cards) or None)
+    name = cards[0] if cards else ""
+    if not chips or given.tp or given.pp:
+        return Place(hardware=name, chips=chips)
+    return Place(hardware=name, chips=chips, tp=chips if split == "row" else 1, pp=1 if split == "row" else chips)
+
+
+def _model(test: Record, described: str, given: Given) -> str:
+    """The model as given, else as the file's name says it; llama.cpp describes Mistral 7B as "llama 7B", so that is not taken."""
+    said = model(given, _stem(test), f"{WHAT} ({described or 'a model'}: many are described so)")
+    try:
+        return names.model_name(said)
+    except UnknownName as error:
+        raise (error if given.model else Unusable(f"model_filename: {error}; or --model says what it is")) from None
+
+
+def _stem(test: Record) -> str:
+    """The file's name without its folder, its part of several and its quantisation."""
+    name = PurePosixPath(record.text(test, "model_filename").replace("\\", "/")).name
+    name = name[: -len(".gguf")] if name.lower().endswith(".gguf") else name
+    return _QUANTISED.sub("", _SHARD.sub("", name))
+
+
+def _format(described: str) -> str:
+    """llama.cpp's description of a file type as its usual short name: "Q4_K - Medium" is gguf_q4_k_m."""
+    kind, _, size = described.replace("(guessed)", "").partition(" - ")
+    kind = kind.strip().lower().removesuffix(" moe")
+    name = "_".join(filter(None, (kind, _SIZES.get(size.strip().lower(), ""))))
+    return name if kind in ("f16", "bf16", "f32", "mxfp4", "nvfp4") else f"gguf_{name}"

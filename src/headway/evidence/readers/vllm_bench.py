@@ -1,0 +1,144 @@
+"""`vllm bench serve --save-result` (and --append-result), one JSON object a run; SGLang's bench_serving writes the same fields as lines.
+
+Format: vllm-project/vllm, vllm/benchmarks/serve.py, `main_async` and `benchmark` (result_json, process_one_metric) and
+vllm/benchmarks/throughput.py (`--output-json`); sgl-project/sglang, python/sglang/bench_serving.py. The machine, the layout and the
+number formats are not in it, unless put there with --metadata tp=8 version=0.11.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headway.evidence.readers import files, record
+from headway.evidence.readers.given import Given, Place, model, one_model, place
+from headway.evidence.readers.record import Record, Unusable
+from headway.evidence.row import Bad, Row
+
+WHAT = "a result of vllm bench"
+SOURCE = "vllm bench serve"
+# `backend` is what the client spoke to; the OpenAI protocols do not tell which engine answered.
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "sglang-native": "SGLang", "sglang-oai": "SGLang", "tensorrt-llm": "TensorRT-LLM",
+           "trt": "TensorRT-LLM", "llama.cpp": "llama.cpp", "tgi": "TGI", "lmdeploy": "LMDeploy", "deepspeed-mii": "DeepSpeed-MII",
+           "scalellm": "ScaleLLM"}  # fmt: skip
+FULL = 0.8  # share of the allowed users that must have been there on average for a closed loop to count as one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """How requests came."""
+
+    mode: str = "serving_concurrency"
+    concurrency: float | None = None
+    source: str = SOURCE
+    reliability: str = "A"
+    roofline: str = "tpot_partial"
+
+
+def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+    """The runs of a file, and the records that are none and why; BadFile or BadValue where nothing can be read at all."""
+    found = list(files.json_records(files.text_of(path), path))
+    one_model(given, (record.text(one.record, "model_id") for one in found if one.record), WHAT)
+    return record.rows_of(path, found, lambda run, line, name: _row(run, line, name, given))
+
+
+def _row(run: Record, line: int, name: str, given: Given) -> Row:
+    if "elapsed_time" in run and "total_num_tokens" in run:
+        return _throughput(run, line, name, given)
+    if "avg_latency" in run and "latencies" in run:
+        raise Unusable("a result of `vllm bench latency` says neither the batch nor the lengths: use `vllm bench serve --save-result`")
+    _refuse(run)
+    completed = record.needed(run, "completed")
+    prompt, output = record.needed(run, "total_input_tokens") / completed, record.needed(run, "total_output_tokens") / completed
+    ttft, tpot = _milliseconds(run, "ttft"), _milliseconds(run, "tpot")
+    load = _load(run, completed, _end_to_end(run, ttft, tpot, output))
+    timed = load.mode == "serving_concurrency"
+    rate = record.positive(run, "output_throughput") or completed * output / record.needed(run, "duration")
+    row = _base(run, line, name, given)
+    return replace(
+        row, mode=load.mode, prompt=prompt, output=output, concurrency=load.concurrency,
+        ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
+        input_tok_per_s=rate * prompt / output, tok_per_s_chip=rate / row.chips if row.chips else None,
+        source=load.source, reliability=load.reliability, roofline=load.roofline,
+    )  # fmt: skip
+
+
+def _refuse(run: Record) -> None:
+    """Runs that measure what a row does not hold."""
+    if any(key.startswith("spec_decode") and run[key] for key in run) or (record.number(run, "accept_length") or 1) > 1:
+        raise Unusable("speculative decoding: a row holds steps of one token a user")
+    if "completed" not in run:
+        raise Unusable("completed: missing, so no result of `vllm bench serve --save-result`")
+    if record.text(run, "ramp_up_strategy"):
+        raise Unusable("the request rate was ramped up: no steady load to compare with")
+    if record.number(run, "completed") == 0:
+        raise Unusable("completed: 0, no request succeeded")
+    if "total_input_tokens" in run and "total_output_tokens" not in run:
+        raise Unusable("total_output_tokens: missing, so no text was generated (an embedding or pooling run)")
+
+
+def _milliseconds(run: Record, name: str) -> float | None:
+    """The mean, which Little's law relates to the rate; the median where there is none; None where the server did not stream."""
+    value = record.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
+    return value / 1000 if value else None
+
+
+def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: float) -> float | None:
+    """Seconds of a request: as measured, else its first token and then one TPOT for each further one."""
+    measured = _milliseconds(run, "e2el") or _milliseconds(run, "e2e_latency")
+    return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
+
+
+def _load(run: Record, completed: float, seconds: float | None) -> _Load:
+    """A closed loop of so many users; a rate, whose users follow from Little's law; or everything at once."""
+    failed = record.number(run, "failed") or 0.0
+    users, rate = record.positive(run, "max_concurrency"), _rate(run)
+    through = record.positive(run, "request_throughput") or completed / record.needed(run, "duration")
+    inside = max(through * seconds, 1.0) if seconds else None  # Little's law; a request never meets fewer than itself
+    if rate is not None:
+        if inside is None:
+            raise Unusable(f"request rate {rate:g}/s: without TTFT and TPOT, or E2EL, Little's law does not give the users at a time")
+        return _Load(concurrency=inside, source=f"{SOURCE}, open loop (users by Little's law)", reliability="B", roofline="no")
+    if users is None:
+        return _Load(mode="offline_throughput", source=f"{SOURCE}, all at once", reliability="B", roofline="upper_bound_only")
+    users = min(users, completed + failed)
+    steady = not failed and (inside is None or inside >= FULL * users)
+    return _Load(concurrency=users, reliability="A" if steady else "B")
+
+
+def _rate(run: Record) -> float | None:
+    """Requests per second, or None where they were sent as fast as the loop allows."""
+    value = run.get("request_rate")
+    unlimited = value == math.inf or (isinstance(value, str) and value.strip().lower() in ("inf", "infinity"))
+    return None if unlimited else record.positive(run, "request_rate")
+
+
+def _throughput(run: Record, line: int, name: str, given: Given) -> Row:
+    """`vllm bench throughput --output-json`: the sum of tokens only, so the lengths must be given and must agree with it."""
+    if not (given.prompt and given.output):
+        raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
+    requests, tokens = record.needed(run, "num_requests"), record.needed(run, "total_num_tokens")
+    if abs(requests * (given.prompt + given.output) / tokens - 1) > 0.02:
+        asked = given.prompt + given.output
+        raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {asked:.6g} of --prompt and --output")
+    rate = requests * given.output / record.needed(run, "elapsed_time")
+    row = _base(run, line, name, given)
+    return replace(
+        row, prompt=given.prompt, output=given.output, output_tok_per_s=rate, input_tok_per_s=rate * given.prompt / given.output,
+        tok_per_s_chip=rate / row.chips if row.chips else None, source="vllm bench throughput", reliability="A",
+        roofline="upper_bound_only",
+    )  # fmt: skip
+
+
+def _base(run: Record, line: int, name: str, given: Given) -> Row:
+    """Machine, layout, model, engine and formats; what --metadata put into the file counts as said by it."""
+    said = Place(hardware="", tp=record.whole(run, "tp", "tensor_parallel_size"), ep=record.whole(run, "ep"),
+                 pp=record.whole(run, "pp", "pipeline_parallel_size"), dp=record.whole(run, "dp", "data_parallel_size"))  # fmt: skip
+    at = place(given, said, WHAT)
+    backend = record.text(run, "backend").lower() or record.text(run, "endpoint_type").lower()
+    return Row(
+        line=line, id=name, mode="offline_throughput", model=model(given, record.text(run, "model_id"), WHAT),
+        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, weights=given.weights, kv=given.kv,
+        engine=given.engine or ENGINES.get(backend, "vLLM"), engine_version=given.engine_version or record.text(run, "version"),
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+CREATE TABLE IF NOT EXISTS llama_bench (
+  build_commit TEXT,
+  build_number TEXT,
+  cpu_info TEXT,
+  gpu_info TEXT,
+  backends TEXT,
+  model_filename TEXT,
+  model_type TEXT,
+  model_size TEXT,
+  model_n_params TEXT,
+  n_batch TEXT,
+  n_ubatch TEXT,
+  n_threads TEXT,
+  cpu_mask TEXT,
+  cpu_strict TEXT,
+  poll TEXT,
+  type_k TEXT,
+  type_v TEXT,
+  n_gpu_layers TEXT,
+  n_cpu_moe TEXT,
+  split_mode TEXT,
+  main_gpu TEXT,
+  no_kv_offload TEXT,
+  flash_attn TEXT,
+  devices TEXT,
+  tensor_split TEXT,
+  tensor_buft_overrides TEXT,
+  use_mmap TEXT,
+  embeddings TEXT,
+  no_op_offload TEXT,
+  n_prompt TEXT,
+  n_gen TEXT,
+  n_depth TEXT,
+  test_time TEXT,
+  avg_ns TEXT,
+  stddev_ns TEXT,
+  avg_ts TEXT,
+  stddev_ts TEXT
+);
+
+INSERT INTO llama_bench (build_commit, build_number, cpu_info, gpu_info, backends, model_filename, model_type, model_size, model_n_params, n_batch, n_ubatch, n_threads, cpu_mask, cpu_strict, poll, type_k, type_v, n_gpu_layers, n_cpu_moe, split_mode, main_gpu, no_kv_offload, flash_attn, devices, tensor_split, tensor_buft_overrides, use_mmap, embeddings, no_op_offload, n_prompt, n_gen, n_depth, test_time, avg_ns, stddev_ns, avg_ts, stddev_ts) VALUES ('0123abcd', '6500', 'AMD Ryzen 9 7950X 16-Core Processor', 'NVIDIA GeForce RTX 4090', 'CUDA', 'models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf', 'llama 8B Q4_K - Medium', '4912898048', '8030261312', '2048', '512', '16', '0x0', '0', '50', 'f16', 'f16', '99', '0', 'layer', '0', '0', '1', 'auto', '0.00', 'none', '1', '0', '0', '512', '0', '0', '2026-01-01T12:00:00Z', '64000000', '100000', '8000.000000', '0.500000');
+INSERT INTO llama_bench (build_commit, build_number, cpu_info, gpu_info, backends, model_filename, model_type, model_size, model_n_params, n_batch, n_ubatch, n_threads, cpu_mask, cpu_strict, poll, type_k, type_v, n_gpu_layers, n_cpu_moe, split_mode, main_gpu, no_kv_offload, flash_attn, devices, tensor_split, tensor_buft_overrides, use_mmap, embeddings, no_op_offload, n_prompt, n_gen, n_depth, test_time, avg_ns, stddev_ns, avg_ts, stddev_ts) VALUES ('0123abcd', '6500', 'AMD Ryzen 9 7950X 16-Core Processor', 'NVIDIA GeForce RTX 4090', 'CUDA', 'models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf', 'llama 8B Q4_K - Medium', '4912898048', '8030261312', '2048', '512', '16', '0x0', '0', '50', 'f16', 'f16', '99', '0', 'layer', '0', '0', '1', 'auto', '0.00', 'none', '1', '0', '0', '0', '128', '0', '2026-01-01T12:00:00Z', '1024000000', '100000', '125.000000', '0.500000');
+INSERT INTO llama_bench (build_commit, build_number, cpu_info, gpu_info, backends, model_filename, model_type, model_size, model_n_params, n_batch, n_ubatch, n_threads, cpu_mask, cpu_strict, poll, type_k, type_v, n_gpu_layers, n_cpu_moe, split_mode, main_gpu, no_kv_offload, flash_attn, devices, tensor_split, tensor_buft_overrides, use_mmap, embeddings, no_op_offload, n_prompt, n_gen, n_depth, test_time, avg_ns, stddev_ns, avg_ts, stddev_ts) VALUES ('0123abcd', '6500', 'AMD Ryzen 9 7950X 16-Core Processor', 'NVIDIA GeForce RTX 4090', 'CUDA', 'models/Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf', 'llama 8B Q4_K - Medium', '4912898048', '8030261312', '2048', '512', '16', '0x0', '0', '50', 'f16', 'f16', '99', '0', 'layer', '0', '0', '1', 'auto', '0.00', 'none', '1', '0', '0', '0', '128', '4096', '2026-01-01T12:00:00Z', '1280000000', '100000', '100.000000', '0.500000');
