@@ -17,6 +17,7 @@ from headway.laws.coefficients import EngineCost, StepCoefficients
 from headway.laws.memory import rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.reach import engine_cost, with_engine
 from headway.schema import defaults
+from headway.system import System
 
 ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 NO_STORE = (0.0, np.inf)
@@ -27,7 +28,7 @@ class Room:
     """What the fullest chip holds, for each setup."""
 
     weights: Any
-    usable: Any
+    hbm: Any
     stores: tuple[tuple[Any, Any], ...]
     state: Any
     stage: Any
@@ -40,9 +41,11 @@ class Scheduling:
     budget: Any
     mixed: Any
     together: Any
+    company: Any
     request: Any
     reserve: Any
     limit: Any
+    hbm: Any  # memory for weights and cache over the datasheet's capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Machines:
     scheduling: Scheduling
     replicas: Any
     chips: Any
+    instance: Any  # chips of one replica
+    link: Any  # bandwidth beyond a scale-up domain, of one chip
 
     def under(self, engines: Engines) -> Machines:
         """The same machines in their engines; made of kernels alone."""
@@ -73,11 +78,16 @@ class Machines:
         """Those of some rows."""
         return Machines(**{field.name: rows(getattr(self, field.name), index) for field in fields(self)})
 
+    def cache_bytes(self, context: Any) -> Any:
+        """Cache of one sequence on the fullest chip."""
+        return sequence_bytes(self.room.stores, self.room.state, context) * self.room.stage / self.step.cp
+
     def seats(self, prompt: Any, output: Any) -> Any:
         """Sequences that one replica holds at once: as far as the KV cache goes, and no more than the engine takes."""
         room, c = self.room, self.step
         each = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserve * output)
-        held = rank_sequence_limit(room.usable, room.weights, each, room.stage, c.cp) * c.dp
+        usable = usable_hbm(room.hbm, self.scheduling.hbm)
+        held = rank_sequence_limit(usable, room.weights, each, room.stage, c.cp) * c.dp
         return np.maximum(np.minimum(held, self.scheduling.limit * c.dp), 1)
 
 
@@ -101,7 +111,7 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
     room = [
         Room(
             weights=one.weights_bytes,
-            usable=usable_hbm(setup.system.chip.need("hbm"), defaults(Assumptions).hbm_utilization),
+            hbm=setup.system.chip.need("hbm"),
             stores=fill(one.stores, NO_STORE, stores),
             state=one.state_bytes,
             stage=one.stage,
@@ -114,7 +124,17 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
         scheduling=engines_of(setups, table).scheduling,
         replicas=np.array([float(one.replicas) for one in setups]),
         chips=np.array([float(one.system.chips) for one in setups]),
+        instance=np.array([float(one.chips) for one in compiled]),
+        link=np.array([_link(one.system) for one in setups]),
     )
+
+
+def _link(system: System) -> float:
+    """What carries a KV cache between instances: the network beyond the domain, else the domain's own links."""
+    for found in (system.scale_out_bw, system.chip.scale_out_bw, system.scale_up_bw, system.chip.scale_up_bw):
+        if found is not None:
+            return float(found)
+    return np.inf
 
 
 def compiled_setup(setup: Setup, table: Efficiencies) -> Compiled:

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.evidence.machines import Machines
-from headway.laws.closed_loop import Loop, closed_loop
+from headway.laws.closed_loop import Loop, LoopTimes, StepTime, closed_loop
+from headway.laws.handed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.offered import offered_tok_per_s
 from headway.laws.queue import prompt_chunks
 from headway.laws.serving import (
     causal_pairs,
     decode_tok_per_s,
     final_context,
     held_kv_tokens,
+    middle_context,
     per_chip,
+    per_prompt_s,
     pipelined_s,
+    prompt_ranks,
+    run_s,
+    sustained_tok_per_s,
     tpot_s,
 )
 from headway.laws.step import step_floor_s, step_s
 
-NOTHING = 0.0
+Law = Callable[..., Any]  # step_s or step_floor_s
+NOTHING, ONE = 0.0, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,77 +57,103 @@ class Quantities:
 
 def quantities(kind: str, m: Machines, load: Load, floor: bool) -> Quantities:
     """All quantities of rows of one kind, at the expected efficiencies or at the floor."""
-    return KINDS[kind](m, load, functools.partial(step_floor_s if floor else step_s, m.step))
+    return KINDS[kind](m, load, step_floor_s if floor else step_s)
 
 
 def _missing(load: Load) -> Any:
     return np.full(np.shape(load.prompt), np.nan)
 
 
-def _decode(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
+def _step(m: Machines, law: Law, prompts: Any = ONE) -> StepTime:
+    """The step law of the machines; steps carry so many prompts, each on one data-parallel rank."""
+    return functools.partial(law, replace(m.step, prefill_ranks=prompt_ranks(prompts, m.step.dp)))
+
+
+def _decode(m: Machines, load: Load, law: Law) -> Quantities:
     """A decode step at a stated context and batch."""
-    tpot = step(load.batch, held_kv_tokens(load.batch, load.context), NOTHING, NOTHING)
+    tpot = _step(m, law)(load.batch, held_kv_tokens(load.batch, load.context), NOTHING, NOTHING)
     rate = decode_tok_per_s(load.batch, tpot, m.replicas)
     return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
-def _mean_tpot(load: Load, batch: Any, step: Callable[..., Any]) -> Any:
+def _mean_tpot(m: Machines, load: Load, batch: Any, law: Law) -> Any:
     """TPOT over the growing context of a batch that starts together."""
-    contexts = (load.prompt, load.prompt + load.output / 2, final_context(load.prompt, load.output))
+    step = _step(m, law)
+    contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     return tpot_s(*(step(batch, held_kv_tokens(batch, context), NOTHING, NOTHING) for context in contexts))
 
 
-def _prompt_s(m: Machines, load: Load, prompts: Any, step: Callable[..., Any]) -> Any:
+def _prompt_s(m: Machines, load: Load, prompts: Any, law: Law) -> Any:
     """Prompts with nothing beside them, a chunk in each step; the chunks follow one another through the pipeline."""
     tokens, pairs = prompts * load.prompt, prompts * causal_pairs(load.prompt)
     chunks = prompt_chunks(tokens, m.scheduling.budget * m.step.dp)
-    return pipelined_s(step(NOTHING, NOTHING, tokens / chunks, pairs / chunks), chunks, m.step.pp)
+    return pipelined_s(_step(m, law, prompts)(NOTHING, NOTHING, tokens / chunks, pairs / chunks), chunks, m.step.pp)
 
 
-def _whole(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
+def _whole(m: Machines, load: Load, law: Law) -> Quantities:
     """A fixed batch from its prompts to its last tokens: the rate counts the prefill's time."""
-    ttft, tpot = _prompt_s(m, load, load.batch, step), _mean_tpot(load, load.batch, step)
-    rate = load.batch * load.output / (ttft + (load.output - 1) * tpot) * m.replicas
+    ttft, tpot = _prompt_s(m, load, load.batch, law), _mean_tpot(m, load, load.batch, law)
+    rate = sustained_tok_per_s(load.output, run_s(ttft, tpot, load.output, load.batch), m.replicas)
     return Quantities(ttft=ttft, tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
-def _prefill(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
-    ttft = _prompt_s(m, load, load.batch, step)
-    rate = load.batch * load.prompt / ttft * m.replicas
+def _prefill(m: Machines, load: Load, law: Law) -> Quantities:
+    ttft = _prompt_s(m, load, load.batch, law)
+    rate = sustained_tok_per_s(load.prompt, per_prompt_s(ttft, load.batch), m.replicas)
     return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=per_chip(rate, m.chips))
 
 
-def _unloaded(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
-    ttft = _prompt_s(m, load, 1.0, step) + m.scheduling.request
-    return Quantities(ttft=ttft, tpot=_mean_tpot(load, 1.0, step), rate=_missing(load), per_chip=_missing(load))
+def _unloaded(m: Machines, load: Load, law: Law) -> Quantities:
+    ttft = _prompt_s(m, load, ONE, law) + m.scheduling.request
+    return Quantities(ttft=ttft, tpot=_mean_tpot(m, load, ONE, law), rate=_missing(load), per_chip=_missing(load))
 
 
-def loop_of(m: Machines, load: Load, users: Any) -> Loop:
+def _loop(m: Machines, load: Load, users: Any) -> Loop:
     """A closed loop of so many users on one replica."""
     s = m.scheduling
     return Loop(
         users=users, seats=m.seats(load.prompt, load.output), prompt=load.prompt, output=load.output, budget=s.budget * m.step.dp,
-        mixed=s.mixed, together=s.together, overhead=s.request,
+        mixed=s.mixed, together=s.together, company=s.company, overhead=s.request,
     )  # fmt: skip
 
 
-def _serving(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
+def _served(m: Machines, load: Load, users: Any, law: Law) -> LoopTimes:
+    return closed_loop(_step(m, law, users / load.output), _loop(m, load, users))
+
+
+def _serving(m: Machines, load: Load, law: Law) -> Quantities:
     """A closed loop of users."""
-    seen = closed_loop(step, loop_of(m, load, np.maximum(load.users / m.replicas, 1)))
-    rate = seen.rate * load.output * m.replicas
+    seen = _served(m, load, np.maximum(load.users / m.replicas, 1), law)
+    rate = offered_tok_per_s(seen.rate, load.output) * m.replicas
     return Quantities(ttft=seen.ttft, tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
-def _offline(m: Machines, load: Load, step: Callable[..., Any]) -> Quantities:
+def _offline(m: Machines, load: Load, law: Law) -> Quantities:
     """As many sequences as the machine holds, or as were asked for, always in service."""
     seats = m.seats(load.prompt, load.output)
-    users = np.where(np.isnan(load.users), seats, np.minimum(load.users / m.replicas, seats))
-    seen = closed_loop(step, loop_of(m, load, users))
-    rate = seen.rate * load.output * m.replicas
+    seen = _served(m, load, np.where(np.isnan(load.users), seats, np.minimum(load.users / m.replicas, seats)), law)
+    rate = offered_tok_per_s(seen.rate, load.output) * m.replicas
     return Quantities(ttft=_missing(load), tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
+
+
+def _disagg(m: Machines, load: Load, law: Law) -> Quantities:
+    """A closed loop over prefill and decode workers of one layout, shared out such that most requests finish."""
+    s, step = m.scheduling, _step(m, law)
+    alone = _prompt_s(m, load, ONE, law)
+    packed = np.minimum(alone, _prompt_s(m, load, m.step.dp, law) / m.step.dp)
+    each = m.seats(load.prompt, load.output)
+    loop = HandedLoop(
+        users=load.users, seats=each, prompt=load.prompt, output=load.output, prefill_workers=ONE, decode_workers=ONE,
+        prompt_alone=alone, prompt_packed=packed, transfer=m.cache_bytes(load.prompt) / m.link, together=s.together, company=s.company,
+        overhead=s.request,
+    )  # fmt: skip
+    found = best_split(step, loop, m.chips, m.instance, m.instance, beyond=lambda workers: each * workers)
+    seen = handed_loop(step, found)
+    rate = offered_tok_per_s(seen.rate, load.output)
+    return Quantities(ttft=seen.ttft, tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
 KINDS: dict[str, Callable[..., Quantities]] = {
     "decode": _decode, "decode_e2e": _whole, "prefill": _prefill, "serving": _serving, "serving_unloaded": _unloaded,
-    "offline": _offline, "static": _whole, "disagg": _serving,
+    "offline": _offline, "static": _whole, "disagg": _disagg,
 }  # fmt: skip

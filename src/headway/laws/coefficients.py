@@ -74,6 +74,7 @@ class EngineCost:
     compute: Number  # factor on shares of peak FLOP/s
     memory: Number  # on shares of HBM bandwidth
     attention: Number  # on both, in attention
+    expert: Number  # and in routed experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,10 +213,10 @@ def engine_s(step: Second, layers: Number, layer: Second, pp: Number) -> Second:
 
 
 @formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
-def engine_reach(efficiency: Number, factor: Number, attention: Number) -> Number:
-    """Share of a peak that an engine's kernels reach; those of attention have a factor of their own.
+def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
+    """Share of a peak that an engine's kernels reach; attention and routed experts have a factor of their own.
 
     >>> round(float(engine_reach(0.8, 0.9, 1)), 3), float(engine_reach(0.8, 1.5, 1))
     (0.72, 1.0)
     """
-    return np.minimum(efficiency * factor * attention, 1)
+    return np.minimum(efficiency * factor * own, 1)

@@ -189,3 +189,34 @@ def pipelined_s(chunk: Second, chunks: Number, pp: Number) -> Second:
     (1.1, 0.4)
     """
     return chunk * (chunks + pp - 1) / pp
+
+
+@formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, at least one whole prompt")
+def prompt_ranks(prompts: Number, dp: Number) -> Number:
+    """Data-parallel ranks that as many prompts keep busy while the others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 6).
+
+    >>> round(float(prompt_ranks(1, 8)), 1), round(float(prompt_ranks(80, 8)), 1), float(prompt_ranks(5, 1))
+    (1.0, 4.9, 1.0)
+    """
+    mean = np.maximum(prompts, 1) / dp
+    return np.maximum(prompts, 1) / np.where(dp > 1, np.maximum(mean + np.sqrt(2 * mean * np.log(dp)), 1), np.maximum(prompts, 1))
+
+
+@formula(source="definition: the first token comes with the prefill")
+def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
+    """Replica time per request of a batch run from its prompts to its last tokens.
+
+    >>> run_s(0.5, 0.010, 1001, 10)
+    1.05
+    """
+    return (ttft + (output / NEW_TOKEN - 1) * tpot) / batch
+
+
+@formula(source="definition")
+def per_prompt_s(prefill: Second, prompts: Number) -> Second:
+    """Replica time per prompt of several prefilled together.
+
+    >>> per_prompt_s(0.8, 4)
+    0.2
+    """
+    return prefill / prompts
