@@ -13,7 +13,9 @@ import pytest
 from headway.laws.closed_loop import Loop, StepTime, closed_loop
 
 CLIENT = 0.005  # a user's own delay between an answer and the next prompt, and as much again at random
-LOOP = Loop(users=32.0, seats=1e9, prompt=1024.0, output=256.0, budget=8192.0, mixed=1.0, together=0.1, company=0.0, overhead=0.0)
+LOOP = Loop(
+    users=32.0, seats=1e9, prompt=1024.0, output=256.0, budget=8192.0, mixed=1.0, together=0.1, company=0.0, spread=0.064, overhead=0.0
+)
 
 
 def linear(fixed: float, per_prompt_token: float, per_kv_token: float) -> StepTime:
@@ -115,7 +117,16 @@ MIXED = [
 def test_mixed_steps_match_a_simulation(users: int, prompt: int, output: int, budget: int, seats: float) -> None:
     rounds = 10
     loop = Loop(
-        users=users, seats=seats, prompt=prompt, output=output, budget=budget, mixed=1, together=1 / rounds, company=0.0, overhead=0.0
+        users=users,
+        seats=seats,
+        prompt=prompt,
+        output=output,
+        budget=budget,
+        mixed=1,
+        together=1 / rounds,
+        company=0.0,
+        spread=0.064,
+        overhead=0.0,
     )
     ttft, tpot = Engine(STEP, loop, rounds, 0.2).run()
     found = closed_loop(STEP, loop)

@@ -47,6 +47,7 @@ class Loop:
     seats: Number
     prompt: Token
     output: Token
+    spread: Number  # of the length of an answer: standard deviation over mean
     budget: Token  # prompt tokens that one step takes at most
     mixed: Number  # 1: prompt chunks ride along with decodes; 0: prompts go first, in steps of their own
     together: Number  # share of requests whose prompts come all at once
@@ -103,7 +104,7 @@ def _one_by_one(loop: Loop, served: Any, chunk: Any, chunks: Any, decode: Any, o
     """TTFT of prompts that come one by one, and what they add to an answer."""
     others, cycle, prompt_steps = others_in_loop(served), cycle_steps(loop.output, chunks), loop.prompt / chunk
     added = own - chunks * decode * loop.mixed
-    queued = loop.mixed * queued_before(others, prompt_steps, cycle, chunks)
+    queued = loop.mixed * queued_before(others, prompt_steps, cycle, chunks, loop.spread)
     arriving, room = prompts_per_step(others, cycle, queued), step_room(chunk, loop.prompt, chunks)
     beside = prompts_beside(loop.mixed, arriving, room, chunks, loop.company, others)
     ttft = steady_s(own, beside, added, queued * full, decode, busy_share(served))

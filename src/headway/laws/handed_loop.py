@@ -11,7 +11,6 @@ import numpy as np
 from headway.laws.closed_loop import HALVINGS, LoopTimes, StepTime
 from headway.laws.pools import handed_over_s
 from headway.laws.queue import (
-    looped_tpot_s,
     looped_ttft_s,
     others_in_loop,
     queued_before,
@@ -23,7 +22,7 @@ from headway.laws.serving import e2e_s, held_kv_tokens, middle_context
 from headway.units import Number, Second, Token
 
 NONE = 0.0
-WHOLE = np.inf  # chunks: a worker's whole prompt is in progress
+WHOLE = np.inf  # chunks: what is in progress is a prompt, not a step of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +33,7 @@ class HandedLoop:
     seats: Number  # of all decode workers
     prompt: Token
     output: Token
+    spread: Number  # of the length of an answer: standard deviation over mean
     prefill_workers: Number
     decode_workers: Number
     prompt_alone: Second  # one prompt on an idle prefill worker
@@ -62,12 +62,11 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
 def _seen(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
     each, queuing = decoding / loop.decode_workers, np.maximum(served / loop.prefill_workers, 1)
     held = held_kv_tokens(each, middle_context(loop.prompt, loop.output))
-    decode = step(each, held, 0 * loop.prompt, 0 * loop.prompt)
-    tpot = looped_tpot_s(decode, loop.together, 0 * decode, 0 * decode, loop.output)
-    others, beside = others_in_loop(queuing), np.minimum(loop.company, others_in_loop(queuing))
+    tpot = step(each, held, 0 * loop.prompt, 0 * loop.prompt)
+    beside = np.minimum(loop.company, others_in_loop(queuing))
     cycle = e2e_s(handed_over_s(loop.prompt_alone, loop.transfer), tpot, loop.output)
-    queued = queued_before(others, loop.prompt_packed, cycle, WHOLE)
-    steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * decode, NONE)
+    queued = queued_before(others_in_loop(served), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE, loop.spread)
+    steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
     lanes = loop.prompt_alone / loop.prompt_packed
     burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
     ttft = looped_ttft_s(loop.overhead, loop.together, np.maximum(burst, loop.prompt_alone), steady)

@@ -13,6 +13,8 @@ from headway.units import Number, Same, Second, Token
 
 NEW_TOKEN: Token = 1.0
 LEAST_BUDGET: Number = 1 / 8  # of a step's tokens that a prompt gets however many sequences decode
+REGULAR: Number = 2.3
+LEAST: Number = 1e-12  # keeps 0 / 0 a zero
 CHUNKED = "chunked prefill: Agrawal et al. 2024 (Sarathi-Serve, arXiv:2403.02310)"
 
 
@@ -88,16 +90,21 @@ def cycle_steps(output: Token, chunks: Number) -> Number:
     return output / NEW_TOKEN - 1 + chunks
 
 
-@formula(source="M/D/1 in a closed loop: wait w = service * load / (2 (1 - load)) with load = others' work A / (cycle Z + w), solved for w")
-def queued_before(others: Number, service: Same, cycle: Same, chunks: Number) -> Same:
-    """Wait for prompts before one's own, in steps or seconds: 0 without others, A - Z where their work exceeds the cycle.
+@formula(
+    source="M/D/1 in a closed loop: w = service * load / (2 (1 - load)), load = A / (Z + w), solved for w; users who keep their order "
+    "but for the spread of their cycles queue no more than those displaced: REGULAR fits a simulation of the queue"
+)
+def queued_before(others: Number, service: Same, cycle: Same, chunks: Number, spread: Number) -> Same:
+    """Wait for prompts before one's own, in steps or seconds: 0 without others, A - Z where their work A exceeds the cycle Z.
 
-    >>> float(queued_before(0, 0.5, 255, 1)), round(float(queued_before(63, 2.0, 255, 2)), 2), round(float(queued_before(1023, 1.0, 255, 1)))
-    (0.0, 0.73, 769)
+    >>> float(queued_before(0, 0.5, 255, 1, 0.06)), round(float(queued_before(1023, 1.0, 255, 1, 0.06)))
+    (0.0, 768)
     """
     # A prompt of one step shares no step in progress: what it waits for there is its company.
     load, over = others * service, others * service - cycle
-    begun = service * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
+    random = service * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
+    regular = REGULAR * service * spread * cycle
+    begun = random * regular / np.maximum(np.sqrt(random * random + regular * regular), LEAST * service * service)
     return (over + np.sqrt(over * over + 4 * begun)) / 2
 
 
