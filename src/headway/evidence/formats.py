@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from headway.errors import UnknownName
+from headway.evidence.benchmarks import Benchmark, benchmark
 from headway.precision import Precision
 
 WEIGHT_ONLY = ("int4_g128", "int4_g32", "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")
@@ -45,10 +46,11 @@ IN_A_NAME = re.compile(
     re.IGNORECASE,
 )
 # The KV cache where a row does not say, by engine family and weights; the first that applies.
-#   TensorRT-LLM takes the checkpoint's kv_cache_quant_algo, which NVIDIA's FP8 and NVFP4 checkpoints set to FP8
-#   (docs: features/quantization, "FP8 KV Cache"); the others keep the model's own 16 bits (vLLM and SGLang: kv-cache-dtype auto).
+#   Engines' "auto" follows the checkpoint's kv_cache_quant_algo (TensorRT-LLM KvCacheConfig.dtype, vLLM resolve_kv_cache_dtype_string),
+#   which ModelOpt's NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM runs, set to FP8. Others keep the model's own 16 bits.
 KV_RULES = (
     ("TensorRT-LLM", ("fp8", "nvfp4"), "fp8"),
+    ("", ("nvfp4",), "fp8"),
     ("llama.cpp", (), "fp16"),
     ("", (), "bf16"),
 )
@@ -69,8 +71,8 @@ class Stated:
 
 
 @functools.cache
-def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str) -> Stated:
-    """The formats that a row means; `stored` is what most of the catalogue's own checkpoint is in.
+def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str, source: str = "") -> Stated:
+    """The formats that a row means; `stored`: what most of the catalogue's own checkpoint is in; `source`: the row's key.
 
     >>> found = precision("gguf_q4_k_m", "", "llama-3-8b", "llama.cpp", "NVIDIA", "bf16")
     >>> found.precision.weights, found.precision.kv, found.head
@@ -87,7 +89,7 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
     checkpoint = name or stored
     if name == stored or {name, stored} == {"fp16", "bf16"}:  # as it is, with the parts that the checkpoint keeps in another format
         name = ""
-    cache = _cache(kv, checkpoint, model, engine, flags)
+    cache = _cache(kv, checkpoint, model, engine, benchmark(source), flags)
     return Stated(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
 
 
@@ -115,7 +117,7 @@ def _gguf(text: str) -> tuple[str, str, str]:
     return GGUF[kind], "", "" if kind in GGUF_EXACT else f"{text} taken as {GGUF[kind]}"
 
 
-def _cache(kv: str, weights: str, model: str, engine: str, flags: list[str]) -> str:
+def _cache(kv: str, weights: str, model: str, engine: str, run: Benchmark | None, flags: list[str]) -> str:
     text = _plain(kv)
     if text not in ("", "auto", "unknown"):
         if text not in CACHES:
@@ -124,6 +126,9 @@ def _cache(kv: str, weights: str, model: str, engine: str, flags: list[str]) -> 
     if re.search(r"fp8[-_]kv$", model, re.IGNORECASE):
         flags.append("KV cache not stated: fp8 as the name says")
         return "fp8"
+    if run is not None and weights in run.of:
+        flags.append(f"KV cache not stated: {run.cache}, as the benchmark's launch scripts set it for {weights} weights")
+        return run.cache
     taken = next(cache for family, of, cache in KV_RULES if family in ("", engine) and (not of or weights in of))
     flags.append(f"KV cache not stated: {taken}, {engine}'s default with {weights} weights")
     return taken

@@ -44,6 +44,7 @@ class Key:
     kv: str
     load: str
     split: bool
+    benchmark: str  # key of one whose conditions are documented
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +85,7 @@ def _find(key: Key, catalog: Catalog) -> Found | str:
     engine = family(key.engine)
     one = _chip(named.chip, catalog)
     plain = _work(name, "", catalog)
-    said = formats.precision(key.weights, key.kv, key.model, engine, one.vendor, main_format(plain[0]))
+    said = formats.precision(key.weights, key.kv, key.model, engine, one.vendor, main_format(plain[0]), key.benchmark)
     work = _work(name, said.head, catalog)[1]
     asked = Stated(
         chips=key.chips or named.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),

@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headway.catalog import Catalog, default_catalog
+from headway.evidence.benchmarks import benchmark
 from headway.evidence.row import Row
 from headway.evidence.setup import Found, Key, Setup, find
 
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
-# Benchmarks that draw request lengths below the nominal ones, by how their tables are keyed: the mean over the nominal length.
-# It is how the benchmark defines its load (random range ratio 0.8: uniform from 0.8 to 1 of the nominal length), not a fitted number.
-LENGTHS_DRAWN = (("inferencex", 0.9, "request lengths uniform from 0.8 to 1 of the nominal ones"),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +26,7 @@ class Task:
     batch: float | None
     concurrency: float | None
     flags: tuple[str, ...] = ()
+    spread: float = 0.0  # of the length of answers: standard deviation over mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +59,12 @@ def _task(row: Row, catalog: Catalog) -> Task | Unpredictable:
     why = _unstated(row, kind)
     if why:
         return Unpredictable(row=row, why=why)
+    run = benchmark(row.source)
     found = find(
         Key(
             model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
             engine_version=row.engine_version, weights=row.weights, kv=row.kv, load="saturated" if kind == "offline" else "given",
-            split=kind == "disagg",
+            split=kind == "disagg", benchmark=run.key if run else "",
         ),
         catalog,
     )  # fmt: skip
@@ -101,10 +101,10 @@ def _loaded(row: Row, kind: str, found: Found) -> Task:
 
 def _drawn(row: Row, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
     """Mean lengths of prompts and outputs."""
-    for source, share, how in LENGTHS_DRAWN:
-        if kind in ("serving", "disagg") and row.source.startswith(source) and row.prompt and row.output:
-            flags.append(f"{how}: {share:g} of them in the mean")
-            return share * row.prompt, share * row.output
+    run = benchmark(row.source)
+    if run is not None and kind in ("serving", "disagg") and row.prompt and row.output:
+        flags.append(f"{run.how}: {run.drawn:g} of them in the mean")
+        return run.drawn * row.prompt, run.drawn * row.output
     return row.prompt, row.output
 
 
