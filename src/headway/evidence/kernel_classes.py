@@ -30,6 +30,7 @@ class KernelClass:
     differs: float  # of a logarithm, below which a family keeps the number that all share: finer where more of a step's time goes
     like: str = ""  # a class fitted before it,
     borrowed: tuple[str, ...] = ()  # and what it takes from there
+    pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
 
 
 def _share(name: str, start: float, meaning: str, low: float = 0.01) -> Key:
@@ -45,11 +46,13 @@ def _norm() -> Key:
 
 
 def _matmul(p: Any, work: Any) -> Any:
-    return p[0] + matmul_s(*work, *p[1:5])
+    compute, weights, activations = work
+    return p[0] + matmul_s(compute, weights, activations, p[1], p[2], p[3], p[4])
 
 
 def _decode(p: Any, work: Any) -> Any:
-    return p[0] + decode_attention_s(*work, p[1], p[2], p[3])
+    compute, kv, blocks = work
+    return p[0] + decode_attention_s(compute, kv, blocks, p[1], p[2], p[3])
 
 
 def _prefill(p: Any, work: Any) -> Any:
@@ -64,6 +67,7 @@ def _moved(p: Any, work: Any) -> Any:
     return p[0] + work[0] / p[1]
 
 
+REACHED = "share of the dense peak; experts reach what dense matmuls do, but for activations"
 STREAMED = "share of HBM bandwidth, weights streamed"
 PASSED = "share of HBM bandwidth, 16-bit activations in and out (quantising them included)"
 BLOCK = Key(name="block", unit="byte", start=4e4, low=1e2, high=1e7,
@@ -75,7 +79,7 @@ ATTENDED = "share of the bf16 peak, whatever the KV's format"
 
 
 def _matmul_keys(start: float, of: str) -> tuple[Key, ...]:
-    return (_t0(start, of), _share("compute", 0.7, "share of the dense peak; experts reach what dense matmuls do, but for activations"), _share("memory", 0.8, STREAMED),
+    return (_t0(start, of), _share("compute", 0.7, REACHED), _share("memory", 0.8, STREAMED),
             _share("activation", 0.5, PASSED), _norm())  # fmt: skip
 
 
@@ -90,16 +94,18 @@ CLASSES = (
     ),
     KernelClass(
         name="moe", read=kernel_work.moe, predict=_matmul, keys=_matmul_keys(2e-5, "routing, permuting and finalising a layer"),
-        shared=("norm",), dtypes=("bf16", "fp8", "nvfp4", "weight_only"), range="gated, 256 and more columns of an expert a rank", table="moe", differs=0.12,
-        like="gemm", borrowed=("compute",),
+        shared=("norm",), dtypes=("bf16", "fp8", "nvfp4", "weight_only"), range="gated, 256 and more columns of an expert a rank",
+        table="moe", differs=0.15, like="gemm", borrowed=("compute",), pooled=("weight_only",),
     ),
     KernelClass(
-        name="decode", read=kernel_work.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"), shared=(),
-        dtypes=("bf16", "fp8"), range="heads of 64..256, context from 128, 1..64 heads a KV head", table="attention_decode", differs=0.08,
+        name="decode", read=kernel_work.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),
+        shared=("compute",), dtypes=("bf16", "fp8"), range="heads of 64..256, context from 128, 1..64 heads a KV head",
+        table="attention_decode", differs=0.08,
     ),
     KernelClass(
         name="mla_decode", read=kernel_work.mla_decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, latents streamed"),
-        shared=(), dtypes=("bf16", "fp8"), range="DeepSeek's latents of 576, context from 128", table="mla_decode", differs=0.1,
+        shared=("compute", "block"), dtypes=("bf16", "fp8"), range="DeepSeek's latents of 576, context from 128",
+        table="mla_decode", differs=0.1,
     ),
     KernelClass(
         name="prefill", read=kernel_work.prefill, predict=_prefill,

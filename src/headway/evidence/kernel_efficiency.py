@@ -11,12 +11,13 @@ import numpy as np
 
 from headway.evidence.fitted import ErrorRow, Fitted, KernelFit
 from headway.evidence.kernel_classes import CLASSES, KernelClass
+from headway.evidence.kernel_collectives import ASSUMED, collectives
 from headway.evidence.kernel_fit import Estimate, fit, log_misses
 from headway.evidence.kernel_rows import Kernels, family, thinned
 
 MOST_ROWS = 4000  # of one chip in one class and dtype
 SIGMAS = 3.0
-OTHER = "other"
+OTHER, WIDE = "other", "bf16"
 CREDIT = "NVIDIA aiconfigurator 095f58a (Apache-2.0) and Microsoft Vidur 7d47513 (MIT)"
 MEASURED = "2026-08"
 Given = tuple[float | None, ...]  # a value for each key that is not to be fitted
@@ -50,11 +51,16 @@ def fit_kernels(folder: Path) -> KernelFit:
         wide: tuple[Own, ...] = ()
         for dtype in kind.dtypes:
             rows, given = thinned(kind.read(folder, dtype), MOST_ROWS), _given(kind, dtype, numbers)
-            kept = fit_families(kind, rows, given, wide)
-            wide = wide or kept
+            kept = fit_families(kind, dtype, rows, given, wide)
             numbers += [number for one in kept for number in _numbers(kind, dtype, one, given)]
-            errors += list(error_rows(kind, dtype, rows, kept, given, wide if wide is not kept else ()))
-    return KernelFit(parameters=tuple(numbers), errors=tuple(errors))
+            errors += error_rows(kind, dtype, rows, kept, given, wide)
+            wide = wide or kept
+    for kind, rows in collectives(folder):
+        given = _given(kind, WIDE, numbers)
+        kept = fit_families(kind, WIDE, rows, given, ())
+        numbers += [number for one in kept for number in _numbers(kind, WIDE, one, given)]
+        errors += error_rows(kind, WIDE, rows, kept, given, ())
+    return KernelFit(parameters=(*numbers, ASSUMED), errors=tuple(errors))
 
 
 def _given(kind: KernelClass, dtype: str, numbers: list[Fitted]) -> Given:
@@ -69,7 +75,7 @@ def families_of(rows: Kernels) -> Any:
     return np.array([family(str(name)) for name in known])[place]
 
 
-def fit_families(kind: KernelClass, rows: Kernels, given: Given, wide: tuple[Own, ...]) -> tuple[Own, ...]:
+def fit_families(kind: KernelClass, dtype: str, rows: Kernels, given: Given, wide: tuple[Own, ...]) -> tuple[Own, ...]:
     """`other` first: one fit in which each family weighs the same; then each family where it differs.
 
     A number of a narrow format is `wide`'s own, that of bf16, where no family has one of its own there and it does not differ.
@@ -82,7 +88,7 @@ def fit_families(kind: KernelClass, rows: Kernels, given: Given, wide: tuple[Own
     if wide:
         together = fit(kind.predict, rows, kind.keys, _held(together, tuple(common), given, kind.differs), weights)
     found = [_own(OTHER, rows, together)]
-    if len(known) > 1 and len(kind.shared) < len(kind.keys):
+    if len(known) > 1 and dtype not in kind.pooled and len(kind.shared) < len(kind.keys):
         found += [_own(str(name), rows.where(names == name), _family(kind, rows.where(names == name), together, given)) for name in known]
     return tuple(found)
 
@@ -116,8 +122,10 @@ def _differs(mine: float, error: float, shared: float, least: float) -> bool:
 
 
 def _numbers(kind: KernelClass, dtype: str, one: Own, given: Given) -> list[Fitted]:
-    """The numbers that a family states; what was given is stated once, with its error left to where it was fitted."""
-    stated = tuple(own or (one.family == OTHER and before is not None) for own, before in zip(one.own, given, strict=True))
+    """The numbers that a family states; what another class gave is stated again, with its error left to where it was fitted."""
+    stated = tuple(
+        own or (one.family == OTHER and before is not None and kind.like != kind.name) for own, before in zip(one.own, given, strict=True)
+    )
     section, where = f"{kind.name}.{one.family}.{dtype}", f"{', '.join(one.chips)}; {kind.range}"
     return [
         Fitted(section=section, key=key.name, value=value, unit=key.unit, error=error, rows=one.rows, range=where, meaning=key.meaning,
@@ -137,11 +145,11 @@ def error_rows(
         found.append(_error(kind, dtype, str(name), "in sample", mine, values.get(str(name), values[OTHER])))
         chips = np.unique(mine.chip)
         for chip in chips if len(chips) > 1 else ():
-            without = {one.family: one.values for one in fit_families(kind, rows.where(rows.chip != chip), given, wide)}
+            without = {one.family: one.values for one in fit_families(kind, dtype, rows.where(rows.chip != chip), given, wide)}
             left = rows.where(rows.chip == chip)
             found.append(_error(kind, dtype, str(name), f"{chip} left out", left, without.get(str(name), without[OTHER])))
         if len(np.unique(names)) > 1:
-            others = fit_families(kind, rows.where(names != name), given, wide)[0].values
+            others = fit_families(kind, dtype, rows.where(names != name), given, wide)[0].values
             found.append(_error(kind, dtype, str(name), "family left out", mine, others))
     return tuple(found)
 
