@@ -18,6 +18,8 @@ from headway.system import system
 
 NEAR = 0.12  # a capacity in a name and the datasheet's may differ so much: GB or GiB, usable or all
 _COUNTED = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
+_SLICE = re.compile(r"(.+)-(\d{1,5})")
+CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # whose slices are named by cores, two to a chip (docs.cloud.google.com/tpu)
 _VENDOR = re.compile(r"^(nvidia|amd|intel|apple|google|aws|amazon|habana|meta|geforce|radeon|instinct|tesla|quadro|cloud)-(?=.)")
 _MEMORY = re.compile(r"-?\b(\d+)-?gi?b?\b")
 _FORM = re.compile(
@@ -62,6 +64,10 @@ def hardware(name: str, catalog: Catalog) -> Hardware:
     plain = _chip(name, catalog)
     if plain is not None:
         return Hardware(plain, None, _link(name))
+    slice = _SLICE.fullmatch(fold(name))
+    found = _chip(slice[1], catalog) if slice else None
+    if slice and found is not None and found.startswith("tpu"):
+        return Hardware(found, max(1, int(slice[2]) // (2 if found in CORES else 1)))
     whole = catalog.find("systems", name)
     if whole is not None:
         machine = system(name, catalog)

@@ -45,8 +45,13 @@ def place(said: Stated, holds: Callable[[int, int], bool], divides: Callable[[in
     flags: list[str] = []
     chips = said.chips or _counted(said, flags)
     pp = said.pp or _stages(said, chips, flags)
-    tp, dp = said.tp or _ways(said, chips // pp, pp, holds, divides, domain, flags), said.dp or 1
-    ep = said.ep or 1
+    tp, dp, ep = said.tp or _ways(said, chips // pp, pp, holds, divides, domain, flags), said.dp or 1, said.ep or 1
+    if said.engine == "llama.cpp" and not divides(tp):
+        tp, pp = 1, pp * tp
+        flags.append(f"llama.cpp's split of rows over {pp} chips taken as one of layers: heads do not divide")
+    if said.tp is None and said.pp is None and not holds(tp, pp):
+        pp = next((pp << power for power in range(1, 8) if tp * (pp << power) * dp <= chips and holds(tp, pp << power)), pp)
+        flags += [f"pp not stated: {pp}, as the weights need more than {tp} chips"] if pp > 1 and said.engine != "llama.cpp" else []
     if not said.moe and ep > 1:
         flags.append(f"ep {ep} left out: the model has no experts")
         ep = 1
@@ -94,7 +99,7 @@ def _ways(
     A saturated server runs copies on the fewest chips that hold the weights with room for a cache; one with a given load spreads
     one instance over all chips.
     """
-    most = max(1, min(chips // (said.dp or 1) if (said.ep or 1) == 1 or said.dp else chips, domain))
+    most = max(1, min(chips // (said.dp or 1), domain))
     ways = [1 << power for power in range(most.bit_length()) if 1 << power <= most and divides(1 << power)] or [1]
     if said.load == "saturated":
         taken = next((tp for tp in ways if holds(tp, pp)), ways[-1])
