@@ -204,9 +204,16 @@ _SPEED = {
     "date": Column("", "when the offer was made or read"),
     "about": Column("", "what the multiples are taken from"),
 }
+_MEASURED = (
+    _interval("ttft_ms", "ms", "time to first token, as the row's benchmark loads the server", _ALL)
+    | _interval("tpot_ms", "ms", "time per output token", _ALL)
+    | _interval("output_tok_s_total", "token/s", "generated tokens per second of all chips; of a prefill, prompt tokens", ("lo", "hi"))
+    | _interval("tok_s_per_chip", "token/s", "the same per chip", ("lo", "hi"))
+    | {"flags": Column("", "what was inferred where a row is silent, joined by '; '")}
+)
 IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED
 
 
 @functools.cache

@@ -23,10 +23,11 @@ class Listing:
     plain: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
     tree: Callable[[Mapping[str, Any], str], Any] | None = None  # row, key -> the formulas behind it
+    always: tuple[str, ...] = ()  # keys there are even without a row
 
     def keys(self) -> list[str]:
         """Every key of any row, in order of appearance."""
-        return list(dict.fromkeys(key for row in self.plain for key in row))
+        return list(dict.fromkeys([*self.always, *(key for row in self.plain for key in row)]))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         keys = self.keys()

@@ -7,6 +7,7 @@ axis of numbers, only here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 import typing
@@ -54,6 +55,11 @@ class Q:
 
 def fields(record: type) -> dict[str, tuple[Q, Any]]:
     """Each field of a record that declares a Q, with its default (dataclasses.MISSING when it has none)."""
+    return dict(_fields(record))
+
+
+@functools.cache
+def _fields(record: type) -> dict[str, tuple[Q, Any]]:
     hints = typing.get_type_hints(record, include_extras=True)
     found = {}
     for field in dataclasses.fields(record):

@@ -70,6 +70,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "flop": _FLOP | {"": 1.0},
     "flop/s": _FLOPS,
     "s": TIME,
+    "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables that are kept in ms
     "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
     "token/s": DECIMAL
     | {
@@ -94,6 +95,7 @@ EXAMPLE = {
     "flop": "1e25",
     "flop/s": "989TFLOPS",
     "s": "20ms or 2s",
+    "ms": "20ms or 2s",
     "1/s": "40/s",
     "token/s": "50M/s",
     "W": "700W",
@@ -162,6 +164,8 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
         return "-" if math.isnan(number) else "inf"
     if unit == "s":
         return _show_time(number, digits)
+    if unit == "ms":
+        return _show_time(number / 1000, digits)
     if unit in ("USD/s", "USD", "USD/Mtok"):
         return f"${number * 3600:.{digits}g}/h" if unit == "USD/s" else f"${number:.{digits}g}"
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg

@@ -24,15 +24,15 @@ WHOLE = ("overlap", "communication")  # step models: one for all
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
     """The coefficients of many layouts, each number an array along them."""
+    experts, spans, collectives = (max(len(getattr(one, name)) for one in compiled) for name in ("experts", "spans", "collectives"))
     lines = max((len(term.lines) for c in compiled for term in c.collectives), default=1)
     filled = [
         replace(
             c,
-            experts=fill(c.experts, NO_EXPERTS, max(len(one.experts) for one in compiled)),
-            spans=fill(c.spans, NO_SPAN, max(len(one.spans) for one in compiled)),
+            experts=fill(c.experts, NO_EXPERTS, experts),
+            spans=fill(c.spans, NO_SPAN, spans),
             collectives=tuple(
-                replace(term, lines=fill(term.lines, term.lines[-1], lines))
-                for term in fill(c.collectives, NO_COLLECTIVE, max(len(one.collectives) for one in compiled))
+                replace(term, lines=fill(term.lines, term.lines[-1], lines)) for term in fill(c.collectives, NO_COLLECTIVE, collectives)
             ),
         )
         for c in compiled

@@ -1,0 +1,86 @@
+"""`headway predict ROWS.csv`: what each row of a table of runs should measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output
+from headway.cli import measured
+from headway.columns import Column, column
+from headway.listing import Listing
+
+QUANTITIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "output_tok_s_total": "rate", "tok_s_per_chip": "per_chip"}
+ENDS = ("lo", "hi")
+VIEW = ("id", "ttft_ms", "ttft_ms_lo~ttft_ms_hi", "tpot_ms", "tpot_ms_floor", "tpot_ms_lo~tpot_ms_hi", "output_tok_s_total",
+        "tok_s_per_chip", "tok_s_per_chip_lo~tok_s_per_chip_hi", "why")  # fmt: skip
+ABOUT = {
+    "id": Column("", "the row's id, as given"),
+    "flags": Column("", "what was inferred where the row is silent, joined by '; '"),
+    "why": Column("", "the line, and why there is no prediction; or null"),
+}
+ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
+MOST_FLAGS = 5
+
+
+def add_flags(parser: Any) -> None:
+    """The rows."""
+    parser.add_argument("rows", metavar="ROWS.csv", help=ABOUT_FILE)
+
+
+def run(args: Any) -> output.Answer:
+    """One row out for each line in, in the order of the file."""
+    from headway.evidence.read_rows import read_rows
+
+    measured.no_edits(args)
+    rows, bad = read_rows(args.rows)
+    read = measured.predicted(rows, bad, args)
+    found = [*((one.row.line, _row(one)) for one in read.predictions), *((one.line, _malformed(one)) for one in bad)]
+    plain = [row for _, row in sorted(found, key=lambda pair: pair[0])]
+    return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about())
+
+
+def _about() -> dict[str, Column]:
+    return {key: ABOUT.get(key) or column(key) for key in _blank("")}
+
+
+def _blank(name: str) -> dict[str, Any]:
+    """Every column of an answer, empty."""
+    found: dict[str, Any] = {"id": name}
+    for key in QUANTITIES:
+        found |= dict.fromkeys((key, *(f"{key}_{end}" for end in (*(("floor",) if key.endswith("_ms") else ()), *ENDS))))
+    return found | {"flags": None, "why": None}
+
+
+def _row(one: Any) -> dict[str, Any]:
+    """A prediction in the units of the table: times in ms, rates in tokens/s."""
+    row = _blank(one.row.id)
+    for key, name in QUANTITIES.items():
+        estimate = getattr(one, name)
+        if estimate is not None:
+            time = key.endswith("_ms")
+            scale = 1000.0 if time else 1.0
+            row[key] = scale * estimate.expected
+            row[f"{key}_lo"], row[f"{key}_hi"] = scale * estimate.lo, scale * estimate.hi
+            if time:
+                row[f"{key}_floor"] = scale * estimate.floor
+    row["flags"] = "; ".join(one.flags) or None
+    row["why"] = measured.at_line(one.row.line, one.why) if one.why else None
+    return row
+
+
+def _malformed(one: Any) -> dict[str, Any]:
+    return _blank(one.id) | {"why": measured.at_line(one.line, one.why)}
+
+
+def _words(rows: Any) -> output.Words:
+    """How many rows are predicted, why the others are not, and what was most often assumed."""
+    left: Sequence[Mapping[str, Any]] = list(rows)
+    if not left:
+        return output.Words("No row to predict.")
+    without = [row["why"].partition(": ")[2] for row in left if row["why"]]
+    told = f"; not predicted: {measured.counted(without)}" if without else ""
+    flags = [flag for row in left for flag in (row["flags"] or "").split("; ") if flag]
+    often = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
+    taken = [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in often]
+    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{told}.", VIEW, taken)
