@@ -13,7 +13,7 @@ from headway.schema import Q
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
-           "int8": "peak_int8"}  # fmt: skip
+           "int8": "peak_int8", "fp16acc": "peak_fp16"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,7 @@ class Chip:
     notes: str = ""
     year: Annotated[Any, Q(help="year of announcement", whole=True, low=1990, high=2100)] = None
     peak_bf16: Annotated[Any, Q("flop/s", "dense BF16 (or FP16) peak")] = None
+    peak_fp16: Annotated[Any, Q("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
     peak_fp8: Annotated[Any, Q("flop/s", "dense FP8 peak")] = None
     peak_fp4: Annotated[Any, Q("flop/s", "dense FP4 peak")] = None
     peak_int8: Annotated[Any, Q("flop/s", "dense INT8 peak")] = None

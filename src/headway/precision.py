@@ -13,7 +13,7 @@ from headway.schema import Q
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
            "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")  # fmt: skip
 CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
-COMPUTE = ("bf16", "fp16", "fp8", "int8", "fp4")
+COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

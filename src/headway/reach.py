@@ -25,6 +25,7 @@ T0 = default(3e-6, "t0", "s", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
 NO_PROMPT_COST = default(0.0, "none", "s/token", FLAT)
 ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
+ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
 LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch")
 
 
@@ -144,6 +145,8 @@ class _Fitted:
         """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
         block, index = part
         stored, run = self.formats.weights[block][index], self.formats.runs[block][index]
+        if run == ACCUMULATED:
+            run = WIDE
         if stored.peak != run or (run == WIDE and stored.bytes < 2):
             return "weight_only"
         return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)

@@ -45,6 +45,7 @@ class Scheduling:
     request: Any
     reserve: Any
     limit: Any
+    pipeline: Any  # share of a prompt's chunks that overlap in pipeline stages
     hbm: Any  # memory for weights and cache over the datasheet's capacity
 
 

@@ -18,7 +18,7 @@ from headway.evidence.tasks import Task, Unpredictable
 from headway.laws.serving import interval_high, interval_low
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
-ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency"}  # of Load: of a Task
+ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}  # of Load: of a Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ class Load:
     context: Any
     batch: Any
     users: Any  # of all replicas
+    spread: Any  # of the length of answers: standard deviation over mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,8 @@ def _prompt_s(m: Machines, load: Load, prompts: Any, law: Law) -> Any:
     """Prompts with nothing beside them, a chunk in each step; the chunks follow one another through the pipeline."""
     tokens, pairs = prompts * load.prompt, prompts * causal_pairs(load.prompt)
     chunks = prompt_chunks(tokens, m.scheduling.budget * m.step.dp)
-    return pipelined_s(_step(m, law, prompts)(NOTHING, NOTHING, tokens / chunks, pairs / chunks), chunks, m.step.pp)
+    chunk = _step(m, law, prompts)(NOTHING, NOTHING, tokens / chunks, pairs / chunks)
+    return pipelined_s(chunk, chunks, m.step.pp, m.scheduling.pipeline)
 
 
 def _whole(m: Machines, load: Load, law: Law) -> Quantities:
@@ -112,8 +114,9 @@ def _loop(m: Machines, load: Load, users: Any) -> Loop:
     """A closed loop of so many users on one replica."""
     s = m.scheduling
     return Loop(
-        users=users, seats=m.seats(load.prompt, load.output), prompt=load.prompt, output=load.output, budget=s.budget * m.step.dp,
-        mixed=s.mixed, together=s.together, company=s.company, overhead=s.request,
+        users=users, seats=m.seats(load.prompt, load.output), prompt=load.prompt, output=load.output, spread=load.spread,
+        budget=s.budget * m.step.dp, mixed=s.mixed, together=s.together, company=s.company,
+        overhead=s.request,
     )  # fmt: skip
 
 
@@ -143,7 +146,7 @@ def _disagg(m: Machines, load: Load, law: Law) -> Quantities:
     packed = np.minimum(alone, _prompt_s(m, load, m.step.dp, law) / m.step.dp)
     each = m.seats(load.prompt, load.output)
     loop = HandedLoop(
-        users=load.users, seats=each, prompt=load.prompt, output=load.output, prefill_workers=ONE, decode_workers=ONE,
+        users=load.users, seats=each, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=ONE, decode_workers=ONE,
         prompt_alone=alone, prompt_packed=packed, transfer=m.cache_bytes(load.prompt) / m.link, together=s.together, company=s.company,
         overhead=s.request,
     )  # fmt: skip

@@ -181,14 +181,14 @@ def requests_per_s(request: Second, replicas: Number) -> PerSecond:
     return replicas / request
 
 
-@formula(source="PipeDream, GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
-def pipelined_s(chunk: Second, chunks: Number, pp: Number) -> Second:
-    """A prompt whose chunks follow one another through the stages; `chunk` is one chunk's time through all of them.
+@formula(source="GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
+def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> Second:
+    """A prompt whose chunks follow one another through the stages; `chunk` is one chunk's time through all, `overlap` the share that does.
 
-    >>> pipelined_s(0.4, 8, 4), pipelined_s(0.4, 1, 4)
-    (1.1, 0.4)
+    >>> pipelined_s(0.4, 8, 4, 1), pipelined_s(0.4, 8, 4, 0), pipelined_s(0.4, 1, 4, 1)
+    (1.1, 3.2, 0.4)
     """
-    return chunk * (chunks + pp - 1) / pp
+    return chunk * (overlap * (chunks + pp - 1) / pp + (1 - overlap) * chunks)
 
 
 @formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, at least one whole prompt")
