@@ -30,6 +30,7 @@ class KernelClass:
     differs: float  # of a logarithm, below which a family keeps the number that all share: finer where more of a step's time goes
     like: str = ""  # a class fitted before it,
     borrowed: tuple[str, ...] = ()  # and what it takes from there
+    label: str = ""  # in the table of errors, where a name has several fits
     pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
 
 
@@ -74,7 +75,7 @@ BLOCK = Key(name="block", unit="byte", start=4e4, low=1e2, high=1e7,
             meaning="cost of a pair of sequence and KV head, as bytes the HBM would move meanwhile")  # fmt: skip
 PAD = Key(name="pad", unit="token", start=400.0, low=1.0, high=1e4, meaning="tokens attended to in vain by each query of a prompt")
 NARROW = Key(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
-             meaning="heads of d take (128/d)^narrow times the time per FLOP")  # fmt: skip
+             meaning="heads of d < 128 take (128/d)^narrow times the time per FLOP")  # fmt: skip
 ATTENDED = "share of the bf16 peak, whatever the KV's format"
 
 
@@ -99,23 +100,24 @@ CLASSES = (
     ),
     KernelClass(
         name="decode", read=kernel_work.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),
-        shared=("compute",), dtypes=("bf16", "fp8"), range="heads of 64..256, context from 128, 1..64 heads a KV head",
-        table="attention_decode", differs=0.08,
+        shared=("compute",), dtypes=("bf16", "fp8"), table="attention_decode", differs=0.04,
+        range="heads of 64..256, context from 128, 1..64 heads a KV head, KV larger than the cache",
     ),
     KernelClass(
         name="mla_decode", read=kernel_work.mla_decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, latents streamed"),
-        shared=("compute", "block"), dtypes=("bf16", "fp8"), range="DeepSeek's latents of 576, context from 128",
-        table="mla_decode", differs=0.1,
+        shared=("compute", "block"), dtypes=("bf16", "fp8"), table="mla_decode", differs=0.1,
+        range="DeepSeek's latents of 576, context from 128, latents larger than the cache",
     ),
     KernelClass(
         name="prefill", read=kernel_work.prefill, predict=_prefill,
-        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENDED), PAD, NARROW), shared=("narrow",),
-        dtypes=("bf16",), range="heads of 64..256, prompts from 64", table="attention_prefill", differs=0.1,
+        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENDED), PAD, NARROW), shared=("t0", "narrow"),
+        dtypes=("bf16",), table="attention_prefill", differs=0.05,
+        range="heads of 64..256, prompts from 64, 16384 and more tokens times heads",
     ),
     KernelClass(
         name="mla_prefill", read=kernel_work.mla_prefill, predict=_mla_prefill,
         keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENDED), PAD), shared=(), dtypes=("bf16",),
-        range="DeepSeek's heads of 192 and 128, prompts from 64", table="mla_prefill", differs=0.25,
+        table="mla_prefill", differs=0.25, range="DeepSeek's heads of 192 and 128, prompts from 64, 16384 and more tokens times heads",
     ),
     KernelClass(
         name="elementwise", read=kernel_work.elementwise, predict=_moved,

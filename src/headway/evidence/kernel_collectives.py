@@ -45,14 +45,17 @@ def collectives(folder: Path) -> tuple[tuple[KernelClass, Kernels], ...]:
     inside = _chips(*exchanged) <= DOMAIN
     rows = exchanged[0]
     return (
-        (_kind(REDUCED, reduced, _reduction, "all-reduces of 1 KB..1 GB in a machine of 8", "collectives"), reduced[0]),
-        (_kind(EXCHANGED, exchanged, _exchange, "DeepEP in a machine of 8, 2..131072 tokens a chip", "moe_all_to_all"), rows.where(inside)),
-        (_kind(SENT, exchanged, _sending, "DeepEP over 2, 4 and 8 machines of 8", "moe_all_to_all"), rows.where(~inside)),
+        (_kind(REDUCED, reduced, _reduction, "all-reduces of 1 KB..1 GB in a machine of 8", "collectives", "all-reduce"), reduced[0]),
+        (
+            _kind(EXCHANGED, exchanged, _exchange, "DeepEP in a machine of 8, 2..131072 tokens a chip", "moe_all_to_all", "exchange"),
+            rows.where(inside),
+        ),
+        (_kind(SENT, exchanged, _sending, "DeepEP over 2, 4 and 8 machines of 8", "moe_all_to_all", "exchange out"), rows.where(~inside)),
     )
 
 
 def _kind(
-    keys: tuple[Key, ...], read: tuple[Kernels, tuple[Place, ...]], costs: Callable[[Any], LinkCosts], where: str, table: str
+    keys: tuple[Key, ...], read: tuple[Kernels, tuple[Place, ...]], costs: Callable[[Any], LinkCosts], where: str, table: str, label: str
 ) -> KernelClass:
     rows, places = read
 
@@ -60,7 +63,7 @@ def _kind(
         return predicted(places, costs(p), len(rows))[work[0]]
 
     return KernelClass(name="collective", read=lambda folder, dtype: rows, predict=predict, keys=keys, shared=(), dtypes=("bf16",),
-                       range=where, table=table, differs=0.05, like="collective",
+                       range=where, table=table, differs=0.05, like="collective", label=label,
                        borrowed=("alpha_exchange",) if keys is SENT else ())  # fmt: skip
 
 

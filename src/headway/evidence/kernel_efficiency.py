@@ -157,6 +157,6 @@ def error_rows(
 def _error(kind: KernelClass, dtype: str, name: str, scope: str, rows: Kernels, values: tuple[float, ...]) -> ErrorRow:
     missed = log_misses(kind.predict, rows, values)
     return ErrorRow(
-        kind=kind.name, family=name, dtype=dtype, scope=scope, rows=len(rows), median=float(np.median(np.abs(missed))),
+        kind=kind.label or kind.name, family=name, dtype=dtype, scope=scope, rows=len(rows), median=float(np.median(np.abs(missed))),
         p90=float(np.quantile(np.abs(missed), 0.9)), bias=float(np.median(missed)),
     )  # fmt: skip

@@ -15,6 +15,8 @@ MOST_M = 16384
 LEAST_WIDTH = 256  # of an expert on a rank: narrower ones are tests of the splitting, not served
 OLD = "a100_sxm_80"  # measured with engines of a year before the others, and without a tuned kernel for experts
 MOST_GROUP = 64  # query heads that share a KV head
+SMALL = 2e6  # bytes: less than a microsecond
+TILE, PROCESSORS = 128, 128  # queries in a tile of attention, and about as many processors as these chips have
 LATENT, ROPE, HEAD = 512, 64, 128  # of DeepSeek's multi-head latent attention
 
 
@@ -73,7 +75,7 @@ def decode(folder: Path, dtype: str) -> Kernels:
     sound = (rows.kv_dtype == kv) & (rows.window == 0) & ((rows.flag & (DOUBTFUL & ~2)) == 0) & ~aliased & ~odd
     group = rows.n_heads / rows.n_kv_heads
     sound &= (group <= MOST_GROUP) & (group >= (2 if dtype == "fp8" else 1))
-    rows = rows.where(sound & _head(rows) & (rows.kv_len >= 128))
+    rows = rows.where(sound & _head(rows) & (rows.kv_len >= 128) & _cold(rows, size))
     rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "kv_len", "batch"))
     peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
     attended = rows.batch.astype(float) * rows.kv_len * rows.head_dim
@@ -87,12 +89,26 @@ def _head(rows: Table) -> Column:
     return (rows.head_dim >= 64) & (rows.head_dim <= 256)
 
 
+def _cold(rows: Table, size: Column) -> Column:
+    """Whether KV of that size is read from the HBM, as in an engine, though a benchmark reads the same again and again.
+
+    What the last-level cache holds is left out, but for sizes that take no time wherever they are.
+    """
+    return (size < SMALL) | (size > 1.5 * per_chip(rows.chip, "sram"))
+
+
+def _fills(rows: Table) -> Column:
+    """Whether prompts and heads together make a tile of queries for each processor; a smaller grid leaves some of them idle."""
+    return 1.0 * rows.isl * rows.batch * rows.n_heads >= TILE * PROCESSORS
+
+
 def mla_decode(folder: Path, dtype: str) -> Kernels:
     """The absorbed form of latent attention: compute, the latent read once, and sequences over the bandwidth."""
     rows = table(folder, "mla_decode")
     kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
     sound = (rows.level == "kernel") & (rows.kv_dtype == kv) & (rows.backend != "vllm") & ((rows.flag & (DOUBTFUL & ~2)) == 0)
-    rows = fastest(rows.where(sound & (rows.chip != OLD) & (rows.kv_len >= 128)), ("chip", "n_heads", "kv_len", "batch"))
+    cold = _cold(rows, 1.0 * rows.batch * rows.kv_len * (LATENT + ROPE) * ELEMENT[dtype])
+    rows = fastest(rows.where(sound & cold & (rows.chip != OLD) & (rows.kv_len >= 128)), ("chip", "n_heads", "kv_len", "batch"))
     peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
     attended = rows.batch.astype(float) * rows.kv_len
     work = (
@@ -109,10 +125,10 @@ def prefill(folder: Path, dtype: str) -> Kernels:
     label = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
     sound = (rows.dtype == label) & (rows.kv_dtype == label) & (rows.window == 0) & ((rows.flag & DOUBTFUL) == 0)
     slow = (rows.head_dim == 256) & (rows.backend == "sglang") & (dtype == "fp8")
-    rows = rows.where(sound & ~slow & _head(rows) & (rows.isl >= 64))
+    rows = rows.where(sound & ~slow & _head(rows) & (rows.isl >= 64) & _fills(rows))
     rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "isl", "batch"))
     flop = 4.0 * rows.batch * rows.n_heads * rows.head_dim / per_chip(rows.chip, "peak_bf16")
-    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl, HEAD / rows.head_dim)
+    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl, np.maximum(HEAD / rows.head_dim, 1.0))
     codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
     return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
 
@@ -122,7 +138,8 @@ def mla_prefill(folder: Path, dtype: str) -> Kernels:
     rows = table(folder, "mla_prefill")
     sound = (rows.level == "kernel") & (rows.kv_dtype == {"bf16": "bfloat16", "fp8": "fp8"}[dtype]) & ((rows.flag & DOUBTFUL) == 0)
     rows = fastest(
-        rows.where(sound & (rows.backend != "vllm") & (rows.chip != OLD) & (rows.isl >= 64)), ("chip", "n_heads", "isl", "batch")
+        rows.where(sound & (rows.backend != "vllm") & (rows.chip != OLD) & (rows.isl >= 64) & _fills(rows)),
+        ("chip", "n_heads", "isl", "batch"),
     )
     flop = 2.0 * rows.batch * rows.n_heads * (HEAD + ROPE + HEAD) / per_chip(rows.chip, "peak_bf16")
     work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl)
