@@ -134,7 +134,8 @@ def test_a_header_alone_holds_no_rows(tmp_path: Path) -> None:
         ("H100-NVL-94GB", "h100_nvl", None),
         ("GB200-NVL72", "gb200", None), ("GH200-480GB", "gh200_96", None), ("RTX-4090", "rtx4090", None),
         ("NVIDIA GeForce RTX 4090 24GiB", "rtx4090", None), ("RTX-3090 (x2)", "rtx3090", 2), ("AMD Instinct MI300X OAM", "mi300x", None),
-        ("MI325X-OAM-256GB", "mi325x", None), ("M2 Ultra", "apple_m2_ultra", None), ("Apple M4 Max 128GB", "apple_m4_max", None),
+        ("MI325X-OAM-256GB", "mi325x", None), ("M2 Ultra (76-core GPU)", "apple_m2_ultra", None),
+        ("Apple M4 Max 128GB", "apple_m4_max", None),
         ("Google Cloud TPU v5e", "tpu_v5e", None), ("L40S", "l40s", None), ("Intel Gaudi3", "gaudi3", None), ("dgx_h100", "h100_sxm", None),
         ("TPU v6e-8", "tpu_v6e", 8), ("tpu-v5p-16", "tpu_v5p", 8), ("v5litepod-4", "tpu_v5e", 4),
         ("B300-SXM-288GB", "b300_sxm", None), ("NVIDIA H200 141GB HBM3e", "h200_sxm", None),
@@ -145,7 +146,10 @@ def test_hardware_as_public_tables_spell_it(name: str, chip: str, count: int | N
     assert (found.chip, found.count) == (chip, count)
 
 
-@pytest.mark.parametrize("name", ["H100-SXM-40GB", "A100-SXM-24GB", "RTX 4060", "H101", "MI300-96GB", "8x", "x8", "0xH100", "GPU", "", "-"])
+@pytest.mark.parametrize(
+    "name",
+    ["H100-SXM-40GB", "A100-SXM-24GB", "RTX 4050", "H101", "MI300-96GB", "M3 Max (30-core GPU)", "8x", "x8", "0xH100", "GPU", "", "-"],
+)
 def test_hardware_of_another_size_is_not_guessed(name: str) -> None:
     with pytest.raises(UnknownName):
         hardware(name, default_catalog())

@@ -25,6 +25,9 @@ _MEMORY = re.compile(r"-?\b(\d+)-?gi?b?\b")
 _FORM = re.compile(
     r"-(sxm\d?|oam|hbm\d?e?|hgx|dgx|gpu|accelerator|generation|edition|card|chip|soc|desktop|nvlink|nvl\d+)\b|\b(hgx|dgx|gpu)-"
 )
+# Apple sells chips of one name with fewer GPU cores; these have a slower memory too, so they are other chips.
+_SLOWER = re.compile(r"m3-max.*\b30\b|m4-max.*\b32\b")
+_CORES = re.compile(r"-?\b\d+-?cores?(-gpu|-cpu)?\b")
 _BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]?")
 # What the end of a model's name may say that changes neither its shape nor its size.
 _ENDS = re.compile(
@@ -84,6 +87,8 @@ def _link(name: str) -> str:
 
 def _chip(name: str, catalog: Catalog) -> str | None:
     """The first form of a name that the catalogue knows, whose memory is what the name says."""
+    if _SLOWER.search(fold(name)):
+        return None
     size = _MEMORY.search(fold(name))
     for form in dict.fromkeys(_hardware_forms(fold(name))):
         path = catalog.find("chips", form) or _path_without_hyphens(form, catalog)
@@ -106,7 +111,7 @@ def _hardware_forms(text: str) -> Iterator[str]:
     while (cut := _VENDOR.sub("", shorter)) != shorter:
         shorter = cut
         yield shorter
-    for pattern in (_BRACKETS, _MEMORY, _FORM, _FORM, _FORM):
+    for pattern in (_BRACKETS, _CORES, _MEMORY, _FORM, _FORM, _FORM):
         shorter = pattern.sub("", shorter, count=1).strip("-")
         yield shorter
 
