@@ -29,7 +29,8 @@ class KernelClass:
     table: str
     differs: float  # of a logarithm, below which a family keeps the number that all share: finer where more of a step's time goes
     like: str = ""  # a class fitted before it,
-    borrowed: tuple[str, ...] = ()  # and what it takes from there
+    borrowed: tuple[str, ...] = ()  # what it takes from there,
+    borrowing: tuple[str, ...] = ("bf16",)  # and in which dtypes: those in which its own rows do not tell it apart
     label: str = ""  # in the table of errors, where a name has several fits
     pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
 
@@ -96,7 +97,8 @@ CLASSES = (
     KernelClass(
         name="moe", read=kernel_work.moe, predict=_matmul, keys=_matmul_keys(2e-5, "routing, permuting and finalising a layer"),
         shared=("norm",), dtypes=("bf16", "fp8", "nvfp4", "weight_only"), range="gated, 256 and more columns of an expert a rank",
-        table="moe", differs=0.15, like="gemm", borrowed=("compute",), pooled=("weight_only",),
+        table="moe", differs=0.15, like="gemm", borrowed=("compute",),
+        borrowing=("bf16", "nvfp4", "weight_only"), pooled=("weight_only",),
     ),
     KernelClass(
         name="decode", read=kernel_work.decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, KV streamed"),

@@ -65,6 +65,8 @@ def fit_kernels(folder: Path) -> KernelFit:
 
 def _given(kind: KernelClass, dtype: str, numbers: list[Fitted]) -> Given:
     """What a class takes from another that was fitted before it."""
+    if dtype not in kind.borrowing:
+        return (None,) * len(kind.keys)
     named = {(number.section, number.key): number.value for number in numbers}
     return tuple(named.get((f"{kind.like}.{OTHER}.{dtype}", key.name)) if key.name in kind.borrowed else None for key in kind.keys)
 
