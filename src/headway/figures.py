@@ -230,3 +230,36 @@ def _by_year(rows: Points, key: str, named: str) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# -- measured against predicted ---------------------------------------------------------------------------------------------------
+
+
+def parity(residuals: Sequence[Any], measure: str, by: str = "source") -> dict[str, Any]:
+    """Predicted against measured on two logarithmic axes, a colour for each group; the line where they are equal, and twice off."""
+    chosen = [one for one in residuals if one.measure == measure] or list(residuals)
+    if not chosen:
+        raise BadValue("--plot", "these rows", "at least one measurement with a prediction")
+    scale, unit = (1e3, "ms") if chosen[0].is_time else (1.0, "tokens/s")
+    name = chosen[0].measure
+    kept = [one for one in chosen if one.measure == name]
+    points = [{"measured": one.measured * scale, "predicted": one.predicted * scale, by: getattr(one, by), "id": one.id} for one in kept]
+    ends = [min(min(p["measured"], p["predicted"]) for p in points) / 1.2, max(max(p["measured"], p["predicted"]) for p in points) * 1.2]
+    axes = {
+        way: {"field": field, "type": "quantitative", "title": f"{name}, {field} ({unit})", "axis": {"format": "~s"},
+              "scale": {"type": "log", "domain": ends, "nice": False}}
+        for way, field in (("x", "measured"), ("y", "predicted"))
+    }  # fmt: skip
+    colour = {"field": by, "type": "nominal", "title": None, "scale": {"scheme": "tableau10"}}
+    cloud = {"data": {"values": points}, "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.55, "clip": True},
+             "encoding": axes | {"color": colour, "tooltip": [{"field": "id"}]}}  # fmt: skip
+    lines = [_diagonal(ends, factor, axes) for factor in (1.0, 2.0, 0.5)]
+    told = f"{len(points):,} measurements; solid: equal; dashed: twice and half"
+    title = {"text": f"{name}: predicted against measured", "subtitle": [told]}
+    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "width": 460, "height": 460, "layer": [*lines, cloud]}
+
+
+def _diagonal(ends: Sequence[float], factor: float, axes: Mapping[str, Any]) -> dict[str, Any]:
+    ways = [{"measured": end, "predicted": end * factor} for end in ends]
+    mark = {"type": "line", "color": "#222222", "strokeWidth": 1, "clip": True} | ({} if factor == 1 else {"strokeDash": [3, 3]})
+    return {"data": {"values": ways}, "mark": mark, "encoding": dict(axes)}

@@ -18,6 +18,7 @@ VERBS = {
     "speed": ("headway.cli.speed", "the ladder of fast and slow tiers: price against speed, the batch behind each, what is sold"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
+    "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
     "list": ("headway.cli.listed", "models, chips, systems, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),

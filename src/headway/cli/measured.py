@@ -10,6 +10,7 @@ from headway.cli import subjects
 from headway.errors import BadValue
 
 MOST_REASONS = 6
+MOST_LINES = 5
 OF_SERVE = {"set": "use --catalog DIR with your own chip, or `serve`", "attention": "use `serve`", "kv_share": "use `serve`"}
 
 
@@ -47,12 +48,23 @@ def at_line(line: int, why: str) -> str:
 
 
 def counted(reasons: Iterable[str]) -> str:
-    """Reasons by how often they occur, the line and the details of each left out."""
-    found: dict[str, int] = {}
-    for reason in reasons:
-        name = reason.partition("; ")[0]
-        found[name] = found.get(name, 0) + 1
-    often = sorted(found.items(), key=lambda item: -item[1])
-    shown = [f"{name} ({count})" if count > 1 or len(often) > 1 else name for name, count in often[:MOST_REASONS]]
-    rest = sum(count for _, count in often[MOST_REASONS:])
+    """Reasons by how often they occur, their details left out."""
+    return placed((reason, 0) for reason in reasons)
+
+
+def placed(reasons: Iterable[tuple[str, int]]) -> str:
+    """Reasons by how often they occur, their details left out, and the first lines each is about; a line of 0 is not told."""
+    found: dict[str, list[int]] = {}
+    for reason, line in reasons:
+        found.setdefault(reason.partition("; ")[0], []).append(line)
+    often = sorted(found.items(), key=lambda item: -len(item[1]))
+    shown = [f"{name} ({_at(lines)})" if len(lines) > 1 or len(often) > 1 or lines[0] else name for name, lines in often[:MOST_REASONS]]
+    rest = sum(len(lines) for _, lines in often[MOST_REASONS:])
     return "; ".join(shown) + (f"; other reasons ({rest})" if rest else "")
+
+
+def _at(lines: Sequence[int]) -> str:
+    if not lines[0]:
+        return str(len(lines))
+    named = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LINES]))}"
+    return f"{len(lines):,}: {named}, ..." if len(lines) > MOST_LINES else named

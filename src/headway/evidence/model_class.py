@@ -1,0 +1,46 @@
+"""What a model is like: dense, mixture of experts, or that with latent attention; and roughly how large."""
+
+from __future__ import annotations
+
+import functools
+
+from headway.model import Model
+from headway.whole_model import total_params, works
+
+STRUCTURES = ("dense", "moe", "mla-moe")
+# Classes of size, by total parameters below which they end: each about three times the one before.
+SIZES = ((5e9, "3B"), (16e9, "8B"), (50e9, "30B"), (160e9, "70B"), (500e9, "300B"), (float("inf"), "700B"))
+NAMES = tuple(name for _, name in SIZES)
+
+
+def structure(model: Model) -> str:
+    """One of STRUCTURES.
+
+    >>> from headway.hfconfig import model
+    >>> structure(model("llama-3.1-70b")), structure(model("deepseek-v3")), structure(model("qwen3-30b-a3b"))
+    ('dense', 'mla-moe', 'moe')
+    """
+    blocks = works(model)
+    if not any(block.experts for block in blocks):
+        return "dense"
+    return "mla-moe" if any(block.latent for block in blocks) else "moe"
+
+
+def size(params: float) -> str:
+    """The class of so many parameters.
+
+    >>> size(8e9), size(72e9), size(671e9)
+    ('8B', '70B', '700B')
+    """
+    return next(name for most, name in SIZES if params < most)
+
+
+@functools.lru_cache(maxsize=1000)
+def model_class(model: Model) -> str:
+    """Structure and size.
+
+    >>> from headway.hfconfig import model
+    >>> model_class(model("llama-3.1-70b"))
+    'dense 70B'
+    """
+    return f"{structure(model)} {size(float(total_params(model)))}"
