@@ -9,7 +9,7 @@ from typing import Any
 
 from headway import goal, output, schema
 from headway.assumptions import Assumptions
-from headway.cli import launched, loads, serve, subjects, words
+from headway.cli import launched, loads, nearby, serve, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing
@@ -48,13 +48,13 @@ def run(args: Any) -> output.Answer:
     if len(plans) == 1:
         _, found = plans[0]
         notes += launched.notes(args, found)
-        return output.Answer(
-            found.table, notes=notes, describe=lambda rows: _describe(rows, found), figure=lambda rows: _figure(rows, found)
-        )
+        table = dataclasses.replace(found.table, notes=(*found.table.notes, *_nearest(plans)))
+        return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, found), figure=lambda rows: _figure(rows, found))
     if args.launch:
         raise BadValue("--launch", args.launch, "one plan: no lists of loads, limits or assumptions")
     tables = [dataclasses.replace(one.table, columns={**one.table.columns, **varied}) for varied, one in plans]
     table = tables[0].concat(*tables[1:])
+    table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
     return output.Answer(table, notes=notes, describe=_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
 
 
@@ -96,6 +96,12 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         limit = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1}
         found.append((limit | {key: value for key, value in assumed.items() if len(taken) > 1}, one))
     return found, [*notes, *unsaid, *more, *dropped, *assumed_notes]
+
+
+def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
+    """What was measured nearest to the best of each plan."""
+    best = [one.best.query for _, one in plans]
+    return list(dict.fromkeys(nearby.sentence(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------
