@@ -181,7 +181,7 @@ def test_a_fitted_number_says_what_it_is(number: Fitted) -> None:
 
 
 def test_kernels_take_about_ninety_numbers() -> None:
-    assert len([number for number in FITTED if number.error > 0]) <= 93
+    assert len([number for number in FITTED if number.error > 0]) <= 92
     assert len(FITTED) == len({(number.section, number.key) for number in FITTED})
 
 

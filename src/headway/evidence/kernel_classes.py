@@ -32,6 +32,7 @@ class KernelClass:
     borrowed: tuple[str, ...] = ()  # what it takes from there,
     borrowing: tuple[str, ...] = ("bf16",)  # and in which dtypes: those in which its own rows do not tell it apart
     label: str = ""  # in the table of errors, where a name has several fits
+    eager: tuple[str, ...] = ()  # dtypes measured with their launch: their t0 is fitted, and not stated
     pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
 
 
@@ -93,6 +94,7 @@ CLASSES = (
     KernelClass(
         name="gemm", read=kernel_work.gemm, predict=_matmul, keys=_matmul_keys(5e-6, "a matmul"), shared=("norm",),
         dtypes=("bf16", "fp8", "nvfp4", "weight_only"), range="m 1..16384, n and k from 1024", table="gemm", differs=0.04,
+        eager=("weight_only",),
     ),
     KernelClass(
         name="moe", read=kernel_work.moe, predict=_matmul, keys=_matmul_keys(2e-5, "routing, permuting and finalising a layer"),

@@ -128,6 +128,7 @@ def _numbers(kind: KernelClass, dtype: str, one: Own, given: Given) -> list[Fitt
     stated = tuple(
         own or (one.family == OTHER and before is not None and kind.like != kind.name) for own, before in zip(one.own, given, strict=True)
     )
+    stated = tuple(one and not (key.name == "t0" and dtype in kind.eager) for one, key in zip(stated, kind.keys, strict=True))
     section, where = f"{kind.name}.{one.family}.{dtype}", f"{', '.join(one.chips)}; {kind.range}"
     return [
         Fitted(section=section, key=key.name, value=value, unit=key.unit, error=error, rows=one.rows, range=where, meaning=key.meaning,
