@@ -148,7 +148,7 @@ def compile_layout(
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        reach=reach(parts.kernels(sublayers), system.chip, chosen, layout.pp, assumptions, table),
+        reach=reach(parts.kernels(sublayers), system.chip, chosen, layout, assumptions, table),
     )
     return Compiled(
         step=step,

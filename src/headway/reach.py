@@ -16,6 +16,7 @@ from headway.laws.coefficients import EngineCost, Reach
 from headway.laws.compile_terms import engine_reach, engine_s, launches_s
 from headway.laws.kernels import block_s
 from headway.laws.sums import times, total
+from headway.layout import Layout
 from headway.quantity import default
 from headway.resolve import Formats, main_part
 
@@ -57,26 +58,28 @@ def spread(chip: Chip, taken: Assumptions, quantity: str) -> Any:
     return taken.spread if taken.spread is not None else efficiencies().find(quantity, f"interval.{family(chip)}", "interval.other")
 
 
-def reach(kernels: Kernels, chip: Chip, formats: Formats, pp: Any, taken: Assumptions, table: Efficiencies | None = None) -> Reach:
+def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken: Assumptions, table: Efficiencies | None = None) -> Reach:
     """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
     if taken.overlap != "fitted":
         return _flat(kernels, taken)
     found = table or efficiencies()
     bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
     engine = engine_cost(taken.engine, chip, found)
-    return _asked(with_engine(bare, engine, kernels.layers, pp), taken)
+    return _asked(with_engine(bare, engine, kernels.layers, layout.tp, layout.pp), taken)
 
 
-def engine_cost(name: str, chip: Chip, table: Efficiencies) -> EngineCost:
-    """An engine's numbers on a chip, whose kind of machine has factors of its own."""
+def engine_cost(name: str, chip: Chip, table: Efficiencies, eager: bool = False) -> EngineCost:
+    """An engine's numbers on a chip, whose kind of machine has factors of its own; `eager`: a version that launches kernel by kernel."""
     kind = platform(chip)
     found = EngineCost(**{field.name: table.engine(name, kind, field.name) for field in fields(EngineCost)})
     if name == "none":
         return found
+    if eager:
+        found = replace(found, layer=table.find("layer", "engine.eager"))
     return replace(found, **{key: times(getattr(found, key), table.platform(kind, key)) for key in ("compute", "memory")})
 
 
-def with_engine(bare: Reach, engine: EngineCost, layers: Any, pp: Any) -> Reach:
+def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Reach:
     """What kernels reach in an engine, and what the engine adds; scalar or array alike."""
     return replace(
         bare,
@@ -88,7 +91,7 @@ def with_engine(bare: Reach, engine: EngineCost, layers: Any, pp: Any) -> Reach:
         decode_compute=engine_reach(bare.decode_compute, engine.compute, engine.attention),
         decode_memory=engine_reach(bare.decode_memory, engine.memory, engine.attention),
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute, engine.attention),
-        fixed=total((bare.fixed, engine_s(engine.step, layers, engine.layer, pp))),
+        fixed=total((bare.fixed, engine_s(engine.step, layers, engine.layer, engine.split, tp, pp))),
         sequence=engine.sequence,
         prompt=engine.prompt,
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from headway.efficiency import Efficiencies
 from headway.evidence.engine_numbers import Number, table_at
+from headway.evidence.fitted import Fitted
 from headway.evidence.machines import Engines, Machines, bare_machines, engines_of
 from headway.evidence.predict import load_of, placed
 from headway.evidence.quantities import Load, Quantities, quantities
@@ -21,6 +22,7 @@ from headway.evidence.tasks import Task
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # of ln(predicted / measured) that no fit removes
 SHARE = 40  # rows after which a source's quantity counts no more
+TRUST = {"A": 1.0, "": 1.0, "B": 0.7}  # one condition missing: half the weight
 STEP = 1e-3  # of a parameter, in standard deviations of its prior, for derivatives
 ROUNDS = 12
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
@@ -104,7 +106,8 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
         return []
     sources = [tasks[index].row.source for index in rows]
     count = np.array([sources.count(source) for source in sources])
-    weight = np.minimum(1.0, np.sqrt(SHARE / count)) / SCATTER[scatter]
+    trust = np.array([TRUST[tasks[index].row.reliability] for index in rows])
+    weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
     return [Group(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight)]
 
 
@@ -164,3 +167,20 @@ def fit(asked: Problem, every: Sequence[Number]) -> EngineFit:
 def _slopes(at: Any, z: Any, now: Any) -> Any:
     moved = np.eye(len(z)) * STEP
     return np.stack([(at(z + step) - now) / STEP for step in moved], axis=1)
+
+
+def as_fitted(found: EngineFit, every: Sequence[Number], rows: int, what: str) -> tuple[Fitted, ...]:
+    """The numbers as lines of data/efficiency.toml; those that were fixed have no error."""
+    error = {(number.section, number.key): e for number, e in zip(found.free, found.error, strict=True)}
+    lines = []
+    for number, value in zip(every, found.values(every), strict=True):
+        wide = error.get((number.section, number.key))
+        lines.append(
+            Fitted(
+                section=number.section, key=number.key, value=value, unit=number.unit,
+                error=0.0 if wide is None else value * number.spread * wide, rows=0 if wide is None else rows,
+                range=what if wide is not None else "fixed", meaning=number.meaning,
+                source="published serving runs, docs/accuracy.md" if wide is not None else "stated, docs/decisions.md", date="2026-11",
+            )
+        )  # fmt: skip
+    return tuple(lines)

@@ -36,3 +36,19 @@ def version(text: str) -> tuple[int, int] | None:
     """
     found = re.match(r"v?(\d{1,3})\.(\d{1,3})(?!\d)", text.strip().lower())
     return (int(found[1]), int(found[2])) if found else None
+
+
+GRAPHS_SINCE = (0, 3)  # vLLM: CUDA graphs, its release notes of v0.2.6 (December 2023) and on
+
+
+@functools.cache
+def eager(engine: str, text: str) -> bool:
+    """Whether a version of an engine family launches its kernels one by one.
+
+    >>> eager("vLLM", "0.2.1"), eager("vLLM", "2023-10"), eager("vLLM", "0.6.3"), eager("TensorRT-LLM", "0.5.0")
+    (True, True, False, False)
+    """
+    if engine != "vLLM":
+        return False
+    known, year = version(text), re.match(r"20(\d\d)-", text.strip())
+    return known < GRAPHS_SINCE if known else bool(year and int(year[1]) < 24)

@@ -90,6 +90,8 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
     if name == stored or {name, stored} == {"fp16", "bf16"}:  # as it is, with the parts that the checkpoint keeps in another format
         name = ""
     cache = _cache(kv, checkpoint, model, engine, benchmark(source), flags)
+    if engine == "llama.cpp" and not compute:
+        compute = "fp16acc"  # ggml's CUDA matmuls keep sums in 16 bits unless GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F is set
     return Stated(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
 
 

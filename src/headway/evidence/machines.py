@@ -67,12 +67,13 @@ class Machines:
     replicas: Any
     chips: Any
     instance: Any  # chips of one replica
+    tp: Any
     link: Any  # bandwidth beyond a scale-up domain, of one chip
 
     def under(self, engines: Engines) -> Machines:
         """The same machines in their engines; made of kernels alone."""
         c = self.step
-        step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, c.pp))
+        step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, self.tp, c.pp))
         return replace(self, step=step, scheduling=engines.scheduling)
 
     def rows(self, index: Any) -> Machines:
@@ -102,7 +103,8 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     """The engine of each setup."""
     names = [(ENGINES[one.engine], one.system.chip) for one in setups]
     own = [Scheduling(**{field.name: table.engine(name, platform(chip), field.name) for field in fields(Scheduling)}) for name, chip in names]
-    return Engines(cost=columns([engine_cost(name, chip, table) for name, chip in names]), scheduling=columns(own))
+    cost = [engine_cost(name, chip, table, one.eager) for (name, chip), one in zip(names, setups, strict=True)]
+    return Engines(cost=columns(cost), scheduling=columns(own))
 
 
 def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
@@ -126,6 +128,7 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
         replicas=np.array([float(one.replicas) for one in setups]),
         chips=np.array([float(one.system.chips) for one in setups]),
         instance=np.array([float(one.chips) for one in compiled]),
+        tp=np.array([float(one.layout.tp) for one in setups]),
         link=np.array([_link(one.system) for one in setups]),
     )
 

@@ -69,6 +69,7 @@ class EngineCost:
 
     step: Second  # its own work in each step, exposed
     layer: Second  # and in each layer: launches that no graph hides, kernels that are not fused
+    split: Second  # and in each layer for each chip that it is split over, where the host joins the parts
     sequence: Second  # for each sequence of a rank: sampling, bookkeeping
     prompt: SecondPerToken  # for each prompt token of a rank
     compute: Number  # factor on shares of peak FLOP/s

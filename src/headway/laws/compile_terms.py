@@ -202,14 +202,14 @@ def launches_s(count: Number, t0: Second, depth: Number) -> Second:
     return count * t0 * depth
 
 
-@formula(source="definition")
-def engine_s(step: Second, layers: Number, layer: Second, pp: Number) -> Second:
-    """The engine's own work in a step, exposed: per step in every pipeline stage, and per layer.
+@formula(source="definition; llama.cpp joins the parts of a split layer on the host, one chip after the other")
+def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Number, pp: Number) -> Second:
+    """The engine's own work in a step, exposed: per step in every pipeline stage, per layer, and per layer and chip of a split one.
 
-    >>> round(engine_s(1.5e-3, 80, 2e-6, 1) * 1e6, 1)
+    >>> round(float(engine_s(1.5e-3, 80, 2e-6, 0.0, 8, 1)) * 1e6, 1)
     1660.0
     """
-    return step * pp + layers * layer
+    return step * pp + layers * (layer + np.where(tp > 1, split * tp, 0 * split))
 
 
 @formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
