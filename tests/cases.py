@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.assumptions import EFFICIENCIES, LATENCIES, Assumptions
+from headway.catalog import PACKAGED
 from headway.compile import work_of
 from headway.hfconfig import model
+from headway.laws.coefficients import OVERLAPS
 from headway.layout import Layout, illegal, shape
 from headway.precision import Precision
 from headway.schema import defaults
@@ -29,7 +32,13 @@ WAYS = {
     "pp": (1, 2, 3, 4),
     "cp": (1, 2, 4),
 }
-IDEAL = dict.fromkeys(EFFICIENCIES, 1) | dict.fromkeys(LATENCIES, 0)
+IDEAL: dict[str, Any] = dict.fromkeys(EFFICIENCIES, 1) | dict.fromkeys(LATENCIES, 0) | {"overlap": "full"}
+# One flat number for all kernels and one for all links, so that a step can be worked out by hand.
+FLAT: dict[str, Any] = {
+    "overlap": "operators", "eff_compute": 0.7, "eff_memory": 0.8, "eff_network": 0.8, "eff_in_switch": 0.5, "t0": 3e-6, "spread": 1.6,
+    "alpha": 3e-6, "alpha_out": 10e-6, "alpha_exchange": 11e-6, "alpha_exchange_out": 24e-6,
+}  # fmt: skip
+STEP_MODELS = tuple(OVERLAPS)
 ONE_CHIP = Layout()
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
 
@@ -101,3 +110,18 @@ def drawn(seed: int, requests: bool | None = None) -> Point:
         load |= {"context": int(10 ** rng.uniform(0, 6))}
     formats = {"weights": rng.choice(("", "", "bf16", "fp8", "int4")), "kv": rng.choice(("", "fp8"))}
     return Point(name, machine, layouts(name, machine, rng), tuple(load.items()), (), tuple(formats.items()))
+
+
+def fitted_numbers() -> dict[str, dict[str, Any]]:
+    """Every fitted number of the packaged file by its place: `gemm.hopper.bf16.compute`."""
+    found: dict[str, dict[str, Any]] = {}
+
+    def walk(value: dict[str, Any], path: str) -> None:
+        for key, item in value.items():
+            if "value" in item:
+                found[f"{path}{key}"] = item
+            else:
+                walk(item, f"{path}{key}.")
+
+    walk(tomllib.loads((PACKAGED / "efficiency.toml").read_text(encoding="utf-8")), "")
+    return found

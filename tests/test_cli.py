@@ -18,8 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headway import Layout, columns, serve
+from headway.assumptions import Assumptions
 from headway.cli.main import VERBS, main
 from headway.formula import replay
+from headway.reach import FITTED
+from headway.schema import fields
 
 POINT = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--batch", "64"]
 STEP = [*POINT, "--context", "8k"]
@@ -124,11 +127,13 @@ def test_text_answers_first_and_defines_its_terms(capsys: pytest.CaptureFixture[
     for command in (REQUEST, PLAN):
         out = run(capsys, *command)[1]
         first = out.splitlines()[0]
-        for word in ("llama-3.1-70b on 8xh100-sxm", "TTFT", "TPOT", "floor", "90 %", "unfitted", "per Mtok", "bind"):
+        for word in ("llama-3.1-70b on 8xh100-sxm", "TTFT", "TPOT", "floor", "90 %", "per Mtok", "bind"):
             assert word in first, word
         assert "bench serve" in out
         assert "what binds:" in out
         assert "what would help" in out
+        assert f"note: {FITTED}" in out and "unfitted" not in out
+        assert "note: unfitted: " in run(capsys, *command, "--overlap", "full")[1]
 
 
 def test_models_and_machines_take_lists_and_the_cheapest_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +168,8 @@ def test_explain_is_of_the_row_shown(capsys: pytest.CaptureFixture[str]) -> None
         assert tree["value"] == pytest.approx(found["rows"][0][key], rel=1e-12)
         assert {"name", "value", "unit", "equation", "source", "inputs"} <= set(tree)
     text = run(capsys, *STEP, "--explain", "step_s")[1]
-    for word in ("h100_sxm.hbm_bw", "datasheet", "config.json", "given by the user", "default", "(taken)", "(as above)"):
+    kinds = ("datasheet", "config.json", "given by the user", "data/efficiency.toml", "default")
+    for word in ("h100_sxm.hbm_bw", *kinds, "(taken)", "(as above)"):
         assert word in text, word
 
 
@@ -206,7 +212,8 @@ def test_a_catalogue_of_ones_own(capsys: pytest.CaptureFixture[str], tmp_path: P
     (tmp_path / "chips").mkdir()
     facts = 'hbm = "96 GB"\nhbm_bw = "5 TB/s"\npeak_bf16 = "1000 TFLOPS"\nscale_up_domain = "8"\nscale_up_bw = "400 GB/s"\n'
     (tmp_path / "chips" / "dream1.toml").write_text(f'vendor = "me"\ntopology = "switch"\n[facts]\n{facts}')
-    found = rows(capsys, "serve", "llama-3.1-8b", "--on", "dream-1".replace("-", ""), "--context", "1k", "--catalog", tmp_path)
+    command = ["serve", "llama-3.1-8b", "--on", "dream-1".replace("-", ""), "--context", "1k", "--catalog", tmp_path]
+    found = rows(capsys, *command, "--eff-memory", "0.8")
     assert found[0]["system"] == "dream1"
     assert found[0]["weights_s"] == pytest.approx(found[0]["weights_bytes_chip"] / 5e12 / 0.8, rel=0.1)
     assert found[0]["usd_per_mtok_out"] is None
@@ -235,14 +242,24 @@ def test_solve_sets_two_outputs_equal(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.parametrize(
     ("sought", "wanted"),
-    [("chip.hbm_bw", "step_s=12ms"), ("eff_memory", "step_s=16ms"), ("t0", "overhead_s=1ms"), ("chip.peak_bf16", "compute_s=weights_s")],
-)
-def test_solve_for_any_number(capsys: pytest.CaptureFixture[str], sought: str, wanted: str) -> None:
-    found = rows(capsys, "solve", *STEP, "--for", sought, "--so-that", wanted)
+    [("chip.hbm_bw", "step_s=12ms"), ("eff_memory", "step_s=25ms"), ("t0", "overhead_s=1ms"), ("chip.peak_bf16", "compute_s=weights_s"),
+     ("fixed", "overhead_s=2ms"), ("alpha", "network_s=5ms"), ("eff_in_switch", "network_s=1.8ms"), ("eff_compute", "compute_s=weights_s")],
+)  # fmt: skip
+@pytest.mark.parametrize("overlap", ["fitted", "operators"])
+def test_solve_for_any_number(capsys: pytest.CaptureFixture[str], sought: str, wanted: str, overlap: str) -> None:
+    engine = ("--engine", "none")  # whose own work none of these inputs makes less
+    found = rows(capsys, "solve", *STEP, "--overlap", overlap, *engine, "--for", sought, "--so-that", wanted)
     left, right = wanted.split("=")
     crossing = next(row for row in found if row["is"] == "crossing")
     target = crossing[right] if right in crossing else float(right.removesuffix("ms")) / 1000
     assert crossing[left] == pytest.approx(target, rel=1e-9)
+
+
+@pytest.mark.parametrize("sought", sorted(key for key, (q, default) in fields(Assumptions).items() if not isinstance(default, str)))
+def test_solve_for_every_assumption_that_is_a_number(capsys: pytest.CaptureFixture[str], sought: str) -> None:
+    """Those that are fitted unless given have no value to start from."""
+    found = rows(capsys, "solve", *REQUEST, "--for", sought, "--so-that", "tpot_s=15ms")
+    assert found and all(row["is"] in ("crossing", "closest") for row in found)
 
 
 def test_solve_for_a_layout_gives_the_legal_neighbours(capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,7 +334,6 @@ def test_the_lecture_curves_meet_where_the_laws_say() -> None:
     import numpy as np
 
     from headway import curves, model, system
-    from headway.assumptions import Assumptions
     from headway.precision import Precision
     from headway.quantity import given as typed
     from headway.schema import defaults

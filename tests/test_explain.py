@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cases import Point, drawn
+from cases import STEP_MODELS, Point, drawn, fitted_numbers
 from headway.about_model import about_model
 from headway.cli.main import main
 from headway.columns import SERVE
@@ -32,6 +32,8 @@ from headway.workload import Load
 AT_CONTEXT = (("batch", 48), ("context", 9000))
 REQUESTS = (("batch", 48), ("prompt", 9000), ("output", 1000))
 WIDE = Layout(tp=2, cp=2, pp=2)
+FITTED_NUMBERS = fitted_numbers()
+LINKS = {place for place in FITTED_NUMBERS if place.startswith("collective.")}
 POINTS = [
     Point("llama-3.1-70b", "8xh100-sxm", WIDE, AT_CONTEXT),
     Point("llama-3.1-70b", "8xh100-sxm", WIDE, REQUESTS),
@@ -95,14 +97,45 @@ def test_a_sorted_and_filtered_table_explains_the_row_it_shows() -> None:
         honest(table.explain("decode_tok_per_s", number), table.row(number)["decode_tok_per_s"])
 
 
-def test_leaves_are_of_every_kind() -> None:
-    """A step rests on the config, the datasheet, what the user asked and named defaults, and says so."""
-    leaves = [leaf for _, leaf in distinct_leaves(POINTS[0].table().explain("step_s"))]
-    by_kind = {kind: {leaf.name for leaf in leaves if leaf.kind == kind} for kind in KINDS}
+def kinds_of(point: Point) -> dict[str, dict[str, Any]]:
+    found = [leaf for _, leaf in distinct_leaves(point.table().explain("step_s"))]
+    return {kind: {leaf.name: leaf for leaf in found if leaf.kind == kind} for kind in KINDS}
+
+
+@pytest.mark.parametrize("overlap", ["fitted", "operators"])
+def test_leaves_are_of_every_kind(overlap: str) -> None:
+    """A step rests on the config, the datasheet, what the user asked and what was fitted or named defaults, and says so."""
+    by_kind = {kind: leaves.keys() for kind, leaves in kinds_of(POINTS[0].assuming(overlap=overlap)).items()}
     assert {f"llama-3.1-70b.{key}" for key in ("hidden_size", "num_attention_heads", "intermediate_size")} <= by_kind["config"]
     assert {"h100_sxm.hbm_bw", "h100_sxm.peak_bf16", "h100_sxm.scale_up_bw"} <= by_kind["datasheet"]
     assert {"batch", "context", "tp", "cp", "pp"} <= by_kind["input"]
-    assert {"eff_compute", "eff_memory", "eff_network", "t0", "alpha"} <= by_kind["default"]
+    fitted = {(place.partition(".")[0], place.rpartition(".")[2]) for place in by_kind["fitted"]}
+    assert {("collective", "alpha"), ("collective", "eff_network")} <= fitted
+    if overlap == "fitted":
+        assert {("gemm", "compute"), ("gemm", "memory"), ("decode", "block"), ("elementwise", "t0"), ("engine", "step")} <= fitted
+        assert not {"eff_compute", "eff_memory", "t0"} & by_kind["default"]
+    else:
+        assert {"eff_compute", "eff_memory", "t0"} <= by_kind["default"] and by_kind["fitted"] <= {*LINKS}
+
+
+@pytest.mark.parametrize("point", POINTS[:10], ids=lambda point: point.id)
+def test_what_is_fitted_names_its_file_and_its_meaning(point: Point) -> None:
+    found = kinds_of(point)["fitted"]
+    assert len(found) > 10
+    for name, leaf in found.items():
+        value = FITTED_NUMBERS[name]
+        assert leaf.source == f"data/efficiency.toml, fitted; docs/accuracy.md: {value['meaning']}" and value["meaning"]
+        assert float(leaf) == value["value"] and leaf.unit == value["unit"]
+
+
+@pytest.mark.parametrize("overlap", STEP_MODELS)
+@pytest.mark.parametrize("engine", ["none", "vllm", "llamacpp"])
+def test_every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
+    for point in POINTS[1:6]:
+        table = point.assuming(overlap=overlap, engine=engine).table()
+        for key in ("step_s", "ttft_s", "tpot_s", "overhead_s", "kv_s"):
+            if table.row(0)[key] is not None:
+                honest(table.explain(key), table.row(0)[key])
 
 
 def test_what_is_edited_is_the_users() -> None:

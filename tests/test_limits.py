@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import IDEAL, PARTS, Point, drawn
+from cases import FLAT, IDEAL, PARTS, STEP_MODELS, Point, drawn
 from headway.assumptions import LATENCIES
 from headway.compile import compile_layout
 from headway.edit import edit
@@ -39,7 +39,7 @@ def stems(row: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
 def test_ideal_and_fully_overlapped_is_the_floor_exactly(point: Point) -> None:
-    row = point.assuming(**IDEAL, overlap="full").row()
+    row = point.assuming(**IDEAL).row()
     for stem in stems(row):
         assert row[f"{stem}_s"] == row[f"{stem}_floor_s"] == row[f"{stem}_lo_s"]
 
@@ -72,7 +72,7 @@ def test_operators_is_the_sum_of_each_operators_own_maximum(point: Point) -> Non
     expert = max(sum(e.compute * group for e in c.experts), sum(e.weights * share for e, share in zip(c.experts, touched, strict=True)))
     score = sequences * sum(s.decode_compute * seen for s, seen in zip(c.spans, attended, strict=True))
     cache = sequences * (c.state + c.kv_write + sum(s.read * seen for s, seen in zip(c.spans, attended, strict=True)))
-    row = point.assuming(**IDEAL, overlap="operators").row()
+    row = point.assuming(**{**IDEAL, "overlap": "operators"}).row()
     network = sum(term.count * term.floor for term in c.collectives) * sequences
     assert row["step_s"] == same(dense + expert + max(score, cache) + network)
 
@@ -91,7 +91,7 @@ def test_less_overlap_is_never_faster(point: Point) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
-@pytest.mark.parametrize("spread", [1, 1.6, 100])
+@pytest.mark.parametrize("spread", [None, 1, 1.6, 100])
 def test_floor_low_expected_high_are_in_order(point: Point, spread: float) -> None:
     row = point.assuming(spread=spread).row()
     for stem in stems(row):
@@ -185,7 +185,9 @@ def test_a_recurrent_model_does_not_slow_down_with_context() -> None:
 
 
 @pytest.mark.parametrize("point", POINTS[:40] + REQUESTS[:10], ids=name)
-def test_a_better_machine_is_never_slower(point: Point) -> None:
+@pytest.mark.parametrize("overlap", ["fitted", "operators"])
+def test_a_better_machine_is_never_slower(point: Point, overlap: str) -> None:
+    point = point.assuming(overlap=overlap)
     machine, before = system(point.system), point.row()
     known = {key for key in before if isinstance(before[key], float)}
     faster = {key for key in known if key.startswith(("tok_per_s", "decode_tok")) or key.endswith("_per_s")}
@@ -200,7 +202,7 @@ def test_a_better_machine_is_never_slower(point: Point) -> None:
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if "context" in dict(point.load)][:25], ids=name)
-@pytest.mark.parametrize("overlap", ["full", "operators", "serial"])
+@pytest.mark.parametrize("overlap", STEP_MODELS)
 def test_a_step_grows_with_batch_and_context(point: Point, overlap: str) -> None:
     batches, contexts = [1, 2, 3, 7, 8, 9, 64, 100, 1000, 4096, 10**6], [1, 100, 127, 128, 129, 4096, 5000, 10**5, 10**7]
     table = point.assuming(overlap=overlap).but(batch=batches, context=contexts).table()
@@ -211,8 +213,9 @@ def test_a_step_grows_with_batch_and_context(point: Point, overlap: str) -> None
 
 
 @pytest.mark.parametrize("point", REQUESTS[:15], ids=name)
-def test_longer_prompts_and_answers_take_longer(point: Point) -> None:
-    table = point.but(prompt=[1, 10, 1000, 10**5], output=[1, 10, 1000, 10**4]).table()
+@pytest.mark.parametrize("overlap", ["fitted", "operators"])
+def test_longer_prompts_and_answers_take_longer(point: Point, overlap: str) -> None:
+    table = point.assuming(overlap=overlap).but(prompt=[1, 10, 1000, 10**5], output=[1, 10, 1000, 10**4]).table()
     for key in ("ttft_s", "tpot_s", "kv_bytes_chip"):
         values = np.asarray(table[key])  # layout, batch, prompt, output
         assert (np.diff(values, axis=2) >= -1e-12 * values.max()).all(), f"{key} falls with the prompt"
@@ -249,6 +252,7 @@ def test_beyond_a_scale_up_domain_the_slow_links_pace_a_replica() -> None:
 
 
 # -- requests and money ---------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("point", REQUESTS, ids=name)
 def test_rates_are_one_story(point: Point) -> None:
@@ -305,7 +309,7 @@ def test_what_fits_is_what_the_memory_holds() -> None:
 
 
 def test_llama_70b_on_eight_h100_by_hand() -> None:
-    row = LLAMA.but(batch=64, context=8192).row()
+    row = LLAMA.assuming(**FLAT).but(batch=64, context=8192).row()
     weights = LLAMA_MATRICES * 2 / 8 + 80 * 2 * 8192 * 2
     kv = 64 * 8193 * 80 * 2 * 128 * 2  # one KV head of eight per chip; each token attended is read, the new one written
     flop = 64 * (2 * LLAMA_MATRICES + 80 * 4 * 64 * 128 * 8192) / 8
@@ -326,7 +330,7 @@ def test_llama_70b_on_eight_h100_by_hand() -> None:
 
 def test_deepseek_v3_on_a_rack_by_hand() -> None:
     """One rank per chip, experts spread over 72 chips of which the fullest hold 4; fp8 weights, bf16 cache, table and head."""
-    point = Point("deepseek-v3", "gb200-nvl72", Layout(ep=72, dp=72)).but(batch=72 * 64, context=8192)
+    point = Point("deepseek-v3", "gb200-nvl72", Layout(ep=72, dp=72)).but(batch=72 * 64, context=8192).assuming(**FLAT)
     row = point.row()
     mixer = 1536 * (7168 + 128 * 192) + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168
     expert, shared, dense, head = 3 * 7168 * 2048, 7168 * 256 + 3 * 7168 * 2048, 3 * 7168 * 18432, 129280 * 7168

@@ -36,6 +36,7 @@ from headway.network import (
     network_terms,
 )
 from headway.quantity import known
+from headway.reach import with_links
 from headway.schema import defaults
 from headway.system import system
 
@@ -383,7 +384,7 @@ def test_every_leaf_has_an_origin_and_the_tree_replays() -> None:
         one = system(name)
         ways = {"tp": n(2), "ep": n(4), "dp": n(2), "pp": n(2), "cp": n(1)}
         with record():
-            terms = network_terms(TRAFFIC, fabric(one), Layout(**ways), link_costs(one, defaults(Assumptions)))
+            terms = network_terms(TRAFFIC, fabric(one), Layout(**ways), link_costs(one, with_links(defaults(Assumptions), one.chip)))
             whole = collectives_s(terms, n(64.0, "token"), n(0.0, "s"))
         assert isinstance(whole, Traced)
         assert anonymous(whole) == []

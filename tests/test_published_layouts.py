@@ -23,7 +23,7 @@ from headway.workload import Load
 DECODE = Layout(dp=144, ep=144, redundant=32)
 PREFILL = Layout(dp=32, ep=32, redundant=32)
 SEQUENCES = 12_672  # 14.8 k tokens/s x 18 nodes at 21 tokens/s per user, to whole sequences per chip
-NEAR = 0.8  # of the best at the same speed; the defaults are unfitted, and the interval is wider than this
+NEAR = 0.8  # of the best at the same speed; expected times are further off than this
 
 
 def decode_unit() -> dict[str, Any]:

@@ -164,10 +164,6 @@ def test_a_price_is_stated_with_its_metric() -> None:
     assert any("rental_3yr" in note and "$1.3/h" in note for note in LLAMA.but(context=None, prompt=100, output=100).table().notes)
 
 
-def test_every_answer_says_it_is_not_fitted() -> None:
-    assert any("unfitted" in note for note in LLAMA.table().notes)
-
-
 # -- what does not fit ----------------------------------------------------------------------------------------------------------
 
 

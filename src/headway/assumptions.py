@@ -9,6 +9,8 @@ from headway.efficiency import ENGINES
 from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.schema import Q
 
+STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
+SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch")  # at 1, and
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0, the floor
@@ -18,7 +20,7 @@ LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_e
 class Assumptions:
     """Named defaults; None stands for what was fitted (data/efficiency.toml)."""
 
-    overlap: Annotated[str, Q(choices=tuple(OVERLAPS), help="step model: fitted to measurements, or what overlaps: full (the roofline), operators, serial")] = "fitted"
+    overlap: Annotated[str, Q(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
     communication: Annotated[str, Q(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = "exposed"
     engine: Annotated[str, Q(choices=ENGINES, help="engine family, whose own work is added in the fitted step model")] = "other"
     eff_compute: Annotated[Any, Q(high=1, help="share of peak FLOP/s that all kernels reach, instead of the fitted ones")] = None
@@ -30,11 +32,11 @@ class Assumptions:
     alpha: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
     alpha_hop: Annotated[Any, Q("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
     alpha_out: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None
-    alpha_exchange: Annotated[Any, Q("s", open_low=False, help="latency of an exchange of experts over scale-up, instead of the fitted one")] = None
+    alpha_exchange: Annotated[Any, Q("s", open_low=False, help="latency of an exchange of experts, scale-up, not the fitted one")] = None
     alpha_exchange_out: Annotated[Any, Q("s", open_low=False, help="the same over scale-out, instead of the fitted one")] = None
     imbalance: Annotated[Any, Q(low=1, open_low=False, help=IMBALANCE)] = 1
     expert_load: Annotated[str, Q(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")] = ""
-    spread: Annotated[Any, Q(low=1, open_low=False, high=100, help="interval: expected / spread to expected * spread, instead of the fitted 90 % one")] = None
+    spread: Annotated[Any, Q(low=1, open_low=False, high=100, help=SPREAD)] = None
     hbm_utilization: Annotated[Any, Q(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
     activation_bytes: Annotated[Any, Q("byte", help="bytes per element of an activation on the wire")] = 2
     dispatch_bytes: Annotated[Any, Q("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None

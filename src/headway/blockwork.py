@@ -37,7 +37,9 @@ from headway.quantity import known
 
 ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
 TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
-LATENT_MATMULS = known(6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output")
+LATENT_MATMULS = known(
+    6, "matmuls", "", "constant", "DeepSeek-V2 (arXiv:2405.04434): query down and up, KV down, two absorbed products, output"
+)
 ROUTER = known(1, "matmuls", "", "constant", "the router")
 ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")

@@ -120,13 +120,11 @@ class Compiled:
 def compile_layout(
     work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats, table: Efficiencies | None = None
 ) -> Compiled:
-    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays. `table` stands in for the shipped efficiencies."""
+    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays, and `table` other efficiencies than ship."""
     assumptions = with_links(assumptions, system.chip, table)
-    bandwidth = system.chip.need("hbm_bw")
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
-    parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=bandwidth)
-    sublayers = total((work.layers, work.ffns, work.moes))
+    parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
@@ -134,11 +132,11 @@ def compile_layout(
         dense_weights=parts.dense_weights(),
         experts=parts.experts(),
         spans=parts.spans(),
-        state=state_s(states, assumptions.state_bytes, layout.tp, depth, bandwidth),
+        state=state_s(states, assumptions.state_bytes, layout.tp, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
         collectives=_collectives(parts, system, assumptions, chips),
         activations=parts.activations(),
-        elementwise=elementwise_s(work.hidden, sublayers, depth, bandwidth),
+        elementwise=elementwise_s(work.hidden, parts.sublayers(), depth, parts.bandwidth),
         blocks=parts.blocks(),
         dp=layout.dp,
         pp=layout.pp,
@@ -148,7 +146,7 @@ def compile_layout(
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        reach=reach(parts.kernels(sublayers), system.chip, chosen, layout, assumptions, table),
+        reach=reach(parts.kernels(), system.chip, chosen, layout, assumptions, table),
     )
     return Compiled(
         step=step,
@@ -215,13 +213,17 @@ class _Parts:
         )  # fmt: skip
         return total(each) if each else NONE
 
-    def kernels(self, sublayers: Any) -> Kernels:
+    def sublayers(self) -> Any:
+        """Mixers and feed-forward layers, each with its norm and its all-reduce."""
+        return total((self.work.layers, self.work.ffns, self.work.moes))
+
+    def kernels(self) -> Kernels:
         """How many kernels of each class a chip runs in a step."""
         blocks, work = self.work.blocks, self.work
         matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
         dense, routed = dense_part(self.chosen, blocks)
         return Kernels(
-            matmuls=total((matmuls, ONE)), attentions=work.layers, moes=work.moes, elementwise=sublayers, layers=work.layers,
+            matmuls=total((matmuls, ONE)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
         )  # fmt: skip
@@ -343,7 +345,7 @@ def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips:
     vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
     traffic = Traffic(
         layers=work.layers,
-        sublayers=total((work.layers, work.ffns, work.moes)),
+        sublayers=parts.sublayers(),
         routed=tuple(parts.routed_traffic(index, block, vector, assumptions) for index, block in parts.routed()),
         depth=parts.depth,
         vector=vector,

@@ -63,7 +63,7 @@ def lecture(curves: Any, title: str, subtitle: str) -> dict[str, Any]:
     if curves.costs:
         top = 6 * curves.cost_floor
         panels.append(_panel(curves, curves.costs, "USD/Mtok", "cost of a million output tokens", curves.cost_floor, "cost floor", top))
-    note = "bold: the largest of compute, weights + KV cache, and network, at peak rates (the floor); dashed: expected, unfitted"
+    note = "bold: the largest of compute, weights + KV cache, and network, at peak rates (the floor); dashed: expected"
     return {"$schema": SCHEMA, "config": CONFIG, "title": {"text": title, "subtitle": [subtitle, note]}, "hconcat": panels}
 
 

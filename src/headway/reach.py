@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.chip import Chip
-from headway.efficiency import WIDE, Efficiencies, efficiencies, family, platform
+from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, platform
 from headway.laws.coefficients import EngineCost, Reach
 from headway.laws.compile_terms import engine_reach, engine_s, launches_s
 from headway.laws.kernels import block_s
@@ -20,9 +20,11 @@ from headway.layout import Layout
 from headway.quantity import default
 from headway.resolve import Formats, main_part
 
+FITTED = "fitted: kernels of A100, H100, H200, B200; engines on published runs; docs/accuracy.md"
+UNMEASURED = "its kernels were not measured; those of measured chips stand in, as shares of its datasheet, in a wider interval"
 FLAT = "the step models that are not fitted take one flat number for all kernels"
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
-T0 = default(3e-6, "t0", "s", FLAT)
+T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
 NO_PROMPT_COST = default(0.0, "none", "s/token", FLAT)
 ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
@@ -55,7 +57,16 @@ def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None
 
 def spread(chip: Chip, taken: Assumptions, quantity: str) -> Any:
     """Half the fitted 90 % interval of a quantity as a factor, wider on chips whose kernels were not measured; or the user's."""
-    return taken.spread if taken.spread is not None else efficiencies().find(quantity, f"interval.{family(chip)}", "interval.other")
+    if taken.spread is not None or taken.overlap != "fitted":
+        return SPREAD if taken.spread is None else taken.spread
+    return efficiencies().find(quantity, f"interval.{family(chip)}", "interval.other")
+
+
+def basis(chip: Chip, taken: Assumptions) -> tuple[str, ...]:
+    """What expected times rest on, a line each."""
+    if taken.overlap != "fitted":
+        return (f"unfitted: the step model {taken.overlap!r} takes one flat efficiency for all kernels and a stated interval",)
+    return (FITTED,) if family(chip) != OTHER else (FITTED, f"{chip.name}: {UNMEASURED}")
 
 
 def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken: Assumptions, table: Efficiencies | None = None) -> Reach:

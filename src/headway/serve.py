@@ -27,7 +27,7 @@ from headway.layout import NAMES, Layout, check, shape, stacked
 from headway.model import Model, MoE
 from headway.precision import Precision
 from headway.quantity import Known, given
-from headway.reach import with_links
+from headway.reach import basis, with_links
 from headway.resolve import Formats, resolve
 from headway.schema import defaults, fields
 from headway.system import System
@@ -150,7 +150,7 @@ def _numbers(value: Any, name: str, q: Any) -> Any:
 
 
 def _notes(model: Model, system: System, price: Price | None, taken: Assumptions, formats: Formats) -> tuple[str, ...]:
-    notes = [*formats.notes, *model.notes, *([SPECULATIVE] if taken.accept_length > 1 else [])]
+    notes = [*basis(system.chip, taken), *formats.notes, *model.notes, *([SPECULATIVE] if taken.accept_length > 1 else [])]
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         other = f"; it has {', '.join(has)} (--price-metric)" if has else ""

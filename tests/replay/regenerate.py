@@ -31,7 +31,7 @@ POINTS = [
     Point("deepseek-v4-pro", "8xb300", Layout(tp=8, ep=8), REQUESTS),
     Point("gpt-oss-120b", "h100", load=REQUESTS),
     Point("gpt-oss-120b", "8xmi300x", Layout(tp=2, ep=4, dp=2), AT_CONTEXT),
-    Point("mixtral-8x7b-v0.1", "h200", load=AT_CONTEXT, assumed=(*IDEAL.items(), ("overlap", "full"))),
+    Point("mixtral-8x7b-v0.1", "h200", load=AT_CONTEXT, assumed=tuple(IDEAL.items())),
     Point("mistral-7b-v0.1", "a100-sxm-80", load=(("batch", 8), ("context", 20_000)), assumed=(("overlap", "serial"),)),
     Point("llama-4-maverick-17b-128e", "8xh200-sxm", Layout(tp=8, ep=8), (("batch", 32), ("context", 200_000))),
     Point("qwen3-next-80b-a3b", "16xh100-sxm", Layout(tp=2, dp=8, ep=16), REQUESTS),

@@ -48,7 +48,7 @@ def figure(table: Any, args: Any) -> dict[str, Any]:
     ys = ("tpot_s", "ttft_s", "usd_per_mtok_out") if words.is_request(first) else ("step_s", "decode_tok_per_s")
     series = [key for key in varying if key != x]
     title = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying)
-    note = "band: 90 % interval; dashed: the floor; unfitted"
+    note = "band: 90 % interval; dashed: the floor"
     if len(table) > figures.MOST_POINTS:
         note += f"; the first {figures.MOST_POINTS} of {len(table)} points"
     return figures.table(table.take(range(min(len(table), figures.MOST_POINTS))).sort(x).rows(), x, ys, series, title, note)

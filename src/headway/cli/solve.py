@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headway import output, quantity, schema
-from headway.assumptions import Assumptions
+from headway.assumptions import LATENCIES, Assumptions
 from headway.cli import serve, subjects, words
 from headway.errors import BadValue, UnknownName
 from headway.layout import Layout
@@ -20,8 +20,12 @@ MOST_CASES = 200
 MOST_WAYS = 4096  # values of a layout's input that are tried
 REACH = 1000.0  # a fact is looked for from a thousandth of its value to a thousand times it
 # Where an input is looked for when its flag gives no range.
-RANGES = {"batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9), "t0": (1e-9, 1.0), "alpha": (1e-9, 1.0),
-          "spread": (1.0, 100.0), "activation_bytes": (0.1, 100.0), "state_bytes": (0.1, 100.0)}  # fmt: skip
+RANGES = {
+    "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9),
+    **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
+    "imbalance": (1.0, 100.0), "accept_length": (1.0, 100.0), "draft_cost": (1e-3, 100.0), "hit_rate": (1e-3, 0.95),
+    **dict.fromkeys(("activation_bytes", "dispatch_bytes", "state_bytes"), (0.1, 100.0)),
+}  # fmt: skip
 
 
 def add_flags(parser: Any) -> None:

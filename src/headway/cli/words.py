@@ -9,7 +9,6 @@ from headway import columns
 from headway.output import shown
 
 DEFINED = "TTFT and TPOT are defined as in vLLM's `bench serve`; TTFT is unloaded."
-UNFITTED = "unfitted"
 TTFT = ("ttft_s", "ttft_floor_s", "ttft_lo_s~ttft_hi_s")
 STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_user", "decode_tok_per_s")
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
@@ -22,7 +21,7 @@ HELPS = {
     "weights": "a larger batch (the weights are read once for all of it), a narrower weight format, or more HBM bandwidth",
     "kv": "a shorter context, a narrower KV format, or more HBM bandwidth; a larger batch no longer lowers the cost per token",
     "network": "fewer chips per collective (less tp or ep) or faster links",
-    "overhead": "fewer and larger kernels (a smaller t0); a larger batch costs almost nothing here",
+    "overhead": "fewer and larger kernels, or an engine that does less between steps; a larger batch costs almost nothing here",
     "capacity": "more chips per replica, narrower formats, a shorter context or a smaller batch",
 }
 
@@ -32,7 +31,7 @@ FASTER = {
     "weights": "more HBM bandwidth per replica (more tp or ep) or a narrower weight format",
     "kv": "more HBM bandwidth per replica, a narrower KV format or a smaller batch",
     "network": "faster links or fewer chips per collective",
-    "overhead": "fewer and larger kernels (a smaller t0)",
+    "overhead": "fewer and larger kernels, or an engine that does less between steps",
     "capacity": HELPS["capacity"],
 }
 
@@ -50,7 +49,7 @@ def value(row: Mapping[str, Any], key: str) -> str:
 def timed(row: Mapping[str, Any], stem: str) -> str:
     """A time with its floor and its interval."""
     floor, low, high = (value(row, f"{stem}_{end}_s") for end in ("floor", "lo", "hi"))
-    return f"{value(row, f'{stem}_s')} (floor {floor}, 90 % {low} .. {high}, {UNFITTED})"
+    return f"{value(row, f'{stem}_s')} (floor {floor}, 90 % {low} .. {high})"
 
 
 def layout(row: Mapping[str, Any]) -> str:

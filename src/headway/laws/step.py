@@ -66,13 +66,13 @@ def overlapped_s(
     return attention + kv + (dense + dense_weights + expert + expert_weights)
 
 
-@formula(source="one law per class of kernel (laws/kernels.py), classes one after the other", empirical="smooth maxima with a fitted power")
+@formula(source="one law per class of kernel (laws/kernels.py), classes one after the other")
 def kernels_s(c: StepCoefficients, p: Point, zero: Second) -> Second:
     """Arithmetic and HBM traffic of a step as kernels were measured to do it.
 
     >>> p = place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)
     >>> round(float(kernels_s(LLAMA_70B_TP8, p, 0.0)), 6)
-    0.008123
+    0.008075
     """
     r = c.reach
     dense = matmul_s(
@@ -98,7 +98,7 @@ def work_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, pref
     """Arithmetic and HBM traffic of a step at the expected efficiency, without fixed costs and collectives.
 
     >>> round(float(work_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
-    0.008123
+    0.008075
     """
     p, zero, r = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights, c.reach
     if c.overlap == FITTED:
@@ -119,7 +119,7 @@ def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, pref
     """Expected time of one step in which a replica decodes `decode_sequences` and prefills `prefill_tokens`.
 
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
-    0.01243
+    0.01238
     """
     zero = 0 * c.dense_weights
     if c.communication == TWO_BATCH:
