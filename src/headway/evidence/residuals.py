@@ -43,6 +43,8 @@ class Residual:
     hi: float
     fold: str = ""  # what was left out of the fit that predicted it
     line: int = 0
+    reliability: str = ""
+    roofline: str = ""
 
     @property
     def log_ratio(self) -> float:
@@ -117,4 +119,5 @@ def _residual(task: Task, quantity: str, value: float, estimate: Estimate, fold:
         id=task.row.id, source=task.row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,
         model_class=model_class(model), kind=task.kind, quantity=quantity, measured=value, predicted=estimate.expected,
         floor=estimate.floor, lo=estimate.lo, hi=estimate.hi, fold=fold, line=task.row.line,
+        reliability=task.row.reliability, roofline=task.row.roofline,
     )  # fmt: skip
