@@ -143,4 +143,6 @@ def _link(system: System) -> float:
 
 def compiled_setup(setup: Setup, table: Efficiencies) -> Compiled:
     """One setup, its kernels alone."""
+    if table is efficiencies():
+        return setup.compiled
     return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table)

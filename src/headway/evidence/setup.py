@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from headway.assumptions import Assumptions
 from headway.catalog import Catalog
 from headway.chip import Chip, chip
-from headway.compile import Work, compile_layout, work_of
+from headway.compile import Compiled, Work, compile_layout, work_of
 from headway.errors import HeadwayError
 from headway.evidence import formats
 from headway.evidence.engines import eager, family, version
@@ -61,6 +61,7 @@ class Setup:
     work: Work
     formats: Formats
     weights_bytes: float  # on the fullest chip
+    compiled: Compiled  # kernels alone, with the efficiencies that ship
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,11 @@ def main_format(model: Model) -> str:
 @functools.cache
 def _assumed() -> Assumptions:
     return defaults(Assumptions)
+
+
+@functools.cache
+def _bare() -> Assumptions:
+    return defaults(Assumptions, {"engine": "none"})
 
 
 @functools.cache
@@ -181,8 +187,8 @@ def _setup(
     machine = _machine(named, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))
     chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
-    weights = compile_layout(work, machine, legal, _assumed(), chosen).weights_bytes
+    compiled = compile_layout(work, machine, legal, _bare(), chosen)
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, eager=old, replicas=replicas, work=work, formats=chosen,
-        weights_bytes=float(weights),
+        weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip
