@@ -15,6 +15,7 @@ from headway.catalog import PACKAGED
 from headway.edit import edit
 from headway.efficiency import ENGINES, Efficiencies, efficiencies, family, platform
 from headway.errors import MissingFact
+from headway.formula import leaves
 from headway.layout import Layout
 from headway.reach import FITTED, UNMEASURED
 from headway.system import system
@@ -195,6 +196,32 @@ def test_a_kernel_s_share_is_at_most_one(place: str) -> None:
         assert value >= 1  # a sum at most
     else:
         assert value >= 0 and math.isfinite(value)
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "formats", "wanted"),
+    [
+        ("llama-3.1-8b", "h100-sxm", {}, {"gemm": "bf16", "decode": "bf16"}),
+        ("llama-3.1-8b", "h100-sxm", {"weights": "fp8", "kv": "fp8"}, {"gemm": "fp8", "decode": "fp8"}),
+        ("llama-3.1-8b", "h100-sxm", {"weights": "int4"}, {"gemm": "weight_only"}),
+        ("llama-3.1-8b", "a100-sxm-80", {"weights": "fp8"}, {"gemm": "weight_only"}),
+        ("llama-3.1-8b", "1xb200", {"weights": "fp4"}, {"gemm": "nvfp4"}),
+        ("deepseek-v3", "8xb200", {}, {"gemm": "fp8", "moe": "fp8", "mla_decode": "bf16"}),
+        ("gpt-oss-120b", "h100-sxm", {}, {"gemm": "bf16", "moe": "weight_only", "decode": "bf16"}),
+        ("mamba2-2.7b", "h100-sxm", {}, {"gemm": "bf16"}),
+    ],
+)  # fmt: skip
+def test_a_class_and_a_format_have_their_own_numbers(model: str, machine: str, formats: dict[str, str], wanted: dict[str, str]) -> None:
+    """A number may be that of bf16 where the format has none of its own; never that of another format or class."""
+    tree = Point(model, machine, formats=tuple(formats.items())).table().explain("step_s")
+    places = {leaf.name for _, leaf in leaves(tree) if leaf.kind == "fitted"}
+    found: dict[str, set[str]] = {}
+    for place in places:
+        kind, *_, form, _ = place.split(".")
+        found.setdefault(kind, set()).add(form)
+    for kind, form in wanted.items():
+        assert form in found[kind] <= {form, "bf16"}, kind
+    assert found.keys() - {"engine", "platform", "collective", "elementwise", "prefill", "mla_prefill", "decode"} <= wanted.keys()
 
 
 def test_a_number_is_looked_for_in_the_family_then_the_format_then_bf16() -> None:
