@@ -114,6 +114,13 @@ def test_the_first_line_is_the_answer(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "rows predicted" in run(capsys, file(tmp_path, MIXED), "-o", "md")[1].split("\n")[0]
 
 
+def test_what_was_measured_is_not_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = rows_of(run(capsys, file(tmp_path, f"{HEAD}\na,{GOOD}\n"), "-o", "csv")[1])
+    text = f"{HEAD},ttft_ms,tpot_ms,tok_s_per_chip,notes\na,{GOOD},1,n/a,-3,ctx servers 2x TP4\n"
+    assert rows_of(run(capsys, file(tmp_path, text), "-o", "csv")[1]) == bare
+    assert bare[0]["tpot_ms"]
+
+
 def test_a_condition_reads_times_with_their_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = file(tmp_path, MIXED)
     ten, bare = (rows_of(run(capsys, path, "-o", "csv", "--where", f"tpot_ms <= {most}")[1]) for most in ("10s", "10000"))

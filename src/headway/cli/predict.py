@@ -33,7 +33,7 @@ def run(args: Any) -> output.Answer:
     from headway.evidence.read_rows import read_rows
 
     measured.no_edits(args)
-    rows, bad = read_rows(args.rows)
+    rows, bad = read_rows(args.rows, measured=False)  # what was measured is not looked at, right or wrong
     read = measured.predicted(rows, bad, args)
     found = [*((one.row.line, _row(one)) for one in read.predictions), *((one.line, _malformed(one)) for one in bad)]
     plain = [row for _, row in sorted(found, key=lambda pair: pair[0])]

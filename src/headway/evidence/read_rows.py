@@ -20,14 +20,15 @@ LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
 ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",
               "tok_s_per_chip": "tok_per_s_chip"}  # fmt: skip
 MILLISECONDS = {"ttft_ms": "ttft_s", "tpot_ms": "tpot_s"}
+MEASURED = ("ttft_s", "tpot_s", "output_tok_per_s", "input_tok_per_s", "tok_per_s_chip")
 MOST_CHIPS, MOST = 10_000_000, 1e12
 
 
-def read_rows(path: str | Path) -> tuple[list[Row], list[Bad]]:
-    """The rows of a CSV file and the lines that are none; BadFile where the file itself cannot be read."""
+def read_rows(path: str | Path, measured: bool = True) -> tuple[list[Row], list[Bad]]:
+    """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where the file cannot be read."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            return _read(csv.reader(file), path)
+            return _read(csv.reader(file), path, measured)
     except OSError as error:
         raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
     except UnicodeDecodeError:
@@ -50,13 +51,14 @@ class _Malformed(Exception):
     """What is wrong with one row."""
 
 
-def _read(lines: Iterator[list[str]], path: str | Path) -> tuple[list[Row], list[Bad]]:
+def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple[list[Row], list[Bad]]:
     header = [name.strip() for name in next(lines, [])]
     missing = [name for name in NEEDED if name not in header]
     if missing:
         raise BadFile(path, f"has no column {', '.join(missing)}: the first line of measured rows names at least {', '.join(NEEDED)}")
     texts = [(header.index(name), field) for name, field in TEXTS.items() if name in header]
-    numbers = [_Column(header.index(name), name, field, read) for name, field, read in _numbers() if name in header]
+    found = [each for each in _numbers() if each[0] in header and (measured or each[1] not in MEASURED)]
+    numbers = [_Column(header.index(name), name, field, read) for name, field, read in found]
     rows, bad, line = [], [], _line(lines)
     for cells in lines:
         if any(cells):
