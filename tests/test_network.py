@@ -47,8 +47,8 @@ def n(value: float, unit: str = "") -> Any:
     return known(value, "test", unit, "constant", "a test")
 
 
-FREE = LinkCosts(up=0.0, out=0.0, exchange_up=0.0, exchange_out=0.0, efficiency=1.0, in_switch=1.0)
-COSTLY = LinkCosts(up=3e-6, out=10e-6, exchange_up=11e-6, exchange_out=24e-6, efficiency=0.8, in_switch=0.5)
+FREE = LinkCosts(up=0.0, out=0.0, exchange_up=0.0, exchange_out=0.0, efficiency=1.0, in_switch=1.0, exchange=1.0, beyond=1.0)
+COSTLY = LinkCosts(up=3e-6, out=10e-6, exchange_up=11e-6, exchange_out=24e-6, efficiency=0.8, in_switch=0.5, exchange=0.8, beyond=0.8)
 FP8 = wire_bytes_per_token(7168, 1, 4, 128)
 BF16 = 7168 * 2.0
 DEEPSEEK = Routed(layers=n(58), experts=n(256), active=n(8), dispatch=n(FP8, "byte/token"), groups=n(8), chosen=n(4))

@@ -12,7 +12,7 @@ from headway.schema import Q
 STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
-EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch")  # at 1, and
+EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1, and
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0, the floor
 
 
@@ -29,6 +29,8 @@ class Assumptions:
     t0: Annotated[Any, Q("s", open_low=False, help="fixed cost of every kernel, instead of the fitted ones")] = None
     fixed: Annotated[Any, Q(open_low=False, high=100, help="factor on all fixed costs of a step: kernels' and the engine's")] = 1
     eff_in_switch: Annotated[Any, Q(high=1, help="the same where the switch does the adding, instead of the fitted one")] = None
+    eff_exchange: Annotated[Any, Q(high=1, help="the same of exchanges between experts, instead of the fitted one")] = None
+    eff_out: Annotated[Any, Q(high=1, help="the same over scale-out, instead of the fitted one")] = None
     alpha: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
     alpha_hop: Annotated[Any, Q("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
     alpha_out: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None

@@ -42,6 +42,7 @@ LATENT_MATMULS = known(
 )
 ROUTER = known(1, "matmuls", "", "constant", "the router")
 ROUTER_AND_SHARED = known(3, "matmuls", "", "constant", "the router, and up and down of the shared experts")
+WIDE_HEAD = known(128, "head", "", "constant", "as wide as a tile of the kernels")
 ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
 
@@ -81,6 +82,7 @@ class MixerWork:
     recurrence_flop_per_token: Any = ZERO_FLOP
     matmuls: Any = TWO_MATMULS
     latent: bool = False
+    head: Any = WIDE_HEAD  # elements of a head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ class BlockWork:
     mixer_matmuls: Any
     ffn_matmuls: Any  # without those of the routed experts
     latent: bool
+    head: Any
     mixer_dtype: str
     ffn_dtype: str
     expert_dtype: str
@@ -125,7 +128,7 @@ def block_work(block: Block, model: Model) -> BlockWork:
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
         state_elements=mixer.state_elements, recurrence_flop_per_token=mixer.recurrence_flop_per_token,
-        mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), latent=mixer.latent,
+        mixer_matmuls=mixer.matmuls, ffn_matmuls=ffn_matmuls(block.ffn), latent=mixer.latent, head=mixer.head,
         mixer_dtype=model.precision.mixer, ffn_dtype=model.precision.ffn, expert_dtype=model.precision.expert,
     )  # fmt: skip
 
@@ -192,7 +195,7 @@ def _attention(a: Attention) -> MixerWork:
     return MixerWork(
         params=sums.total((base, *index)), whole_params=sums.total(index) if index else NONE,
         kv_params=mixer_params.kv_projection_params(a.hidden, a.kv_heads, a.head_dim, a.value_dim, a.stacks, a.kv_share),
-        heads=a.heads, kv_heads=a.kv_heads,
+        heads=a.heads, kv_heads=a.kv_heads, head=a.head_dim,
         spans=(*_spans(a.look, kv.kv_elements_read(a.kv_heads, a.head_dim, a.value_dim), flop, flop), *spans),
         stores=(*_stores(a.look, kv.kv_elements(a.kv_heads, a.head_dim, a.value_dim, a.kv_share)), *stores) if a.caches else (),
     )  # fmt: skip

@@ -226,6 +226,7 @@ class _Parts:
             matmuls=total((matmuls, ONE)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
+            head=next((block.head for block in blocks if block.spans), ONE),
         )  # fmt: skip
 
     def head_compute(self) -> Any:

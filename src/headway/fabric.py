@@ -12,6 +12,7 @@ from typing import Any
 from headway.assumptions import Assumptions
 from headway.laws.topology import bisection_bandwidth, torus_extent, torus_gap, torus_link_bandwidth, torus_wrap
 from headway.quantity import known
+from headway.reach import with_links
 from headway.system import System
 
 NEAREST = {
@@ -45,12 +46,14 @@ class LinkCosts:
     exchange_up: Any
     exchange_out: Any
     efficiency: Any
-    in_switch: Any  # efficiency of reductions in the switch
+    in_switch: Any  # efficiency of reductions in the switch,
+    exchange: Any  # of exchanges over scale-up
+    beyond: Any  # and of anything over scale-out
 
 
 def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
     """What a round costs on a system's kind of links; on a torus a round is a hop, and PCIe goes through the host."""
-    a = assumptions
+    a = with_links(assumptions, system.chip)
     torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie"
     return LinkCosts(
         up=a.alpha_hop if torus else a.alpha_out if host else a.alpha,
@@ -59,6 +62,8 @@ def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
         exchange_out=a.alpha_exchange_out,
         efficiency=a.eff_network,
         in_switch=a.eff_in_switch,
+        exchange=a.eff_exchange,
+        beyond=a.eff_out,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.errors import MissingFact
 from headway.fabric import Axis, Fabric, LinkCosts, axes
-from headway.laws.collective_lines import least, line_alpha, line_slope, line_slope_together, reached_slope
+from headway.laws.collective_lines import least, line_alpha, line_slope, line_slope_together, reached_bandwidth
 from headway.laws.exchange import (
     copies_per_token,
     domains_hit,
@@ -133,14 +133,14 @@ def all_reduce_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, 
     """Every all-reduce that the fabric can run."""
     found = _torus_reduce(fabric, who) if fabric.kind == "torus" else _switch_reduce(fabric, who)
     bandwidth = _group_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.up, costs.out))
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs))
 
 
 def gather_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
     """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
     found = _torus_gather(fabric, who, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(who, ONE_PHASE)
     bandwidth = _group_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.up, costs.out))
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs))
 
 
 def all_to_all_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
@@ -149,7 +149,7 @@ def all_to_all_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, 
     rounds = _hops(fabric, who) if fabric.kind == "torus" else direct_round_up(who.members, who.domains)
     found = [_exchange(ONE_PHASE, rounds, one_round(who.domains), up, direct_out(who.members, who.inside))]
     bandwidth = _exchange_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out))
+    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, exchange=True))
 
 
 def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
@@ -158,7 +158,7 @@ def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> 
     inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
     hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
     pair = _group_bandwidth(fabric, ONE)
-    return _term(ONE, _ways([hops], message, pair, fabric.out, costs, costs.up, costs.out))
+    return _term(ONE, _ways([hops], message, pair, fabric.out, costs))
 
 
 def exchange_term(fabric: Fabric, layout: Layout, routed: Routed, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
@@ -186,8 +186,8 @@ def exchange_term(fabric: Fabric, layout: Layout, routed: Routed, message: Any, 
     ]
     everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
     bandwidth = _exchange_bandwidth(fabric, who.inside)
-    ways = _ways(found, message, bandwidth, fabric.out, costs, costs.exchange_up, costs.exchange_out)
-    return _term(count, ways + _ways(everything, message, bandwidth, fabric.out, costs, costs.up, costs.out))
+    ways = _ways(found, message, bandwidth, fabric.out, costs, exchange=True)
+    return _term(count, ways + _ways(everything, message, bandwidth, fabric.out, costs))
 
 
 def _exchange(phases: Any, rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
@@ -256,14 +256,18 @@ def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
     return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
 
 
-def _ways(found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, alpha_up: Any, alpha_out: Any) -> list[Way]:
+def _ways(
+    found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
+) -> list[Way]:
     """Each algorithm's line at the efficiency it reaches, and its slope at the links' peak."""
-    ways = []
+    alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
+    beyond, ways = reached_bandwidth(out_bw, costs.beyond), []
     for how in found:
-        alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, alpha_up, alpha_out)
-        peak = (line_slope_together if how.together else line_slope)(how.phases, how.up, how.out, message, up_bw, out_bw)
-        reached = reached_slope(peak, costs.in_switch if how.in_switch else costs.efficiency)
-        ways.append((Line(alpha=alpha, slope=reached), peak))
+        slope = line_slope_together if how.together else line_slope
+        share = costs.in_switch if how.in_switch else costs.exchange if exchange else costs.efficiency
+        reached = slope(how.phases, how.up, how.out, message, reached_bandwidth(up_bw, share), beyond)
+        alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, *alphas)
+        ways.append((Line(alpha=alpha, slope=reached), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
     return ways
 
 

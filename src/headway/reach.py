@@ -13,7 +13,7 @@ from headway.assumptions import Assumptions
 from headway.chip import Chip
 from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, platform
 from headway.laws.coefficients import EngineCost, Reach
-from headway.laws.compile_terms import engine_reach, engine_s, launches_s
+from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.kernels import block_s
 from headway.laws.sums import times, total
 from headway.layout import Layout
@@ -29,7 +29,7 @@ NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", 
 NO_PROMPT_COST = default(0.0, "none", "s/token", FLAT)
 ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
 ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
-LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch")
+LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class Kernels:
     latent: bool
     dense: tuple[int, int]  # the (block, part) that most dense weights are in
     routed: tuple[int, int] | None
+    head: Any  # elements of an attention head
 
 
 def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
@@ -148,9 +149,13 @@ class _Fitted:
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
             decode_compute=decode("compute"), decode_memory=decode("memory"), block=block_s(decode("block"), self.chip.need("hbm_bw")),
-            prefill_compute=prefill("compute"), prefill_pad=prefill("pad"), elementwise=self.number("elementwise", WIDE, "memory"),
+            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad"), elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompt=NO_PROMPT_COST,
         )  # fmt: skip
+
+    def narrowed(self, prefill: Any) -> Any:
+        """Attention of prompts, slower where heads are narrow; a latent's heads are wide."""
+        return prefill("compute") if self.kernels.latent else narrow_reach(prefill("compute"), self.kernels.head, prefill("narrow"))
 
     def number(self, kind: str, form: str, key: str) -> Any:
         return self.table.kernel(kind, family(self.chip), form, key)

@@ -43,6 +43,7 @@ class Group:
     rows: Any  # among the kind's rows, those with a measurement
     measured: Any
     weight: Any
+    sources: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
     count = np.array([sources.count(source) for source in sources])
     trust = np.array([TRUST[tasks[index].row.reliability] for index in rows])
     weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
-    return [Group(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight)]
+    return [Group(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources))]
 
 
 def predictions(asked: Problem, table: Efficiencies) -> list[Quantities]:
@@ -160,8 +161,15 @@ def fit(asked: Problem, every: Sequence[Number]) -> EngineFit:
                 break
         else:
             damping *= 8
-    error = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
-    return EngineFit(free=free, z=z, error=error)
+    return EngineFit(free=free, z=z, error=_errors(asked, slopes, now))
+
+
+def _errors(asked: Problem, slopes: Any, now: Any) -> Any:
+    """Standard errors that hold although the rows of a source err together: each source's pull on the optimum is one draw."""
+    inverse = np.linalg.inv(slopes.T @ slopes)
+    sources = np.concatenate([group.sources for kind in asked.kinds for group in kind.groups])
+    pulls = [inverse @ (slopes[: len(sources)][sources == one].T @ now[: len(sources)][sources == one]) for one in np.unique(sources)]
+    return np.sqrt(np.diag(inverse) + np.sum(np.square(pulls), axis=0))
 
 
 def _slopes(at: Any, z: Any, now: Any) -> Any:

@@ -76,13 +76,13 @@ def numbers() -> tuple[Number, ...]:
         number("engine.other", "limit", 1024.0), number("engine.other", "pipeline", 0.8), number("engine.other", "hbm", 0.95, 0.02),
     ]  # fmt: skip
     served = [
-        number("engine.vllm", "step", 1.0 * MS, 0.7), number("engine.vllm", "layer", 3 * US, 1.0), number("engine.vllm", "compute", 0.9, 0.15),
-        number("engine.vllm", "memory", 0.95, 0.15), number("engine.vllm", "expert", 0.9, 0.2), number("engine.vllm", "request", 25 * MS, 0.7),
+        number("engine.vllm", "step", 1.0 * MS, 0.7), number("engine.vllm", "compute", 0.9, 0.15),
+        number("engine.vllm", "memory", 0.95, 0.15), number("engine.vllm", "request", 25 * MS, 0.7),
         number("engine.vllm", "together", 0.1, 0.5),
         number("engine.sglang", "step", 1.0 * MS, 0.7), number("engine.sglang", "request", 25 * MS, 0.7),
         number("engine.sglang", "together", 0.6, 0.5), number("engine.sglang", "mixed", 0.0),
         number("engine.trtllm", "step", 1.0 * MS, 0.7), number("engine.trtllm", "compute", 0.9, 0.15),
-        number("engine.trtllm", "memory", 0.95, 0.15), number("engine.trtllm", "expert", 0.9, 0.2),
+        number("engine.trtllm", "memory", 0.95, 0.15),
         number("engine.trtllm", "request", 25 * MS, 0.7), number("engine.trtllm", "together", 0.1, 0.5), number("engine.trtllm", "reserve", 1.0),
     ]  # fmt: skip
     local = [

@@ -68,15 +68,15 @@ def _kind(
 
 
 def _reduction(p: Any) -> LinkCosts:
-    return LinkCosts(up=p[0], out=NEVER, exchange_up=NEVER, exchange_out=NEVER, efficiency=p[1], in_switch=p[2])
+    return LinkCosts(up=p[0], out=NEVER, exchange_up=NEVER, exchange_out=NEVER, efficiency=p[1], in_switch=p[2], exchange=1.0, beyond=1.0)
 
 
 def _exchange(p: Any) -> LinkCosts:
-    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=NEVER, efficiency=p[1], in_switch=1.0)
+    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=NEVER, efficiency=1.0, in_switch=1.0, exchange=p[1], beyond=1.0)
 
 
 def _sending(p: Any) -> LinkCosts:
-    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=p[1], efficiency=p[2], in_switch=1.0)
+    return LinkCosts(up=NEVER, out=NEVER, exchange_up=p[0], exchange_out=p[1], efficiency=1.0, in_switch=1.0, exchange=p[2], beyond=p[2])
 
 
 def _chips(rows: Kernels, places: tuple[Place, ...]) -> Any:

@@ -56,13 +56,13 @@ def line_slope_together(
 
 
 @formula(source="definition: efficiency is the share of a link's peak that a collective reaches")
-def reached_slope(slope: SecondPerToken, efficiency: Number) -> SecondPerToken:
-    """Time per token at the efficiency reached.
+def reached_bandwidth(bandwidth: BytePerSecond, efficiency: Number) -> BytePerSecond:
+    """Bandwidth that a collective gets of a link.
 
-    >>> reached_slope(6.4e-8, 0.8)
-    8e-08
+    >>> reached_bandwidth(450e9, 0.8)
+    360000000000.0
     """
-    return slope / efficiency
+    return bandwidth * efficiency
 
 
 @formula(source="definition")

@@ -176,10 +176,14 @@ def expert_activation_s(
 ) -> SecondPerToken:
     """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in `ways` is entered in each.
 
+    What enters the chip is gathered from and scattered to its tokens besides.
+
     >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
-    709
+    1205
     """
-    return ACTIVATION * active * load * (2 * hidden * ways + params / hidden) * count * depth / bandwidth
+    entered = active * load * ways
+    elements = 2 * hidden * (entered + np.minimum(entered, 1)) + active * load * params / hidden
+    return ACTIVATION * elements * count * depth / bandwidth
 
 
 @formula(source="FlashDecoding: one block per sequence and KV head at least")
@@ -220,3 +224,16 @@ def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
     (0.72, 1.0)
     """
     return np.minimum(efficiency * factor * own, 1)
+
+
+FULL_HEAD: Number = 128
+
+
+@formula(source="fitted to prefill kernels: tiles are made for heads of 128", empirical="a power law")
+def narrow_reach(efficiency: Number, head: Number, narrow: Number) -> Number:
+    """Share of peak that attention reaches on heads narrower than a tile (64: about 0.6 of it).
+
+    >>> round(float(narrow_reach(0.6, 64, 0.77)), 3), float(narrow_reach(0.6, 256, 0.77))
+    (0.352, 0.6)
+    """
+    return efficiency * np.minimum(head / FULL_HEAD, 1) ** narrow

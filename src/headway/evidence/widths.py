@@ -1,0 +1,80 @@
+"""How wide 90 % intervals have to be: from residuals of rows that the fit did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.fitted import Fitted
+
+SHARE = 0.9  # of rows that the interval is to hold
+KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
+WIDER = ("unmeasured", "experts", "limited")
+MEANINGS = {
+    "decode": "half of the 90 % interval of a decode step, as a factor",
+    "prefill": "half of the 90 % interval of a prefill, as a factor",
+    "tpot": "half of the 90 % interval of TPOT under load, as a factor",
+    "ttft": "half of the 90 % interval of TTFT under load, as a factor",
+    "offline": "half of the 90 % interval of saturated throughput, as a factor",
+    "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
+    "experts": "and for models with routed experts",
+    "limited": "and where the KV cache, not the users, limits the batch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Residuals of rows that a fit did not see: ln(predicted / measured), and what may widen their interval."""
+
+    key: Any
+    error: Any
+    source: Any
+    wider: dict[str, Any]  # of each of WIDER, whether
+
+
+def widths(seen: Seen) -> tuple[Fitted, ...]:
+    """A factor for each quantity, and how much wider in which circumstances: each source counts as the square root of its rows."""
+    _, place, count = np.unique(seen.source, return_inverse=True, return_counts=True)
+    weight, size = 1 / np.sqrt(count[place]), np.abs(seen.error)
+    grown = dict.fromkeys(WIDER, 1.0)
+    base: dict[str, float] = {}
+    for _ in range(10):  # each in turn, the others as they are
+        scale = _scale(seen, grown)
+        base = {key: _quantile((size / scale)[seen.key == key], weight[seen.key == key]) for key in KEYS if (seen.key == key).any()}
+        own = np.array([base[key] for key in seen.key])
+        for name in WIDER:
+            rows, others = seen.wider[name], _scale(seen, {**grown, name: 1.0})
+            if rows.any():
+                grown[name] = max(1.0, _quantile((size / own / others)[rows], weight[rows]))
+    rows = len(seen.error)
+    lines = [_line(key, float(np.exp(value)), int((seen.key == key).sum())) for key, value in base.items()]
+    return (*lines, *(_line(name, grown[name], int(seen.wider[name].sum()) or rows) for name in WIDER))
+
+
+def _scale(seen: Seen, grown: dict[str, float]) -> Any:
+    scale = np.ones(len(seen.error))
+    for name, factor in grown.items():
+        scale = np.where(seen.wider[name], scale * factor, scale)
+    return scale
+
+
+def _quantile(values: Any, weight: Any) -> float:
+    order = np.argsort(values)
+    share = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][np.searchsorted(share, SHARE)])
+
+
+def _line(key: str, value: float, rows: int) -> Fitted:
+    return Fitted(
+        section="interval.other", key=key, value=value, unit="", error=value * 0.5 / max(rows, 1) ** 0.5, rows=rows,
+        range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key], source="published serving runs, docs/accuracy.md",
+        date="2026-11",
+    )  # fmt: skip
+
+
+def keys(asked: Sequence[str]) -> Any:
+    """Keys as an array."""
+    return np.array(asked)
