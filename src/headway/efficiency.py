@@ -43,6 +43,10 @@ class Efficiencies:
         """A number of one family of engines; those for a platform go before those for any."""
         return self.find(key, f"engine.{name}.{platform}", f"engine.{name}", f"engine.{OTHER}")
 
+    def interval(self, key: str) -> Any:
+        """Half of a 90 % interval as a factor, or how much wider a circumstance makes it."""
+        return self.find(key, "interval.other")
+
     def platform(self, name: str, key: str) -> Any:
         """A number of one kind of machine."""
         return self.find(key, f"platform.{name}", f"platform.{OTHER}")

@@ -179,7 +179,7 @@ def _prefill(case: Case, c: StepCoefficients, tokens: Any, pairs: Any) -> Span3:
 
 
 def _interval(case: Case, expected: Any, floor: Any, quantity: str) -> Span3:
-    factor = spread(case.system.chip, case.assumptions, quantity)
+    factor = spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity)
     return Span3(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
 
 

@@ -15,6 +15,7 @@ from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, 
 from headway.laws.coefficients import EngineCost, Reach
 from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.kernels import block_s
+from headway.laws.serving import interval_factor
 from headway.laws.sums import times, total
 from headway.layout import Layout
 from headway.quantity import default
@@ -56,11 +57,14 @@ def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None
     return replace(taken, **unset) if unset else taken
 
 
-def spread(chip: Chip, taken: Assumptions, quantity: str) -> Any:
-    """Half the fitted 90 % interval of a quantity as a factor, wider on chips whose kernels were not measured; or the user's."""
+def spread(chip: Chip, experts: bool, taken: Assumptions, quantity: str) -> Any:
+    """Half the fitted 90 % interval of a quantity as a factor, wider where less was measured; or the user's."""
     if taken.spread is not None or taken.overlap != "fitted":
         return SPREAD if taken.spread is None else taken.spread
-    return efficiencies().find(quantity, f"interval.{family(chip)}", "interval.other")
+    table = efficiencies()
+    wider = [table.interval("unmeasured")] if family(chip) == OTHER else []
+    wider += [table.interval("experts")] if experts else []
+    return interval_factor(table.interval(quantity), functools.reduce(times, wider, ONE))
 
 
 def basis(chip: Chip, taken: Assumptions) -> tuple[str, ...]:

@@ -138,10 +138,10 @@ def softened(scaled: Any) -> Any:
     return np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1))
 
 
-def fit(asked: Problem, every: Sequence[Number]) -> EngineFit:
-    """Levenberg-Marquardt on the softened residuals and the priors."""
+def fit(asked: Problem, every: Sequence[Number], start: EngineFit | None = None) -> EngineFit:
+    """Levenberg-Marquardt on the softened residuals and the priors, from the priors or from another fit."""
     free = tuple(number for number in every if number.spread)
-    z = np.zeros(len(free))
+    z = np.zeros(len(free)) if start is None else start.z
 
     def at(z: Any) -> Any:
         values = EngineFit(free=free, z=z, error=z).values(every)

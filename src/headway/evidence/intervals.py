@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from headway.efficiency import Efficiencies, family
-from headway.evidence.quantities import Quantities
+from headway.efficiency import OTHER, Efficiencies, family
+from headway.evidence.machines import Machines
+from headway.evidence.quantities import Load, Quantities
 from headway.evidence.tasks import Task
+from headway.laws.serving import interval_factor
 
 QUANTITY = {  # (kind, quantity) -> the key of its width; the others have the first of their kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"}, "static": {"": "offline"}, "offline": {"": "offline"},
@@ -25,12 +28,20 @@ def width_key(kind: str, quantity: str) -> str:
     return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
 
 
-def spreads(kind: str, tasks: Sequence[Task], table: Efficiencies) -> Quantities:
+def circumstances(tasks: Sequence[Task], m: Machines, load: Load) -> dict[str, Any]:
+    """What widens an interval, of each task whether it is so: the names of evidence/widths.py."""
+    seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
+    return {
+        "unmeasured": np.array([family(task.setup.system.chip) == OTHER for task in tasks]),
+        "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
+        "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
+    }
+
+
+def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: Load, table: Efficiencies) -> Quantities:
     """Half the interval as a factor, for each task and quantity."""
-    sections = [f"interval.{family(task.setup.system.chip)}" for task in tasks]
-    return Quantities(
-        **{
-            name: np.array([float(table.find(width_key(kind, name), section, "interval.other")) for section in sections])
-            for name in ("ttft", "tpot", "rate", "per_chip")
-        }
-    )
+    wider = np.ones(len(tasks))
+    for name, holds in circumstances(tasks, m, load).items():
+        wider = np.where(holds, wider * float(table.interval(name)), wider)
+    names = ("ttft", "tpot", "rate", "per_chip")
+    return Quantities(**{name: interval_factor(float(table.interval(width_key(kind, name))), wider) for name in names})

@@ -85,7 +85,7 @@ def _number(value: float | None) -> float:
 def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
     load = load_of(tasks)
     expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
-    widths = spreads(kind, tasks, table)
+    widths = spreads(kind, tasks, m, load, table)
     return [
         Prediction(row=task.row, kind=kind, setup=task.setup, flags=task.flags, **_estimates(expected, floor, widths, index))
         for index, task in enumerate(tasks)

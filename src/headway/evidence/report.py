@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headway.errors import BadFile
+from headway.evidence.crossval import Moved
 from headway.evidence.fitted import ErrorRow
 from headway.evidence.flat import floor_residuals
 from headway.evidence.groups import ORDER, Group, grouped, worst
@@ -38,6 +39,8 @@ class Report:
     unstated: int  # rows whose input length is not stated
     command: str  # that regenerates the page
     date: str
+    moved: Sequence[Moved] = ()  # numbers that one group decides
+    numbers: int = 0  # fitted to the rows
 
 
 def page(report: Report) -> str:
@@ -45,7 +48,7 @@ def page(report: Report) -> str:
     parts = [
         _start(report), _targets(report), _bought(report), f"![served TPOT, predicted against measured]({FIGURE})",
         _by_source(report.residuals), *(_by(report.residuals, field, name) for field, name in TABLES), _worst_groups(report.residuals),
-        _worst_rows(report.residuals), _kernels(report.kernels),
+        _worst_rows(report.residuals), _moved(report), _kernels(report.kernels),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part)
 
@@ -166,6 +169,15 @@ def _worst_rows(residuals: Sequence[Residual]) -> str:
 def _pair(one: Residual) -> tuple[str, str, str]:
     unit = "s" if one.is_time else "token/s"
     return show(one.measured, unit), show(one.predicted, unit), f"{one.predicted / one.measured:.2f}"
+
+
+def _moved(report: Report) -> str:
+    """Numbers that hang on one group of rows."""
+    if not report.numbers:
+        return ""
+    told = f"{report.numbers} numbers of engines were fitted to the rows. Leaving a group out moves these by more than three standard errors:"
+    lines = [(one.number, one.fold, f"{one.errors:+.1f}") for one in report.moved]
+    return f"### What one group decides\n\n{told}\n\n{_table(('number', 'left out', 'moves by standard errors'), lines)}"
 
 
 def _kernels(errors: Sequence[ErrorRow]) -> str:

@@ -141,6 +141,16 @@ def in_flight(batch: Number, replicas: Number) -> Number:
     return batch * replicas
 
 
+@formula(source="intervals are symmetric in the logarithm; docs/accuracy.md", empirical="a factor to a power")
+def interval_factor(factor: Number, wider: Number) -> Number:
+    """Half of an interval, as a factor, that is so many times wider in the logarithm.
+
+    >>> round(float(interval_factor(1.4, 1.5)), 3)
+    1.657
+    """
+    return factor**wider
+
+
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
 def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     """Lower end of the stated interval.

@@ -1,0 +1,81 @@
+"""The whole fit: kernels, engines, cross-validation, intervals; and everything that ships of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headway.efficiency import Efficiencies, efficiencies
+from headway.errors import BadFile
+from headway.evidence.crossval import CrossValidated, cross_validate
+from headway.evidence.engine_fit import as_fitted
+from headway.evidence.engine_numbers import numbers
+from headway.evidence.fitted import Fitted, KernelFit
+from headway.evidence.flat import flat_residuals
+from headway.evidence.kernel_efficiency import HEAD, fit_kernels
+from headway.evidence.read_rows import read_rows
+from headway.evidence.report import Report
+from headway.evidence.residuals import UNSCORED
+from headway.evidence.tasks import Task, Unpredictable, tasks
+from headway.quantity import known
+
+NO_LENGTH = "input length not stated"
+LEAST_ROWS = 50  # scored rows from which a fit is worth making
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refit:
+    """What a fit leaves: the numbers, and the page about them."""
+
+    numbers: tuple[Fitted, ...]
+    report: Report | None  # None without measured rows
+
+    @property
+    def head(self) -> str:
+        """What the file of numbers says first."""
+        return HEAD
+
+
+def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
+    """Fit what there are data for; the rest stays as it ships."""
+    found = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
+    base = with_kernels(efficiencies(), found.parameters)
+    if not measured:
+        return Refit(numbers=found.parameters, report=None)
+    asked, unstated = _asked(measured)
+    every, known_tasks = numbers(), [task for task in asked if isinstance(task, Task)]
+    done = cross_validate(known_tasks, base, every)
+    what = f"{len(done.residuals)} measurements of {len(known_tasks)} published rows"
+    lines = (*found.parameters, *as_fitted(done.engines, every, len(known_tasks), what), *done.intervals)
+    report = _report(done, known_tasks, len(asked), unstated, found, command, date)
+    return Refit(numbers=lines, report=report)
+
+
+def _asked(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
+    """Scored rows of every file whose input length is stated, and how many more have none."""
+    rows = [row for path in paths for row in read_rows(str(path))[0]]
+    scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
+    asked = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
+    if sum(isinstance(task, Task) for task in asked) < LEAST_ROWS:
+        raise BadFile(paths[0], f"has fewer than {LEAST_ROWS} rows that can be predicted and scored")
+    return asked, len(scored) - len(asked)
+
+
+def with_kernels(table: Efficiencies, parameters: Sequence[Fitted]) -> Efficiencies:
+    """The efficiencies with these kernels; sections of the same classes make way."""
+    kinds = {number.section.partition(".")[0] for number in parameters}
+    sections = {name: dict(found) for name, found in table.sections.items() if name.partition(".")[0] not in kinds}
+    for number in parameters:
+        value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
+        sections.setdefault(number.section, {})[number.key] = value
+    return Efficiencies(sections)
+
+
+def _report(
+    done: CrossValidated, asked: list[Task], stated: int, unstated: int, kernels: KernelFit, command: str, date: str
+) -> Report:
+    return Report(
+        residuals=done.residuals, flat=flat_residuals(asked, done.residuals), kernels=kernels.errors, rows=stated, predicted=len(asked),
+        unstated=unstated, command=command, date=date, moved=done.moved, numbers=len(done.engines.free),
+    )  # fmt: skip
