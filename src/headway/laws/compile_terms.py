@@ -229,7 +229,7 @@ def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
 FULL_HEAD: Number = 128
 
 
-@formula(source="fitted to prefill kernels: tiles are made for heads of 128", empirical="a power law")
+@formula(source="fitted to prefill kernels: tiles are made for heads of 128")
 def narrow_reach(efficiency: Number, head: Number, narrow: Number) -> Number:
     """Share of peak that attention reaches on heads narrower than a tile (64: about 0.6 of it).
 
