@@ -7,17 +7,22 @@ family `other` and to bf16, in that order.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from headway import facts
+from headway.catalog import default_catalog
 from headway.chip import Chip
-from headway.errors import MissingFact
+from headway.errors import BadFile, MissingFact
 from headway.quantity import known
 
 ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels alone
 OTHER, WIDE = "other", "bf16"
+FILE = "efficiency.toml"
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
 
@@ -52,25 +57,35 @@ class Efficiencies:
         return self.find(key, f"platform.{name}", f"platform.{OTHER}")
 
 
-@functools.cache
 def efficiencies() -> Efficiencies:
-    """The numbers that ship."""
-    import tomllib
-
-    return Efficiencies(_sections(tomllib.loads(files("headway").joinpath("data/efficiency.toml").read_text(encoding="utf-8"))))
+    """The numbers that ship, or those of the first catalogue folder ($HEADWAY_CATALOG, the user's) that has a file of them."""
+    return _read(next(path for root in default_catalog().roots if (path := root / FILE).is_file()))
 
 
-def _sections(document: Mapping[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
+@functools.cache
+def _read(path: Path) -> Efficiencies:
+    return Efficiencies(_sections(facts.read(path), path))
+
+
+def _sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
     """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Known}}."""
     found: dict[str, dict[str, Any]] = {}
     for name, entry in document.items():
-        path = f"{prefix}.{name}".lstrip(".")
+        whole = f"{prefix}.{name}".lstrip(".")
+        if not isinstance(entry, dict):
+            raise BadFile(path, f"{whole}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
         if "value" in entry:
-            number = known(float(entry["value"]), path, entry.get("unit", ""), "fitted", f"{SOURCE}: {entry.get('meaning', '')}")
-            found.setdefault(prefix, {})[name] = number
+            found.setdefault(prefix, {})[name] = _number(entry, whole, path)
         else:
-            found |= _sections(entry, path)
+            found |= _sections(entry, path, whole)
     return found
+
+
+def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
+    value = entry["value"]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0 or value == math.inf:
+        raise BadFile(path, f"{name}: got {value!r}; wants a finite number that is not negative")
+    return known(float(value), name, str(entry.get("unit", "")), "fitted", f"{SOURCE}: {entry.get('meaning', '')}")
 
 
 @functools.cache

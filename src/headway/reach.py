@@ -81,7 +81,8 @@ def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken:
     found = table or efficiencies()
     bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
     engine = engine_cost(taken.engine, chip, found)
-    return _asked(with_engine(bare, engine, kernels.layers, layout.tp, layout.pp), taken)
+    streamed = replace(engine, sequence=total((engine.sequence, found.engine(taken.engine, platform(chip), "stream"))))
+    return _asked(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), taken)
 
 
 def engine_cost(name: str, chip: Chip, table: Efficiencies, eager: bool = False) -> EngineCost:
@@ -107,7 +108,7 @@ def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) 
         decode_compute=engine_reach(bare.decode_compute, engine.compute, engine.attention),
         decode_memory=engine_reach(bare.decode_memory, engine.memory, engine.attention),
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute, engine.attention),
-        fixed=total((bare.fixed, engine_s(engine.step, layers, engine.layer, engine.split, tp, pp))),
+        fixed=total((times(bare.fixed, engine.launch), engine_s(engine.step, layers, engine.layer, engine.split, tp, pp))),
         sequence=engine.sequence,
         prompt=engine.prompt,
     )

@@ -23,6 +23,7 @@ VERBS = {
     "list": ("headway.cli.listed", "models, chips, systems, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
+    "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
     "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
 }
 USAGE = """headway: the math of training and serving large language models

@@ -30,10 +30,12 @@ class Number:
 
 
 MEANINGS = {
+    "launch": ("", "factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead"),
     "step": ("s", "the engine's own work in each step, exposed"),
     "layer": ("s", "and in each layer: launches that no graph hides, kernels that are not fused"),
     "split": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
     "sequence": ("s", "and for each sequence of a rank: sampling, bookkeeping"),
+    "stream": ("s", "and where answers are streamed: de-tokenising, sending"),
     "prompt": ("s/token", "and for each prompt token of a rank"),
     "compute": ("", "share of peak FLOP/s that its kernels reach, over the best measured"),
     "memory": ("", "share of HBM bandwidth that its kernels reach, over the best measured"),
@@ -63,37 +65,37 @@ def number(section: str, key: str, prior: float, spread: float = 0.0) -> Number:
 
 def numbers() -> tuple[Number, ...]:
     """Every number of engines and platforms, free or fixed."""
-    none = [number("engine.none", key, 0.0) for key in ("step", "layer", "split", "sequence", "prompt")]
-    none += [number("engine.none", key, 1.0) for key in ("compute", "memory", "attention", "expert")]
+    none = [number("engine.none", key, 0.0) for key in ("step", "layer", "split", "sequence", "stream", "prompt")]
+    none += [number("engine.none", key, 1.0) for key in ("launch", "compute", "memory", "attention", "expert")]
     other = [
-        number("engine.other", "step", 1.0 * MS), number("engine.other", "layer", 3 * US, 1.0),
+        number("engine.other", "launch", 0.8, 0.4), number("engine.other", "step", 1.0 * MS), number("engine.other", "layer", 0.0),
         number("engine.other", "split", 0.0), number("engine.eager", "layer", 200 * US, 0.7),
-        number("engine.other", "sequence", 5 * US, 1.0), number("engine.other", "prompt", 0.0),
+        number("engine.other", "sequence", 5 * US, 1.0), number("engine.other", "stream", 5 * US, 1.0), number("engine.other", "prompt", 0.0),
         number("engine.other", "compute", 0.9), number("engine.other", "memory", 0.95, 0.15),
         number("engine.other", "attention", 1.0), number("engine.other", "expert", 0.9, 0.2),
-        number("engine.other", "request", 25 * MS), number("engine.other", "together", 0.1), number("engine.other", "company", 0.5, 0.8),
+        number("engine.other", "request", 15 * MS), number("engine.other", "together", 0.1), number("engine.other", "company", 0.5, 0.8),
         number("engine.other", "budget", 8192.0), number("engine.other", "mixed", 1.0), number("engine.other", "reserve", 0.5),
         number("engine.other", "limit", 1024.0), number("engine.other", "pipeline", 0.8), number("engine.other", "hbm", 0.95, 0.02),
     ]  # fmt: skip
     served = [
-        number("engine.vllm", "step", 1.0 * MS, 0.7), number("engine.vllm", "compute", 0.9, 0.15),
-        number("engine.vllm", "memory", 0.95, 0.15), number("engine.vllm", "request", 25 * MS, 0.7),
+        number("engine.vllm", "step", 1.5 * MS, 0.7), number("engine.vllm", "compute", 0.9, 0.15),
+        number("engine.vllm", "memory", 0.95, 0.15), number("engine.vllm", "request", 15 * MS, 0.7),
         number("engine.vllm", "together", 0.1, 0.5),
-        number("engine.sglang", "step", 1.0 * MS, 0.7), number("engine.sglang", "request", 25 * MS, 0.7),
+        number("engine.sglang", "step", 1.5 * MS, 0.7), number("engine.sglang", "request", 15 * MS, 0.7),
         number("engine.sglang", "together", 0.6, 0.5), number("engine.sglang", "mixed", 0.0),
         number("engine.trtllm", "step", 1.0 * MS, 0.7), number("engine.trtllm", "compute", 0.9, 0.15),
         number("engine.trtllm", "memory", 0.95, 0.15),
-        number("engine.trtllm", "request", 25 * MS, 0.7), number("engine.trtllm", "together", 0.1, 0.5), number("engine.trtllm", "reserve", 1.0),
+        number("engine.trtllm", "request", 15 * MS, 0.7), number("engine.trtllm", "together", 0.1, 0.5), number("engine.trtllm", "reserve", 1.0),
     ]  # fmt: skip
     local = [
-        number("engine.llamacpp", "step", 0.3 * MS), number("engine.llamacpp", "layer", 30 * US, 0.7), number("engine.llamacpp", "budget", 512.0),
+        number("engine.llamacpp", "launch", 1.0), number("engine.llamacpp", "step", 0.3 * MS), number("engine.llamacpp", "layer", 30 * US, 0.7), number("engine.llamacpp", "budget", 512.0),
         number("engine.llamacpp", "compute", 0.6, 0.5), number("engine.llamacpp", "attention", 0.5, 0.7),
         number("engine.llamacpp", "memory", 0.9, 0.2), number("engine.llamacpp", "request", 0.0),
         number("engine.llamacpp", "pipeline", 0.6, 0.5), number("engine.llamacpp", "split", 100 * US, 0.7),
         number("engine.llamacpp.card", "memory", 0.95, 0.2),
     ]  # fmt: skip
     platforms = [number("platform.other", "compute", 1.0), number("platform.other", "memory", 1.0)]
-    platforms += [number("platform.amd", "compute", 0.8, 0.15), number("platform.amd", "memory", 0.85, 0.15)]
+    platforms += [number("platform.amd", "compute", 0.8, 0.1), number("platform.amd", "memory", 0.85, 0.1)]
     return (*none, *other, *served, *local, *platforms)
 
 

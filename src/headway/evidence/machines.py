@@ -45,6 +45,7 @@ class Scheduling:
     request: Any
     reserve: Any
     limit: Any
+    stream: Any  # more work for each sequence of a step where answers are streamed to users
     pipeline: Any  # share of a prompt's chunks that overlap in pipeline stages
     hbm: Any  # memory for weights and cache over the datasheet's capacity
 
@@ -75,6 +76,12 @@ class Machines:
         c = self.step
         step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, self.tp, c.pp))
         return replace(self, step=step, scheduling=engines.scheduling)
+
+    def online(self) -> Machines:
+        """The same machines where each token is streamed to a user."""
+        reach = self.step.reach
+        streamed = replace(reach, sequence=reach.sequence + self.scheduling.stream)
+        return replace(self, step=replace(self.step, reach=streamed))
 
     def rows(self, index: Any) -> Machines:
         """Those of some rows."""

@@ -32,6 +32,7 @@ from headway.laws.step import step_floor_s, step_s
 
 Law = Callable[..., Any]  # step_s or step_floor_s
 NOTHING, ONE = 0.0, 1.0
+ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Quantities:
 
 def quantities(kind: str, m: Machines, load: Load, floor: bool) -> Quantities:
     """All quantities of rows of one kind, at the expected efficiencies or at the floor."""
-    return KINDS[kind](m, load, step_floor_s if floor else step_s)
+    return KINDS[kind](m.online() if kind in ONLINE else m, load, step_floor_s if floor else step_s)
 
 
 def _missing(load: Load) -> Any:

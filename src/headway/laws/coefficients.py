@@ -67,6 +67,7 @@ class Reach:
 class EngineCost:
     """What an engine adds to a step, and its kernels against the best measured."""
 
+    launch: Number  # factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead
     step: Second  # its own work in each step, exposed
     layer: Second  # and in each layer: launches that no graph hides, kernels that are not fused
     split: Second  # and in each layer for each chip that it is split over, where the host joins the parts

@@ -1,0 +1,111 @@
+"""`headway fit --from KERNELS/ --from MEASURED.csv`: fit the efficiencies again, and write them with their error."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headway import output
+from headway.cli.progress import bar
+from headway.columns import Column
+from headway.errors import BadFile, BadValue
+from headway.listing import Listing
+
+KEYS = {
+    "section": Column("", "class.family.format of a kernel, or engine, platform or interval"),
+    "key": Column("", "what the number is of it"),
+    "value": Column("", "the number, in the unit beside it"),
+    "unit": Column("", "its unit"),
+    "error": Column("", "one standard error, in the same unit; 0 where the number was stated, not fitted"),
+    "rows": Column("", "measurements it was fitted to"),
+    "meaning": Column("", "what it says"),
+}
+NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
+
+
+def add_flags(parser: Any) -> None:
+    """What to fit to, and what to write."""
+    parser.add_argument("--from", dest="sources", action="append", required=True, metavar="PATH",
+                        help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times")  # fmt: skip
+    parser.add_argument("--out", default=".", metavar="FOLDER", help=f"where {NUMBERS} and {NEAREST} go; a catalogue folder uses them")
+    parser.add_argument("--report", metavar="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
+    parser.add_argument("--summary", metavar="PAGE.md", help="page between whose markers the few lines about it go")
+
+
+def run(args: Any) -> output.Answer:
+    """Fit, write, and list the numbers."""
+    from headway.evidence.fitted import write_efficiency
+    from headway.evidence.refit import refit
+
+    kernels, measured = _sources(args.sources)
+    if (args.report or args.summary) and not measured:
+        raise BadValue("--report", args.report or args.summary, "measured runs to report on: --from MEASURED.csv")
+    folder = _folder(args.out)
+    command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.sources)
+    with bar():
+        found = refit(kernels, measured, command, datetime.date.today().isoformat())
+    written = [folder / NUMBERS]
+    write_efficiency(written[0], found.numbers, found.head)
+    if found.report is not None:
+        written += _pages(found.report, folder, args.report, args.summary)
+    rows = [{key: getattr(number, key) for key in KEYS} for number in found.numbers]
+    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: _words(found, written), columns=KEYS, most=400)
+
+
+def _sources(paths: Sequence[str]) -> tuple[Path | None, list[Path]]:
+    """The folder of kernels, and the files of runs."""
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    files = [Path(path) for path in paths if Path(path).is_file()]
+    missing = [path for path in paths if not Path(path).exists()]
+    if missing:
+        raise BadFile(missing[0], "is neither a folder of kernels nor a file of measured runs")
+    if len(folders) > 1:
+        raise BadValue("--from", " ".join(map(str, folders)), "one folder of kernels")
+    return (folders[0] if folders else None), files
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name)
+    if not folder.is_dir():
+        raise BadFile(name, "is not a folder to write to")
+    return folder
+
+
+def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:
+    """The table of nearest rows, and the pages asked for."""
+    from headway import figures
+    from headway.evidence import nearest
+    from headway.evidence import report as accuracy
+
+    written = [folder / NEAREST]
+    written[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
+    for path, name, text in ((page, accuracy.PAGE, accuracy.page), (summary, accuracy.SUMMARY, accuracy.summary)):
+        if path:
+            written.append(Path(path))
+            document = _text(path)
+            Path(path).write_text(accuracy.inserted(document, name, text(report), path), encoding="utf-8")
+    if page:
+        written.append(Path(page).with_name(accuracy.FIGURE))
+        figures.save(figures.parity(report.residuals, "served TPOT"), str(written[-1]))
+    return written
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BadFile(path, "cannot be read as UTF-8 text") from None
+
+
+def _words(found: Any, written: Sequence[Path]) -> output.Words:
+    """What was fitted, how well it predicts what it has not seen, and where it is."""
+    fitted = [number for number in found.numbers if number.error]
+    said = f"{len(fitted)} numbers fitted, {len(found.numbers) - len(fitted)} stated"
+    if found.report is not None:
+        from headway.evidence.groups import grouped
+
+        groups = [f"{one.measure} by {one.stats.median_error:.1%} ({one.stats.n:,})" for one in grouped(found.report.residuals, "all")]
+        said += f"; rows that a fit has not seen are missed, in the median: {', '.join(groups)}"
+    return output.Words(f"{said}.", tuple(KEYS), [f"written: {', '.join(map(str, written))}"])
