@@ -36,7 +36,7 @@ def test_two_batches_hide_the_shorter_of_work_and_collectives() -> None:
 
 def test_two_batches_lose_when_weights_bind_and_win_when_collectives_do() -> None:
     assert row(batch=64, communication="two-batch")["step_s"] > row(batch=64)["step_s"]
-    slow = {"eff_network": 0.05}
+    slow = {"eff_exchange": 0.05}
     assert row(communication="two-batch", **slow)["step_s"] < row(**slow)["step_s"]
 
 

@@ -99,7 +99,7 @@ def test_an_all_reduce_is_fitted_through_its_lines() -> None:
     place = Place(fabric=fabric, members=8, routed=None, message=1.0, rows=np.arange(400), tokens=sizes)
 
     def costs(p: Any) -> LinkCosts:
-        return LinkCosts(up=p[0], out=1.0, exchange_up=1.0, exchange_out=1.0, efficiency=p[1], in_switch=p[2])
+        return LinkCosts(up=p[0], out=1.0, exchange_up=1.0, exchange_out=1.0, efficiency=p[1], in_switch=p[2], exchange=1.0, beyond=1.0)
 
     def predict(p: Any, work: Any) -> Any:
         return predicted((place,), costs(p), 400)[work[0]]

@@ -179,7 +179,7 @@ def expert_activation_s(
     What enters the chip is gathered from and scattered to its tokens besides.
 
     >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
-    1205
+    1206
     """
     entered = active * load * ways
     elements = 2 * hidden * (entered + np.minimum(entered, 1)) + active * load * params / hidden

@@ -141,7 +141,7 @@ def in_flight(batch: Number, replicas: Number) -> Number:
     return batch * replicas
 
 
-@formula(source="intervals are symmetric in the logarithm; docs/accuracy.md", empirical="a factor to a power")
+@formula(source="intervals are symmetric in the logarithm; docs/accuracy.md")
 def interval_factor(factor: Number, wider: Number) -> Number:
     """Half of an interval, as a factor, that is so many times wider in the logarithm.
 
