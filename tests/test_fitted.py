@@ -122,8 +122,9 @@ def llama(tokens: int, sampled: int, score: float, kv: float, blocks: int, pairs
     prefill = (pairs + pad * (tokens - sampled + (pairs > 0))) * 80 * 4 * 8 * 128 / PEAK / min(prompt_share * of_compute * of_attention, 1)
     small_t0, small = shares("elementwise", chip, "bf16", "t0", "memory")
     norms = 160 * 4 * 8192 * 2 * tokens / BW / small
-    fixed = (80 * 4 + 1) * t0 + 80 * attention_t0 + 160 * small_t0
-    step, layer, split, per_sequence, per_token = engine(chip, "step", "layer", "split", "sequence", "prompt")
+    step, layer, split, launch = engine(chip, "step", "layer", "split", "launch")
+    fixed = launch * ((80 * 4 + 1) * t0 + 80 * attention_t0 + 160 * small_t0)
+    per_sequence, per_token = sum(engine(chip, "sequence", "stream")), engine(chip, "prompt")[0]
     fixed += step + 80 * (layer + 8 * split) + per_sequence * (0 if pairs else tokens) + per_token * (tokens if pairs else 0)
     return matmul + vectors + decode + (prefill if pairs else 0) + norms + fixed + 160 * (tokens * 8192 * 2 / LINK / 0.5 + 2 * 3e-6)
 
@@ -168,9 +169,10 @@ def test_a_decode_step_of_deepseek_v3_on_a_rack_by_hand() -> None:
         64 * 8193 * 61 * 576 * 2 / bw / min(stream * of_memory * of_attention, 1),
     ) + 64 * 61 * block / bw  # fmt: skip
     small_t0, small = shares("elementwise", chip, "bf16", "t0", "memory")
-    step, layer, per_sequence = engine(chip, "step", "layer", "sequence")
+    step, layer, launch, per_sequence = *engine(chip, "step", "layer", "launch"), sum(engine(chip, "sequence", "stream"))
     t0, expert_t0 = shares("gemm", chip, "fp8", "t0")[0], shares("moe", chip, "fp8", "t0")[0]
-    fixed = (61 * 6 + 58 * 3 + 3 * 2 + 1) * t0 + 61 * latent_t0 + 122 * small_t0 + 58 * expert_t0 + step + 61 * layer + 64 * per_sequence
+    launched = (61 * 6 + 58 * 3 + 3 * 2 + 1) * t0 + 61 * latent_t0 + 122 * small_t0 + 58 * expert_t0
+    fixed = launch * launched + step + 61 * layer + 64 * per_sequence
     sent = 58 * 8 * 71 / 72 * 64 * 7168 * (1 + 4 / 128 + 2)
     network = sent / link / 0.8 + 2 * 58 * 11e-6
     small_s = 122 * 4 * 7168 * 2 * 64 / bw / small
