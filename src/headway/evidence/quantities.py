@@ -12,6 +12,7 @@ import numpy as np
 from headway.evidence.machines import Machines
 from headway.laws.closed_loop import Loop, LoopTimes, StepTime, closed_loop
 from headway.laws.handed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.memory import usable_hbm
 from headway.laws.offered import offered_tok_per_s
 from headway.laws.queue import prompt_chunks
 from headway.laws.serving import (
@@ -141,17 +142,24 @@ def _offline(m: Machines, load: Load, law: Law) -> Quantities:
 
 
 def _disagg(m: Machines, load: Load, law: Law) -> Quantities:
-    """A closed loop over prefill and decode workers of one layout, shared out such that most requests finish."""
-    s, step = m.scheduling, _step(m, law)
+    """A closed loop over prefill and decode workers, shared out such that most requests finish.
+
+    Prefill workers are as small as leaves no chip idle: their size divides the decode worker and the machine. They are taken to work
+    at the decode worker's rate per chip, which prefill, bound by arithmetic, nearly does.
+    """
+    s, step, dp = m.scheduling, _step(m, law), m.step.dp
+    size = np.gcd(m.chips.astype(np.int64), m.instance.astype(np.int64)).astype(float)
+    size = np.where(m.room.weights * m.instance <= size * usable_hbm(m.room.hbm, s.hbm), size, m.instance)
+    fewer = m.instance / size
     alone = _prompt_s(m, load, ONE, law)
-    packed = np.minimum(alone, _prompt_s(m, load, m.step.dp, law) / m.step.dp)
+    packed = np.minimum(alone, _prompt_s(m, load, dp, law) / dp) * fewer
     each = m.seats(load.prompt, load.output)
     loop = HandedLoop(
-        users=load.users, seats=each, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=ONE, decode_workers=ONE,
-        prompt_alone=alone, prompt_packed=packed, transfer=m.cache_bytes(load.prompt) / m.link, together=s.together, company=s.company,
-        overhead=s.request,
+        users=load.users, seats=each, prompt=load.prompt, output=load.output, spread=load.spread, prefill_workers=ONE,
+        decode_workers=ONE, prompt_alone=np.maximum(np.where(dp > 1, alone, alone * fewer), packed), prompt_packed=packed,
+        transfer=m.cache_bytes(load.prompt) / m.link, together=s.together, company=s.company, overhead=s.request,
     )  # fmt: skip
-    found = best_split(step, loop, m.chips, m.instance, m.instance, beyond=lambda workers: each * workers)
+    found = best_split(step, loop, m.chips, size, m.instance, beyond=lambda workers: each * workers)
     seen = handed_loop(step, found)
     rate = offered_tok_per_s(seen.rate, load.output)
     return Quantities(ttft=seen.ttft, tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
