@@ -33,6 +33,7 @@ FLOORS = {
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
         rack rack_fit domains speed expert_load goal efficiency reach
     """,
+    4: "sim",
     5: "ledger evidence",
     6: "figures cli",
 }

@@ -1,0 +1,1 @@
+"""Traffic: requests that were recorded, or drawn from distributions."""

@@ -1,0 +1,145 @@
+"""The record of traffic: when each request arrives, how long it is, and what it shares with others."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.errors import BadValue
+
+NO_CONVERSATION = -1
+LONGEST = 1_000_000_000  # tokens: a longer prompt or answer is a mistake
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests in order of arrival, one array for each property; made by `Traffic.of`, which fills in what is absent."""
+
+    arrival: Floats  # seconds from the start, never falling
+    prompt: Ints  # tokens, at least 1; those of earlier turns of the conversation included
+    output: Ints  # tokens, at least 1
+    conversation: Ints  # which one a request is a turn of, or NO_CONVERSATION
+    blocks: Ints  # ids of the prompts' blocks, one request's after the other's; an id stands for its block and all before it
+    block_start: Ints  # len + 1 offsets: the blocks of request i are blocks[block_start[i] : block_start[i + 1]]
+    block_tokens: int  # prompt tokens in a block, of which a prompt's last may be part full; 0 where no blocks are known
+
+    def __post_init__(self) -> None:
+        _check_shape(self)
+        _check_times(self.arrival)
+        for name, lengths in (("prompt", self.prompt), ("output", self.output)):
+            if len(lengths) and not 1 <= lengths.min() <= lengths.max() <= LONGEST:
+                raise BadValue(f"traffic: {name}", f"{lengths.min()} to {lengths.max()}", f"whole tokens from 1 to {LONGEST}")
+
+    @classmethod
+    def of(
+        cls,
+        arrival: Any,
+        prompt: Any,
+        output: Any,
+        *,
+        conversation: Any = None,
+        blocks: Any = (),
+        block_start: Any = None,
+        block_tokens: int = 0,
+    ) -> Self:
+        """Traffic from anything array-like; lengths may be one number for all requests."""
+        times = np.ascontiguousarray(arrival, np.float64)
+        count = len(times)
+        if conversation is None:
+            conversation = np.full(count, NO_CONVERSATION, np.int64)
+        if block_start is None:
+            block_start = np.zeros(count + 1, np.int64)
+        return cls(
+            arrival=times,
+            prompt=_whole(prompt, count),
+            output=_whole(output, count),
+            conversation=np.ascontiguousarray(conversation, np.int64),
+            blocks=np.ascontiguousarray(blocks, np.int64),
+            block_start=np.ascontiguousarray(block_start, np.int64),
+            block_tokens=block_tokens,
+        )
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+    def part(self, start: int, stop: int) -> Self:
+        """Requests start..stop - 1, the first of them at 0 where any were left out before it."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+        first, last = self.block_start[start], self.block_start[stop]
+        earlier = self.arrival[start] if 0 < start < stop else 0.0
+        return replace(
+            self,
+            arrival=self.arrival[start:stop] - earlier,
+            prompt=self.prompt[start:stop],
+            output=self.output[start:stop],
+            conversation=self.conversation[start:stop],
+            blocks=self.blocks[first:last],
+            block_start=self.block_start[start : stop + 1] - first,
+        )
+
+    def head(self, count: int) -> Self:
+        """The first `count` requests, or all where there are fewer."""
+        return self.part(0, max(count, 0))
+
+    def scale_rate(self, factor: float) -> Self:
+        """The same requests `factor` times as fast: every gap is divided by it, so that the shape stays."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise BadValue("rate factor", factor, "a finite number above 0")
+        return replace(self, arrival=self.arrival / factor)
+
+    def at_rate(self, per_s: float) -> Self:
+        """The same requests at so many per second on average, the shape unchanged."""
+        if not (math.isfinite(per_s) and per_s > 0):
+            raise BadValue("rate", per_s, "a finite number of requests per second above 0")
+        own = self.mean_rate()
+        if not math.isfinite(own):
+            raise BadValue("rate", per_s, "traffic whose requests do not all arrive at once")
+        return self.scale_rate(per_s / own)
+
+    def mean_rate(self) -> float:
+        """Requests per second from the first arrival to the last (inf where all arrive at once)."""
+        span = float(self.arrival[-1] - self.arrival[0]) if len(self) else 0.0
+        return (len(self) - 1) / span if span > 0 else math.inf
+
+
+def _whole(lengths: Any, count: int) -> Ints:
+    given = np.asarray(lengths)
+    if given.ndim == 0:
+        given = np.full(count, given)
+    if given.dtype.kind == "f" and not np.array_equal(given, np.floor(given)):
+        raise BadValue("traffic: lengths", "fractions or not numbers", "whole tokens")
+    return np.ascontiguousarray(given, np.int64)
+
+
+def _check_shape(traffic: Traffic) -> None:
+    count = len(traffic.arrival)
+    for name in ("arrival", "prompt", "output", "conversation", "blocks", "block_start"):
+        values = getattr(traffic, name)
+        kind = np.float64 if name == "arrival" else np.int64
+        if values.ndim != 1 or values.dtype != kind:
+            raise BadValue(f"traffic: {name}", f"{values.ndim}-dimensional {values.dtype}", f"one dimension of {kind.__name__}")
+        if name != "blocks" and len(values) != count + (name == "block_start"):
+            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{count + (name == 'block_start')}, for {count} requests")
+    start = traffic.block_start
+    if start[0] != 0 or start[-1] != len(traffic.blocks) or (np.diff(start) < 0).any():
+        raise BadValue("traffic: block_start", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {len(traffic.blocks)}")
+    if len(traffic.blocks) and traffic.block_tokens < 1:
+        raise BadValue("traffic: block_tokens", traffic.block_tokens, "at least 1 token in a block")
+
+
+def _check_times(arrival: Floats) -> None:
+    if not np.isfinite(arrival).all():
+        raise BadValue("traffic: arrival", "nan or inf", "finite seconds from the start")
+    falls = np.flatnonzero(np.diff(arrival) < 0)
+    if len(falls):
+        raise BadValue("traffic: arrival", f"request {falls[0] + 1} before request {falls[0]}", "requests in order of arrival")
+    if len(arrival) and arrival[0] < 0:
+        raise BadValue("traffic: arrival", f"{arrival[0]:g} s", "seconds from the start, none below 0")
