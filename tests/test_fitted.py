@@ -69,11 +69,14 @@ def test_the_factor_on_fixed_costs_scales_them_alone(point: Point) -> None:
 
 
 def test_given_shares_and_t0_stand_in_for_the_fitted_ones() -> None:
-    row = LLAMA.assuming(eff_compute=0.5, eff_memory=0.25, t0=1e-6, engine="none").row()
-    peak = LLAMA.assuming(eff_compute=1, eff_memory=1, t0=0, engine="none").row()
-    assert row["compute_s"] == pytest.approx(2 * peak["compute_s"], rel=1e-12)
+    half = {"eff_compute": 0.5, "eff_memory": 0.25, "t0": 1e-6}
+    row, peak = (LLAMA.assuming(**given, engine="none").row() for given in (half, {"eff_compute": 1, "eff_memory": 1, "t0": 0}))
+    activation, small = shares("gemm", "8xh100-sxm", "bf16", "activation")[0], shares("elementwise", "8xh100-sxm", "bf16", "memory")[0]
+    moved = 64 * 2 / BW * (80 * (4 * 8192 + LAYER / 8 / 8192) / activation + 160 * 4 * 8192 / small)  # whatever the shares given
+    assert row["compute_s"] - moved == pytest.approx(2 * (peak["compute_s"] - moved), rel=1e-9)
     assert row["weights_s"] == pytest.approx(4 * peak["weights_s"], rel=1e-12)
-    assert row["kv_s"] == pytest.approx(4 * peak["kv_s"], rel=1e-12)
+    blocks = 64 * 80 * shares("decode", "8xh100-sxm", "bf16", "block")[0] / BW
+    assert row["kv_s"] - blocks == pytest.approx(4 * (peak["kv_s"] - blocks), rel=1e-9)
     assert row["overhead_s"] - peak["overhead_s"] == pytest.approx((80 * 4 + 1 + 80 + 160) * 1e-6, rel=1e-12)  # matmuls, attention, norms
 
 
@@ -124,8 +127,8 @@ def llama(tokens: int, sampled: int, score: float, kv: float, blocks: int, pairs
     norms = 160 * 4 * 8192 * 2 * tokens / BW / small
     step, layer, split, launch = engine(chip, "step", "layer", "split", "launch")
     fixed = launch * ((80 * 4 + 1) * t0 + 80 * attention_t0 + 160 * small_t0)
-    per_sequence, per_token = sum(engine(chip, "sequence", "stream")), engine(chip, "prompt")[0]
-    fixed += step + 80 * (layer + 8 * split) + per_sequence * (0 if pairs else tokens) + per_token * (tokens if pairs else 0)
+    per_sequence, prompt_t0 = sum(engine(chip, "sequence", "stream")), shares("prefill", chip, "bf16", "t0")[0]
+    fixed += step + 80 * (layer + 8 * split) + (launch * 80 * prompt_t0 if pairs else per_sequence * tokens)
     return matmul + vectors + decode + (prefill if pairs else 0) + norms + fixed + 160 * (tokens * 8192 * 2 / LINK / 0.5 + 2 * 3e-6)
 
 

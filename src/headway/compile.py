@@ -227,6 +227,7 @@ class _Parts:
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
             head=next((block.head for block in blocks if block.spans), ONE),
+            fused=_converted(blocks[dense[0]], dense[1], self.chosen.weights[dense[0]][dense[1]].name),
         )  # fmt: skip
 
     def head_compute(self) -> Any:
@@ -335,6 +336,11 @@ class _Parts:
                 elements = times(store.elements_per_token, block.count)
                 groups.setdefault(key, []).append(store_bytes_per_token(elements, self.chosen.kv.bytes, self.share(block, store.what)))
         return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
+
+
+def _converted(block: BlockWork, part: int, stored: str) -> bool:
+    """Whether a part is stored in another format than the checkpoint's own."""
+    return stored != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
 
 
 def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[CollectiveTerm, ...]:

@@ -27,8 +27,8 @@ FLAT = "the step models that are not fitted take one flat number for all kernels
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
-NO_PROMPT_COST = default(0.0, "none", "s/token", FLAT)
 ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
+QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0", "activation")
 ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
 LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
 
@@ -48,6 +48,7 @@ class Kernels:
     dense: tuple[int, int]  # the (block, part) that most dense weights are in
     routed: tuple[int, int] | None
     head: Any  # elements of an attention head
+    fused: bool  # activations are quantised with fixed scales, in the kernel before: weights were converted after training
 
 
 def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
@@ -81,6 +82,8 @@ def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken:
     found = table or efficiencies()
     bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
     engine = engine_cost(taken.engine, chip, found)
+    if taken.t0 is not None:
+        engine = replace(engine, launch=ONE)  # the user's fixed cost is the whole of it
     streamed = replace(engine, sequence=total((engine.sequence, found.engine(taken.engine, platform(chip), "stream"))))
     return _asked(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), taken)
 
@@ -109,8 +112,8 @@ def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) 
         decode_memory=engine_reach(bare.decode_memory, engine.memory, engine.attention),
         prefill_compute=engine_reach(bare.prefill_compute, engine.compute, engine.attention),
         fixed=total((times(bare.fixed, engine.launch), engine_s(engine.step, layers, engine.layer, engine.split, tp, pp))),
+        prompted=times(bare.prompted, engine.launch),
         sequence=engine.sequence,
-        prompt=engine.prompt,
     )
 
 
@@ -119,7 +122,7 @@ def _asked(found: Reach, taken: Assumptions) -> Reach:
     compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if taken.eff_compute is not None else ()
     memory = ("memory", "expert_memory", "decode_memory") if taken.eff_memory is not None else ()
     shares = dict.fromkeys(compute, taken.eff_compute) | dict.fromkeys(memory, taken.eff_memory)
-    return replace(found, **shares, fixed=times(found.fixed, taken.fixed))
+    return replace(found, **shares, fixed=times(found.fixed, taken.fixed), prompted=times(found.prompted, taken.fixed))
 
 
 def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
@@ -130,7 +133,7 @@ def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
         compute=compute, memory=memory, activation=ONE, norm=SMOOTH,
         expert_compute=compute, expert_memory=memory, expert_activation=ONE, expert_norm=SMOOTH,
         decode_compute=compute, decode_memory=memory, block=NO_TIME, prefill_compute=compute, prefill_pad=NO_PAD, elementwise=ONE,
-        fixed=times(launches_s(kernels.launches, t0, ONE), taken.fixed), sequence=NO_TIME, prompt=NO_PROMPT_COST,
+        fixed=times(launches_s(kernels.launches, t0, ONE), taken.fixed), sequence=NO_TIME, prompted=NO_TIME,
     )  # fmt: skip
 
 
@@ -145,7 +148,7 @@ class _Fitted:
     table: Efficiencies
 
     def reach(self) -> Reach:
-        matmul, routed = functools.partial(self.number, "gemm", self.form(self.kernels.dense)), self.kernels.routed
+        matmul, routed = functools.partial(self.matmul, self.form(self.kernels.dense)), self.kernels.routed
         expert = functools.partial(self.number, "moe", self.form(routed)) if routed else matmul
         decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
         prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
@@ -155,8 +158,12 @@ class _Fitted:
             expert_norm=expert("norm"),
             decode_compute=decode("compute"), decode_memory=decode("memory"), block=block_s(decode("block"), self.chip.need("hbm_bw")),
             prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad"), elementwise=self.number("elementwise", WIDE, "memory"),
-            fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompt=NO_PROMPT_COST,
+            fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompted=self.attending(prefill),
         )  # fmt: skip
+
+    def matmul(self, form: str, key: str) -> Any:
+        """A number of dense matmuls; those of 8 and 4 bits were measured with a kernel that quantises their input, where that is one."""
+        return self.number("gemm", WIDE if self.kernels.fused and form in QUANTISED and key in QUANTISING else form, key)
 
     def narrowed(self, prefill: Any) -> Any:
         """Attention of prompts, slower where heads are narrow; a latent's heads are wide."""
@@ -177,6 +184,11 @@ class _Fitted:
 
     def cache_form(self) -> str:
         return "fp8" if self.formats.kv.bytes < 2 else WIDE
+
+    def attending(self, prefill: Any) -> Any:
+        """t0 of the attention of prompts, in every layer."""
+        t0 = prefill("t0") if self.taken.t0 is None else self.taken.t0
+        return launches_s(self.kernels.attentions, t0, self.kernels.depth)
 
     def launched(self, matmul: Any, decode: Any, expert: Any) -> Any:
         """Every kernel's t0."""

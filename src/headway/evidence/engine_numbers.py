@@ -36,7 +36,6 @@ MEANINGS = {
     "split": ("s", "and in each layer for each chip that it is split over, where the host joins the parts"),
     "sequence": ("s", "and for each sequence of a rank: sampling, bookkeeping"),
     "stream": ("s", "and where answers are streamed: de-tokenising, sending"),
-    "prompt": ("s/token", "and for each prompt token of a rank"),
     "compute": ("", "share of peak FLOP/s that its kernels reach, over the best measured"),
     "memory": ("", "share of HBM bandwidth that its kernels reach, over the best measured"),
     "attention": ("", "both shares again, in attention"),
@@ -65,12 +64,12 @@ def number(section: str, key: str, prior: float, spread: float = 0.0) -> Number:
 
 def numbers() -> tuple[Number, ...]:
     """Every number of engines and platforms, free or fixed."""
-    none = [number("engine.none", key, 0.0) for key in ("step", "layer", "split", "sequence", "stream", "prompt")]
+    none = [number("engine.none", key, 0.0) for key in ("step", "layer", "split", "sequence", "stream")]
     none += [number("engine.none", key, 1.0) for key in ("launch", "compute", "memory", "attention", "expert")]
     other = [
-        number("engine.other", "launch", 0.8, 0.4), number("engine.other", "step", 1.0 * MS), number("engine.other", "layer", 0.0),
+        number("engine.other", "launch", 0.8, 0.4), number("engine.other", "step", 0.5 * MS, 0.7), number("engine.other", "layer", 0.0),
         number("engine.other", "split", 0.0), number("engine.eager", "layer", 200 * US, 0.7),
-        number("engine.other", "sequence", 5 * US, 1.0), number("engine.other", "stream", 5 * US, 1.0), number("engine.other", "prompt", 0.0),
+        number("engine.other", "sequence", 5 * US, 1.0), number("engine.other", "stream", 5 * US, 1.0),
         number("engine.other", "compute", 0.9), number("engine.other", "memory", 0.95, 0.15),
         number("engine.other", "attention", 1.0), number("engine.other", "expert", 0.9, 0.2),
         number("engine.other", "request", 15 * MS), number("engine.other", "together", 0.1), number("engine.other", "company", 0.5, 0.8),

@@ -60,7 +60,7 @@ class Reach:
     elementwise: Number  # share of HBM bandwidth of norms, residuals and the like
     fixed: Second  # per step: every kernel's t0, and the engine's own work
     sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
-    prompt: SecondPerToken  # per prompt token of a rank: the engine's own work
+    prompted: Second  # per step that has a prompt: t0 of its attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,6 @@ class EngineCost:
     layer: Second  # and in each layer: launches that no graph hides, kernels that are not fused
     split: Second  # and in each layer for each chip that it is split over, where the host joins the parts
     sequence: Second  # for each sequence of a rank: sampling, bookkeeping
-    prompt: SecondPerToken  # for each prompt token of a rank
     compute: Number  # factor on shares of peak FLOP/s
     memory: Number  # on shares of HBM bandwidth
     attention: Number  # on both, in attention

@@ -13,6 +13,7 @@ from headway.laws.collective_lines import collectives_floor_s, collectives_s, ex
 from headway.laws.kernels import decode_attention_s, matmul_s, prefill_attention_s
 from headway.laws.lines import CollectiveTerm, Line
 from headway.laws.step_parts import (
+    NEW_TOKEN,
     NONE,
     attention_compute_s,
     decode_score_s,
@@ -39,7 +40,7 @@ LLAMA_70B_TP8 = StepCoefficients(
     reach=Reach(
         compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
         decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
-        fixed=2.4e-3, sequence=2e-6, prompt=0.0,
+        fixed=2.4e-3, sequence=2e-6, prompted=1e-3,
     ),
 )  # fmt: skip
 
@@ -134,12 +135,12 @@ def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, pref
 
 @formula(source="definition")
 def fixed_s(c: StepCoefficients, p: Point) -> Second:
-    """What a step costs beside its work: t0 of each kernel, and the engine's work per step, sequence and prompt token.
+    """What a step costs beside its work: t0 of each kernel, of prompts' attention too where there is one, and the engine's own work.
 
     >>> round(float(fixed_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 100, 0.0, 0.0, 0.0))), 6)
     0.0026
     """
-    return c.reach.fixed + c.reach.sequence * p.sequences + c.reach.prompt * p.prompt_tokens
+    return c.reach.fixed + c.reach.sequence * p.sequences + c.reach.prompted * np.minimum(p.prompt_tokens / NEW_TOKEN, 1)
 
 
 @formula(source=LECTURE + "RB-01, RB-05: perfect overlap at peak rates; nothing real is faster")
@@ -164,15 +165,29 @@ def step_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token
 
 @formula(source=LECTURE + "RB-02")
 def compute_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """A decode step's arithmetic at the expected efficiency: projections, experts and attention.
+    """A decode step's arithmetic at the expected efficiency: projections, experts and attention, and the activations they move.
 
     >>> round(float(compute_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
-    0.001459
+    0.002212
     """
     p, zero, r = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights, c.reach
     dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / r.compute
     experts = expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_compute
-    return attention_compute_s(c.spans, p, zero) / r.decode_compute + (dense + experts)
+    return attention_compute_s(c.spans, p, zero) / r.decode_compute + (dense + experts) + activations_s(c, p, zero)
+
+
+@formula(source="definition; the step models that are not fitted leave it out")
+def activations_s(c: StepCoefficients, p: Point, zero: Second) -> Second:
+    """What goes in and out of matmuls, norms and residuals, through the HBM at the expected efficiency.
+
+    >>> round(float(activations_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 0.0, 0.0, 0.0), 0.0)), 6)
+    0.000753
+    """
+    if c.overlap != FITTED:
+        return zero
+    r = c.reach
+    routed = expert_activations_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_activation
+    return c.activations * p.tokens / r.activation + c.elementwise * p.tokens / r.elementwise + routed
 
 
 @formula(source=LECTURE + "RB-02; at peak, routed work balanced")
@@ -201,12 +216,13 @@ def weights_s(c: StepCoefficients, decode_sequences: Number) -> Second:
 
 @formula(source=LECTURE + "RB-03")
 def kv_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """A decode step's KV and state traffic at the expected efficiency.
+    """A decode step's KV and state traffic at the expected efficiency, and what each sequence's attention costs beside it.
 
     >>> round(float(kv_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
-    0.000854
+    0.000957
     """
-    return kv_traffic_s(c.spans, c.state, c.kv_write, place(c, decode_sequences, kv_tokens, NONE, NONE)) / c.reach.decode_memory
+    p = place(c, decode_sequences, kv_tokens, NONE, NONE)
+    return kv_traffic_s(c.spans, c.state, c.kv_write, p) / c.reach.decode_memory + c.blocks * p.sequences * c.reach.block
 
 
 @formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
