@@ -12,6 +12,7 @@ class Benchmark:
 
     key: str
     drawn: float  # mean length of its requests over the nominal length
+    spread: float  # standard deviation of their lengths over the mean
     how: str
     cache: str  # format of the KV cache that its launch scripts set,
     of: tuple[str, ...]  # for weights in these formats
@@ -22,6 +23,7 @@ BENCHMARKS = (
     Benchmark(
         key="inferencex",
         drawn=0.9,
+        spread=0.064,
         how="request lengths uniform from 0.8 to 1 of the nominal ones",
         cache="fp8",
         of=("fp8", "nvfp4", "mxfp4"),

@@ -22,7 +22,7 @@ from headway.evidence.tasks import Task
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # of ln(predicted / measured) that no fit removes
 SHARE = 40  # rows after which a source's quantity counts no more
-TRUST = {"A": 1.0, "": 1.0, "B": 0.7}  # one condition missing: half the weight
+TRUST = {"B": 0.7}  # one condition missing: half the weight
 STEP = 1e-3  # of a parameter, in standard deviations of its prior, for derivatives
 ROUNDS = 12
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
@@ -105,9 +105,10 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
         return []
-    sources = [tasks[index].row.source for index in rows]
+    seen = [tasks[int(index)].row for index in rows]
+    sources = [row.source for row in seen]
     count = np.array([sources.count(source) for source in sources])
-    trust = np.array([TRUST[tasks[index].row.reliability] for index in rows])
+    trust = np.array([TRUST.get(row.reliability, 1.0) for row in seen])
     weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
     return [Group(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources))]
 

@@ -84,10 +84,12 @@ def numbers() -> tuple[Number, ...]:
         number("engine.sglang", "together", 0.6, 0.5), number("engine.sglang", "mixed", 0.0),
         number("engine.trtllm", "step", 1.0 * MS, 0.7), number("engine.trtllm", "compute", 0.9, 0.15),
         number("engine.trtllm", "memory", 0.95, 0.15),
-        number("engine.trtllm", "request", 15 * MS, 0.7), number("engine.trtllm", "together", 0.1, 0.5), number("engine.trtllm", "reserve", 1.0),
+        number("engine.trtllm", "request", 15 * MS, 0.7), number("engine.trtllm", "together", 0.1, 0.5),
+        number("engine.trtllm", "reserve", 1.0),
     ]  # fmt: skip
     local = [
-        number("engine.llamacpp", "launch", 1.0), number("engine.llamacpp", "step", 0.3 * MS), number("engine.llamacpp", "layer", 30 * US, 0.7), number("engine.llamacpp", "budget", 512.0),
+        number("engine.llamacpp", "launch", 1.0), number("engine.llamacpp", "step", 0.3 * MS),
+        number("engine.llamacpp", "layer", 30 * US, 0.7), number("engine.llamacpp", "budget", 512.0),
         number("engine.llamacpp", "compute", 0.6, 0.5), number("engine.llamacpp", "attention", 0.5, 0.7),
         number("engine.llamacpp", "memory", 0.9, 0.2), number("engine.llamacpp", "request", 0.0),
         number("engine.llamacpp", "pipeline", 0.6, 0.5), number("engine.llamacpp", "split", 100 * US, 0.7),

@@ -14,7 +14,8 @@ from headway.evidence.tasks import Task
 from headway.laws.serving import interval_factor
 
 QUANTITY = {  # (kind, quantity) -> the key of its width; the others have the first of their kind
-    "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"}, "static": {"": "offline"}, "offline": {"": "offline"},
+    "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
+    "static": {"": "offline"}, "offline": {"": "offline"},
     "serving": {"": "tpot", "ttft": "ttft"}, "serving_unloaded": {"": "tpot", "ttft": "ttft"}, "disagg": {"": "tpot", "ttft": "ttft"},
 }  # fmt: skip
 

@@ -109,7 +109,8 @@ def machines(setups: Sequence[Setup], table: Efficiencies | None = None) -> Mach
 def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     """The engine of each setup."""
     names = [(ENGINES[one.engine], one.system.chip) for one in setups]
-    own = [Scheduling(**{field.name: table.engine(name, platform(chip), field.name) for field in fields(Scheduling)}) for name, chip in names]
+    keys = [field.name for field in fields(Scheduling)]
+    own = [Scheduling(**{key: table.engine(name, platform(chip), key) for key in keys}) for name, chip in names]
     cost = [engine_cost(name, chip, table, one.eager) for (name, chip), one in zip(names, setups, strict=True)]
     return Engines(cost=columns(cost), scheduling=columns(own))
 

@@ -18,7 +18,8 @@ from headway.evidence.tasks import Task, Unpredictable
 from headway.laws.serving import interval_high, interval_low
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
-ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}  # of Load: of a Task
+# Of Load: of a Task.
+ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +88,24 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies)
     expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
     widths = spreads(kind, tasks, m, load, table)
     return [
-        Prediction(row=task.row, kind=kind, setup=task.setup, flags=task.flags, **_estimates(expected, floor, widths, index))
+        _prediction(task, _estimates(expected, floor, widths, index))
         for index, task in enumerate(tasks)
     ]
 
 
+def _prediction(task: Task, found: dict[str, Estimate | None]) -> Prediction:
+    ttft, tpot, rate, each = (found[name] for name in (*TIMES, *RATES))
+    return Prediction(
+        row=task.row, kind=task.kind, setup=task.setup, flags=task.flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=each
+    )  # fmt: skip
+
+
 def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, Estimate | None]:
-    return {name: _estimate(*(getattr(one, name)[index] for one in (expected, floor, widths)), name in TIMES) for name in TIMES + RATES}
+    found: dict[str, Estimate | None] = {}
+    for name in TIMES + RATES:
+        value, least, width = (getattr(one, name)[index] for one in (expected, floor, widths))
+        found[name] = _estimate(value, least, width, name in TIMES)
+    return found
 
 
 def _estimate(expected: float, floor: float, width: float, time: bool) -> Estimate | None:

@@ -175,7 +175,7 @@ def _moved(report: Report) -> str:
     """Numbers that hang on one group of rows."""
     if not report.numbers:
         return ""
-    told = f"{report.numbers} numbers of engines were fitted to the rows. Leaving a group out moves these by more than three standard errors:"
+    told = f"{report.numbers} numbers were fitted to the rows. Leaving a group out moves these by more than three standard errors:"
     lines = [(one.number, one.fold, f"{one.errors:+.1f}") for one in report.moved]
     return f"### What one group decides\n\n{told}\n\n{_table(('number', 'left out', 'moves by standard errors'), lines)}"
 

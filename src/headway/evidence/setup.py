@@ -180,7 +180,8 @@ def _weights(name: str, said: formats.Stated, catalog: Catalog, chip_name: str, 
 
 @functools.cache
 def _setup(
-    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str, old: bool, catalog: Catalog
+    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str, old: bool,
+    catalog: Catalog,
 ) -> Setup:
     """The one object of these names; whatever the model or the machine does not allow is raised here."""
     model, work = _work(name, head, catalog)
@@ -189,6 +190,7 @@ def _setup(
     chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare(), chosen)
     return Setup(
-        model=model, system=machine, layout=legal, precision=precision, engine=engine, eager=old, replicas=replicas, work=work, formats=chosen,
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, eager=old, replicas=replicas, work=work,
+        formats=chosen,
         weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip

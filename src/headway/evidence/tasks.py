@@ -93,9 +93,10 @@ def _loaded(row: Row, kind: str, found: Found) -> Task:
     prompt, output = _drawn(row, kind, flags)
     context = _context(row, kind, prompt, output, flags)
     batch, concurrency = _batch(row, kind, found.setup, flags)
+    run = benchmark(row.source)
     return Task(
         row=row, setup=found.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
-        flags=tuple(flags),
+        flags=tuple(flags), spread=run.spread if run else 0.0,
     )  # fmt: skip
 
 

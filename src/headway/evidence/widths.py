@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +38,7 @@ def widths(seen: Seen) -> tuple[Fitted, ...]:
     """A factor for each quantity, and how much wider in which circumstances: each source counts as the square root of its rows."""
     _, place, count = np.unique(seen.source, return_inverse=True, return_counts=True)
     weight, size = 1 / np.sqrt(count[place]), np.abs(seen.error)
-    grown = dict.fromkeys(WIDER, 1.0)
+    grown: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
     for _ in range(10):  # each in turn, the others as they are
         scale = _scale(seen, grown)
@@ -70,11 +69,6 @@ def _quantile(values: Any, weight: Any) -> float:
 def _line(key: str, value: float, rows: int) -> Fitted:
     return Fitted(
         section="interval.other", key=key, value=value, unit="", error=value * 0.5 / max(rows, 1) ** 0.5, rows=rows,
-        range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key], source="published serving runs, docs/accuracy.md",
-        date="2026-11",
+        range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key],
+        source="published serving runs, docs/accuracy.md", date="2026-11",
     )  # fmt: skip
-
-
-def keys(asked: Sequence[str]) -> Any:
-    """Keys as an array."""
-    return np.array(asked)
