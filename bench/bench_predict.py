@@ -21,8 +21,7 @@ COLUMNS = ("id", "model", "hardware", "n_chips", "engine", "weight_precision", "
 
 def write(path):
     """Rows of 1,152 setups, each under several loads."""
-    setups = list(itertools.product(MODELS, CHIPS, MODELS = (*DENSE, *ROUTED)
-ENGINES, FORMATS, WAYS))
+    setups = list(itertools.product(MODELS, CHIPS, ENGINES, FORMATS, WAYS))
     with path.open("w", newline="") as out:
         table = csv.writer(out)
         table.writerow(COLUMNS)
