@@ -1,0 +1,90 @@
+"""Reads a trace of JSON lines that carries prefix identities, as Mooncake's do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TextIO
+
+import numpy as np
+
+from headway.errors import clip
+from headway.sim.traffic.cells import FARTHEST
+from headway.sim.traffic.record import LONGEST, Ints, Traffic
+from headway.sim.traffic.trace import Tally, Trace, in_order
+
+BLOCK = 512  # tokens
+MILLISECOND = 1e-3
+
+
+class _Bad(Exception):
+    """What is wrong with a line."""
+
+
+def read_mooncake(file: TextIO, path: object, most_malformed: float) -> Trace:
+    """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [...]}."""
+    tally = Tally()
+    times, prompts, outputs, starts, blocks = [], [], [], [0], []
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        tally.lines += 1
+        try:
+            time, prompt, output, ids = _request(line)
+        except _Bad as error:
+            tally.bad(number, str(error))
+            continue
+        times.append(time)
+        prompts.append(prompt)
+        outputs.append(output)
+        blocks.extend(ids)
+        starts.append(len(blocks))
+    tally.check(path, most_malformed)
+    arrival, lengths = np.array(times, np.float64), (np.array(prompts, np.int64), np.array(outputs, np.int64))
+    ids, start = np.array(blocks, np.int64), np.array(starts, np.int64)
+    order, late = in_order(arrival)
+    if order is not None:
+        arrival, lengths = arrival[order], tuple(column[order] for column in lengths)
+        ids, start = _reordered(ids, start, order)
+    traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=BLOCK)
+    return Trace(
+        format="mooncake",
+        traffic=traffic,
+        lines=tally.lines,
+        malformed_count=tally.malformed_count,
+        malformed=tuple(tally.malformed),
+        failed=0,
+        sorted=late,
+    )
+
+
+def _request(line: str) -> tuple[float, int, int, list[int]]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _Bad(f"is not JSON: {clip(line, 40)!r}") from None
+    if not isinstance(row, dict):
+        raise _Bad(f"is no JSON object: {clip(line, 40)!r}")
+    time: Any = row.get("timestamp")
+    if type(time) not in (int, float) or not abs(time) <= FARTHEST:
+        raise _Bad(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+    prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
+    ids: Any = row.get("hash_ids", [])
+    if type(ids) is not list or not all(type(one) is int and -(2**63) <= one < 2**63 for one in ids):
+        raise _Bad(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
+    if len(ids) > -(-prompt // BLOCK):
+        raise _Bad(f"hash_ids: got {len(ids)}; wants one for each {BLOCK} tokens of a prompt of {prompt}")
+    return float(time), prompt, output, ids
+
+
+def _tokens(row: dict[str, Any], name: str) -> int:
+    value: Any = row.get(name)
+    if type(value) not in (int, float) or not 1 <= value <= LONGEST or value != int(value):
+        raise _Bad(f"{name}: got {clip(value)!r}; wants whole tokens from 1 to {LONGEST}")
+    return int(value)
+
+
+def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """The blocks of requests that were put in another order."""
+    counts = np.diff(start)[order]
+    moved = np.concatenate([[0], np.cumsum(counts)])
+    return ids[np.repeat(start[:-1][order] - moved[:-1], counts) + np.arange(len(ids))], moved
