@@ -20,7 +20,7 @@ COUNTS = {"RB": 27, "FM": 6, "TS": 13, "SP": 10, "MOE": 12, "RK": 8, "PP": 19, "
           "EX": 9}  # fmt: skip
 COMPUTED = {
     *(f"RB-{n:02d}" for n in range(1, 28)),
-    *(f"TS-{n:02d}" for n in range(1, 14) if n not in (5, 13)),
+    *(f"TS-{n:02d}" for n in range(1, 14)),
     *("SP-01", "SP-07", "SP-08", "CW-02", "CW-03", "CW-07", "EX-01", "EX-03", "EX-04", "EX-05", "EX-06"),
     *(f"FM-{n:02d}" for n in range(1, 7)),
     *(f"MOE-{n:02d}" for n in range(1, 13)),
@@ -37,9 +37,9 @@ FOUND = {
     **{f"RB-{n:02d}": "OK" for n in (1, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16, 17, 18, 20, 21)},
     **dict.fromkeys(("RB-02", "RB-03", "RB-19", "SP-01"), "AMBIG"), **dict.fromkeys(("RB-09", "RB-22", "TS-02", "TS-03", "TS-07"), "OK~"),
     "RB-11": "WRONG-IN", "CW-02": "WRONG",
-    **dict.fromkeys(("RB-12", "RB-23", "RB-24", "RB-25", "RB-26", "RB-27", "TS-10", "TS-11", "TS-12", "CW-07"), "DERIVED"),
+    **dict.fromkeys(("RB-12", "RB-23", "RB-24", "RB-25", "RB-26", "RB-27", "TS-05", "TS-10", "TS-11", "TS-12", "CW-07"), "DERIVED"),
     **dict.fromkeys(("TS-04", "TS-06", "TS-08", "TS-09", "SP-07", "SP-08", "FS-01", "FS-02", "FS-03", "CW-03"), "OK"),
-    **dict.fromkeys(("TS-01", "EX-01", "EX-03", "EX-04", "EX-05", "EX-06"), ""),
+    **dict.fromkeys(("TS-01", "TS-13", "EX-01", "EX-03", "EX-04", "EX-05", "EX-06"), ""),
     **dict.fromkeys(("FM-01", "FM-04", "FM-05", "RK-05", "RK-07", "FS-04"), "OK"), **dict.fromkeys(("FM-06", "FS-07", "FS-10"), ""),
     **{f"MOE-{n:02d}": "OK" for n in (1, 2, 3, 4, 5, 6, 8, 10)},
     **{f"PP-{n:02d}": "OK" for n in (1, 2, 5, 6, 8, 9, 10, 11, 13, 16, 17, 18)},

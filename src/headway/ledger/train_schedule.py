@@ -12,6 +12,7 @@ from headway.laws.departures import mean_tokens_per_s, share_of_traffic, step_to
 from headway.laws.drain import bytes_read, drain_s, memory_reads
 from headway.laws.memory import parameter_bytes
 from headway.laws.sums import times
+from headway.laws.trains import beat_response_s, beat_wait_s, filling_wait_s, timetable_wait_s, train_rate
 from headway.ledger.register import Parts, recomputes
 
 
@@ -48,6 +49,17 @@ def drain_by_generation(i: Any) -> Parts:
 def worst_case(i: Any) -> Parts:
     """Wait and ride."""
     return {"worst latency": worst_latency_s(i.step_s)}
+
+
+@recomputes("TS-05")
+def mean_wait(i: Any) -> Parts:
+    """Mean wait and response with a seat for all, and the wait of random arrivals that overflow a train now and then."""
+    return {
+        "mean wait": beat_wait_s(i.step_s),
+        "mean wait and ride": beat_response_s(i.step_s),
+        "mean wait, 32 seats 90 % full": timetable_wait_s(train_rate(i.load, i.step_s, i.seats), i.step_s, i.seats),
+        "mean wait, 4 seats 80 % full": timetable_wait_s(train_rate(i.few_load, i.step_s, i.few_seats), i.step_s, i.few_seats),
+    }
 
 
 @recomputes("TS-06")
@@ -122,3 +134,13 @@ def user_rate(i: Any) -> Parts:
     rate = user_tokens_per_s(i.step_s)
     fast = times(rate, i.faster)
     return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": relative(i.step_s, i.faster)}
+
+
+@recomputes("TS-13")
+def leaves_anyway(i: Any) -> Parts:
+    """Mean wait of a nearly empty train that leaves on the clock, and of one that would wait until it is full."""
+    rate = train_rate(i.load, i.step_s, i.seats)
+    return {
+        "mean wait, leaving on the clock": timetable_wait_s(rate, i.step_s, i.seats),
+        "mean wait, leaving when full": filling_wait_s(rate, i.seats),
+    }
