@@ -104,3 +104,8 @@ def family(chip: Chip) -> str:
 def platform(chip: Chip) -> str:
     """What kind of machine an engine's software meets, or `other`."""
     return _listed("platform").get(chip.name, OTHER)
+
+
+def foreign(chip: Chip) -> bool:
+    """Whether engines were first written for other chips than this kind."""
+    return platform(chip) not in ("datacenter", "card")

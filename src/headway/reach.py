@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.chip import Chip
-from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, platform
+from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, foreign, platform
 from headway.laws.coefficients import EngineCost, Reach
 from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.kernels import block_s
@@ -64,6 +64,7 @@ def spread(chip: Chip, experts: bool, taken: Assumptions, quantity: str) -> Any:
         return SPREAD if taken.spread is None else taken.spread
     table = efficiencies()
     wider = [table.interval("unmeasured")] if family(chip) == OTHER else []
+    wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
     return interval_factor(table.interval(quantity), functools.reduce(times, wider, ONE))
 

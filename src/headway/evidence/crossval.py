@@ -81,8 +81,7 @@ def _moved(fold: str, whole: EngineFit, found: EngineFit) -> list[Moved]:
 
 
 def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[Residual]:
-    some = [tasks[index] for index in sorted(fold.scored)]
-    return residuals(some, predict(some, table), [fold.name] * len(some))
+    return [one for one, _ in _pairs(fold, tasks, table)]
 
 
 def _seen(tasks: Sequence[Task], seen: Sequence[tuple[Fold, Efficiencies]]) -> Seen:
@@ -98,8 +97,10 @@ def _seen(tasks: Sequence[Task], seen: Sequence[tuple[Fold, Efficiencies]]) -> S
 
 
 def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple[Residual, Task]]:
-    by_row = {(tasks[index].row.line, tasks[index].row.id): tasks[index] for index in fold.scored}
-    return [(one, by_row[(one.line, one.id)]) for one in _residuals(fold, tasks, table)]
+    """Each residual of the fold, and the row it is of: rows of several files may share ids and lines."""
+    some = [tasks[index] for index in sorted(fold.scored)]
+    made = zip(some, predict(some, table), strict=True)
+    return [(one, task) for task, prediction in made for one in residuals([task], [prediction], [fold.name])]
 
 
 def _circumstances(tasks: Sequence[Task]) -> dict[str, np.ndarray]:

@@ -83,6 +83,8 @@ class EngineFit:
 def problem(tasks: Sequence[Task], base: Efficiencies) -> Problem:
     """Rows of reliability A and B, by kind."""
     scored = [task for task in tasks if task.row.reliability != "C"]
+    if not scored:
+        return Problem(base=base, setups=(), kinds=())
     place, setups = placed(scored)
     bare, kinds = bare_machines(setups, base), []
     for name in SEEN:
@@ -140,8 +142,10 @@ def softened(scaled: Any) -> Any:
 
 
 def fit(asked: Problem, every: Sequence[Number], start: EngineFit | None = None) -> EngineFit:
-    """Levenberg-Marquardt on the softened residuals and the priors, from the priors or from another fit."""
+    """Levenberg-Marquardt on the softened residuals and the priors, from the priors or from another fit; without a row, the priors."""
     free = tuple(number for number in every if number.spread)
+    if not any(kind.groups for kind in asked.kinds):
+        return EngineFit(free=free, z=np.zeros(len(free)), error=np.ones(len(free)))
     z = np.zeros(len(free)) if start is None else start.z
 
     def at(z: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.efficiency import OTHER, Efficiencies, family
+from headway.efficiency import OTHER, Efficiencies, family, foreign
 from headway.evidence.machines import Machines
 from headway.evidence.quantities import Load, Quantities
 from headway.evidence.tasks import Task
@@ -34,6 +34,7 @@ def circumstances(tasks: Sequence[Task], m: Machines, load: Load) -> dict[str, A
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER for task in tasks]),
+        "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
         "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
         "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
     }

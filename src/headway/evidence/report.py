@@ -15,7 +15,7 @@ from headway.evidence.targets import ONE_STEP, beyond_floor, reached, worst_grou
 from headway.units import show
 
 PAGE, SUMMARY = "accuracy", "accuracy-summary"  # names of the parts between markers
-FIGURE = "accuracy.svg"
+FIGURE = "accuracy.png"
 LEAST = 5  # measurements of a worst group
 MOST_NAMED = 10
 TABLES = (("family", "chip family"), ("chip", "chip"), ("engine", "engine"), ("model_class", "class of model"), ("kind", "kind of row"))

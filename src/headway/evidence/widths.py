@@ -11,7 +11,7 @@ from headway.evidence.fitted import Fitted
 
 SHARE = 0.9  # of rows that the interval is to hold
 KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
-WIDER = ("unmeasured", "experts", "limited")
+WIDER = ("unmeasured", "foreign", "experts", "limited")
 MEANINGS = {
     "decode": "half of the 90 % interval of a decode step, as a factor",
     "prefill": "half of the 90 % interval of a prefill, as a factor",
@@ -19,6 +19,7 @@ MEANINGS = {
     "ttft": "half of the 90 % interval of TTFT under load, as a factor",
     "offline": "half of the 90 % interval of saturated throughput, as a factor",
     "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
+    "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
     "experts": "and for models with routed experts",
     "limited": "and where the KV cache, not the users, limits the batch",
 }
