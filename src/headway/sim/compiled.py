@@ -1,0 +1,81 @@
+"""Plain functions of the numba-safe subset, compiled: the same source, all that it calls compiled with it.
+
+Machine code is kept between runs in a folder named after the sources: numba notices a change of the function that is called first, not
+one of a function which that one calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import tempfile
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from headway.errors import MissingExtra
+
+PACKAGE = "headway."
+
+
+def available() -> bool:
+    """Whether numba is installed; asking does not import it."""
+    return importlib.util.find_spec("numba") is not None
+
+
+@functools.cache
+def compiled(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`run` as machine code, made at its first call with arguments of each type; MissingExtra without numba.
+
+    Functions of this package that it names, in whatever module, are compiled into it; so are those that they name.
+    """
+    if not available():
+        raise MissingExtra("compiled simulation", "fast")
+    import numba
+
+    known = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = known or str(_folder())  # type: ignore[attr-defined]
+    try:
+        return numba.njit(cache=True)(_rebound(run))
+    finally:
+        numba.config.CACHE_DIR = known  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _part(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that only compiled ones call: nothing is made for calls from Python, and nothing kept apart from its callers."""
+    import numba
+
+    njit: Any = numba.njit
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_rebound(run))
+
+
+def _rebound(run: Any) -> types.FunctionType:
+    """A copy of a function whose names of other functions of the package mean their compiled forms."""
+    names = {name: value for name, value in run.__globals__.items() if name in run.__code__.co_names}
+    inner = {name: _part(value) for name, value in names.items() if value is not run and _ours(value)}
+    copy = types.FunctionType(run.__code__, {**run.__globals__, **inner}, run.__name__, run.__defaults__, run.__closure__)
+    copy.__module__, copy.__qualname__, copy.__kwdefaults__ = run.__module__, run.__qualname__, run.__kwdefaults__
+    return copy
+
+
+def _ours(value: Any) -> bool:
+    return isinstance(value, types.FunctionType) and value.__module__.startswith(PACKAGE)
+
+
+@functools.cache
+def _folder() -> Path:
+    """Where machine code made from the present sources is kept."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+        folder = home / "headway" / f"compiled-{digest.hexdigest()[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, or not one to write to
+        folder = Path(tempfile.gettempdir()) / f"headway-compiled-{digest.hexdigest()[:16]}"
+    return folder

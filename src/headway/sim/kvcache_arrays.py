@@ -1,0 +1,103 @@
+"""The state of KV cache pools as flat arrays, so that the same functions run as plain Python and compiled.
+
+A pool is one tier of one replica: pool 0 may be its HBM, pool 1 the host memory below it. Each pool names the one below it, so that
+replicas may have tiers of their own and share the lowest. A block is known by a dense id, which stands for itself and all before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headway.errors import BadValue
+
+NOWHERE = -1
+# Columns of `node`, a row for each slot. Slots of all pools are numbered through; after them comes one row for each pool, its ring's end.
+BLOCK = 0  # the block in the slot, NOWHERE when it is empty
+NEWER = 1  # the slot used next after this one, the ring's end after the newest; in an empty slot the next empty one
+OLDER = 2  # the slot used next before this one, the ring's end before the oldest
+PINS = 3  # running requests that use the block: a pinned slot is in no ring
+NODE_COLUMNS = 4
+# Columns of `pool`, a row for each pool.
+CAPACITY = 0  # room, in pages
+PAGES = 1  # pages that one block with an id takes
+STORED = 2  # blocks in the pool
+PINNED = 3  # of them, those that running requests use
+HELD = 4  # pages of running requests that have no id: a part-filled block, an answer
+EMPTY = 5  # the first empty slot, NOWHERE when there is none
+BELOW = 6  # the pool that takes what this one lets go, NOWHERE when nobody does
+WRITTEN = 7  # blocks put into the pool so far
+READ = 8  # blocks taken up from it to the pool above
+EVICTED = 9  # blocks that made room
+EXPIRED = 10  # blocks idle for longer than the pool keeps them
+REMOVED = 11  # blocks that left because they were computed again in a pool above
+POOL_COLUMNS = 12
+
+
+class Pools(NamedTuple):
+    """Every pool of a simulation."""
+
+    slot: Any  # int32[pools, ids]: where a block is, NOWHERE when it is not in the pool
+    node: Any  # int32[slots + pools, NODE_COLUMNS]
+    last: Any  # float64[slots + pools]: time of last use
+    pool: Any  # int64[pools, POOL_COLUMNS]
+    ttl: Any  # float64[pools]: seconds that an unused block is kept, inf for ever
+
+
+def make_pools(
+    ids: int,
+    capacity: Sequence[int],
+    *,
+    pages: int = 1,
+    ttl_s: Sequence[float] | None = None,
+    below: Sequence[int] | None = None,
+) -> Pools:
+    """Empty pools for blocks 0..ids-1.
+
+    `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). Each pool
+    lets go to the next, the last to nobody, unless `below` says otherwise.
+    """
+    count = len(capacity)
+    _check(ids, capacity, pages)
+    under = [*range(1, count), NOWHERE] if below is None else list(below)
+    keeps = [np.inf] * count if ttl_s is None else [float(one) for one in ttl_s]
+    if len(under) != count or len(keeps) != count or any(not p < q < count and q != NOWHERE for p, q in enumerate(under)):
+        raise BadValue("pools", f"below {under}, ttl {keeps}", f"one of each for the {count} pools, and below each pool a later one")
+    if any(not one > 0 for one in keeps):
+        raise BadValue("ttl", keeps, "times above 0 s")
+    sizes = [min(one // pages, ids) for one in capacity]
+    slots = sum(sizes)
+    if slots + count > np.iinfo(np.int32).max:
+        raise BadValue("kv cache", capacity, "fewer than 2**31 blocks")
+    node = np.full((slots + count, NODE_COLUMNS), NOWHERE, np.int32)
+    node[:, NEWER] = node[:, OLDER] = np.arange(slots + count)
+    node[:, PINS] = 0
+    pool = np.zeros((count, POOL_COLUMNS), np.int64)
+    pool[:, CAPACITY], pool[:, PAGES], pool[:, EMPTY], pool[:, BELOW] = capacity, pages, NOWHERE, under
+    first = 0
+    for p, size in enumerate(sizes):
+        if size:
+            node[first : first + size, NEWER] = np.append(np.arange(first + 1, first + size), NOWHERE)
+            pool[p, EMPTY] = first
+        first += size
+    slot = np.full((count, ids), NOWHERE, np.int32)
+    return Pools(slot=slot, node=node, last=np.zeros(slots + count), pool=pool, ttl=np.array(keeps))
+
+
+def _check(ids: int, capacity: Sequence[int], pages: int) -> None:
+    if ids < 0 or pages < 1:
+        raise BadValue("kv cache", f"{ids} blocks of {pages} pages", "a number of blocks, each of at least one page")
+    if not len(capacity) or any(one < 0 for one in capacity):
+        raise BadValue("kv cache", list(capacity), "pools of at least 0 pages, at least one of them")
+
+
+def dense_ids(ids: Any) -> tuple[Any, int]:
+    """Any integers as 0..n-1, the same for the same, and n.
+
+    >>> dense_ids([7, 10**12, 7])
+    (array([0, 1, 0], dtype=int32), 2)
+    """
+    found, dense = np.unique(np.asarray(ids), return_inverse=True)
+    return dense.astype(np.int32), len(found)

@@ -1,0 +1,90 @@
+"""Hit rates of every capacity and every TTL from one pass over a trace: how many other blocks, and how much time, lie between two uses.
+
+An LRU pool of C blocks that forgets what was idle for longer than T holds exactly the blocks that were used within T and are among the
+C used last (Mattson et al. 1970: what a small pool holds, a larger one holds too). So a block is found if its distance is at most C and
+its age at most T, and is a hit if that holds for all blocks before it in the prompt as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.sim import compiled
+from headway.sim.kvcache_arrays import dense_ids
+from headway.sim.kvcache_replay import requests
+
+NEVER = np.iinfo(np.int64).max
+COMPILE_ABOVE = 1_000_000  # blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """For each block of each prompt, the least that a cache must have for it to be a hit."""
+
+    distance: Any  # blocks of an LRU pool; NEVER where the block or one before it is new
+    age: Any  # seconds that an unused block is kept; inf likewise
+
+    def share(self, capacity_blocks: Any, ttl_s: Any) -> Any:
+        """Hits over all blocks: one number for each pair of capacity and TTL, which are broadcast."""
+        capacity, ttl = np.broadcast_arrays(capacity_blocks, ttl_s)
+        seen = self.distance < NEVER
+        distance, age = self.distance[seen], self.age[seen]
+        found = [np.count_nonzero((distance <= c) & (age <= t)) for c, t in zip(capacity.flat, ttl.flat, strict=True)]
+        return np.reshape(found, capacity.shape) / max(1, len(self.distance))
+
+
+def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = False, compile: bool | None = None) -> Reuse:
+    """Distances and ages of a trace; arguments as `replay_hits` takes them."""
+    dense, count = dense_ids(blocks)
+    starts, clock = requests(offsets, times, len(dense))
+    fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
+    run = compiled.compiled(distances) if fast else distances
+    distance, age = np.empty(len(dense), np.int64), np.empty(len(dense))
+    run(dense, starts, clock, leaf_first, np.full(count, -1), np.zeros(count), np.zeros(len(dense) + 1, np.int64), distance, age)
+    return Reuse(distance=distance, age=age)
+
+
+def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, used: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:
+    """Distance and age of each block as its request finds it, the largest of the prompt so far; numba-safe.
+
+    `tree` sums over uses in order (Fenwick 1994), each block counted at its last use `used`, `when` in time.
+    """
+    uses = 0
+    for request in range(len(starts) - 1):
+        start, end = starts[request], starts[request + 1]
+        most, longest, stored = 0, 0.0, total(tree, uses)
+        for index in range(start, end):
+            block = blocks[index]
+            if used[block] < 0:
+                most, longest = NEVER, np.inf
+            elif most < NEVER:
+                most = max(most, stored - total(tree, used[block]))
+                longest = max(longest, clock[request] - when[block])
+            distance[index], age[index] = most, longest
+        for step in range(end - start):
+            block = blocks[end - 1 - step if leaf_first else start + step]
+            if used[block] >= 0:
+                add(tree, used[block], -1)
+            add(tree, uses, 1)
+            used[block], when[block] = uses, clock[request]
+            uses += 1
+
+
+def add(tree: Any, place: int, change: int) -> None:
+    """Change one member of the summed row."""
+    place += 1
+    while place < len(tree):
+        tree[place] += change
+        place += place & -place
+
+
+def total(tree: Any, count: int) -> int:
+    """Sum of the first `count` members."""
+    found = 0
+    while count > 0:
+        found += tree[count]
+        count -= count & -count
+    return found
