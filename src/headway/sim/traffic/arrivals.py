@@ -1,0 +1,135 @@
+"""When requests arrive: processes with a mean rate, and the texts they are written as."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from headway import units
+from headway.errors import BadValue
+from headway.sim.traffic.record import Floats
+
+WANTS = "poisson, even, bursty:CV or diurnal:PERIOD,LEVEL,LEVEL,..."
+SLOWEST, FASTEST = 1e-9, 1e12  # requests per second
+DAY = 86400.0
+LEAST_CV, MOST_CV = 0.01, 100.0
+
+
+class Arrivals(Protocol):
+    """A process of arrivals."""
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times in seconds, never falling."""
+        ...
+
+    def of_rate(self, rate: float) -> Arrivals:
+        """The same process at another mean rate."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisson:
+    """Independent of each other, as from many users who know nothing of one another."""
+
+    rate: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times in seconds, never falling."""
+        return _summed(rng.standard_exponential(count), self.rate)
+
+    def of_rate(self, rate: float) -> Poisson:
+        """The same process at another mean rate."""
+        return Poisson(rate=rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Even:
+    """One after the other at equal gaps."""
+
+    rate: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times in seconds, never falling."""
+        return np.arange(count) / self.rate
+
+    def of_rate(self, rate: float) -> Even:
+        """The same process at another mean rate."""
+        return Even(rate=rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bursty:
+    """Gamma-distributed gaps whose standard deviation is `cv` times their mean: 1 is Poisson, more comes in bursts, less evenly."""
+
+    rate: float
+    cv: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times in seconds, never falling."""
+        shape = self.cv**-2
+        return _summed(rng.standard_gamma(shape, count), self.rate * shape)
+
+    def of_rate(self, rate: float) -> Bursty:
+        """The same process at another mean rate."""
+        return Bursty(rate=rate, cv=self.cv)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diurnal:
+    """Poisson at a rate that follows `levels`, equal parts of a period that repeats; `rate` is the mean over a period."""
+
+    rate: float
+    period: float
+    levels: tuple[float, ...]  # relative to one another
+
+    def draw(self, rng: np.random.Generator, count: int) -> Floats:
+        """So many times in seconds, never falling."""
+        level = np.array(self.levels)
+        seen = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (self.rate * self.period)  # expected arrivals up to each edge
+        edges = np.linspace(0.0, self.period, len(level) + 1)
+        cycles, within = np.divmod(np.cumsum(rng.standard_exponential(count)), seen[-1])
+        return np.maximum.accumulate(cycles * self.period + np.interp(within, seen, edges))
+
+    def of_rate(self, rate: float) -> Diurnal:
+        """The same process at another mean rate."""
+        return Diurnal(rate=rate, period=self.period, levels=self.levels)
+
+
+def parse_arrivals(text: str, rate: float, field: str = "--arrivals") -> Arrivals:
+    """The process that a text names, at a mean rate in requests per second.
+
+    >>> parse_arrivals("diurnal:24h,1,2,4,2", 40.0)
+    Diurnal(rate=40.0, period=86400.0, levels=(1.0, 2.0, 4.0, 2.0))
+    """
+    if not SLOWEST <= rate <= FASTEST:
+        raise BadValue("--rate", rate, f"{SLOWEST:g} to {FASTEST:g} requests per second")
+    name, colon, rest = text.partition(":")
+    name = name.strip().lower()
+    if name in ("poisson", "even") and not colon:
+        return (Poisson if name == "poisson" else Even)(rate=rate)
+    if name == "bursty" and colon:
+        cv = units.parse(rest, "", field)
+        if not LEAST_CV <= cv <= MOST_CV:
+            raise BadValue(field, text, f"a coefficient of variation from {LEAST_CV:g} to {MOST_CV:g}")
+        return Bursty(rate=rate, cv=cv)
+    if name == "diurnal" and colon:
+        period, *levels = rest.split(",")
+        return _diurnal(text, rate, units.parse(period, "s", field), [units.parse(level, "", field) for level in levels], field)
+    raise BadValue(field, text, WANTS)
+
+
+def _diurnal(text: str, rate: float, period: float, levels: list[float], field: str) -> Diurnal:
+    if not (0 < period <= 1000 * DAY):
+        raise BadValue(field, text, "a period such as 24h first: diurnal:PERIOD,LEVEL,LEVEL,...")
+    if not levels or min(levels) < 0 or not 0 < math.fsum(levels) < math.inf:
+        raise BadValue(field, text, "levels of 0 or more, not all 0: diurnal:PERIOD,LEVEL,LEVEL,...")
+    return Diurnal(rate=rate, period=period, levels=tuple(levels))
+
+
+def _summed(gaps: Floats, rate: float) -> Floats:
+    """Gaps of mean 1 as times at a rate, without a second array."""
+    gaps /= rate
+    return np.cumsum(gaps, out=gaps)

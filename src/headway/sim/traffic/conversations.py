@@ -1,0 +1,115 @@
+"""Conversations: each turn's prompt is all that was said before and a new question, so that its prefix may still be in a cache.
+
+A full block of a conversation has the same id in every later turn; a prompt's last one, part full, has an id of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway import units
+from headway.errors import BadValue
+from headway.sim.traffic.arrivals import Arrivals
+from headway.sim.traffic.lengths import Lengths
+from headway.sim.traffic.record import LONGEST, Floats, Ints, Traffic
+from headway.sim.traffic.streams import Streams, check_count, streams
+
+BLOCK = 64  # tokens: engines share whole blocks of 16 to 128
+MOST_TURNS = 10_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """How conversations go: a geometric number of turns, exponential gaps between their arrivals, and what all of them begin with."""
+
+    mean: float  # turns
+    gap: float  # mean seconds from the arrival of a turn to that of the next: the answer, its reading and the writing
+    shared: int = 0  # tokens of a system prompt that all conversations begin with
+    block: int = BLOCK  # tokens
+
+
+def parse_turns(text: str, field: str = "--turns") -> Turns:
+    """Turns and gap, and perhaps shared tokens, from a text.
+
+    >>> parse_turns("5,60s,1k")
+    Turns(mean=5.0, gap=60.0, shared=1000, block=64)
+    """
+    parts = text.split(",")
+    if not 2 <= len(parts) <= 3:
+        raise BadValue(field, text, "TURNS,GAP or TURNS,GAP,SHARED such as 5,60s,1k")
+    mean, gap = units.parse(parts[0], "", field), units.parse(parts[1], "s", field)
+    shared = units.parse(parts[2], "token", field) if len(parts) == 3 else 0.0
+    if not 1 <= mean <= MOST_TURNS:
+        raise BadValue(field, parts[0], f"a mean of 1 to {MOST_TURNS:g} turns")
+    if not 0 <= gap <= 1e9:
+        raise BadValue(field, parts[1], "a mean gap of 0 s to 1e9 s")
+    if not (0 <= shared <= LONGEST and shared == int(shared)):
+        raise BadValue(field, parts[2], "whole shared tokens")
+    return Turns(mean=mean, gap=gap, shared=int(shared))
+
+
+def generate_conversations(
+    arrivals: Arrivals, rate: float, prompt: Lengths, output: Lengths, turns: Turns, count: int, seed: int
+) -> Traffic:
+    """The first `count` requests of conversations that begin by `arrivals`, so often that in the end `rate` requests come per second.
+
+    `prompt` is of the new question alone. Until some gaps have passed fewer conversations are under way than later.
+    """
+    check_count(count)
+    begin = arrivals.of_rate(rate / turns.mean)
+    talks = min(int(1.5 * count / turns.mean) + 10, count + 1)
+    while True:
+        time, of, context, answered = _turns(talks, begin, prompt, output, turns, streams(seed))
+        order = np.argsort(time, kind="stable")[:count]
+        # Conversations that were not drawn begin later than these: they have no turn among the first.
+        if talks > count or (len(order) == count and of[order[-1]] < talks - 1 and time[order[-1]] <= time[of == talks - 1][0]):
+            break
+        talks = min(2 * talks, count + 1)
+    names = _first_seen(of[order])
+    start, blocks = _blocks(context[order], names, turns)
+    return Traffic.of(
+        time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block
+    )
+
+
+def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: Turns, draw: Streams) -> tuple[Floats, Ints, Ints, Ints]:
+    """Every turn of so many conversations, one after the other: its time, its conversation, its prompt and its answer."""
+    sizes = draw.turns.geometric(1 / turns.mean, talks)
+    first, total = np.cumsum(sizes) - sizes, int(sizes.sum())
+    gaps = turns.gap * draw.gaps.standard_exponential(total)
+    gaps[first] = 0.0
+    asked, answered = prompt.draw(draw.prompt, total), output.draw(draw.output, total)
+    context = turns.shared + _within(asked + answered, first, sizes) - answered
+    time = np.repeat(begin.draw(draw.arrivals, talks), sizes) + _within(gaps, first, sizes)
+    return time, np.repeat(np.arange(talks), sizes), context, answered
+
+
+def _within(values: Any, first: Ints, sizes: Ints) -> Any:
+    """Running sums that begin anew with each conversation."""
+    sums = np.cumsum(values)
+    return sums - np.repeat(sums[first] - values[first], sizes)
+
+
+def _first_seen(of: Ints) -> Ints:
+    """Conversations numbered by their first request."""
+    _, first, inverse = np.unique(of, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+
+
+def _blocks(prompt: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints]:
+    """Offsets and ids of all prompts' blocks: those of the shared start, those of each conversation, and the part-full ones."""
+    full, common = prompt // turns.block, turns.shared // turns.block
+    counts = -(-prompt // turns.block)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    longest = np.zeros(int(names.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(longest, names, np.maximum(full - common, 0))
+    base = common + np.cumsum(longest) - longest
+    ids = np.arange(start[-1])
+    ids -= np.repeat(start[:-1] - base[names] + common, counts)
+    ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # no prompt is shorter than what all begin with
+    own = full < counts
+    ids[start[1:][own] - 1] = common + longest.sum() + np.flatnonzero(own)
+    return start, ids

@@ -1,0 +1,120 @@
+"""How long prompts and answers are: distributions of whole tokens, and the texts they are written as."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from headway import units
+from headway.errors import BadValue
+from headway.sim.traffic.read import read_trace
+from headway.sim.traffic.record import LONGEST, Ints
+
+WANTS = "tokens such as 2k, lognormal:MEAN,SIGMA, uniform:LEAST,MOST or trace:FILE"
+WIDEST = 5.0  # of a lognormal: beyond, the mean is made by requests that no run is long enough to see
+
+
+class Lengths(Protocol):
+    """A distribution of lengths."""
+
+    def draw(self, rng: np.random.Generator, count: int) -> Ints:
+        """So many lengths, each at least 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """All of one length."""
+
+    tokens: int
+
+    def draw(self, rng: np.random.Generator, count: int) -> Ints:
+        """So many lengths, each at least 1."""
+        return np.full(count, self.tokens, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lognormal:
+    """Of this mean (not median), with `sigma` the standard deviation of the logarithm: the median is mean * exp(-sigma^2 / 2)."""
+
+    mean: float
+    sigma: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Ints:
+        """So many lengths, rounded to whole tokens, each at least 1."""
+        drawn = rng.lognormal(math.log(self.mean) - self.sigma**2 / 2, self.sigma, count)
+        return np.clip(np.rint(drawn, out=drawn), 1, LONGEST, out=drawn).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniform:
+    """Any whole number from `least` to `most`, both included, alike often."""
+
+    least: int
+    most: int
+
+    def draw(self, rng: np.random.Generator, count: int) -> Ints:
+        """So many lengths, each at least 1."""
+        return rng.integers(self.least, self.most, count, endpoint=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recorded:
+    """Those of a trace, each drawn alike often, with replacement."""
+
+    source: str  # prompts and answers of one source are drawn together, for they are not independent
+    tokens: Ints
+
+    def draw(self, rng: np.random.Generator, count: int) -> Ints:
+        """So many lengths, each at least 1."""
+        return self.tokens[rng.integers(0, len(self.tokens), count)]
+
+
+def parse_lengths(text: str, field: str, answers: bool = False) -> Lengths:
+    """The distribution that a text names; `answers` takes a trace's output lengths in place of its prompts'.
+
+    >>> parse_lengths("lognormal:2k,1.2", "--prompt")
+    Lognormal(mean=2000.0, sigma=1.2)
+    """
+    name, colon, rest = text.partition(":")
+    name = name.strip().lower()
+    if not colon:
+        return Constant(tokens=_whole(text, field))
+    if name == "trace":
+        traffic = read_trace(rest.strip()).traffic
+        return Recorded(source=rest.strip(), tokens=traffic.output if answers else traffic.prompt)
+    numbers = rest.split(",")
+    if name == "constant" and len(numbers) == 1:
+        return Constant(tokens=_whole(rest, field))
+    if name == "lognormal" and len(numbers) == 2:
+        return Lognormal(mean=_mean(numbers[0], field), sigma=_sigma(numbers[1], field))
+    if name == "uniform" and len(numbers) == 2:
+        least, most = (_whole(number, field) for number in numbers)
+        if least > most:
+            raise BadValue(field, text, "the least first: uniform:LEAST,MOST")
+        return Uniform(least=least, most=most)
+    raise BadValue(field, text, WANTS)
+
+
+def _whole(text: str, field: str) -> int:
+    value = units.parse(text, "token", field)
+    if value != math.floor(value) or not 1 <= value <= LONGEST:
+        raise BadValue(field, text, f"whole tokens from 1 to {LONGEST}; or {WANTS}")
+    return int(value)
+
+
+def _mean(text: str, field: str) -> float:
+    value = units.parse(text, "token", field)
+    if not 1 <= value <= LONGEST:
+        raise BadValue(field, text, f"a mean of 1 to {LONGEST} tokens")
+    return value
+
+
+def _sigma(text: str, field: str) -> float:
+    value = units.parse(text, "", field)
+    if not 0 <= value <= WIDEST:
+        raise BadValue(field, text, f"a standard deviation of the logarithm from 0 to {WIDEST:g}")
+    return value
