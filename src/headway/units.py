@@ -32,6 +32,8 @@ TokenPerSecond = Annotated[Any, "token/s"]
 Usd = Annotated[Any, "USD"]
 UsdPerSecond = Annotated[Any, "USD/s"]
 UsdPerToken = Annotated[Any, "USD/token"]
+UsdPerByte = Annotated[Any, "USD/byte"]
+UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
 TokenPerMtok = Annotated[Any, "token/Mtok"]
 UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
@@ -86,6 +88,12 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
     "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
+    "USD/byte/s": {
+        f"{name}/{unit}/{per}": usd / factor / seconds
+        for name, usd in _USD.items()
+        for unit, factor in _BYTE.items()
+        for per, seconds in {**PER, "month": 365.25 / 12 * 86400}.items()
+    },
 }
 EXAMPLE = {
     "": "8 or 4k",
@@ -105,6 +113,7 @@ EXAMPLE = {
     "USD": "$5",
     "USD/s": "$2/h",
     "USD/byte": "$10/GB",
+    "USD/byte/s": "$0.02/GB/month",
 }
 _DIGITS = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
 _NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNORECASE)

@@ -1,0 +1,114 @@
+"""A cached prefix loaded or computed again, stored or not: by time and by cost."""
+
+from __future__ import annotations
+
+from headway.formula import formula
+from headway.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    FlopPerSecond,
+    FlopPerToken,
+    Number,
+    Second,
+    SecondPerToken,
+    Token,
+    UsdPerByte,
+    UsdPerByteSecond,
+    UsdPerSecond,
+    UsdPerToken,
+)
+
+FIVE_MINUTES = "Gray and Putzolu 1987, the five-minute rule, with a token's KV for the page"
+
+
+@formula(source="arithmetic over what the chip reaches")
+def recompute_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, mfu: Number) -> SecondPerToken:
+    """Chip time to compute a token's KV again.
+
+    >>> round(recompute_s_per_token(2 * 70.55e9, 989.4e12, 0.5) * 1e6)  # Llama 3.3 70B on an H100 at half its peak
+    285
+    """
+    return flop / (peak * mfu)
+
+
+@formula(source="time x price of the time")
+def token_time_usd(time: SecondPerToken, price: UsdPerSecond) -> UsdPerToken:
+    """What a token's chip time costs.
+
+    >>> round(token_time_usd(1 / 4030, 2 / 3600) * 1e6, 3)  # DeepSeek-V3: 4,030 fresh tokens/s on an H800 at $2/h, USD/Mtok
+    0.138
+    """
+    return time * price
+
+
+@formula(source="equal time: KV bytes over bandwidth against computing again")
+def break_even_bandwidth(kv: BytePerToken, recompute: SecondPerToken) -> BytePerSecond:
+    """The bandwidth per chip above which loading a token's KV is faster than computing it again.
+
+    >>> round(break_even_bandwidth(35136, 1 / 4030) / 1e9, 2)  # DeepSeek-V3, fp8 KV, measured rate
+    0.14
+    """
+    return kv / recompute
+
+
+@formula(source="latency, then bytes over bandwidth")
+def fetch_s(moved: Byte, bandwidth: BytePerSecond, latency: Second) -> Second:
+    """Time to bring a cached prefix from a tier.
+
+    >>> round(fetch_s(40e9, 190e9, 10e-6), 4)  # 128k tokens of a 70B from a remote pool over 8 x 400 Gb/s
+    0.2105
+    """
+    return latency + moved / bandwidth
+
+
+@formula(source="computing again less loading")
+def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, latency: Second) -> Second:
+    """Time saved by loading a prefix instead of computing it again; negative where loading is slower.
+
+    >>> round(load_gain_s(8192, 1 / 4030, 35136 / 14e9, 80e-6), 3)  # DeepSeek-V3 from one TLC drive
+    2.012
+    """
+    return prefix * (recompute - load) - latency
+
+
+@formula(source="KV bytes x cost of a byte")
+def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
+    """What a cost per byte (wear, one hold) is per token of KV.
+
+    >>> round(token_bytes_usd(163840, 1.95e-13) * 1e6, 3)  # wear of writing Llama 3.3 70B's fp8 KV to TLC, USD/Mtok
+    0.032
+    """
+    return kv * per_byte
+
+
+@formula(source=FIVE_MINUTES)
+def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, held: UsdPerToken) -> UsdPerToken:
+    """What storing a token's KV for one hold gains over computing it again, when it is used with that probability.
+
+    >>> round(storing_gain_usd(0.8, 0.138e-6, 0.001e-6, 0.007e-6, 0.018e-6) * 1e6, 4)  # DeepSeek-V3, 1 h in DDR5, USD/Mtok
+    0.0846
+    """
+    return reuse * (recompute - load) - write - held
+
+
+@formula(source=FIVE_MINUTES + ": (p (R - L) - W) / (b h)")
+def break_even_hold_s(
+    reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, kv: BytePerToken, holding: UsdPerByteSecond
+) -> Second:
+    """The longest hold for which storing pays.
+
+    >>> round(break_even_hold_s(1, 0.138e-6, 0.0, 0.0, 35136, 0.025e-9 / 3600) / 60, 1)  # DeepSeek-V3 in HBM at $2/h, minutes
+    9.4
+    """
+    return (reuse * (recompute - load) - write) / (kv * holding)
+
+
+@formula(source="fee over holding cost: what could be held for the money")
+def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
+    """KV bytes per token at which a cache fee equals the cost of holding: an upper bound that says nothing without the markup.
+
+    >>> round(kv_bytes_paid_for(5e-6, 3600.0, 0.025e-9 / 3600))  # $5/Mtok for an hour, in HBM
+    200000
+    """
+    return fee / (hold * holding)

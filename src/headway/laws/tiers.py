@@ -1,0 +1,130 @@
+"""Which tier of memory a KV cache should live in: what holding costs, when bandwidth decides, how many devices it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Byte, BytePerSecond, BytePerToken, Number, Second, TokenPerSecond, Usd, UsdPerByte, UsdPerByteSecond, UsdPerSecond
+
+LECTURE = "Reiner Pope, blackboard lecture, 2026-04-29"
+
+
+@formula(source="middle of a range that spans a factor")
+def middle_price(low: UsdPerByte, high: UsdPerByte) -> UsdPerByte:
+    """The price to reckon with where only a range is known.
+
+    >>> round(float(middle_price(12e-9, 27e-9)) * 1e9, 6)  # DDR5, USD/GB
+    18.0
+    """
+    return np.sqrt(low * high)
+
+
+@formula(source="straight line over the device's life; power and host as a share of its price")
+def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByteSecond:
+    """What it costs to hold a byte for a second in a device that is bought.
+
+    >>> f"{holding_usd(15e-9, 0.2, 4 * 365.25 * 86400) * 3600e9:.3g}"  # DDR5, USD per GB and hour
+    '0.000513'
+    """
+    return price * (1 + overhead) / life
+
+
+@formula(source="opportunity: memory that holds a cache holds no running request, and the chip is paid for by its memory")
+def chip_holding_usd(price: UsdPerSecond, capacity: Byte) -> UsdPerByteSecond:
+    """What it costs to hold a byte in HBM, where it takes its share of the chip.
+
+    >>> round(chip_holding_usd(2 / 3600, 80e9) * 3600e9, 6)  # H100 at $2/h, USD per GB and hour
+    0.025
+    """
+    return price / capacity
+
+
+@formula(source=LECTURE + ": a tier is right when the share used to hold equals the share used to read")
+def balanced_hold_s(capacity: Byte, bandwidth: BytePerSecond, uses: Number) -> Second:
+    """The time to hold data, used so often in that time, at which a device is full and busy at once: its drain time when used once.
+
+    >>> round(balanced_hold_s(30.72e12, 14e9, 1) / 60, 1)  # a TLC drive of 30.72 TB, minutes
+    36.6
+    """
+    return uses * capacity / bandwidth
+
+
+@formula(source="rated workload: what the maker allows on average, below what the device can stream")
+def sustained_bandwidth(bandwidth: BytePerSecond, rated: BytePerSecond) -> BytePerSecond:
+    """The bandwidth to reckon with for years (a disk of 275 MB/s rated for 550 TB a year).
+
+    >>> float(sustained_bandwidth(275e6, 17.43e6)) / 1e6
+    17.43
+    """
+    return np.minimum(bandwidth, rated)
+
+
+@formula(source="device price x max(1 / capacity, uses / (hold x bandwidth)), over price / capacity")
+def devices_per_full(balanced_hold: Second, hold: Second) -> Number:
+    """How many times the capacity that the data fill has to be bought for the sake of bandwidth.
+
+    >>> round(float(devices_per_full(2194.3, 300.0)), 2), float(devices_per_full(2194.3, 3600.0))  # a TLC drive, 5 minutes and 1 hour
+    (7.31, 1.0)
+    """
+    return np.maximum(balanced_hold / hold, 1)
+
+
+@formula(source="device price x max(1 / capacity, uses / (hold x bandwidth))")
+def device_usd_per_byte(price: UsdPerByte, devices_per_full: Number) -> UsdPerByte:
+    """Money in devices for a byte held, those bought for bandwidth included.
+
+    >>> round(device_usd_per_byte(10950 / 30.72e12, 7.31) * 1e9, 2)  # TLC, 5 minutes, USD/GB
+    2.61
+    """
+    return price * devices_per_full
+
+
+@formula(source="equal money in devices: the upper tier bought by capacity, the lower by bandwidth")
+def cheaper_below_from_s(price_above: UsdPerByte, price_below: UsdPerByte, balanced_hold_below: Second) -> Second:
+    """The hold from which the slower tier needs less money in devices.
+
+    >>> round(cheaper_below_from_s(15e-9, 10950 / 30.72e12, 2194.3), 1)  # DDR5 above TLC
+    52.1
+    """
+    return price_below * balanced_hold_below / price_above
+
+
+@formula(source="definition")
+def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
+    """Bytes a second that tokens found, or tokens made, move.
+
+    >>> round(cache_traffic(342e9 / 86400, 70272) / 1e9)  # DeepSeek's day of 2025-02-27, hits, bf16, GB/s
+    278
+    """
+    return rate * kv
+
+
+@formula(source="Little's law: what is written stays for its time")
+def cache_size(written: BytePerSecond, ttl: Second) -> Byte:
+    """Room for a cache that keeps everything so long.
+
+    >>> round(cache_size(353e9, 3600.0) / 1e15, 2)  # DeepSeek's day, one hour, PB
+    1.27
+    """
+    return written * ttl
+
+
+@formula(source="the larger of room and traffic")
+def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: BytePerSecond) -> Number:
+    """Devices that hold so much and move so much.
+
+    >>> round(float(devices_for(1.27e15, 631e9, 30.72e12, 14e9)), 1)  # DeepSeek's day on TLC drives: bandwidth, just
+    45.1
+    """
+    return np.maximum(size / capacity, traffic / bandwidth)
+
+
+@formula(source="definition")
+def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
+    """Money in so many devices.
+
+    >>> round(devices_usd(45.1, 30.72e12, 10950 / 30.72e12) / 1e6, 2)  # TLC, million USD
+    0.49
+    """
+    return devices * capacity * price
