@@ -45,8 +45,16 @@ def test_prompts_queue_as_simulated(users: int, workers: int) -> None:
 
 def test_ample_prefill_leaves_decode_alone() -> None:
     found = handed_loop(step, replace(LOOP, prefill_workers=1e9, together=0.0))
-    assert found.tpot == pytest.approx(step(found.decoding / 3, found.decoding / 3 * (8192 + 256), 0, 0), rel=1e-9)
+    seen = (1 + found.decoding / 64 * 63) / 3  # whose step it is decodes, and of the 63 others as many as do on average
+    assert found.tpot == pytest.approx(step(seen, seen * (8192 + 256), 0, 0), rel=1e-6)
     assert found.ttft == pytest.approx(0.02 + 0.2 + 0.01, rel=1e-9)
+
+
+def test_a_lone_user_s_decode_steps_carry_one_sequence() -> None:
+    """However little of the time it decodes."""
+    found = handed_loop(step, replace(LOOP, users=1.0, prompt=100_000.0, output=20.0, prompt_alone=10.0, prompt_packed=10.0))
+    assert found.decoding < 0.05
+    assert found.tpot == pytest.approx(step(1, 100_010, 0, 0), rel=1e-9)
 
 
 def test_littles_law_holds_over_both_pools() -> None:

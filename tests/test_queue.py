@@ -152,6 +152,14 @@ def test_one_user_sees_the_unloaded_replica() -> None:
     assert found.tpot == pytest.approx(STEP(1, 1024 + 128, 0, 0), rel=1e-3)
 
 
+@pytest.mark.parametrize("mixed", [0, 1])
+def test_a_lone_user_s_decode_steps_carry_one_sequence(mixed: int) -> None:
+    """However little of the time it decodes: the step of its long context is not spread over the time of its prompt."""
+    found = closed_loop(STEP, replace(LOOP, users=1.0, prompt=100_000.0, output=50.0, mixed=mixed))
+    assert found.decoding < 0.2
+    assert found.tpot == pytest.approx(STEP(1, 100_025, 0, 0), rel=1e-9)
+
+
 @pytest.mark.parametrize("seats", [1e9, 50.0])
 def test_littles_law_holds_at_the_fixed_point(seats: float) -> None:
     users = np.array([1.0, 2.0, 10.0, 100.0, 1000.0])

@@ -16,6 +16,7 @@ from headway.laws.queue import (
     chunk_budget,
     cycle_steps,
     decoding_at_once,
+    decoding_beside,
     looped_tpot_s,
     looped_ttft_s,
     others_in_loop,
@@ -89,7 +90,8 @@ def _seen(step: StepTime, loop: Loop, served: Any, decoding: Any) -> tuple[Any, 
     beside, beside_held = (loop.mixed * busy_share(served) * of_all for of_all in (batch, held))
     chunk = chunk_budget(loop.budget, batch, loop.mixed)
     chunks, tokens = prompt_chunks(loop.prompt, chunk), packed_tokens(loop.prompt, chunk, served)
-    decode = step(batch, held, 0 * loop.prompt, 0 * pairs)
+    seen = decoding_at_once(decoding_beside(decoding, served), served, loop.together)
+    decode = step(seen, held_kv_tokens(seen, middle_context(loop.prompt, loop.output)), 0 * loop.prompt, 0 * pairs)
     own = chunks * step(beside, beside_held, loop.prompt / chunks, pairs / chunks)
     # While prompts come together the decodes beside them are on average half of what they will be.
     full = step(beside / 2, beside_held / 2, tokens, pairs * tokens / loop.prompt)

@@ -11,6 +11,7 @@ import numpy as np
 from headway.laws.closed_loop import HALVINGS, LoopTimes, StepTime
 from headway.laws.pools import handed_over_s
 from headway.laws.queue import (
+    decoding_beside,
     looped_ttft_s,
     others_in_loop,
     queued_before,
@@ -60,7 +61,8 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
 
 
 def _seen(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
-    each, queuing = decoding / loop.decode_workers, np.maximum(served / loop.prefill_workers, 1)
+    each = np.maximum(decoding_beside(decoding, served) / loop.decode_workers, 1)
+    queuing = np.maximum(served / loop.prefill_workers, 1)
     held = held_kv_tokens(each, middle_context(loop.prompt, loop.output))
     tpot = step(each, held, 0 * loop.prompt, 0 * loop.prompt)
     beside = np.minimum(loop.company, others_in_loop(queuing))

@@ -178,6 +178,16 @@ def decoding_at_once(decoding: Number, sequences: Number, together: Number) -> N
     return decoding + together * (sequences - decoding)
 
 
+@formula(source="definition: a decode step that one user sees carries that user; each other decodes as often as any")
+def decoding_beside(decoding: Number, sequences: Number) -> Number:
+    """Sequences that one user's decode steps carry, where so many decode on average over all time.
+
+    >>> float(decoding_beside(0.25, 1)), float(decoding_beside(100, 128)), float(decoding_beside(128, 128))
+    (1.0, 100.21875, 128.0)
+    """
+    return decoding + 1 - decoding / np.maximum(sequences, 1)
+
+
 @formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")
 def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
     """What other users' prompts add to one user's decode when they come together.

@@ -201,7 +201,7 @@ def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> S
     return chunk * (overlap * (chunks + pp - 1) / pp + (1 - overlap) * chunks)
 
 
-@formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, at least one whole prompt")
+@formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all")
 def prompt_ranks(prompts: Number, dp: Number) -> Number:
     """Data-parallel ranks that as many prompts keep busy while the others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 6).
 
@@ -209,7 +209,8 @@ def prompt_ranks(prompts: Number, dp: Number) -> Number:
     (1.0, 4.9, 1.0)
     """
     mean = np.maximum(prompts, 1) / dp
-    return np.maximum(prompts, 1) / np.where(dp > 1, np.maximum(mean + np.sqrt(2 * mean * np.log(dp)), 1), np.maximum(prompts, 1))
+    fullest = np.maximum(mean + np.sqrt(2 * mean * np.log(dp)), 1)
+    return np.maximum(np.maximum(prompts, 1) / np.where(dp > 1, fullest, np.maximum(prompts, 1)), 1)
 
 
 @formula(source="definition: the first token comes with the prefill")
