@@ -203,7 +203,7 @@ def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> S
 
 @formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all")
 def prompt_ranks(prompts: Number, dp: Number) -> Number:
-    """Data-parallel ranks that as many prompts keep busy while the others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 6).
+    """Data-parallel ranks that as many prompts keep busy while the others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 5).
 
     >>> round(float(prompt_ranks(1, 8)), 1), round(float(prompt_ranks(80, 8)), 1), float(prompt_ranks(5, 1))
     (1.0, 4.9, 1.0)
