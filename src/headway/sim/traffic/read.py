@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from headway.errors import BadFile, BadValue
 from headway.sim.traffic.mooncake import read_mooncake
@@ -14,6 +14,7 @@ from headway.sim.traffic.table import read_table
 from headway.sim.traffic.trace import Trace
 
 MOST_MALFORMED = 0.05  # share of the lines above which a trace is refused
+LOOKED_AT = 4096  # bytes
 GZIP = b"\x1f\x8b"
 
 
@@ -27,22 +28,17 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED) -> Trac
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")
     try:
         with Path(path).open("rb") as raw:
-            start = raw.read(2)
-            raw.seek(0)
-            binary = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if start == GZIP else raw
-            # Bytes that are no text become a malformed line, not the end of the file.
-            return _read(io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline=""), path, most_malformed)
+            # Looked at without being taken, so that what cannot be read twice, such as a pipe, can be read too.
+            packed = raw.peek(2)[:2] == GZIP
+            with io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw as binary:  # type: ignore[arg-type]
+                begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+                if not begin:
+                    raise BadFile(path, "is empty")
+                read = read_mooncake if begin == b"{" else read_table
+                # Bytes that are no text become a malformed line, not the end of the file.
+                with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
+                    return read(file, path, most_malformed)
     except (EOFError, zlib.error) as error:
         raise BadFile(path, f"is not whole gzip ({error})") from None
     except OSError as error:
         raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
-
-
-def _read(file: io.TextIOWrapper, path: str | Path, most_malformed: float) -> Trace:
-    begin = file.read(1)
-    while begin and begin.isspace():
-        begin = file.read(1)
-    if not begin:
-        raise BadFile(path, "is empty")
-    file.seek(0)
-    return (read_mooncake if begin == "{" else read_table)(file, path, most_malformed)
