@@ -15,6 +15,7 @@ from headway.errors import HeadwayError, UnknownName
 VERBS = {
     "plan": ("headway.cli.plan", "the best layout, batch and precision for a model on machines, under latency limits"),
     "serve": ("headway.cli.serve", "time, rate, cost and memory of serving, over grids of any numeric argument"),
+    "sim": ("headway.cli.sim", "what traffic meets: queues, latencies by percentile, goodput, occupancy, distance to saturation"),
     "speed": ("headway.cli.speed", "the ladder of fast and slow tiers: price against speed, the batch behind each, what is sold"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),

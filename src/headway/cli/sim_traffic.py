@@ -1,0 +1,116 @@
+"""Traffic as typed on the command line: a trace, or requests that are drawn; at one rate or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway import schema, units
+from headway.cli import loads
+from headway.errors import BadValue
+
+REQUESTS = 10_000
+RATE = schema.Q("1/s", high=1e12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """Traffic at one rate, or of so many users."""
+
+    traffic: Any
+    rate: float | None
+    users: int = 0
+    think: Any = None
+
+
+def add_flags(parser: Any) -> None:
+    """Where requests come from."""
+    group = parser.add_argument_group("traffic")
+    group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival, prompt, output")
+    group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
+    group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
+    group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
+    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
+    group.add_argument("--requests", metavar="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
+    group.add_argument("--users", metavar="N", help="a closed loop: each user waits for the answer and asks again; several make a curve")
+    group.add_argument("--think", default="0s", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")
+    group.add_argument("--turns", metavar="TURNS,GAP", help="conversations whose prompts grow: mean turns and gap, such as 5,60s")
+    group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
+
+
+def read(args: Any) -> tuple[list[Loading], bool, list[str]]:
+    """The loads, whether they stand for a load that goes on, and notes."""
+    rates, notes = _axis(args.rate, RATE, "--rate")
+    users, more = _axis(args.users, schema.Q(whole=True, low=1, open_low=False), "--users")
+    notes = [*notes, *more]
+    if args.trace:
+        if users or args.prompt or args.output or args.turns:
+            raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
+        return _trace(args, rates, notes)
+    if bool(rates) == bool(users):
+        raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
+    prompt, output, told = _lengths(args)
+    count, seed = _whole(args.requests, "--requests") or REQUESTS, _whole(args.seed, "--seed")
+    if users:
+        return _loops(args, users, prompt, output, count, seed), False, [*notes, *told]
+    return _drawn(args, rates, prompt, output, count, seed), True, [*notes, *told]
+
+
+def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Loading], bool, list[str]]:
+    from headway.sim.traffic.read import read_trace
+
+    trace = read_trace(args.trace)
+    count = _whole(args.requests, "--requests")
+    traffic = trace.traffic.head(count) if count else trace.traffic
+    if not len(traffic):
+        raise BadValue("--trace", args.trace, "at least one request")
+    loadings = [Loading(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [Loading(traffic=traffic, rate=None)]
+    return loadings, False, [*notes, *trace.notes()]
+
+
+def _drawn(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Loading]:
+    from headway.sim.traffic.arrivals import parse_arrivals
+    from headway.sim.traffic.conversations import generate_conversations, parse_turns
+    from headway.sim.traffic.generate import generate
+
+    found = []
+    for rate in rates:
+        arrivals = parse_arrivals(args.arrivals, rate)
+        if args.turns:
+            traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
+        else:
+            traffic = generate(arrivals, prompt, output, count, seed)
+        found.append(Loading(traffic=traffic, rate=rate))
+    return found
+
+
+def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Loading]:
+    from headway.sim.traffic.generate import generate_loop, parse_think
+
+    loops = [generate_loop(each, parse_think(args.think), prompt, output, max(count, each), seed) for each in users]
+    return [Loading(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
+
+
+def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
+    from headway.sim.traffic.lengths import parse_lengths
+
+    given = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
+    filled, notes = loads.requested(given)
+    texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
+    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
+
+
+def _axis(text: str | None, q: schema.Q, field: str) -> tuple[tuple[Any, ...], list[str]]:
+    if text is None:
+        return (), []
+    values, notes = schema.axis(text, q, field)
+    return values if isinstance(values, tuple) else (values,), list(notes)
+
+
+def _whole(text: str | None, field: str) -> int:
+    if text is None:
+        return 0
+    value = units.parse(text, "", field)
+    if value != int(value) or value < 0:
+        raise BadValue(field, text, "a whole number")
+    return int(value)

@@ -1,0 +1,53 @@
+"""One simulation as one row: everything a run says, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.laws.offered import usd_per_request_at
+from headway.sim import report, saturation
+from headway.sim import state as of
+from headway.sim.fleet import Fleet
+from headway.sim.simulate import Run
+
+HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies of a queue that grows without end are not numbers
+
+
+def row(fleet: Fleet, run: Run, able: float | None, limits: Mapping[str, float], warmup: float, lasting: bool) -> dict[str, Any]:
+    """Every figure of a run; `lasting`: the traffic stands for a load that goes on, so that an unstable one has no latencies."""
+    found = report.measured(run, warmup)
+    load = saturation.stand(run, able)
+    figures = report.latencies(run, found) | report.goodput(run, found, limits)
+    if lasting and not load.stable:
+        figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
+    standing = {
+        "stable": load.stable, "capacity_req_per_s": load.capacity, "utilisation": load.utilisation,
+        "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(found.counts.sum()),
+    }  # fmt: skip
+    rates = report.rates(run)
+    return fleet.named() | standing | rates | figures | report.occupancy(run) | cost(fleet, run, rates) | speed(run)
+
+
+def cost(fleet: Fleet, run: Run, rates: Mapping[str, Any]) -> dict[str, Any]:
+    """Money for the whole machine over the whole run, and energy of its busy chips at their thermal design power."""
+    price, chips = fleet.query.price, fleet.query.system.chips
+    each, tokens = rates["req_per_s"], rates["output_tok_per_s"]
+    found: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok": None, "joule_per_token": None}
+    if price is not None and each:
+        usd = float(usd_per_request_at(price.value, chips, each))
+        found |= {"usd_per_request": usd, "usd_per_mtok": usd * each / tokens * 1e6}
+    tdp = fleet.query.system.chip.tdp
+    if tdp is not None and run.total(of.EMITTED):
+        found["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * run.total(of.BUSY) / run.total(of.EMITTED)
+    return found
+
+
+def speed(run: Run) -> dict[str, Any]:
+    """How long the simulation itself took."""
+    return {"wall_s": run.wall_s, "compile_s": run.compile_s}
+
+
+def impossible(fleet: Fleet) -> dict[str, Any]:
+    """The row of a layout that cannot run."""
+    return fleet.named() | {"fits": False, "why": fleet.why}

@@ -1,0 +1,66 @@
+"""What is simulated: a model on a machine in one layout, with its pace, its room for KV cache, its chips and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.compile import Compiled, compile_layout
+from headway.laws.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.shard import used_chips
+from headway.layout import NAMES, Layout
+from headway.serve import Query
+from headway.sim.pacing import Pace, pace_of
+from headway.sim.policy import Policy, Scheduler, scheduler
+from headway.sim.traffic.record import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Replicas of one layout, ready to be sent traffic; `why` says why they cannot run."""
+
+    query: Query
+    layout: Layout
+    compiled: Compiled
+    scheduler: Scheduler
+    pace: Pace | None
+    why: str
+
+    @property
+    def replicas(self) -> int:
+        """Independent copies."""
+        return int(self.layout.replicas)
+
+    def named(self) -> dict[str, Any]:
+        """What identifies it in a row."""
+        row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
+        row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
+        return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
+
+
+def fleet(query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False) -> Fleet:
+    """Compile a layout for traffic whose longest request and mean context are known."""
+    compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
+    room = _kv_tokens(query, layout, compiled, traffic)
+    asked = float(policy.kv_tokens) if policy.kv_tokens is not None else room
+    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), asked, classes, closed)
+    used = int(used_chips(compiled.chips, layout.replicas))
+    why = ""
+    if used > query.system.chips:
+        why = f"needs {used} chips, the system has {int(query.system.chips)}"
+    elif room <= 0:
+        why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
+    longest = float((traffic.prompt + traffic.output).max())
+    pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
+    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why)
+
+
+def _kv_tokens(query: Query, layout: Layout, compiled: Compiled, traffic: Traffic) -> float:
+    """Tokens whose KV fits beside the weights of a replica; with windows and state that depends on the traffic's mean context."""
+    usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
+    context = float((traffic.prompt + traffic.output / 2).mean())
+    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    held = float(rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp))
+    return float(np.minimum(held * context, 1e12)) * int(layout.dp)

@@ -1,0 +1,105 @@
+"""The loop: continuous batching, iteration by iteration where something happens, in one jump where nothing does.
+
+Written in the subset that numba compiles; plain Python runs the same lines. `step(batch, context, prompt tokens, pairs, ranks)` is the
+flat form of the one step law.
+"""
+
+from __future__ import annotations
+
+from headway.sim.blocks import make_room, steps_of_room
+from headway.sim.events import NEVER, arrive, next_arrival, retire
+from headway.sim.flatten import Step
+from headway.sim.pace import departed, step_at, steps_s, steps_until
+from headway.sim.prompts import choose, compute, pairs
+from headway.sim.state import (
+    CONTEXT,
+    NOW,
+    PACKED,
+    PARTIAL,
+    QUEUED,
+    RUNNING,
+    STEP,
+    Rules,
+    State,
+)
+from headway.sim.tally import elapse, gap
+
+IDLE, PAUSED, STUCK = 0, 1, 2  # nothing left to do; at the time or the number of events asked for; a request that nothing can serve
+
+
+def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
+    """Run until a time, or so many iterations; a step that has begun is seen through."""
+    for _ in range(most):
+        arrive(s, r)
+        if s.count[RUNNING] == 0 and s.count[PARTIAL] == 0 and s.count[QUEUED] == 0:
+            comes = next_arrival(s, r)
+            if comes == NEVER:
+                return IDLE
+            if comes > until:
+                return PAUSED
+            s.at[NOW] = on_beat(r, max(s.at[NOW], comes))
+            continue
+        if s.at[NOW] >= until:
+            return PAUSED
+        make_room(s, r)
+        tokens = choose(s, r)
+        if s.count[PACKED] > 0:
+            with_prompts(s, r, step, tokens)
+        elif s.count[RUNNING] > 0:
+            jump(s, r, step, until)
+        elif s.count[QUEUED] > 0 or s.count[PARTIAL] > 0:
+            return STUCK
+    return PAUSED
+
+
+def on_beat(r: Rules, time: float) -> float:
+    """The first departure that is not before a time."""
+    if r.departures > 0.0:
+        return r.departures * -((-time / r.departures + 1e-9) // 1.0)
+    return time
+
+
+def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
+    """One step that computes prompts, and in mixed steps decodes."""
+    running = s.count[RUNNING] * r.mixed
+    ranks = s.spread[min(s.count[PACKED], len(s.spread) - 1)]
+    context = s.at[CONTEXT] if running else 0.0
+    time = departed(r, step(float(running), context, float(tokens), pairs(s), ranks))
+    elapse(s, r, time, 1)
+    if running:
+        move_on(s, r, 1)
+        gap(s, time, float(running))
+    compute(s, r)
+    retire(s, r)
+
+
+def jump(s: State, r: Rules, step: Step, until: float) -> None:
+    """As many decode steps as pass without anything else: until one ends, someone comes who may be let in, or blocks run out."""
+    steps = steps_of_room(s, r, s.heap[0] - s.count[STEP])
+    if s.count[QUEUED] == 0:
+        steps = steps_until(s, r, step, min(next_arrival(s, r), until) - s.at[NOW], steps)
+    else:
+        steps = steps_until(s, r, step, until - s.at[NOW], steps)
+    time = steps_s(s, r, step, steps)
+    spread_gaps(s, r, step, steps)
+    elapse(s, r, time, steps)
+    move_on(s, r, steps)
+    retire(s, r)
+
+
+def spread_gaps(s: State, r: Rules, step: Step, steps: int) -> None:
+    """The time between tokens, of each sequence in each of so many steps; long runs in up to eight parts."""
+    running = s.count[RUNNING]
+    parts = min(8, 1 + steps // 64)
+    for part in range(parts):
+        count = steps * (part + 1) // parts - steps * part // parts
+        middle = s.at[CONTEXT] + running * r.accept * (steps * (part + 0.5) / parts)
+        gap(s, step_at(s, r, step, running, middle), float(running * count))
+
+
+def move_on(s: State, r: Rules, steps: int) -> None:
+    """The decoding sequences are so many steps further."""
+    s.count[STEP] += steps
+    s.at[CONTEXT] += s.count[RUNNING] * r.accept * steps
+
+

@@ -1,0 +1,67 @@
+"""How requests are scheduled: what the user asks for, else what the engine family does (data/efficiency.toml)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.assumptions import Assumptions
+from headway.chip import Chip
+from headway.efficiency import efficiencies, platform
+from headway.schema import Q
+from headway.sim.state import LANE, Rules
+
+POLICIES = ("chunked", "prefill-first")
+ROUTES = ("round-robin", "least-loaded")
+BLOCK = 16  # vLLM's default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One replica's scheduler; None stands for what the engine family does."""
+
+    policy: Annotated[str, Q(choices=(*POLICIES, ""), help="prompts in chunks beside decodes, or in steps of their own before them")] = ""
+    token_budget: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
+    max_seqs: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
+    kv_tokens: Annotated[Any, Q("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left")] = None
+    block: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache")] = BLOCK
+    reserve: Annotated[Any, Q(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
+    departures: Annotated[Any, Q("s", help="steps leave at multiples of this time, full or not")] = None
+    request_overhead: Annotated[Any, Q("s", open_low=False, help="an engine's own work on a request before its first token is out")] = None
+    routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduler:
+    """A policy with every number found, and where each one comes from."""
+
+    rules: Rules
+    overhead_s: float
+    notes: tuple[str, ...]
+
+
+def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
+    """The rules of a replica of `dp` ranks with room for so many tokens."""
+    table, kind = efficiencies(), platform(chip)
+    name = "other" if taken.engine == "none" else taken.engine
+
+    def number(asked: Any, key: str) -> float:
+        return float(table.engine(name, kind, key)) if asked is None else float(asked)
+
+    mixed = number({"chunked": 1, "prefill-first": 0}.get(policy.policy), "mixed")
+    budget, limit = int(number(policy.token_budget, "budget")), int(number(policy.max_seqs, "limit"))
+    whole = number(policy.reserve, "reserve")
+    reserve = whole if policy.reserve is not None or whole >= 1 else 0.0  # a mean over an answer's growth is for formulas: here it grows
+    named = taken.engine not in ("none", "other")
+    overhead = number(policy.request_overhead, "request") if named or policy.request_overhead is not None else 0.0
+    rules = Rules(
+        budget=budget * dp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
+        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(taken.accept_length),
+        closed=int(closed), lanes=LANE * classes,
+    )  # fmt: skip
+    said = f"{'chunked' if mixed else 'prefill-first'}, {budget} tokens a step and {limit} sequences a rank"
+    kept = "answers set aside whole" if reserve >= 1 else "preemption by recomputing"
+    notes = [f"scheduler of engine {taken.engine!r}: {said}, blocks of {int(policy.block)} tokens, {kept}"]
+    if overhead:
+        notes.append(f"{overhead * 1e3:.3g} ms of the engine's own work on each request are part of TTFT")
+    return Scheduler(rules=rules, overhead_s=overhead, notes=tuple(notes))

@@ -1,0 +1,94 @@
+"""Which prompt tokens go into the next step: those in work first, then those who wait, as far as budget, seats and cache go."""
+
+from __future__ import annotations
+
+from headway.sim.blocks import room_for
+from headway.sim.events import admit, begin
+from headway.sim.state import (
+    ARRIVED,
+    BACK,
+    CHUNK,
+    COMPUTED,
+    LANE,
+    MADE,
+    PACKED,
+    PARTIAL,
+    PREFILLED,
+    QUEUED,
+    RUNNING,
+    SERVED,
+    TODO,
+    WHO,
+    Rules,
+    State,
+)
+
+
+def choose(s: State, r: Rules) -> int:
+    """Give prompts their chunks of the next step; the tokens in all."""
+    s.count[PACKED] = 0
+    if s.count[PARTIAL] == 0 and s.count[QUEUED] == 0:
+        return 0
+    room = r.budget - r.mixed * int(s.count[RUNNING] * r.accept)
+    taken = 0
+    for place in range(s.count[PARTIAL]):
+        taken += _cut(s, r, s.partial[place], room - taken)
+    while taken < room and s.count[QUEUED] > 0:
+        lane = first_lane(s)
+        if s.count[RUNNING] + s.count[PARTIAL] >= r.seats or not fits(s, r, lane):
+            break
+        j = admit(s, r, lane)
+        if s.seat[j + TODO] == 0:  # its prompt was computed elsewhere
+            s.count[PARTIAL] -= 1
+            begin(s, r, j)
+        else:
+            taken += _cut(s, r, j, room - taken)
+    return taken
+
+
+def first_lane(s: State) -> int:
+    """The highest class that anyone waits in."""
+    lane = 0
+    while s.ends[lane + BACK] < 0 and s.ends[lane + SERVED] >= s.ends[lane + ARRIVED]:
+        lane += LANE
+    return lane
+
+
+def fits(s: State, r: Rules, lane: int) -> bool:
+    """Whether the cache has room for the first of a class's queue."""
+    j = s.ends[lane + BACK]
+    if j >= 0:
+        return room_for(s, r, s.seat[j + WHO], s.seat[j + MADE])
+    return room_for(s, r, s.order[s.ends[lane + SERVED]], 0)
+
+
+def _cut(s: State, r: Rules, j: int, room: int) -> int:
+    tokens = max(0, min(s.seat[j + TODO] - s.seat[j + COMPUTED], min(room, r.chunk)))
+    s.seat[j + CHUNK] = tokens
+    if tokens > 0:
+        s.count[PACKED] += 1
+    return tokens
+
+
+def pairs(s: State) -> float:
+    """(query, key) pairs of the chunks that are in the step."""
+    total = 0.0
+    for place in range(s.count[PARTIAL]):
+        j = s.partial[place]
+        total += s.seat[j + CHUNK] * (s.seat[j + COMPUTED] + 0.5 * s.seat[j + CHUNK])
+    return total
+
+
+def compute(s: State, r: Rules) -> None:
+    """The step is over: chunks are computed, and whose prompt is done begins to decode."""
+    kept = 0
+    for place in range(s.count[PARTIAL]):
+        j = s.partial[place]
+        s.seat[j + COMPUTED] += s.seat[j + CHUNK]
+        s.at[PREFILLED] += s.seat[j + CHUNK]
+        if s.seat[j + COMPUTED] >= s.seat[j + TODO]:
+            begin(s, r, j)
+        else:
+            s.partial[kept] = j
+            kept += 1
+    s.count[PARTIAL] = kept

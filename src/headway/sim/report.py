@@ -1,0 +1,130 @@
+"""What a run says: latencies as vLLM's `bench serve` defines them, rates, occupancy, distance to saturation, cost.
+
+TTFT: from sending a request to its first token. TPOT: (E2E - TTFT) / (output tokens - 1), of requests with more than one token. ITL: time
+between two tokens of a request. E2E: to the last token. Goodput: requests per second that keep every limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.sim import state as of
+from headway.sim.simulate import Run
+
+LATENCIES = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s")
+PERCENTILES = (50, 90, 95, 99)
+BATCHES = 20  # of requests in order of arrival, whose means give a confidence interval
+STUDENT = 2.093  # 97.5 % point of Student's t with 19 degrees of freedom
+FEW = 2 * BATCHES  # requests that an interval needs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Latencies of the requests that count: completed, and sent after the warm-up."""
+
+    counts: Any  # which requests
+    ttft_s: Any
+    tpot_s: Any  # nan for an answer of one token
+    e2e_s: Any
+    queue_s: Any
+
+
+def measured(run: Run, warmup: float) -> Measured:
+    """The rule: the first `warmup` share of requests, by time of sending, is left out."""
+    order = np.argsort(np.where(np.isfinite(run.arrival), run.arrival, np.inf), kind="stable")
+    counts = run.completed.copy()
+    counts[order[: int(warmup * len(order))]] = False
+    arrival, first, finish, output = (values[counts] for values in (run.arrival, run.first, run.finish, run.traffic.output))
+    tpot = np.where(output > 1, (finish - first) / np.maximum(output - 1, 1), np.nan)
+    return Measured(
+        counts=counts, ttft_s=first - arrival, tpot_s=tpot, e2e_s=finish - arrival, queue_s=run.scheduled[counts] - arrival,
+    )  # fmt: skip
+
+
+def latencies(run: Run, found: Measured) -> dict[str, Any]:
+    """Means, percentiles and, of means, the half width of the 95 % confidence interval."""
+    row: dict[str, Any] = {}
+    for key in ("ttft_s", "tpot_s", "e2e_s", "queue_s"):
+        values = getattr(found, key)
+        known = values[np.isfinite(values)]
+        row[f"mean_{key}"] = float(known.mean()) if len(known) else None
+        row[f"mean_{key.removesuffix('_s')}_ci_s"] = half_width(known)
+        row |= {f"p{p}_{key}": float(np.percentile(known, p)) if len(known) else None for p in PERCENTILES}
+    return row | gaps(run)
+
+
+def half_width(values: Any) -> float | None:
+    """Half of the 95 % confidence interval of a mean, by batch means; None for too few."""
+    if len(values) < FEW:
+        return None
+    usable = len(values) // BATCHES * BATCHES
+    means = values[:usable].reshape(BATCHES, -1).mean(axis=1)
+    return float(STUDENT * means.std(ddof=1) / np.sqrt(BATCHES))
+
+
+def gaps(run: Run) -> dict[str, Any]:
+    """Inter-token times of the whole run, from their histogram: a percentile is good to half a per cent."""
+    tokens = np.sum([np.asarray(state.log[: of.GAPS]) for state in run.states], axis=0)
+    total = tokens.sum()
+    keys = ("mean_itl_s", *(f"p{p}_itl_s" for p in PERCENTILES))
+    if not total:
+        return dict.fromkeys(keys)
+    middle = of.GAP_LEAST * of.GAP_RATIO ** (np.arange(of.GAPS) + 0.5)
+    reached = np.cumsum(tokens)
+    values = [float((middle * tokens).sum() / total)]
+    values += [float(middle[np.searchsorted(reached, total * p / 100)]) for p in PERCENTILES]
+    return dict(zip(keys, values, strict=True))
+
+
+def rates(run: Run) -> dict[str, Any]:
+    """What was offered and what came out, from the first request sent to the last token."""
+    completed = run.completed
+    sent = run.arrival[np.isfinite(run.arrival)]
+    start = float(sent.min()) if len(sent) else 0.0
+    end = float(run.finish[completed].max()) if completed.any() else run.end
+    span, offered = end - start, float(sent.max() - start) if len(sent) else 0.0
+    output, prompt = (float(values[completed].sum()) for values in (run.traffic.output, run.traffic.prompt))
+    return {
+        "requests": len(run.traffic), "completed": int(completed.sum()), "rejected": int(run.refused.sum()),
+        "cancelled": int(run.cancelled.sum()), "duration_s": span,
+        "offered_req_per_s": (len(sent) - 1) / offered if offered > 0 else None,
+        "req_per_s": float(completed.sum()) / span if span > 0 else None,
+        "output_tok_per_s": output / span if span > 0 else None,
+        "total_tok_per_s": (output + prompt) / span if span > 0 else None,
+    }  # fmt: skip
+
+
+def occupancy(run: Run) -> dict[str, Any]:
+    """How full the replicas were, over the time that each was simulated."""
+    time = sum(float(state.at[of.NOW]) for state in run.states) or 1.0
+    series = np.sum([np.asarray(state.log[of.GAPS :]).reshape(of.BINS, of.SERIES).sum(axis=0) for state in run.states], axis=0)
+    steps = sum(float(state.count[of.STEP]) for state in run.states)
+    return {
+        "busy_share": run.total(of.BUSY) / time,
+        "waiting_share": run.total(of.FULL_S) / time,
+        "running_mean": series[0] / time,
+        "waiting_mean": series[1] / time,
+        "decode_batch_mean": run.total(of.DECODED) / steps if steps else None,
+        "kv_used_mean": series[2] / time / run.rules.capacity if run.rules.capacity else None,
+        "kv_used_peak": max(state.count[of.PEAK_BLOCKS] for state in run.states) / run.rules.capacity if run.rules.capacity else None,
+        "kv_tokens": run.rules.capacity * run.rules.block,
+        "preemptions": run.counted(of.PREEMPTED),
+        "steps": run.counted(of.STEPS),
+    }
+
+
+def goodput(run: Run, found: Measured, limits: Mapping[str, float]) -> dict[str, Any]:
+    """Requests per second that keep every limit, and their share; None without limits."""
+    if not limits:
+        return {"goodput_req_per_s": None, "good_share": None}
+    good = np.ones(len(found.ttft_s), bool)
+    for key, most in limits.items():
+        values = getattr(found, key)
+        good &= ~(values > most)
+    share = float(good.mean()) if len(good) else None
+    rate = rates(run)["req_per_s"]
+    return {"goodput_req_per_s": share * rate if share is not None and rate else None, "good_share": share}

@@ -1,0 +1,78 @@
+"""How much traffic replicas could carry, and whether they carry what they were given.
+
+Capacity is simulated, not derived: the same requests with all of them waiting from the start, and the rate at which they end once the
+batch has settled and while somebody still waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.sim.pacing import Pace
+from headway.sim.simulate import Run, simulate
+from headway.sim.state import Rules
+from headway.sim.traffic.record import Traffic
+
+ROUNDS = 5  # requests for each place in the batch
+SETTLED = 0.4  # share of requests that have ended when counting begins
+LEAST, MOST = 400, 20_000
+SURE = 3.0  # standard deviations of the count of arrivals, beyond which a queue does not grow by chance
+NEAR, CLEAR = 0.9, 1.05  # utilisation below which no queue grows for ever, and from which every queue does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Where a run stands against what its replicas can carry."""
+
+    capacity: float | None  # requests per second of all replicas
+    utilisation: float | None
+    growth: float  # requests per second by which the queue grew over the second half of the arrivals
+    stable: bool
+
+
+def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str = "auto") -> float | None:
+    """Requests per second that replicas finish while others wait; None where nothing can be served."""
+    fits = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
+    if not fits.any():
+        return None
+    prompt, output = traffic.prompt[fits], traffic.output[fits]
+    held = float((prompt + output).mean()) / rules.block
+    places = min(rules.seats, max(1, int(rules.capacity / held)))
+    count = int(np.clip(ROUNDS * places, LEAST, MOST))
+    rows = np.arange(count) % len(prompt)
+    full = Traffic.of(np.zeros(count), prompt[rows], output[rows])
+    run = simulate(full, pace, rules._replace(closed=0), how=how)
+    return rate_while_full(run) * replicas
+
+
+def rate_while_full(run: Run) -> float:
+    """Requests per second that end between the settling of the batch and the end of the queue."""
+    ends = np.sort(run.finish[run.completed])
+    start, last = ends[int(SETTLED * len(ends))], float(np.nanmax(run.scheduled))
+    if last <= start:  # the queue ends before the batch settles: everything counts
+        return len(ends) / float(ends[-1])
+    return float((ends <= last).sum() - (ends <= start).sum()) / float(last - start)
+
+
+def stand(run: Run, able: float | None) -> Load:
+    """Whether the queue grew for good, and how far the replicas are from their capacity."""
+    sent = np.sort(run.arrival[~run.refused & np.isfinite(run.arrival)])
+    if len(sent) < 2 or sent[-1] <= sent[0] or run.rules.closed:
+        return Load(capacity=able, utilisation=None, growth=0.0, stable=True)
+    span = float(sent[-1] - sent[0])
+    rate = (len(sent) - 1) / span
+    growth = (queued_at(run, float(sent[-1])) - queued_at(run, float(sent[0]) + span / 2)) / (span / 2)
+    chance = SURE * np.sqrt(2.0 * rate * span / 2) / (span / 2)
+    used = rate / able if able else None
+    grows = growth > chance and (used is None or used > NEAR)
+    return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or (used is not None and used >= CLEAR)))
+
+
+def queued_at(run: Run, time: float) -> float:
+    """Requests that have been sent and wait for the first time."""
+    known = ~run.refused & np.isfinite(run.arrival)
+    scheduled = np.where(np.isfinite(run.scheduled[known]), run.scheduled[known], np.inf)
+    return float(((run.arrival[known] <= time) & (scheduled > time)).sum())
+

@@ -1,0 +1,124 @@
+"""What the loop knows while it runs: a few flat arrays and a few rules, all numbers, so that the loop runs as plain Python and compiled.
+
+The plain loop gets lists (whose elements are quick to read), the compiled one numpy arrays; both do the same operations in the same order.
+Only requests in service have a place in `seat`; one that waits for the first time is a position in `order`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+# Elements of `at` (floats).
+NOW = 0  # the clock
+CONTEXT = 1  # tokens that all decoding sequences attend to in the next step
+BUSY = 2  # time spent in steps
+FULL_S = 3  # of it with requests waiting
+EMITTED = 4  # output tokens
+PREFILLED = 5  # prompt tokens computed, those computed again after a preemption included
+BIN_S = 6  # width of a bin of the series
+DECODED = 7  # sequences in each decode step, summed over steps
+FLOATS = 8
+
+# Elements of `count` (whole numbers).
+RUNNING = 0  # sequences that decode
+STEP = 1  # steps in which the decoding sequences advanced
+PARTIAL = 2  # requests whose prompts are in work
+QUEUED = 3
+HEAPED = 4
+PROMPT_BLOCKS = 5  # blocks that prompts in work hold
+RESERVED = 6  # blocks set aside for admitted requests
+PREEMPTED = 7
+DONE = 8
+STEPS = 9  # all iterations
+PEAK_BLOCKS = 10
+PACKED = 11  # prompts in the step that is being made up
+FREE = 12  # first seat that nobody has
+COUNTS = 13
+
+# A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
+PROMPT, OUTPUT = 0, 1
+ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3
+
+# A seat's numbers, seat[j + WHO]; seats are named by where they begin.
+WHO = 0  # the request
+CLASS = 1  # its lane
+TODO = 2  # tokens to compute before its next token
+COMPUTED = 3
+CHUNK = 4  # of them in the step that is being made up
+MADE = 5  # output tokens before JOINED
+JOINED = 6  # STEP at which it began to decode
+HELD = 7  # blocks of its prompt in work
+FOLLOWING = 8  # neighbours in the list it is in
+BEFORE = 9
+AGAIN = 10  # preemptions
+WIDE = 12
+
+# A class of priority has a lane: ends[lane + ARRIVED].
+ARRIVED = 0  # position in `order` of the next to arrive
+SERVED = 1  # and of the next to be served for the first time
+KNOWN = 2  # and the end of what is known
+BACK = 3  # first of those sent back by a preemption, then the last
+DECODING = 5  # first of the decoding sequences, then the last
+LANE = 8
+
+BINS = 1024  # of the series over time; neighbours are joined when time runs over the last
+SERIES = 4  # running, waiting, blocks held, busy: each times seconds
+GAPS = 2400  # bins of inter-token times, GAP_RATIO apart, from GAP_LEAST on
+GAP_LEAST, GAP_RATIO = 1e-6, 1.01
+
+
+class Rules(NamedTuple):
+    """How a replica schedules; numbers only."""
+
+    budget: int  # tokens that one step takes at most, over all ranks
+    chunk: int  # and of one prompt
+    seats: int  # requests in service at most
+    capacity: int  # blocks of KV cache
+    block: int  # tokens in a block
+    mixed: int  # 1: prompt chunks ride along with decodes; 0: prompts go first, in steps of their own
+    handed: int  # 1: prompts were computed elsewhere, a request begins with its first token
+    reserve: float  # part of an answer that is set aside when a request is admitted
+    departures: float  # steps begin at multiples of this; 0: as soon as the last ends
+    accept: float  # tokens that a step yields for a sequence
+    closed: int  # 1: users who each wait for an answer; 0: requests arrive when they arrive
+    lanes: int  # LANE times the classes of priority
+
+
+class State(NamedTuple):
+    """Everything that changes, and the requests."""
+
+    at: Any
+    count: Any
+    lengths: Any
+    times: Any
+    order: Any  # requests by arrival, one class after the other
+    ends: Any
+    seat: Any
+    since: Any  # by seat: time of the last token before a preemption
+    heap: Any  # decoding seats by the step at which they end: step, seat, step, seat ...
+    partial: Any  # seats whose prompts are in work, in order
+    phase: Any  # decoding sequences by (context - STEP) modulo the block
+    spread: Any  # prompts in a step -> ranks that they keep busy
+    line: Any  # by batch: a decode step's time without context, per token of context, 1 where the two say all
+    log: Any  # tokens by the time since the one before; then the series
+
+
+def make_state(rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool) -> State:
+    """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists."""
+    import numpy as np
+
+    places = rules.seats * len(lanes) + 2
+    ends = np.zeros(rules.lanes, np.int64)
+    for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
+        ends[number * LANE : number * LANE + LANE] = [start, start, start + len(lanes[number]), -1, -1, -1, -1, 0]
+    seat = np.zeros(places * WIDE, np.int64)
+    seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
+    own = {
+        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": np.concatenate(lanes).astype(np.int64), "ends": ends,
+        "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places, np.int64), "partial": np.zeros(places, np.int64),
+        "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
+        "log": np.zeros(GAPS + BINS * SERIES),
+    }  # fmt: skip
+    made = State(lengths=lengths, times=times, **{key: value.tolist() if lists else value for key, value in own.items()})
+    made.at[BIN_S] = 0.01
+    return made

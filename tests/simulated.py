@@ -1,0 +1,40 @@
+"""Small simulations that tests share: a pace that can be worked out by hand, rules, and ways to run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.layout import Layout
+from headway.precision import Precision
+from headway.schema import defaults
+from headway.serve import query
+from headway.sim.fleet import Fleet, fleet
+from headway.sim.pacing import Pace, pace_from
+from headway.sim.policy import Policy
+from headway.sim.simulate import Run, simulate
+from headway.sim.state import LANE, Rules
+from headway.sim.traffic.record import Traffic
+
+RULES = Rules(
+    budget=2048, chunk=2048, seats=32, capacity=1000, block=16, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0,
+    lanes=LANE,
+)  # fmt: skip
+STEP = "def step(batch, context, tokens, pairs, ranks):\n    return {}\n"
+
+
+def pace(formula: str, seats: int = 32, longest: float = 4096.0) -> Pace:
+    """A pace from one line of arithmetic."""
+    return pace_from(STEP.format(formula), seats, longest)
+
+
+def play(traffic: Traffic, formula: str, how: str = "plain", replicas: int = 1, ranks: Any = None, **changes: Any) -> Run:
+    """A run under the rules above with some of them changed."""
+    rules = RULES._replace(**changes)
+    return simulate(traffic, pace(formula, rules.seats), rules, replicas=replicas, ranks=ranks, how=how)
+
+
+def real(model: str, system: str, layout: Layout, traffic: Traffic, policy: Policy | None = None, **assumed: Any) -> Fleet:
+    """Replicas of a catalogue model."""
+    asked = query(model, system, layout, 1, None, 1000, 1000, Precision(), defaults(Assumptions, assumed))
+    return fleet(asked, asked.layouts[0], policy or Policy(), traffic)
