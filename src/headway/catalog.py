@@ -1,7 +1,7 @@
 """Where facts are read from: the user's own folders first, then the package's.
 
-A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, models/NAME.json and aliases/KIND.txt; the first folder that has a
-name wins. In names, case does not count and `-`, `_` and space are equal.
+A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt; the first folder
+that has a name wins. In names, case does not count and `-`, `_` and space are equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from headway.errors import BadFile, UnknownName
 
 PACKAGED = Path(__file__).parent / "data"
-SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "models": ".json"}
+SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "models": ".json"}
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
@@ -36,7 +36,7 @@ class Catalog:
     roots: tuple[Path, ...] = (PACKAGED,)
 
     def files(self, kind: str) -> dict[str, Path]:
-        """Each name of a kind (chips, systems, costs, models) and its file."""
+        """Each name of a kind (chips, systems, costs, tiers, models) and its file."""
         found: dict[str, Path] = {}
         for root in reversed(self.roots):
             found |= _listed(root / kind, SUFFIX[kind])

@@ -72,6 +72,26 @@ def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, 
     return prefix * (recompute - load) - latency
 
 
+@formula(source="chip time, where the chip waits, and the path's own")
+def load_weight(waiting: Number, path: UsdPerSecond, chip: UsdPerSecond) -> Number:
+    """What a second of loading costs over a second of computing: the share of it that the chip waits, and what the path costs.
+
+    >>> round(load_weight(1.0, 30.72e12 * 3.39e-18, 2 / 3600), 3)  # one TLC drive beside an H100 at $2/h
+    1.187
+    """
+    return waiting + path / chip
+
+
+@formula(source="holding cost x all that the device holds")
+def path_usd(holding: UsdPerByteSecond, capacity: Byte) -> UsdPerSecond:
+    """What a device costs in a second, whether it holds or moves.
+
+    >>> round(path_usd(3.39e-18, 30.72e12) * 3600, 3)  # a TLC drive of 30.72 TB, USD/h
+    0.375
+    """
+    return holding * capacity
+
+
 @formula(source="KV bytes x cost of a byte")
 def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
     """What a cost per byte (wear, one hold) is per token of KV.

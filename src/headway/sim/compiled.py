@@ -54,9 +54,9 @@ def _part(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rebound(run: Any) -> types.FunctionType:
-    """A copy of a function whose names of other functions of the package mean their compiled forms."""
+    """A copy of a function whose names of other functions of the package, laws among them, mean their compiled forms."""
     names = {name: value for name, value in run.__globals__.items() if name in run.__code__.co_names}
-    inner = {name: _part(value) for name, value in names.items() if value is not run and _ours(value)}
+    inner = {name: _part(getattr(value, "__wrapped__", value)) for name, value in names.items() if value is not run and _ours(value)}
     copy = types.FunctionType(run.__code__, {**run.__globals__, **inner}, run.__name__, run.__defaults__, run.__closure__)
     copy.__module__, copy.__qualname__, copy.__kwdefaults__ = run.__module__, run.__qualname__, run.__kwdefaults__
     return copy

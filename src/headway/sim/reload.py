@@ -1,0 +1,63 @@
+"""What is found in a lower tier: whether taking it up is worth it, and when it has arrived."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.laws.reload import fetch_s, load_weight, path_usd
+from headway.sim.kvcache_arrays import BELOW, NOWHERE, Pools
+from headway.sim.tiers import CacheTier, holding_of, own_tiers
+
+NEVER = np.iinfo(np.int64).max
+
+
+def least_by_time(tiers: Sequence[CacheTier], *, block_bytes: float, block_s: float) -> Any:
+    """Fewest blocks of each tier that load faster than they are computed again, `block_s` each; what `match` takes as `least`."""
+    return np.array([_least(one, block_bytes, block_s, 1.0) for one in tiers], np.int64)
+
+
+def least_by_cost(tiers: Sequence[CacheTier], *, block_bytes: float, block_s: float, usd_per_s: float, waiting: float = 1.0) -> Any:
+    """Fewest blocks of each tier that are cheaper to load than to compute again.
+
+    Computing costs `usd_per_s`, what the replica's chips cost. Loading costs the share of it that they wait, and the tier's devices.
+    """
+    return np.array([_least(one, block_bytes, block_s, _weight(one, usd_per_s, waiting)) for one in tiers], np.int64)
+
+
+def _weight(tier: CacheTier, usd_per_s: float, waiting: float) -> float:
+    holding = holding_of(tier.device)
+    devices = path_usd(holding, tier.capacity) if holding is not None else 0.0
+    return float(load_weight(waiting, devices, usd_per_s))
+
+
+def _least(tier: CacheTier, block_bytes: float, block_s: float, weight: float) -> int:
+    """n blocks take latency + n * bytes / bandwidth, against n * block_s."""
+    if tier.in_place:
+        return 0
+    gain = block_s - weight * block_bytes / tier.read_bw
+    return max(1, math.ceil(weight * tier.latency / gain)) if gain > 0 else NEVER
+
+
+def paths_of(tiers: Sequence[CacheTier], replicas: int = 1) -> Any:
+    """For each pool: bytes a second, seconds to the first byte, time at which its last load ends; what `fetched_s` takes."""
+    own = own_tiers(tiers)
+    every = [*list(tiers[:own]) * replicas, *tiers[own:]]
+    return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0] for one in every])
+
+
+def fetched_s(paths: Any, pools: Pools, p: int, found: Any, block_bytes: float, now: float) -> float:
+    """Time at which a found prefix has arrived in pool p: each tier sends one load after the other, tiers send at once; numba-safe."""
+    ready, q = now, pools.pool[p, BELOW]
+    for depth in range(1, len(found)):
+        if q == NOWHERE:
+            break
+        if found[depth] > 0:
+            start = max(now, paths[q, 2])
+            paths[q, 2] = start + found[depth] * block_bytes / paths[q, 0]
+            ready = max(ready, start + fetch_s(found[depth] * block_bytes, paths[q, 0], paths[q, 1]))
+        q = pools.pool[q, BELOW]
+    return ready

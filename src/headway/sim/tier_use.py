@@ -1,0 +1,73 @@
+"""What a replay or a simulation asked of each tier: hits, traffic, wear, and the bill."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.errors import BadValue
+from headway.laws import wear
+from headway.laws.reload import path_usd
+from headway.sim.kvcache_arrays import EVICTED, EXPIRED, READ, STORED, WRITTEN, Pools
+from headway.sim.tiers import CacheTier, holding_of, own_tiers, wear_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierUse:
+    """One tier over a span of time, all replicas together; money is None where a price or a rating is not known."""
+
+    name: str
+    hits: int  # blocks that prompts found here
+    stored: float  # bytes at the end
+    written: float  # bytes
+    read: float  # bytes taken up from here
+    evicted: int  # blocks that made room
+    expired: int  # blocks nobody used in time
+    read_share: float  # of the time that the devices can read; above 1 it is more than they can
+    write_share: float
+    holding_usd: float | None  # for the whole tier, full or not
+    wear_usd: float | None
+    worn_out_s: float | None  # until the devices are worn out at this rate of writing
+
+
+def tier_use(
+    tiers: Sequence[CacheTier], pools: Pools, hits: Sequence[int], *, block_bytes: float, span_s: float, replicas: int = 1
+) -> tuple[TierUse, ...]:
+    """What was asked of each tier in `span_s` seconds, by the counts that pools made by `pools_of` have kept."""
+    if not span_s > 0 or len(hits) != len(tiers):
+        raise BadValue("tiers", f"{span_s} s, hits {list(hits)}", f"a span above 0 s and hits of each of the {len(tiers)} tiers")
+    own = own_tiers(tiers)
+    found = []
+    for depth, (tier, hit) in enumerate(zip(tiers, hits, strict=True)):
+        shared = depth >= own
+        rows = [own * replicas + depth - own] if shared else [replica * own + depth for replica in range(replicas)]
+        found.append(_use(tier, pools.pool[rows].sum(axis=0), int(hit), block_bytes, span_s, len(rows)))
+    return tuple(found)
+
+
+def _use(tier: CacheTier, row: Any, hits: int, block_bytes: float, span_s: float, copies: int) -> TierUse:
+    written, read = float(row[WRITTEN]) * block_bytes, float(row[READ]) * block_bytes
+    holding, worn = holding_of(tier.device), wear_of(tier.device)
+    return TierUse(
+        name=tier.name,
+        hits=hits,
+        stored=float(row[STORED]) * block_bytes,
+        written=written,
+        read=read,
+        evicted=int(row[EVICTED]),
+        expired=int(row[EXPIRED]),
+        read_share=read / span_s / (copies * tier.read_bw),
+        write_share=written / span_s / (copies * tier.write_bw),
+        holding_usd=None if holding is None else float(path_usd(holding, copies * tier.capacity)) * span_s,
+        wear_usd=None if worn is None else worn * written,
+        worn_out_s=_worn_out_s(tier, written / span_s, copies),
+    )
+
+
+def _worn_out_s(tier: CacheTier, written_per_s: float, copies: int) -> float | None:
+    device = tier.device
+    if device.drive_writes is None or device.rated_life is None or not written_per_s > 0:
+        return None
+    whole = wear.endurance(copies * tier.devices * device.need("capacity"), device.drive_writes, device.rated_life)
+    return float(wear.worn_out_s(whole, written_per_s))
