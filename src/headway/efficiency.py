@@ -23,6 +23,12 @@ from headway.quantity import known
 ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels alone
 OTHER, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
+ALONE = ("engine", "platform", "interval")  # each number stands for itself; of a class of kernels a file states all or none
+UNITS = ("", "s", "byte", "token")
+ABOVE_ZERO = (
+    "compute", "memory", "activation", "norm", "attention", "expert", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
+    "budget", "limit", "hbm",
+)  # fmt: skip
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
 
@@ -38,7 +44,8 @@ class Efficiencies:
             found = self.sections.get(section, {}).get(key)
             if found is not None:
                 return found
-        raise MissingFact("efficiency.toml", f"{sections[0]}.{key}", "fit it with `headway fit`")
+        hint = "a file states all numbers of a class of kernels or none; `headway fit` writes it"
+        raise MissingFact("efficiency.toml", f"{sections[0]}.{key}", hint)
 
     def kernel(self, kind: str, family: str, form: str, key: str) -> Any:
         """A number of one class of kernels."""
@@ -58,13 +65,29 @@ class Efficiencies:
 
 
 def efficiencies() -> Efficiencies:
-    """The numbers that ship, or those of the first catalogue folder ($HEADWAY_CATALOG, the user's) that has a file of them."""
-    return _read(next(path for root in default_catalog().roots if (path := root / FILE).is_file()))
+    """The numbers that ship, under those of catalogue folders ($HEADWAY_CATALOG, the user's) that have a file of them."""
+    return _laid(tuple(path for root in default_catalog().roots if (path := root / FILE).is_file()))
 
 
 @functools.cache
-def _read(path: Path) -> Efficiencies:
-    return Efficiencies(_sections(facts.read(path), path))
+def _laid(paths: tuple[Path, ...]) -> Efficiencies:
+    """The numbers of several files, the first before the others."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in reversed(paths):
+        own = _sections(facts.read(path), path)
+        whole = {kind_of(section) for section in own} - {*ALONE}
+        found = {section: numbers for section, numbers in found.items() if kind_of(section) not in whole}
+        found |= {section: found.get(section, {}) | numbers for section, numbers in own.items()}
+    return Efficiencies(found)
+
+
+def kind_of(section: str) -> str:
+    """The class of a section's numbers.
+
+    >>> kind_of("gemm.hopper.bf16")
+    'gemm'
+    """
+    return section.partition(".")[0]
 
 
 def _sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
@@ -82,10 +105,17 @@ def _sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict
 
 
 def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
-    value = entry["value"]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0 or value == math.inf:
-        raise BadFile(path, f"{name}: got {value!r}; wants a finite number that is not negative")
-    return known(float(value), name, str(entry.get("unit", "")), "fitted", f"{SOURCE}: {entry.get('meaning', '')}")
+    value, unit, key = entry["value"], entry.get("unit", ""), name.rpartition(".")[2]
+    least, wants = 0.0, "a finite number that is not negative"
+    if kind_of(name) == "interval":
+        least, wants = 1.0, "a finite number of at least 1"
+    elif key in ABOVE_ZERO:
+        least, wants = math.ulp(0.0), "a finite number above 0"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < math.inf:
+        raise BadFile(path, f"{name}: got {value!r}; wants {wants}")
+    if unit not in UNITS:
+        raise BadFile(path, f"{name}: got unit {unit!r}; wants one of {', '.join(map(repr, UNITS))}")
+    return known(float(value), name, unit, "fitted", f"{SOURCE}: {entry.get('meaning', '')}")
 
 
 @functools.cache

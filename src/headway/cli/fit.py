@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from headway import output
 from headway.cli.progress import bar
 from headway.columns import Column
-from headway.errors import BadFile, BadValue
+from headway.errors import BadFile, BadValue, MissingExtra
 from headway.listing import Listing
 
 KEYS = {
@@ -40,9 +41,11 @@ def run(args: Any) -> output.Answer:
     from headway.evidence.refit import refit
 
     kernels, measured = _sources(args.sources)
-    if (args.report or args.summary) and not measured:
-        raise BadValue("--report", args.report or args.summary, "measured runs to report on: --from MEASURED.csv")
+    for flag, page in (("--report", args.report), ("--summary", args.summary)):
+        if page and not measured:
+            raise BadValue(flag, page, "measured runs to report on: --from MEASURED.csv")
     folder = _folder(args.out)
+    _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.sources)
     with bar():
         found = refit(kernels, measured, command, datetime.date.today().isoformat())
@@ -71,6 +74,20 @@ def _folder(name: str) -> Path:
     if not folder.is_dir():
         raise BadFile(name, "is not a folder to write to")
     return folder
+
+
+def _check_pages(page: str | None, summary: str | None) -> None:
+    """Whether the pages have their markers and a picture can be drawn, before any work is done."""
+    from headway import figures
+    from headway.evidence import report as accuracy
+
+    for path, name in ((page, accuracy.PAGE), (summary, accuracy.SUMMARY)):
+        if path:
+            accuracy.inserted(_text(path), name, "", path)
+    if page:
+        figures.check_path(str(Path(page).with_name(accuracy.FIGURE)))
+        if importlib.util.find_spec("vl_convert") is None:
+            raise MissingExtra("the picture of --report", "plot")
 
 
 def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headway.efficiency import kind_of
 from headway.errors import BadFile
+
+INTERVAL = "interval"
+UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +71,20 @@ def _short(value: float, digits: int) -> str:
 
 
 def write_efficiency(path: Path, fitted: tuple[Fitted, ...], head: str, keep_other_sections: bool = True) -> None:
-    """Write numbers to `path`: sections that `fitted` has none of stay as they are, when they are to be kept."""
-    kinds = {number.section.partition(".")[0] for number in fitted}
-    kept = tuple(number for number in read_efficiency(path) if number.section.partition(".")[0] not in kinds) if keep_other_sections else ()
+    """Write numbers to `path`: classes that `fitted` has none of stay as they are, when they are to be kept."""
+    kept = _others(fitted, read_efficiency(path)) if keep_other_sections else ()
     blocks = [head.rstrip("\n")] if head else []
     together = (*fitted, *kept)
     for section in dict.fromkeys(number.section for number in together):
         blocks.append("\n".join([f"[{section}]", *(line(number) for number in together if number.section == section)]))
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+def _others(stated: Sequence[Fitted], more: Sequence[Fitted]) -> tuple[Fitted, ...]:
+    """Those of classes that are not stated yet: numbers of one class belong together, but for intervals, each of which stands alone."""
+    kinds, places = {kind_of(number.section) for number in stated}, {(number.section, number.key) for number in stated}
+    alone = (number for number in more if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
+    return tuple(number for number in alone if (number.section, number.key) not in places)
 
 
 def read_efficiency(path: Path) -> tuple[Fitted, ...]:
@@ -84,18 +95,27 @@ def read_efficiency(path: Path) -> tuple[Fitted, ...]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise BadFile(path, str(error)) from error
-    return tuple(_numbers(document, ()))
+    return tuple(_numbers(document, (), path))
 
 
-def _numbers(table: dict, path: tuple[str, ...]) -> list[Fitted]:
+def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[Fitted]:
     found = []
     for key, item in table.items():
         if isinstance(item, dict) and "value" in item:
-            rest = {name: text for name, text in item.items() if name != "kind"}
-            found.append(Fitted(section=".".join(path), key=key, **rest))
+            found.append(_stated(item, ".".join(section), key, path))
         elif isinstance(item, dict):
-            found += _numbers(item, (*path, key))
+            found += _numbers(item, (*section, key), path)
     return found
+
+
+def _stated(item: dict, section: str, key: str, path: Path) -> Fitted:
+    """One number, of which a file written by hand may say no more than its value."""
+    said = {name: item.get(name, default) for name, default in UNSAID.items()}
+    for name, value in said.items():
+        wants = str if isinstance(UNSAID[name], str) else int | float
+        if isinstance(value, bool) or not isinstance(value, wants):
+            raise BadFile(path, f"{section}.{key}: got {name} {value!r}; wants {'text' if wants is str else 'a number'}")
+    return Fitted(section=section, key=key, **said)
 
 
 def markdown(errors: tuple[ErrorRow, ...]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from headway.evidence.fitted import ErrorRow, Fitted, KernelFit
 from headway.evidence.kernel_classes import CLASSES, KernelClass
 from headway.evidence.kernel_collectives import ASSUMED, collectives
-from headway.evidence.kernel_fit import Estimate, fit, log_misses
+from headway.evidence.kernel_fit import Estimate, fit, least_squares, log_misses
 from headway.evidence.kernel_rows import Kernels, family, thinned
 
 MOST_ROWS = 4000  # of one chip in one class and dtype
@@ -45,6 +45,7 @@ class Own:
 
 def fit_kernels(folder: Path) -> KernelFit:
     """Fit every class to the tables in a folder."""
+    least_squares()  # where it is missing, say so before the tables are read
     numbers: list[Fitted] = []
     errors: list[ErrorRow] = []
     for kind in CLASSES:

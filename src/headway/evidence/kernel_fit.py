@@ -38,12 +38,17 @@ class Estimate:
     rows: int
 
 
-def fit(predict: Predict, rows: Kernels, keys: tuple[Key, ...], fixed: tuple[float | None, ...], weights: Any = None) -> Estimate:
-    """The parameters that are not fixed, by least squares of log time with a soft-L1 loss."""
+def least_squares() -> Any:
+    """The optimiser, or how to get it."""
     try:
-        from scipy.optimize import least_squares
+        from scipy import optimize
     except ImportError as error:
         raise MissingExtra("fitting efficiencies", "fit") from error
+    return optimize.least_squares
+
+
+def fit(predict: Predict, rows: Kernels, keys: tuple[Key, ...], fixed: tuple[float | None, ...], weights: Any = None) -> Estimate:
+    """The parameters that are not fixed, by least squares of log time with a soft-L1 loss."""
     free = [index for index, value in enumerate(fixed) if value is None]
     whole = np.array([keys[index].start if value is None else value for index, value in enumerate(fixed)])
     root = np.sqrt(_weights(rows) if weights is None else weights * _weights(rows))
@@ -55,7 +60,7 @@ def fit(predict: Predict, rows: Kernels, keys: tuple[Key, ...], fixed: tuple[flo
         return root * (np.log(predict(trial, rows.work)) - target)
 
     bounds = (np.log([keys[index].low for index in free]), np.log([keys[index].high for index in free]))
-    found = least_squares(misses, np.log(whole[free]), bounds=bounds, loss="soft_l1", f_scale=SCALE, max_nfev=200)
+    found = least_squares()(misses, np.log(whole[free]), bounds=bounds, loss="soft_l1", f_scale=SCALE, max_nfev=200)
     whole[free] = np.exp(found.x)
     errors = np.zeros(len(whole))
     errors[free] = whole[free] * _log_errors(found.jac, misses(found.x), rows.shape)

@@ -40,26 +40,32 @@ class Table:
     """Columns of one measured table."""
 
     columns: dict[str, Column]
+    origin: object = "measured kernels"
 
     def __getattr__(self, name: str) -> Column:
+        if name not in self.columns:
+            raise BadFile(self.origin, f"has no column {name}, only {', '.join(self.columns)}")
         return self.columns[name]
 
     def where(self, keep: Column) -> Table:
         """Some of the rows."""
-        return Table({name: column[keep] for name, column in self.columns.items()})
+        return Table({name: column[keep] for name, column in self.columns.items()}, self.origin)
 
 
 def table(folder: Path, name: str) -> Table:
     """One parquet file of the folder, texts as numpy texts."""
     try:
-        from pyarrow import parquet
+        from pyarrow import ArrowException, parquet
     except ImportError as error:
         raise MissingExtra("parquet files", "table") from error
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise BadFile(path, "no such file")
-    read = parquet.read_table(path)
-    return Table({column: _plain(read.column(column).combine_chunks()) for column in read.column_names})
+    try:
+        read = parquet.read_table(path)
+    except (ArrowException, OSError):
+        raise BadFile(path, "cannot be read as a parquet table") from None
+    return Table({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
 
 
 def _plain(column: Any) -> Column:
@@ -84,7 +90,7 @@ def _chip(name: str) -> Chip:
 
 def fastest(rows: Table, keys: tuple[str, ...]) -> Table:
     """The fastest backend of each case: the hardware rather than one library's choice."""
-    codes = shape_codes(*(rows.columns[key] for key in keys))
+    codes = shape_codes(*(getattr(rows, key) for key in keys))
     order = np.lexsort((rows.latency_s, codes))
     first = np.concatenate([[True], codes[order][1:] != codes[order][:-1]])
     return rows.where(order[first])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.efficiency import Efficiencies, efficiencies
@@ -54,7 +54,8 @@ def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: st
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
     """Scored rows of every file whose input length is stated, and how many more have none."""
-    rows = [row for path in paths for row in read_rows(str(path))[0]]
+    every = [row for path in paths for row in read_rows(str(path))[0]]
+    rows = [replace(row, line=number) for number, row in enumerate(every, 1)]  # files may share lines and ids, rows do not
     scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
     asked = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
     if sum(isinstance(task, Task) for task in asked) < LEAST_ROWS:
