@@ -174,6 +174,15 @@ def test_a_number_that_one_source_decides_is_named() -> None:
     assert all(one.errors < 0 for one in found.moved if one.number == "engine.sglang.step")  # back to what was believed
 
 
+def test_what_is_left_out_for_two_modes_alike_is_named_once() -> None:
+    """One source has decodes and prefills, each left out by the same chips."""
+    some = [task for task in known(1) if task.row.source == "a"]
+    names = [fold.name for fold in folds(some)]
+    assert len(names) == 8 and len(set(names)) == 4
+    moved = [(one.fold, one.number) for one in cross_validate(some, prior(), EVERY).moved]
+    assert len(moved) == len(set(moved))
+
+
 # -- intervals --------------------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ TRUTH = {
     "engine.vllm.step": 6e-3, "engine.vllm.memory": 0.68, "engine.vllm.request": 0.06, "engine.llamacpp.layer": 120e-6,
     "engine.llamacpp.compute": 0.22,
 }  # fmt: skip
-WITHOUT_ROWS = ("engine.sglang.step", "engine.trtllm.memory")
+WITHOUT_ROWS = ("engine.trtllm.memory",)
 STEP = "engine.vllm.step"
 
 
@@ -73,7 +73,7 @@ def moved(one: EngineFit, other: EngineFit) -> np.ndarray:
 # -- what made the rows -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_numbers_that_made_the_rows_are_found(seed: int) -> None:
     one = found(seed)
     for number, z, error in zip(one.free, one.z, one.error, strict=True):
@@ -138,7 +138,7 @@ def test_a_share_is_one_at_most() -> None:
 # -- who counts how much ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index", [0, 7, 50, 130])
+@pytest.mark.parametrize("index", [0, 50])  # a decode, a run under load
 def test_one_wild_row_moves_nothing_by_a_standard_error(index: int) -> None:
     some = list(known(1))
     wild = [remeasured(task, 30.0) if place == index % len(some) else task for place, task in enumerate(some)]

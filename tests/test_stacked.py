@@ -135,7 +135,9 @@ def numbers(some: Sequence[Task], at: int) -> list[float]:
 def test_a_prediction_does_not_depend_on_the_other_rows() -> None:
     some = list(tasks())
     together = predict(some)
-    for task, made in zip(some, together, strict=True):
+    picked = [(task, made) for at, (task, made) in enumerate(zip(some, together, strict=True)) if at % 3 == 0 or task.kind == "disagg"]
+    assert {task.kind for task, _ in picked} == set(KINDS)
+    for task, made in picked:
         (lonely,) = predict([task])
         assert lonely.kind == made.kind
         for name in TIMES + RATES:

@@ -49,12 +49,13 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, every: Sequence[Nu
     start = table_at(base, every, [number.prior for number in every])
     whole = fit(problem(tasks, start), every)
     tick(1)
-    seen, moved = [], []
+    seen, moved, fits = [], [], {}  # what is left out may be the same for several kinds of rows: it is fitted once
     for fold in folds(tasks):
-        inside = [task for index, task in enumerate(tasks) if index not in fold.out]
-        found = fit(problem(inside, start), every, whole)
-        seen.append((fold, table_at(base, every, found.values(every))))
-        moved += _moved(fold.name, whole, found)
+        if fold.out not in fits:
+            inside = [task for index, task in enumerate(tasks) if index not in fold.out]
+            fits[fold.out] = fit(problem(inside, start), every, whole)
+            moved += _moved(fold.name, whole, fits[fold.out])
+        seen.append((fold, table_at(base, every, fits[fold.out].values(every))))
         tick(1)
     intervals = widths(_seen(tasks, seen))
     out = tuple(one for fold, table in seen for one in _residuals(fold, tasks, with_intervals(table, intervals)))
