@@ -14,7 +14,8 @@ from headway.precision import Precision
 from headway.workload import SLO
 
 VIEW = ("rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
-        "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean", "usd_per_mtok", "why")  # fmt: skip
+        "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
+        "usd_per_mtok", "why")  # fmt: skip
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
 LOOPS = ("auto", "plain", "compiled")

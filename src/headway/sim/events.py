@@ -38,6 +38,7 @@ from headway.sim.state import (
     SERVED,
     STEP,
     TODO,
+    TOTAL,
     WHO,
     WIDE,
     Rules,
@@ -137,7 +138,7 @@ def end(s: State, r: Rules, j: int) -> None:
 def ask_again(s: State, now: float) -> None:
     """A user of a closed loop has an answer, and sends the next request after the pause that stands for its arrival until now."""
     at = s.ends[KNOWN]
-    if at >= len(s.order):
+    if at >= s.count[TOTAL]:
         return
     i = s.order[at]
     comes = now + s.times[4 * i + ARRIVAL]

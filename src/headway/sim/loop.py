@@ -18,6 +18,7 @@ from headway.sim.state import (
     PARTIAL,
     QUEUED,
     RUNNING,
+    SPREAD,
     STEP,
     Rules,
     State,
@@ -62,7 +63,7 @@ def on_beat(r: Rules, time: float) -> float:
 def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
     """One step that computes prompts, and in mixed steps decodes."""
     running = s.count[RUNNING] * r.mixed
-    ranks = s.spread[min(s.count[PACKED], len(s.spread) - 1)]
+    ranks = s.spread[min(s.count[PACKED], s.count[SPREAD])]
     context = s.at[CONTEXT] if running else 0.0
     time = departed(r, step(float(running), context, float(tokens), pairs(s), ranks))
     elapse(s, r, time, 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.errors import HeadwayError
 from headway.sim import state as of
-from headway.sim.fast import Runner, remember, runner
+from headway.sim.fast import Runner, runner
 from headway.sim.loop import IDLE, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.state import Rules, State, make_state
@@ -98,8 +98,6 @@ def simulate(
         states.append(state)
     for state in states:
         interrupted = interrupted or not _to_the_end(form, state, rules)
-    if form.compile_s:
-        remember()
     played = np.asarray(shared[1]).reshape(-1, 4)
     return Run(
         traffic=traffic, arrival=np.where(refused & (users > 0), np.nan, played[:, of.ARRIVAL]), scheduled=played[:, of.SCHEDULED],

@@ -33,7 +33,9 @@ STEPS = 9  # all iterations
 PEAK_BLOCKS = 10
 PACKED = 11  # prompts in the step that is being made up
 FREE = 12  # first seat that nobody has
-COUNTS = 13
+TOTAL = 13  # requests in `order`
+SPREAD = 14  # last element of `spread`
+COUNTS = 15
 
 # A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -121,4 +123,5 @@ def make_state(rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: A
     }  # fmt: skip
     made = State(lengths=lengths, times=times, **{key: value.tolist() if lists else value for key, value in own.items()})
     made.at[BIN_S] = 0.01
+    made.count[TOTAL], made.count[SPREAD] = len(made.order), len(made.spread) - 1
     return made
