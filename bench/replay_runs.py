@@ -1,0 +1,41 @@
+"""Recorded runs of vLLM against their replay: python bench/replay_runs.py FOLDER, which holds a folder for each run.
+
+A run's folder has requests.jsonl, timeseries.csv and meta.json. Curves: mean absolute difference over the mean of the measured curve.
+"""
+
+import sys
+from pathlib import Path
+
+from headway.evidence.readers.vllm_run import read_run
+from headway.evidence.replayed import fitted_replay, fleet_of, replay, seen_in
+
+TTFT, CURVE, TPOT = 0.15, 0.10, 0.12  # what is asked of the scaled replay, and of the TPOT from first principles
+ROW = "{:12} {:>7} {:>9} {:>8} {:>9} {:>8} {:>9} {:>9}"
+
+
+def said(error, most):
+    """An error, marked where it is more than was asked."""
+    return f"{error:+.1%}{'' if abs(error) <= most else ' !'}"
+
+
+def line(name, found, ttft=99.0, tpot=99.0, curve=99.0):
+    """One replay."""
+    times = (f"{found.seen.ttft_s:.3f}", said(found.ttft_error, ttft), f"{found.seen.tpot_s * 1e3:.2f}", said(found.tpot_error, tpot))
+    print(ROW.format(name, f"{found.factor:.3f}", *times, said(found.running_error, curve), said(found.waiting_error, curve)))
+
+
+def main(folder):
+    """Every run under a folder."""
+    for path in sorted(found.parent for found in Path(folder).glob("**/requests.jsonl")):
+        run = read_run(path)
+        made, measured = fleet_of(run), seen_in(run)
+        print(f"\n{run.name}: {len(run.arrival)} requests; measured TTFT {measured.ttft_s:.3f} s, TPOT {measured.tpot_s * 1e3:.2f} ms")
+        print(ROW.format("steps", "factor", "TTFT s", "error", "TPOT ms", "error", "running", "waiting"))
+        line("scaled", fitted_replay(run, made), ttft=TTFT, curve=CURVE)
+        line("as fitted", replay(run, made), tpot=TPOT)
+        for factor in (0.9, 1.1):
+            line(f"{factor - 1:+.0%}", replay(run, made, factor))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,143 @@
+"""Reads a run of vLLM that was recorded request by request: a folder of requests.jsonl, timeseries.csv and meta.json.
+
+Requests: `arrival_time` in seconds of the world's clock; `queued_ts`, `scheduled_ts`, `first_token_ts`, `last_token_ts` in seconds of the
+engine's. The two clocks are laid one on the other where a request that arrives is queued soonest.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.errors import BadFile
+from headway.evidence.readers.files import json_records, text_of
+
+TIMES = ("arrival_time", "queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
+LENGTHS = ("input_toks", "output_toks")
+CURVES = ("t", "running", "waiting")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the engine was told, and the card it ran on."""
+
+    model: str
+    hardware: str
+    tp: int
+    dp: int
+    ep: bool
+    max_seqs: int  # of one rank
+    token_budget: int
+    kv_tokens: int | None  # of one rank; None where it was not recorded
+    block: int
+    prefix_caching: bool
+    hbm_utilization: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """A run, its requests by arrival; times in seconds from the first arrival."""
+
+    name: str
+    settings: Settings
+    arrival: Any
+    prompt: Any
+    output: Any
+    scheduled: Any
+    first: Any
+    last: Any
+    at: Any  # of each sample of the curves
+    running: Any
+    waiting: Any
+
+
+def read_run(folder: str | Path) -> MeasuredRun:
+    """The run in a folder; BadFile for what is missing or no such thing."""
+    root = Path(folder)
+    meta = _meta(root / "meta.json")
+    rows = _requests(root / "requests.jsonl")
+    clock = np.min(rows["queued_ts"] - rows["arrival_time"])
+    start = rows["arrival_time"].min()
+    order = np.argsort(rows["arrival_time"], kind="stable")
+    engine = {key: (rows[f"{key}_ts"] - clock - start)[order] for key in ("scheduled", "first_token", "last_token")}
+    sampled = _curves(root / "timeseries.csv")
+    return MeasuredRun(
+        name=root.name, settings=_settings(meta, root), arrival=(rows["arrival_time"] - start)[order],
+        prompt=rows["input_toks"][order].astype(np.int64), output=rows["output_toks"][order].astype(np.int64),
+        scheduled=engine["scheduled"], first=engine["first_token"], last=engine["last_token"],
+        at=sampled["t"] + _started(meta, root) - start, running=sampled["running"], waiting=sampled["waiting"],
+    )  # fmt: skip
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    found = next(iter(json_records(text_of(path), path)))
+    if found.record is None:
+        raise BadFile(path, found.why)
+    return dict(found.record)
+
+
+def _requests(path: Path) -> dict[str, Any]:
+    """Columns of the requests."""
+    rows = []
+    for found in json_records(text_of(path), path):
+        if found.record is None:
+            raise BadFile(path, f"line {found.line}: {found.why}")
+        values = [found.record.get(key) for key in TIMES + LENGTHS]
+        if not all(type(value) in (int, float) for value in values):
+            raise BadFile(path, f"line {found.line}: wants numbers for {', '.join(TIMES + LENGTHS)}")
+        rows.append(values)
+    if not rows:
+        raise BadFile(path, "holds no request")
+    return dict(zip(TIMES + LENGTHS, np.array(rows, float).T, strict=True))
+
+
+def _curves(path: Path) -> dict[str, Any]:
+    """Requests running and waiting, sampled over time."""
+    try:
+        rows = [[float(row[key]) for key in CURVES] for row in csv.DictReader(io.StringIO(text_of(path)))]
+    except (KeyError, TypeError, ValueError):
+        raise BadFile(path, f"wants a table of numbers with columns {', '.join(CURVES)}") from None
+    if not rows:
+        raise BadFile(path, "holds no sample")
+    return dict(zip(CURVES, np.array(rows).T, strict=True))
+
+
+def _started(meta: dict[str, Any], root: Path) -> float:
+    try:
+        return datetime.fromisoformat(str(meta["started_at"])).timestamp()
+    except (KeyError, ValueError):
+        raise BadFile(root / "meta.json", "wants started_at, a date and time") from None
+
+
+def _settings(meta: dict[str, Any], root: Path) -> Settings:
+    """What the engine was told; vLLM's defaults where it was told nothing."""
+    told, cache = meta.get("engine_kwargs") or {}, meta.get("kv_cache") or {}
+    try:
+        return Settings(
+            model=str(meta["model"]), hardware=_hardware(meta, root), tp=int(told.get("tensor_parallel_size", 1)),
+            dp=int(told.get("data_parallel_size", 1)), ep=bool(told.get("enable_expert_parallel", False)),
+            max_seqs=int(told["max_num_seqs"]), token_budget=int(told["max_num_batched_tokens"]),
+            kv_tokens=int(cache["num_kv_tokens"]) if cache.get("num_kv_tokens") else None, block=int(cache.get("block_size", 16)),
+            prefix_caching=bool(cache.get("enable_prefix_caching", True)), hbm_utilization=cache.get("gpu_memory_utilization"),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(root / "meta.json", f"wants model, max_num_seqs and max_num_batched_tokens ({error})") from None
+
+
+def _hardware(meta: dict[str, Any], root: Path) -> str:
+    """The card: as the engine saw it, as its own description has it, or as the folder is called."""
+    seen = (meta.get("hardware") or {}).get("device_name")
+    if seen:
+        return str(seen)
+    try:
+        described = json.loads((root / "config.json").read_text(encoding="utf-8"))
+        return str(described["nodes"][0]["instances"][0]["hardware"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return root.name.partition("_")[0]
