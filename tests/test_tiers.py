@@ -19,7 +19,7 @@ from headway.quantity import Known
 from headway.sim import compiled
 from headway.sim.eviction import expire, free_pages
 from headway.sim.kvcache import admits, count_asked, hold, hold_just, leave, match, publish, release, take
-from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, WRITTEN
+from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, POOL, WRITTEN
 from headway.sim.kvcache_replay import replayed
 from headway.sim.reload import NEVER, fetched_s, least_by_cost, least_by_time, paths_of
 from headway.sim.tier_use import tier_use
@@ -342,10 +342,10 @@ def test_every_name_of_a_tier_is_a_tier() -> None:
 def test_pools_of_replicas() -> None:
     found = parse_tiers("hbm:60GB,ddr:1TB,remote:2TB,flash:30TB")
     pools = pools_of(found, 10, 1e9, replicas=2)
-    assert pools.pool[:, CAPACITY].tolist() == [60, 1000, 60, 1000, 2000, 30000]
-    assert pools.pool[:, BELOW].tolist() == [1, 4, 3, 4, 5, NOWHERE]
-    assert pools_of(found[:2], 10, 1e9, replicas=2).pool[:, BELOW].tolist() == [1, NOWHERE, 3, NOWHERE]
-    assert pools_of(found, 10, 1e9, pages=32).pool[:, CAPACITY].tolist()[0] == 60 * 32
+    assert pools.pool[CAPACITY::POOL].tolist() == [60, 1000, 60, 1000, 2000, 30000]
+    assert pools.pool[BELOW::POOL].tolist() == [1, 4, 3, 4, 5, NOWHERE]
+    assert pools_of(found[:2], 10, 1e9, replicas=2).pool[BELOW::POOL].tolist() == [1, NOWHERE, 3, NOWHERE]
+    assert pools_of(found, 10, 1e9, pages=32).pool[CAPACITY::POOL].tolist()[0] == 60 * 32
     for wrong in (lambda: pools_of(found, 10, 0.0), lambda: pools_of(found[2:], 10, 1e9), lambda: pools_of(found, 10, 1e9, replicas=0)):
         with pytest.raises(BadValue):
             wrong()
@@ -403,7 +403,7 @@ def test_flash_wears_by_what_is_written() -> None:
     pools = pools_of(found, 40, 1e9)
     served(pools, [[2 * n, 2 * n + 1] for n in range(20)])
     used = tier_use(found, pools, [0, 0], block_bytes=1e9, span_s=20.0)[1]
-    assert pools.pool[1, WRITTEN] == 38
+    assert pools.pool[POOL + WRITTEN] == 38
     assert used.wear_usd == pytest.approx(38 * 1.95e-4, rel=0.01)
     assert used.worn_out_s == pytest.approx(30.72e12 * 5 * 365.25 / 1.9e9, rel=1e-6)
 
@@ -426,7 +426,7 @@ def one_request(pools: Any, paths: Any, prompt: Any, now: float) -> float:
     hits = match(pools, 0, prompt, 0, 4, now, least, found)
     if not admits(pools, 0, prompt, 0, hits, 5 - hits):
         return -1.0
-    count_asked(counted, found, 4, False)
+    count_asked(pools, counted, found, 4, False)
     ready = fetched_s(paths, pools, 0, found, 1e9, now)
     take(pools, 0, prompt, 0, hits, now)
     hold(pools, 0, 5 - hits, now)

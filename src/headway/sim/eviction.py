@@ -16,10 +16,12 @@ from headway.sim.kvcache_arrays import (
     EXPIRED,
     HELD,
     NEWER,
+    NODE,
     NOWHERE,
     OLDER,
     PAGES,
     PINNED,
+    POOL,
     STORED,
     WRITTEN,
     Pools,
@@ -29,54 +31,54 @@ from headway.sim.kvcache_arrays import (
 def free_pages(pools: Pools, p: int) -> int:
     """Pages of a pool that hold nothing."""
     pool = pools.pool
-    return pool[p, CAPACITY] - pool[p, HELD] - pool[p, PAGES] * pool[p, STORED]
+    return pool[p * POOL + CAPACITY] - pool[p * POOL + HELD] - pool[p * POOL + PAGES] * pool[p * POOL + STORED]
 
 
 def claimable_pages(pools: Pools, p: int) -> int:
     """Pages of a pool that running requests do not use: free, or of blocks that can be let go."""
     pool = pools.pool
-    return pool[p, CAPACITY] - pool[p, HELD] - pool[p, PAGES] * pool[p, PINNED]
+    return pool[p * POOL + CAPACITY] - pool[p * POOL + HELD] - pool[p * POOL + PAGES] * pool[p * POOL + PINNED]
 
 
 def ring_end(pools: Pools, p: int) -> int:
     """The row of `node` that closes a pool's ring: after it comes the oldest, before it the newest."""
-    return len(pools.last) - len(pools.ttl) + p
+    return pools.slots + p
 
 
 def oldest(pools: Pools, p: int) -> int:
     """The slot of the block used longest ago that no running request uses, NOWHERE when there is none."""
     end = ring_end(pools, p)
-    slot = pools.node[end, NEWER]
+    slot = pools.node[end * NODE + NEWER]
     return NOWHERE if slot == end else slot
 
 
 def link(pools: Pools, p: int, slot: int) -> None:
     """Put a slot at the ring's newest end."""
     node, end = pools.node, ring_end(pools, p)
-    newest = node[end, OLDER]
-    node[slot, OLDER] = newest
-    node[slot, NEWER] = end
-    node[newest, NEWER] = slot
-    node[end, OLDER] = slot
+    newest = node[end * NODE + OLDER]
+    node[slot * NODE + OLDER] = newest
+    node[slot * NODE + NEWER] = end
+    node[newest * NODE + NEWER] = slot
+    node[end * NODE + OLDER] = slot
 
 
 def unlink(pools: Pools, slot: int) -> None:
     """Take a slot out of its ring."""
     node = pools.node
-    newer, older = node[slot, NEWER], node[slot, OLDER]
-    node[older, NEWER] = newer
-    node[newer, OLDER] = older
+    newer, older = node[slot * NODE + NEWER], node[slot * NODE + OLDER]
+    node[older * NODE + NEWER] = newer
+    node[newer * NODE + OLDER] = older
 
 
 def put(pools: Pools, p: int, block: int, last: float) -> int:
     """Store a block in an empty slot, in no ring yet; the caller has made room."""
     node, pool = pools.node, pools.pool
-    slot = pool[p, EMPTY]
-    pool[p, EMPTY] = node[slot, NEWER]
-    pool[p, STORED] += 1
-    pool[p, WRITTEN] += 1
-    node[slot, BLOCK] = block
-    pools.slot[p, block] = slot
+    slot = pool[p * POOL + EMPTY]
+    pool[p * POOL + EMPTY] = node[slot * NODE + NEWER]
+    pool[p * POOL + STORED] += 1
+    pool[p * POOL + WRITTEN] += 1
+    node[slot * NODE + BLOCK] = block
+    pools.slot[p * pools.ids + block] = slot
     pools.last[slot] = last
     return slot
 
@@ -85,33 +87,33 @@ def drop(pools: Pools, p: int, slot: int) -> None:
     """Forget the block in an unpinned slot."""
     unlink(pools, slot)
     node, pool = pools.node, pools.pool
-    pools.slot[p, node[slot, BLOCK]] = NOWHERE
-    node[slot, BLOCK] = NOWHERE
-    node[slot, NEWER] = pool[p, EMPTY]
-    pool[p, EMPTY] = slot
-    pool[p, STORED] -= 1
+    pools.slot[p * pools.ids + node[slot * NODE + BLOCK]] = NOWHERE
+    node[slot * NODE + BLOCK] = NOWHERE
+    node[slot * NODE + NEWER] = pool[p * POOL + EMPTY]
+    pool[p * POOL + EMPTY] = slot
+    pool[p * POOL + STORED] -= 1
 
 
 def let_go(pools: Pools, p: int, slot: int, now: float) -> None:
     """Move an unpinned block to the pool below, whose own oldest makes room and goes further down in its turn."""
-    block, last, q = pools.node[slot, BLOCK], pools.last[slot], pools.pool[p, BELOW]
+    block, last, q = pools.node[slot * NODE + BLOCK], pools.last[slot], pools.pool[p * POOL + BELOW]
     drop(pools, p, slot)
     while q != NOWHERE:
-        there = pools.slot[q, block]
+        there = pools.slot[q * pools.ids + block]
         if there != NOWHERE:  # from another replica, in a pool that both share
             renew(pools, q, there, max(last, pools.last[there]))
             return
-        if now - last <= pools.ttl[q] and pools.pool[q, CAPACITY] >= pools.pool[q, PAGES]:
-            if free_pages(pools, q) >= pools.pool[q, PAGES]:
+        if now - last <= pools.ttl[q] and pools.pool[q * POOL + CAPACITY] >= pools.pool[q * POOL + PAGES]:
+            if free_pages(pools, q) >= pools.pool[q * POOL + PAGES]:
                 link(pools, q, put(pools, q, block, last))
                 return
             victim = oldest(pools, q)
-            next_block, next_last = pools.node[victim, BLOCK], pools.last[victim]
-            pools.pool[q, EVICTED] += 1
+            next_block, next_last = pools.node[victim * NODE + BLOCK], pools.last[victim]
+            pools.pool[q * POOL + EVICTED] += 1
             drop(pools, q, victim)
             link(pools, q, put(pools, q, block, last))
             block, last = next_block, next_last
-        q = pools.pool[q, BELOW]
+        q = pools.pool[q * POOL + BELOW]
 
 
 def renew(pools: Pools, p: int, slot: int, last: float) -> None:
@@ -126,10 +128,10 @@ def expire(pools: Pools, p: int, now: float) -> None:
     while p != NOWHERE:
         slot = oldest(pools, p)
         while slot != NOWHERE and now - pools.last[slot] > pools.ttl[p]:
-            pools.pool[p, EXPIRED] += 1
+            pools.pool[p * POOL + EXPIRED] += 1
             let_go(pools, p, slot, now)
             slot = oldest(pools, p)
-        p = pools.pool[p, BELOW]
+        p = pools.pool[p * POOL + BELOW]
 
 
 def evict(pools: Pools, p: int, now: float) -> int:
@@ -137,8 +139,8 @@ def evict(pools: Pools, p: int, now: float) -> int:
     slot = oldest(pools, p)
     if slot == NOWHERE:
         return NOWHERE
-    block = pools.node[slot, BLOCK]
-    pools.pool[p, EVICTED] += 1
+    block = pools.node[slot * NODE + BLOCK]
+    pools.pool[p * POOL + EVICTED] += 1
     let_go(pools, p, slot, now)
     return block
 

@@ -14,13 +14,15 @@ import numpy as np
 from headway.errors import BadValue
 
 NOWHERE = -1
-# Columns of `node`, a row for each slot. Slots of all pools are numbered through; after them comes one row for each pool, its ring's end.
+# `node` has NODE entries for each slot: entry BLOCK of slot s is `node[s * NODE + BLOCK]`. Slots of all pools are numbered through; after
+# them comes one for each pool, which closes its ring.
+NODE = 4
 BLOCK = 0  # the block in the slot, NOWHERE when it is empty
 NEWER = 1  # the slot used next after this one, the ring's end after the newest; in an empty slot the next empty one
 OLDER = 2  # the slot used next before this one, the ring's end before the oldest
 PINS = 3  # running requests that use the block: a pinned slot is in no ring
-NODE_COLUMNS = 4
-# Columns of `pool`, a row for each pool.
+# `pool` has POOL entries for each pool.
+POOL = 12
 CAPACITY = 0  # room, in pages
 PAGES = 1  # pages that one block with an id takes
 STORED = 2  # blocks in the pool
@@ -33,17 +35,20 @@ READ = 8  # blocks taken up from it to the pool above
 EVICTED = 9  # blocks that made room
 EXPIRED = 10  # blocks idle for longer than the pool keeps them
 REMOVED = 11  # blocks that left because they were computed again in a pool above
-POOL_COLUMNS = 12
+ARRAYS = ("slot", "node", "last", "pool", "ttl")
 
 
 class Pools(NamedTuple):
-    """Every pool of a simulation."""
+    """Every pool of a simulation. Rows follow one another in flat arrays: plain Python is several times faster with lists of them."""
 
-    slot: Any  # int32[pools, ids]: where a block is, NOWHERE when it is not in the pool
-    node: Any  # int32[slots + pools, NODE_COLUMNS]
+    slot: Any  # int32[pools * ids]: where a block is in each pool, NOWHERE when it is not there
+    node: Any  # int32[(slots + pools) * NODE]
     last: Any  # float64[slots + pools]: time of last use
-    pool: Any  # int64[pools, POOL_COLUMNS]
+    pool: Any  # int64[pools * POOL]
     ttl: Any  # float64[pools]: seconds that an unused block is kept, inf for ever
+    ids: int  # blocks that there can be
+    slots: int  # of all pools together
+    tiers: int  # pools on the way from the first to the last below it: the length of what is found
 
 
 def make_pools(
@@ -71,10 +76,10 @@ def make_pools(
     slots = sum(sizes)
     if slots + count > np.iinfo(np.int32).max:
         raise BadValue("kv cache", capacity, "fewer than 2**31 blocks")
-    node = np.full((slots + count, NODE_COLUMNS), NOWHERE, np.int32)
+    node = np.full((slots + count, NODE), NOWHERE, np.int32)
     node[:, NEWER] = node[:, OLDER] = np.arange(slots + count)
     node[:, PINS] = 0
-    pool = np.zeros((count, POOL_COLUMNS), np.int64)
+    pool = np.zeros((count, POOL), np.int64)
     pool[:, CAPACITY], pool[:, PAGES], pool[:, EMPTY], pool[:, BELOW] = capacity, pages, NOWHERE, under
     first = 0
     for p, size in enumerate(sizes):
@@ -82,8 +87,29 @@ def make_pools(
             node[first : first + size, NEWER] = np.append(np.arange(first + 1, first + size), NOWHERE)
             pool[p, EMPTY] = first
         first += size
-    slot = np.full((count, ids), NOWHERE, np.int32)
-    return Pools(slot=slot, node=node, last=np.zeros(slots + count), pool=pool, ttl=np.array(keeps))
+    slot, last, tiers = np.full(count * ids, NOWHERE, np.int32), np.zeros(slots + count), _depth(under)
+    return Pools(slot=slot, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), ids=ids, slots=slots, tiers=tiers)
+
+
+def _depth(below: list[int]) -> int:
+    deepest = 0
+    for first in range(len(below)):
+        depth, p = 0, first
+        while p != NOWHERE:
+            depth, p = depth + 1, below[p]
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def as_lists(pools: Pools) -> Pools:
+    """The same state in lists, for plain Python."""
+    return pools._replace(**{name: getattr(pools, name).tolist() for name in ARRAYS})
+
+
+def into_arrays(pools: Pools, lists: Pools) -> None:
+    """Write the state of lists back to the arrays that it came from."""
+    for name in ARRAYS:
+        getattr(pools, name)[:] = getattr(lists, name)
 
 
 def _check(ids: int, capacity: Sequence[int], pages: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from headway.errors import BadValue
 from headway.sim import compiled
 from headway.sim.kvcache import use
-from headway.sim.kvcache_arrays import Pools, dense_ids, make_pools
+from headway.sim.kvcache_arrays import Pools, as_lists, dense_ids, into_arrays, make_pools
 
 COMPILE_ABOVE = 1_000_000  # blocks: plain Python takes longer over them than the compiler does
 
@@ -43,11 +43,15 @@ def replay_hits(
 
 def replayed(pools: Pools, dense: Any, starts: Any, clock: Any, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
     """Hits of each request at each depth below pool 0; the pools are left as the last request leaves them."""
-    hits = np.zeros((len(starts) - 1, len(pools.ttl)), np.int64)
+    hits, least = np.zeros((len(starts) - 1, pools.tiers), np.int64), np.zeros(pools.tiers, np.int64)
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
-    run = compiled.compiled(replay) if fast else replay
-    run(pools, dense, starts, clock, np.zeros(len(pools.ttl), np.int64), leaf_first, hits)
-    return hits
+    if fast:
+        compiled.compiled(replay)(pools, dense, starts, clock, least, leaf_first, hits)
+        return hits
+    lists, found = as_lists(pools), hits.tolist()
+    replay(lists, dense.tolist(), starts.tolist(), clock.tolist(), least.tolist(), leaf_first, found)
+    into_arrays(pools, lists)
+    return np.array(found, np.int64).reshape(hits.shape)
 
 
 def replay(pools: Pools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_first: bool, hits: Any) -> None:

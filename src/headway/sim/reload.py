@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from headway.laws.reload import fetch_s, load_weight, path_usd
-from headway.sim.kvcache_arrays import BELOW, NOWHERE, Pools
+from headway.sim.kvcache_arrays import BELOW, NOWHERE, POOL, Pools
 from headway.sim.tiers import CacheTier, holding_of, own_tiers
 
 NEVER = np.iinfo(np.int64).max
+PATH = 3  # entries of one pool in what `paths_of` makes
 
 
 def least_by_time(tiers: Sequence[CacheTier], *, block_bytes: float, block_s: float) -> Any:
@@ -43,21 +44,21 @@ def _least(tier: CacheTier, block_bytes: float, block_s: float, weight: float) -
 
 
 def paths_of(tiers: Sequence[CacheTier], replicas: int = 1) -> Any:
-    """For each pool: bytes a second, seconds to the first byte, time at which its last load ends; what `fetched_s` takes."""
+    """Flat, for each pool: bytes a second, seconds to the first byte, time at which its last load ends; what `fetched_s` takes."""
     own = own_tiers(tiers)
     every = [*list(tiers[:own]) * replicas, *tiers[own:]]
-    return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0] for one in every])
+    return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0] for one in every]).ravel()
 
 
 def fetched_s(paths: Any, pools: Pools, p: int, found: Any, block_bytes: float, now: float) -> float:
     """Time at which a found prefix has arrived in pool p: each tier sends one load after the other, tiers send at once; numba-safe."""
-    ready, q = now, pools.pool[p, BELOW]
-    for depth in range(1, len(found)):
-        if q == NOWHERE:
-            break
+    ready, q = now, pools.pool[p * POOL + BELOW]
+    depth = 1
+    while q != NOWHERE:
         if found[depth] > 0:
-            start = max(now, paths[q, 2])
-            paths[q, 2] = start + found[depth] * block_bytes / paths[q, 0]
-            ready = max(ready, start + fetch_s(found[depth] * block_bytes, paths[q, 0], paths[q, 1]))
-        q = pools.pool[q, BELOW]
+            start = max(now, paths[q * PATH + 2])
+            paths[q * PATH + 2] = start + found[depth] * block_bytes / paths[q * PATH]
+            ready = max(ready, start + fetch_s(found[depth] * block_bytes, paths[q * PATH], paths[q * PATH + 1]))
+        q = pools.pool[q * POOL + BELOW]
+        depth += 1
     return ready

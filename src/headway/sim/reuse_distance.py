@@ -41,10 +41,13 @@ def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = Fa
     dense, count = dense_ids(blocks)
     starts, clock = requests(offsets, times, len(dense))
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
-    run = compiled.compiled(distances) if fast else distances
-    distance, age = np.empty(len(dense), np.int64), np.empty(len(dense))
-    run(dense, starts, clock, leaf_first, np.full(count, -1), np.zeros(count), np.zeros(len(dense) + 1, np.int64), distance, age)
-    return Reuse(distance=distance, age=age)
+    arrays = (np.full(count, -1), np.zeros(count), np.zeros(len(dense) + 1, np.int64), np.zeros(len(dense), np.int64), np.zeros(len(dense)))
+    if fast:
+        compiled.compiled(distances)(dense, starts, clock, leaf_first, *arrays)
+        return Reuse(distance=arrays[3], age=arrays[4])
+    lists = [one.tolist() for one in arrays]  # plain Python is faster with lists
+    distances(dense.tolist(), starts.tolist(), clock.tolist(), leaf_first, *lists)
+    return Reuse(distance=np.array(lists[3], np.int64), age=np.array(lists[4], float))
 
 
 def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, used: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from headway.errors import BadValue
 from headway.laws import wear
 from headway.laws.reload import path_usd
-from headway.sim.kvcache_arrays import EVICTED, EXPIRED, READ, STORED, WRITTEN, Pools
+from headway.sim.kvcache_arrays import EVICTED, EXPIRED, POOL, READ, STORED, WRITTEN, Pools
 from headway.sim.tiers import CacheTier, holding_of, own_tiers, wear_of
 
 
@@ -42,7 +42,7 @@ def tier_use(
     for depth, (tier, hit) in enumerate(zip(tiers, hits, strict=True)):
         shared = depth >= own
         rows = [own * replicas + depth - own] if shared else [replica * own + depth for replica in range(replicas)]
-        found.append(_use(tier, pools.pool[rows].sum(axis=0), int(hit), block_bytes, span_s, len(rows)))
+        found.append(_use(tier, pools.pool.reshape(-1, POOL)[rows].sum(axis=0), int(hit), block_bytes, span_s, len(rows)))
     return tuple(found)
 
 
