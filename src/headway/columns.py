@@ -25,7 +25,7 @@ def _interval(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str
 
 
 _WHAT = {
-    "kind": Column("", "what the row is: point, or best, frontier, elasticity, current in a plan"),
+    "kind": Column("", "what the row is: point; best, frontier, elasticity, current of a plan; fast, slow, found, beyond of sim"),
     "model": Column("", "model, by its catalogue name or file"),
     "system": Column("", "machine"),
     "chips": Column("", "chips paid for: all replicas and the idle ones"),

@@ -7,13 +7,13 @@ from typing import Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
-from headway.cli import loads, sim_traffic, subjects, words
+from headway.cli import loads, sim_figure, sim_traffic, subjects, words
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
 from headway.workload import SLO
 
-VIEW = ("rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
+VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
         "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
         "usd_per_mtok", "why")  # fmt: skip
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
@@ -34,6 +34,10 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Precision, group="number formats")
     schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
     run = parser.add_argument_group("simulation")
+    run.add_argument("--find", metavar="rate", help="the highest rate at which --so-that holds")
+    run.add_argument("--so-that", metavar="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")
+    run.add_argument("--fast", metavar="SHARE", help="this share of requests goes before all others, in a class of its own")
+    run.add_argument("--timeline", metavar="FILE", help="write the last run as trace events, which ui.perfetto.dev opens")
     run.add_argument("--warmup", metavar="SHARE", help=f"first requests left out of latencies (default {WARMUP}, of a trace 0)")
     run.add_argument("--loop", default="auto", metavar="|".join(LOOPS), help="run as plain Python or compiled (default: the sooner)")
 
@@ -41,24 +45,89 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """One row for each layout and rate."""
     from headway.listing import Listing
+    from headway.sim import timeline
 
-    if args.loop not in LOOPS:
-        raise BadValue("--loop", args.loop, ", ".join(LOOPS))
+    _check(args)
     loadings, lasting, notes = sim_traffic.read(args)
-    limits, _ = _one(args, SLO)
+    so_that = _conditions(args)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Q(open_low=False, high=0.9), "--warmup") if args.warmup else default)
-    told = {f"{key}_s": float(value) for key, value in limits.items()}
     rows: list[dict[str, Any]] = []
-    for made, more in _fleets(args, loadings):
+    last: Any = None
+    for trial, more in _trials(args, loadings, warmup, lasting):
         notes += [note for note in more if note not in notes]
-        rows += _rows(made, loadings, told, warmup, lasting, args.loop, notes)
+        if trial.fleet.pace is None:
+            rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
+        elif so_that:
+            rows += trial.highest(loadings[0].traffic, so_that)
+        else:
+            found, last = _under_each(trial, loadings, notes)
+            rows += found
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
-    return output.Answer(Listing(rows), notes=notes, describe=describe)
+    if args.timeline and last is not None:
+        notes.append(f"{args.timeline}: {timeline.save(last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+    return output.Answer(Listing(rows), notes=notes, describe=describe, figure=lambda kept: sim_figure.figure(kept, last))
 
 
-def _fleets(args: Any, loadings: list[Any]) -> Iterator[tuple[Any, list[str]]]:
-    """Each layout asked for, compiled, and what must be said about it."""
+def answer_of(trial: Any) -> dict[str, Any]:
+    """The row of a layout that cannot run."""
+    from headway.sim import answer
+
+    return answer.impossible(trial.fleet)
+
+
+def _under_each(trial: Any, loadings: list[Any], notes: list[str]) -> tuple[list[dict[str, Any]], Any]:
+    """One fleet under each load, until the user interrupts it."""
+    rows, able, run = [], None, None
+    for load in loadings:
+        able = able or (None if load.users else trial.capacity(load.traffic))
+        found, run = trial.rows(load, able)
+        rows += found
+        if run.interrupted:
+            notes.append(f"interrupted: {found[0]['completed']} of {len(load.traffic)} requests had ended; figures are of those")
+            break
+    return rows, run
+
+
+def _check(args: Any) -> None:
+    if args.loop not in LOOPS:
+        raise BadValue("--loop", args.loop, ", ".join(LOOPS))
+    if args.find not in (None, "rate"):
+        raise BadValue("--find", args.find, "rate")
+    if bool(args.find) != bool(args.so_that):
+        raise BadValue("--find", args.find or "nothing", "--find rate --so-that p99_ttft_s=1s,p99_tpot_s=50ms")
+    if args.find and args.users:
+        raise BadValue("--find", "rate", "traffic with a rate, not --users")
+
+
+def _conditions(args: Any) -> dict[str, float]:
+    """`p99_ttft_s=1s,p99_tpot_s=50ms` as figures and their highest values."""
+    from headway import columns, units
+
+    found = {}
+    for text in args.so_that.split(",") if args.so_that else ():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or columns.unit(key) != "s" or key not in columns.COLUMNS:
+            raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
+        found[key] = units.parse(value, "s", "--so-that")
+    return found
+
+
+def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
+    """How each layout asked for is tried, and what must be said about it."""
+    from headway.sim.trial import Trial
+
+    limits, _ = _one(args, SLO)
+    fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
+    for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
+        yield Trial(
+            fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=args.loop,
+            routing=policy.routing, fast=fast, seed=0,
+        ), notes  # fmt: skip
+
+
+def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
+    """Each layout asked for, compiled."""
     from headway.serve import query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
@@ -68,35 +137,14 @@ def _fleets(args: Any, loadings: list[Any]) -> Iterator[tuple[Any, list[str]]]:
     chosen, _ = _one(args, Policy)
     model, system = _subject(args)
     layouts, dropped = _layouts(args, model)
-    traffic = loadings[0].traffic
+    traffic, policy = loadings[0].traffic, Policy(**chosen)
     asked = query(
         model, system, layouts, prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()), batch=1, context=None,
         precision=Precision(**formats), assumptions=schema.defaults(Assumptions, taken),
     )  # fmt: skip
     for layout in asked.layouts:
-        made = fleet(asked, layout, Policy(**chosen), traffic, closed=loadings[0].users > 0)
-        yield made, [*more, *dropped, *asked.notes, *made.scheduler.notes]
-
-
-def _rows(made: Any, loadings: list[Any], limits: Any, warmup: float, lasting: bool, how: str, notes: list[str]) -> list[dict[str, Any]]:
-    """One layout under each load, until the user interrupts it."""
-    from headway.sim import answer, saturation, simulate
-
-    if made.pace is None:
-        return [{"rate": load.rate} | answer.impossible(made) for load in loadings]
-    rules, rows, able = made.scheduler.rules, [], None
-    for load in loadings:
-        if able is None and not load.users:
-            able = saturation.capacity(load.traffic, made.pace, rules, made.replicas, how)
-        ran = simulate.simulate(
-            load.traffic, made.pace, rules, replicas=made.replicas, overhead_s=made.scheduler.overhead_s, think=load.think,
-            users=load.users, how=how,
-        )  # fmt: skip
-        rows.append({"rate": load.rate} | answer.row(made, ran, able, limits, warmup, lasting))
-        if ran.interrupted:
-            notes.append(f"interrupted: {rows[-1]['completed']} of {len(load.traffic)} requests had ended; figures are of those")
-            break
-    return rows
+        made = fleet(asked, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0)
+        yield made, policy, [*more, *dropped, *asked.notes, *made.scheduler.notes]
 
 
 def _one(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
@@ -129,8 +177,10 @@ def describe(rows: Any) -> output.Words:
     every = list(rows)
     if not every:
         return output.Words("No row is left.")
-    headline = _sentence(every[0]) if len(every) == 1 else f"{len(every)} simulations."
-    return output.Words(headline, VIEW, [DEFINED])
+    single = len(every) == 1 or every[0]["kind"] == "found"
+    headline = _sentence(every[0]) if single else f"{len(every)} simulations."
+    kinds = VIEW if len({row["kind"] for row in every}) > 1 else VIEW[1:]
+    return output.Words(headline, kinds, [DEFINED])
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -142,6 +192,8 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if not row["stable"] and row["mean_ttft_s"] is None:
         grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
         return f"{about}: overloaded, at {used}; {grows}."
+    if row["kind"] == "found":
+        about = f"{about} meets the limits up to {words.value(row, 'rate')}"
     told = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
     return f"{about}: at {used} {told} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output."
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from headway import schema, units
@@ -11,16 +10,6 @@ from headway.errors import BadValue
 
 REQUESTS = 10_000
 RATE = schema.Q("1/s", high=1e12)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
-    """Traffic at one rate, or of so many users."""
-
-    traffic: Any
-    rate: float | None
-    users: int = 0
-    think: Any = None
 
 
 def add_flags(parser: Any) -> None:
@@ -38,7 +27,7 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
 
 
-def read(args: Any) -> tuple[list[Loading], bool, list[str]]:
+def read(args: Any) -> tuple[list[Any], bool, list[str]]:
     """The loads, whether they stand for a load that goes on, and notes."""
     rates, notes = _axis(args.rate, RATE, "--rate")
     users, more = _axis(args.users, schema.Q(whole=True, low=1, open_low=False), "--users")
@@ -47,6 +36,8 @@ def read(args: Any) -> tuple[list[Loading], bool, list[str]]:
         if users or args.prompt or args.output or args.turns:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
         return _trace(args, rates, notes)
+    if args.find and not rates and not users:
+        rates = (1.0,)  # the shape of the traffic; its rate is what is looked for
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output, told = _lengths(args)
@@ -56,8 +47,9 @@ def read(args: Any) -> tuple[list[Loading], bool, list[str]]:
     return _drawn(args, rates, prompt, output, count, seed), True, [*notes, *told]
 
 
-def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Loading], bool, list[str]]:
+def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:
     from headway.sim.traffic.read import read_trace
+    from headway.sim.trial import Loading
 
     trace = read_trace(args.trace)
     count = _whole(args.requests, "--requests")
@@ -68,10 +60,11 @@ def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[
     return loadings, False, [*notes, *trace.notes()]
 
 
-def _drawn(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Loading]:
+def _drawn(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     from headway.sim.traffic.arrivals import parse_arrivals
     from headway.sim.traffic.conversations import generate_conversations, parse_turns
     from headway.sim.traffic.generate import generate
+    from headway.sim.trial import Loading
 
     found = []
     for rate in rates:
@@ -84,8 +77,9 @@ def _drawn(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: in
     return found
 
 
-def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Loading]:
+def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     from headway.sim.traffic.generate import generate_loop, parse_think
+    from headway.sim.trial import Loading
 
     loops = [generate_loop(each, parse_think(args.think), prompt, output, max(count, each), seed) for each in users]
     return [Loading(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]

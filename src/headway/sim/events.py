@@ -28,6 +28,7 @@ from headway.sim.state import (
     MADE,
     NOW,
     OUTPUT,
+    OWED,
     PARTIAL,
     PROMPT,
     PROMPT_BLOCKS,
@@ -37,7 +38,6 @@ from headway.sim.state import (
     SCHEDULED,
     SERVED,
     STEP,
-    TODO,
     TOTAL,
     WHO,
     WIDE,
@@ -83,7 +83,7 @@ def admit(s: State, r: Rules, lane: int) -> int:
     prompt = s.lengths[2 * i + PROMPT]
     s.count[QUEUED] -= 1
     s.seat[j + COMPUTED], s.seat[j + CHUNK] = 0, 0
-    s.seat[j + TODO] = 0 if r.handed and made == 0 else prompt + made
+    s.seat[j + OWED] = 0 if r.handed and made == 0 else prompt + made
     s.seat[j + HELD] = blocks_for(prompt + made + 1, r.block)
     s.count[PROMPT_BLOCKS] += s.seat[j + HELD]
     s.count[RESERVED] += set_aside(s, r, i)

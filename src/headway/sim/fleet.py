@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from headway.compile import Compiled, compile_layout
-from headway.laws.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.estimate import ONE_RANK
+from headway.laws.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.laws.pools import link_s, transfer_s
 from headway.laws.shard import used_chips
 from headway.layout import NAMES, Layout
+from headway.pools import hand_over_link
 from headway.serve import Query
 from headway.sim.pacing import Pace, pace_of
 from headway.sim.policy import Policy, Scheduler, scheduler
+from headway.sim.split import Pools
 from headway.sim.traffic.record import Traffic
 
 
@@ -27,6 +31,7 @@ class Fleet:
     scheduler: Scheduler
     pace: Pace | None
     why: str
+    pools: Pools | None  # of prefill and decode apart
 
     @property
     def replicas(self) -> int:
@@ -36,6 +41,7 @@ class Fleet:
     def named(self) -> dict[str, Any]:
         """What identifies it in a row."""
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
+        row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
         row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
         return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
 
@@ -46,7 +52,8 @@ def fleet(query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, cla
     room = _kv_tokens(query, layout, compiled, traffic)
     asked = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), asked, classes, closed)
-    used = int(used_chips(compiled.chips, layout.replicas))
+    pools = _pools(query, layout, compiled, policy, traffic)
+    used = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
     if used > query.system.chips:
         why = f"needs {used} chips, the system has {int(query.system.chips)}"
@@ -54,7 +61,17 @@ def fleet(query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, cla
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
     pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
-    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why)
+    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools)
+
+
+def _pools(query: Query, layout: Layout, compiled: Compiled, policy: Policy, traffic: Traffic) -> Pools | None:
+    """Prefill and decode apart, both on this layout: replicas of each, and what handing a prompt's cache over takes."""
+    if policy.policy != "disaggregated":
+        return None
+    each = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
+    sent = kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)
+    side = link_s(sent, hand_over_link(query.system), query.assumptions.eff_network)
+    return Pools(prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float))
 
 
 def _kv_tokens(query: Query, layout: Layout, compiled: Compiled, traffic: Traffic) -> float:

@@ -11,7 +11,7 @@ from headway.efficiency import efficiencies, platform
 from headway.schema import Q
 from headway.sim.state import LANE, Rules
 
-POLICIES = ("chunked", "prefill-first")
+POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded")
 BLOCK = 16  # vLLM's default
 
@@ -20,7 +20,7 @@ BLOCK = 16  # vLLM's default
 class Policy:
     """One replica's scheduler; None stands for what the engine family does."""
 
-    policy: Annotated[str, Q(choices=(*POLICIES, ""), help="prompts in chunks beside decodes, or in steps of their own before them")] = ""
+    policy: Annotated[str, Q(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
     token_budget: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
     max_seqs: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
     kv_tokens: Annotated[Any, Q("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left")] = None
@@ -28,6 +28,7 @@ class Policy:
     reserve: Annotated[Any, Q(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
     departures: Annotated[Any, Q("s", help="steps leave at multiples of this time, full or not")] = None
     request_overhead: Annotated[Any, Q("s", open_low=False, help="an engine's own work on a request before its first token is out")] = None
+    prefill_replicas: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")] = 1
     routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
 
 
@@ -48,7 +49,7 @@ def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens
     def number(asked: Any, key: str) -> float:
         return float(table.engine(name, kind, key)) if asked is None else float(asked)
 
-    mixed = number({"chunked": 1, "prefill-first": 0}.get(policy.policy), "mixed")
+    mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "mixed")
     budget, limit = int(number(policy.token_budget, "budget")), int(number(policy.max_seqs, "limit"))
     whole = number(policy.reserve, "reserve")
     reserve = whole if policy.reserve is not None or whole >= 1 else 0.0  # a mean over an answer's growth is for formulas: here it grows
@@ -59,7 +60,7 @@ def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens
         mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(taken.accept_length),
         closed=int(closed), lanes=LANE * classes,
     )  # fmt: skip
-    said = f"{'chunked' if mixed else 'prefill-first'}, {budget} tokens a step and {limit} sequences a rank"
+    said = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
     kept = "answers set aside whole" if reserve >= 1 else "preemption by recomputing"
     notes = [f"scheduler of engine {taken.engine!r}: {said}, blocks of {int(policy.block)} tokens, {kept}"]
     if overhead:

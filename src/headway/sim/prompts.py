@@ -11,13 +11,13 @@ from headway.sim.state import (
     COMPUTED,
     LANE,
     MADE,
+    OWED,
     PACKED,
     PARTIAL,
     PREFILLED,
     QUEUED,
     RUNNING,
     SERVED,
-    TODO,
     WHO,
     Rules,
     State,
@@ -38,7 +38,7 @@ def choose(s: State, r: Rules) -> int:
         if s.count[RUNNING] + s.count[PARTIAL] >= r.seats or not fits(s, r, lane):
             break
         j = admit(s, r, lane)
-        if s.seat[j + TODO] == 0:  # its prompt was computed elsewhere
+        if s.seat[j + OWED] == 0:  # its prompt was computed elsewhere
             s.count[PARTIAL] -= 1
             begin(s, r, j)
         else:
@@ -63,7 +63,7 @@ def fits(s: State, r: Rules, lane: int) -> bool:
 
 
 def _cut(s: State, r: Rules, j: int, room: int) -> int:
-    tokens = max(0, min(s.seat[j + TODO] - s.seat[j + COMPUTED], min(room, r.chunk)))
+    tokens = max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
     s.seat[j + CHUNK] = tokens
     if tokens > 0:
         s.count[PACKED] += 1
@@ -86,7 +86,7 @@ def compute(s: State, r: Rules) -> None:
         j = s.partial[place]
         s.seat[j + COMPUTED] += s.seat[j + CHUNK]
         s.at[PREFILLED] += s.seat[j + CHUNK]
-        if s.seat[j + COMPUTED] >= s.seat[j + TODO]:
+        if s.seat[j + COMPUTED] >= s.seat[j + OWED]:
             begin(s, r, j)
         else:
             s.partial[kept] = j

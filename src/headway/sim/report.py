@@ -33,11 +33,12 @@ class Measured:
     queue_s: Any
 
 
-def measured(run: Run, warmup: float) -> Measured:
-    """The rule: the first `warmup` share of requests, by time of sending, is left out."""
+def measured(run: Run, warmup: float, only: Any = None) -> Measured:
+    """The rule: the first `warmup` share of requests, by time of sending, is left out; `only` some requests where asked."""
     order = np.argsort(np.where(np.isfinite(run.arrival), run.arrival, np.inf), kind="stable")
     counts = run.completed.copy()
     counts[order[: int(warmup * len(order))]] = False
+    counts &= True if only is None else only
     arrival, first, finish, output = (values[counts] for values in (run.arrival, run.first, run.finish, run.traffic.output))
     tpot = np.where(output > 1, (finish - first) / np.maximum(output - 1, 1), np.nan)
     return Measured(

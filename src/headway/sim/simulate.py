@@ -11,7 +11,7 @@ import numpy as np
 from headway.errors import HeadwayError
 from headway.sim import state as of
 from headway.sim.fast import Runner, runner
-from headway.sim.loop import IDLE, STUCK
+from headway.sim.loop import IDLE, PAUSED, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.state import Rules, State, make_state
 from headway.sim.traffic.record import Traffic
@@ -69,55 +69,93 @@ class Run:
 
 def simulate(
     traffic: Traffic, pace: Pace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
-    users: int = 0, how: str = "auto",
+    users: int = 0, how: str = "auto", routing: str = "round-robin",
 ) -> Run:  # fmt: skip
-    """Play traffic through so many replicas in turn; `ranks` are classes of priority, `think` and `users` make it a closed loop."""
+    """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop."""
     start = time.perf_counter()
     count = len(traffic)
     times = np.full((count, 4), np.nan)
     times[:, of.ARRIVAL] = traffic.arrival
     if users:
         times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
-    lengths = np.stack((traffic.prompt, traffic.output), axis=1)
-    blocks = (traffic.prompt + traffic.output + rules.block - 1) // rules.block
-    refused = blocks > rules.capacity
-    served = np.flatnonzero(~refused)
-    replica = np.full(count, -1)
-    replica[served] = np.arange(len(served)) % replicas
+    lengths = np.stack((traffic.prompt, traffic.output), axis=1).ravel()
+    refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
     form = runner(pace.source, pace.step, count, how)
-    flat = times.ravel(), lengths.ravel()
-    shared = (flat[1].tolist(), flat[0].tolist()) if form.lists else (flat[1], flat[0])
-    states, interrupted = [], False
-    for number in range(replicas):
-        mine = served[replica[served] == number]
-        lanes = [mine if ranks is None else mine[np.asarray(ranks)[mine] == lane] for lane in range(rules.lanes // of.LANE)]
-        state = make_state(rules, *shared, lanes, pace.line, pace.spread, form.lists)
-        if users:
-            share = users // replicas + (number < users % replicas)
-            state.ends[of.KNOWN] = min(share, len(mine))
-        states.append(state)
-    for state in states:
-        interrupted = interrupted or not _to_the_end(form, state, rules)
-    played = np.asarray(shared[1]).reshape(-1, 4)
+    flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
+    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=np.flatnonzero(~refused), ranks=ranks)
+    if routing == "least-loaded" and replicas > 1 and not users:
+        states, replica, ended = play.least_loaded(replicas)
+    else:
+        states, replica, ended = play.in_turn(replicas, users)
+    played = np.asarray(flat[1]).reshape(-1, 4)
+    where = np.full(count, -1)
+    where[play.served] = replica
     return Run(
         traffic=traffic, arrival=np.where(refused & (users > 0), np.nan, played[:, of.ARRIVAL]), scheduled=played[:, of.SCHEDULED],
-        first=played[:, of.FIRST] + overhead_s, finish=played[:, of.FINISH] + overhead_s, refused=refused, replica=replica,
-        states=tuple(states), rules=rules, overhead_s=overhead_s, interrupted=interrupted, compile_s=form.compile_s,
+        first=played[:, of.FIRST] + overhead_s, finish=played[:, of.FINISH] + overhead_s, refused=refused, replica=where,
+        states=tuple(states), rules=rules, overhead_s=overhead_s, interrupted=not ended, compile_s=form.compile_s,
         wall_s=time.perf_counter() - start,
     )  # fmt: skip
 
 
-def _to_the_end(form: Runner, state: State, rules: Rules) -> bool:
-    """Run a replica until nothing is left to do; False when the user interrupted it."""
-    done = 0
-    try:
-        while True:
-            ended = form.advance(state, rules, form.step, np.inf, PLAIN_SLICE if form.lists else SLICE)
-            tick(int(state.count[of.DONE]) - done)
-            done = int(state.count[of.DONE])
-            if ended == IDLE:
-                return True
-            if ended == STUCK:
-                raise StuckLoop("the simulation cannot go on: a request waits that nothing can serve; please report it")
-    except KeyboardInterrupt:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """Requests that can be served, and what serves them."""
+
+    form: Runner
+    pace: Pace
+    rules: Rules
+    lengths: Any
+    times: Any
+    served: Any
+    ranks: Any
+
+    def state(self, mine: Any) -> State:
+        """A replica to which these requests may go."""
+        classes = range(self.rules.lanes // of.LANE)
+        lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
+        return make_state(self.rules, self.lengths, self.times, lanes, self.pace.line, self.pace.spread, self.form.lists)
+
+    def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
+        """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
+        replica = np.arange(len(self.served)) % replicas
+        states = []
+        for number in range(replicas):
+            state = self.state(self.served[replica == number])
+            if users:
+                state.ends[of.KNOWN] = min(users // replicas + (number < users % replicas), int(state.count[of.TOTAL]))
+            states.append(state)
+        return states, replica, all([self.run(state, np.inf) for state in states])
+
+    def least_loaded(self, replicas: int) -> tuple[list[State], Any, bool]:
+        """Each request to the replica with the fewest requests when it comes, the lowest of equals."""
+        states, replica = [self.state(self.served) for _ in range(replicas)], np.full(len(self.served), -1)
+        for state in states:
+            for lane in range(0, self.rules.lanes, of.LANE):
+                state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
+        for at, i in enumerate(self.served):
+            comes = float(self.times[4 * i + of.ARRIVAL])
+            if not all(self.run(state, comes) for state in states):
+                return states, replica, False
+            load = [int(state.count[of.QUEUED] + state.count[of.PARTIAL] + state.count[of.RUNNING]) for state in states]
+            replica[at] = int(np.argmin(load))
+            lane = 0 if self.ranks is None else of.LANE * int(self.ranks[i])
+            ends = states[replica[at]].ends
+            states[replica[at]].order[ends[lane + of.KNOWN]] = i
+            ends[lane + of.KNOWN] += 1
+        return states, replica, all([self.run(state, np.inf) for state in states])
+
+    def run(self, state: State, until: float) -> bool:
+        """Run a replica until a time, or until nothing is left to do; False when the user interrupted it."""
+        done = int(state.count[of.DONE])
+        try:
+            while True:
+                ended = self.form.advance(state, self.rules, self.form.step, until, PLAIN_SLICE if self.form.lists else SLICE)
+                tick(int(state.count[of.DONE]) - done)
+                done = int(state.count[of.DONE])
+                if ended == IDLE or (ended == PAUSED and until < np.inf and state.at[of.NOW] >= until):
+                    return True
+                if ended == STUCK:
+                    raise StuckLoop("the simulation cannot go on: a request waits that nothing can serve; please report it")
+        except KeyboardInterrupt:
+            return False

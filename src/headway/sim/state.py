@@ -44,7 +44,7 @@ ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3
 # A seat's numbers, seat[j + WHO]; seats are named by where they begin.
 WHO = 0  # the request
 CLASS = 1  # its lane
-TODO = 2  # tokens to compute before its next token
+OWED = 2  # tokens to compute before its next token
 COMPUTED = 3
 CHUNK = 4  # of them in the step that is being made up
 MADE = 5  # output tokens before JOINED

@@ -1,0 +1,68 @@
+"""Figures of simulations: latency against load for several rates; for one run its percentiles, and what went on over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.errors import BadValue
+
+CURVE = ("mean_ttft_s", "p99_ttft_s", "p99_tpot_s", "output_tok_per_s")
+PANELS = {"running": "requests in service", "waiting": "requests waiting", "kv_blocks": "KV blocks held"}
+SHARES = 100
+
+
+def figure(rows: Any, run: Any) -> dict[str, Any]:
+    """The figure that fits the rows."""
+    from headway import figures
+
+    every = [row for row in rows if row["kind"] == "point"]
+    if not every:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    title = f"{every[0]['model']} on {every[0]['system']}"
+    if len({row["rate"] for row in every}) > 1:
+        series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in every}) > 1]
+        return figures.table(every, "rate", CURVE, series, title, "rates at which the queue grows without end have no latency")
+    named = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
+    return {
+        "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": named,
+        "vconcat": [{"hconcat": [_shares(run, key) for key in ("ttft_s", "tpot_s", "e2e_s")]}, {"hconcat": _over_time(run)}],
+    }  # fmt: skip
+
+
+def _shares(run: Any, key: str) -> dict[str, Any]:
+    import numpy as np
+
+    from headway.sim.report import measured
+
+    values = getattr(measured(run, 0.0), key)
+    values = values[np.isfinite(values)]
+    at = np.linspace(0, 100, SHARES + 1)
+    points = [{"x": float(x), "y": float(y)} for x, y in zip(np.percentile(values, at), at, strict=True)] if len(values) else []
+    return _line(points, f"{key.removesuffix('_s').upper()} (s)", "% of requests", "log")
+
+
+def _over_time(run: Any) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from headway.sim.timeline import curves
+
+    each = [curves(state) for state in run.states]
+    found = []
+    for key, words in PANELS.items():
+        points = [
+            {"x": float(time), "y": float(value), "line": f"replica {number}"}
+            for number, one in enumerate(each[:8])
+            for time, value in zip(one["time_s"], np.asarray(one[key]), strict=True)
+        ]
+        found.append(_line(points, "time (s)", words, "linear"))
+    return found
+
+
+def _line(points: list[dict[str, Any]], x: str, y: str, scale: str) -> dict[str, Any]:
+    several = len({point.get("line") for point in points}) > 1
+    colour = {"color": {"field": "line", "type": "nominal", "title": None}} if several else {"color": {"value": "#2e86ab"}}
+    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": scale, "zero": False}}
+    return {
+        "width": 260, "height": 200, "data": {"values": points}, "mark": {"type": "line", "interpolate": "monotone"},
+        "encoding": {"x": across, "y": {"field": "y", "type": "quantitative", "title": y}, **colour},
+    }  # fmt: skip

@@ -1,0 +1,36 @@
+"""The highest load that meets limits: halving between a rate that meets them and one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+CLOSE = 0.005  # of the rate, between one that meets the limits and one that does not
+MOST_HALVINGS = 30
+START = 1 / 64  # of the capacity
+
+
+def kept(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
+    """Whether a row meets every limit; a figure that it does not have meets none."""
+    return bool(row["stable"]) and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
+
+
+def highest(at: Callable[[float], Mapping[str, Any]], capacity: float, limits: Mapping[str, float]) -> tuple[Any, Any]:
+    """The row at the highest rate that meets the limits, and the row at the lowest that was seen not to; None where there is none."""
+    low, high = capacity * START, capacity * 1.2
+    good = at(low)
+    if not kept(good, limits):
+        return None, good
+    bad = at(high)
+    if kept(bad, limits):
+        return bad, None
+    for _ in range(MOST_HALVINGS):
+        if high - low <= CLOSE * high:
+            break
+        rate = (low + high) / 2
+        row = at(rate)
+        if kept(row, limits):
+            low, good = rate, row
+        else:
+            high, bad = rate, row
+    return good, bad

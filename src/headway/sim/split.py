@@ -1,0 +1,48 @@
+"""Prefill and decode on replicas of their own: a prompt is computed in one pool, handed over, and answered in the other.
+
+The first token is out when the decode pool has taken the request in: its queue and the hand-over are part of TTFT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.sim.pacing import Pace
+from headway.sim.simulate import Run, simulate
+from headway.sim.state import Rules
+from headway.sim.traffic.record import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """Replicas for prompts and replicas for answers, of the same layout."""
+
+    prefill: int
+    decode: int
+    transfer_s: Any  # of each request's KV cache
+
+
+def split(traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto") -> tuple[Run, Run]:
+    """What a client sees, with what the decode pool did; and the run of the prefill pool."""
+    prompts = replace(traffic, output=np.ones_like(traffic.output))
+    before = simulate(prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded")
+    handed = before.finish + pools.transfer_s
+    whole = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
+    reached = np.flatnonzero(np.isfinite(handed) & whole)
+    order = reached[np.argsort(handed[reached], kind="stable")]
+    answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
+    after = simulate(answers, pace, rules._replace(handed=1), replicas=pools.decode, how=how, routing="least-loaded")
+    times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish")}
+    for key, values in times.items():
+        values[order] = getattr(after, key) + overhead_s
+    replica = np.full(len(traffic), -1)
+    replica[order] = after.replica
+    seen = replace(
+        after, traffic=traffic, arrival=before.arrival, scheduled=before.scheduled, **times, refused=before.refused | ~whole,
+        replica=replica, overhead_s=overhead_s, interrupted=before.interrupted or after.interrupted,
+        compile_s=before.compile_s + after.compile_s, wall_s=before.wall_s + after.wall_s,
+    )  # fmt: skip
+    return seen, before
