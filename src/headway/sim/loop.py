@@ -56,7 +56,7 @@ def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
 def on_beat(r: Rules, time: float) -> float:
     """The first departure that is not before a time."""
     if r.departures > 0.0:
-        return r.departures * -((-time / r.departures + 1e-9) // 1.0)
+        return max(time, r.departures * -((-time / r.departures + 1e-9) // 1.0))  # a beat may be rounded to before who came on it
     return time
 
 
