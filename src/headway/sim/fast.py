@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 import types
@@ -70,6 +71,7 @@ def pointer(array: Any) -> Any:
     return array
 
 
+@functools.cache  # loading what was compiled takes longer than ten thousand requests
 def _machine_loop(step: Any) -> Callable[..., int]:
     """The loop, compiled for any step: none is run here."""
     import numba
@@ -96,6 +98,7 @@ def _file(source: str) -> Path:
     return machine_code() / f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
 
 
+@functools.cache
 def _machine_step(source: str) -> Any:
     """A C function, so that the compiled loop is the same for every step."""
     import numba
