@@ -395,6 +395,21 @@ def test_blocks_go_down_the_tiers_and_come_up_when_found() -> None:
     assert stored(pools, 0) >= {0, 1}
 
 
+def test_what_is_computed_anew_leaves_the_tier_below() -> None:
+    """A prefix that is not worth loading is computed again: its old copy goes, and was not read."""
+    pools, prompt = make_pools(6, [3, 9]), np.arange(3)
+    serve(pools, [0, 1], 0.0, 0.0)
+    serve(pools, [3, 4], 1.0, 1.0)
+    assert stored(pools, 1) == {0, 1}
+    assert find(pools, [0, 1, 2], 2.0, least=(0, 3)) == (0, [0, 0])
+    assert kvcache.hold(pools, 0, 3, 2.0)
+    kvcache.publish(pools, 0, prompt, 0, 3, 2.0)
+    sound(pools)
+    assert stored(pools, 0) == {0, 1, 2}
+    assert stored(pools, 1) == {3, 4}
+    assert (pools.pool[POOL + READ], pools.pool[POOL + REMOVED]) == (0, 2)
+
+
 def test_tiers_keep_for_different_times() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 60.0])
     serve(pools, [0, 1], 0.0, 0.0)

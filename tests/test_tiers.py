@@ -310,7 +310,7 @@ def test_a_store_needs_a_bandwidth_of_the_users() -> None:
         cache_tier(tier("s3"), 1e15)
     with pytest.raises(UnknownName, match="read_bw"):
         tier("s3").need("readbw")
-    with pytest.raises(UnknownName, match="headway list tiers"):
+    with pytest.raises(UnknownName, match="name a usual device"):
         tier("punched cards")
 
 

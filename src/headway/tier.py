@@ -61,7 +61,11 @@ def tier(name: str, catalog: Catalog | None = None) -> Tier:
     >>> tier("flash").name, tier("flash").read_bw, tier("disk").device
     ('tlc_31tb', 14000000000.0, '30TB HAMR CMR (275 MB/s)')
     """
-    return read((catalog or default_catalog()).path("tiers", name))
+    where = catalog or default_catalog()
+    found = where.find("tiers", name)
+    if found is None:
+        raise UnknownName("tier", name, where.names("tiers"), "hbm, ddr, cxl, remote, flash, disk and store name a usual device of each")
+    return read(found)
 
 
 def tiers(catalog: Catalog | None = None) -> tuple[Tier, ...]:
