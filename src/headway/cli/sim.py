@@ -15,7 +15,7 @@ from headway.workload import SLO
 
 VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
         "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
-        "usd_per_mtok", "why")  # fmt: skip
+        "hit_rate", "usd_per_mtok", "why")  # fmt: skip
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
 LOOPS = ("auto", "plain", "compiled")
@@ -34,6 +34,8 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Precision, group="number formats")
     schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
     run = parser.add_argument_group("simulation")
+    run.add_argument("--prefix-cache", metavar="TIER:SIZE,...", help="reuse prefixes: hbm:60GB,ddr:1TB,flash:30TB, of each replica")
+    run.add_argument("--ttl", default="", metavar="TIME,...", help="how long each tier keeps what nobody uses: 5min,1h (default for ever)")
     run.add_argument("--find", metavar="rate", help="the highest rate at which --so-that holds")
     run.add_argument("--so-that", metavar="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")
     run.add_argument("--fast", metavar="SHARE", help="this share of requests goes before all others, in a class of its own")
@@ -131,6 +133,7 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     from headway.serve import query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
+    from headway.sim.tiers import parse_tiers
 
     taken, more = _one(args, Assumptions)
     formats, _ = _one(args, Precision)
@@ -142,8 +145,9 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
         model, system, layouts, prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()), batch=1, context=None,
         precision=Precision(**formats), assumptions=schema.defaults(Assumptions, taken),
     )  # fmt: skip
+    tiers = parse_tiers(args.prefix_cache, args.ttl, subjects.catalog(args)) if args.prefix_cache else ()
     for layout in asked.layouts:
-        made = fleet(asked, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0)
+        made = fleet(asked, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
         yield made, policy, [*more, *dropped, *asked.notes, *made.scheduler.notes]
 
 

@@ -9,6 +9,7 @@ from headway.laws.offered import usd_per_request_at
 from headway.sim import report, saturation
 from headway.sim import state as of
 from headway.sim.fleet import Fleet
+from headway.sim.prefix import hit_rates
 from headway.sim.simulate import Run
 
 HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies of a queue that grows without end are not numbers
@@ -26,7 +27,13 @@ def row(fleet: Fleet, run: Run, able: float | None, limits: Mapping[str, float],
         "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(found.counts.sum()),
     }  # fmt: skip
     rates = report.rates(run)
-    return fleet.named() | standing | rates | figures | report.occupancy(run) | cost(fleet, run, rates) | speed(run)
+    return fleet.named() | standing | rates | figures | report.occupancy(run) | _hits(fleet, run) | cost(fleet, run, rates) | speed(run)
+
+
+def _hits(fleet: Fleet, run: Run) -> dict[str, Any]:
+    if fleet.prefix is None or fleet.pools is not None:
+        return {}
+    return hit_rates([state.cache for state in run.states], fleet.prefix.names)
 
 
 def cost(fleet: Fleet, run: Run, rates: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headway.sim.heap import place_of, remove_at
 from headway.sim.lists import push_front, remove
+from headway.sim.pins import able, let_go
 from headway.sim.state import (
     AGAIN,
     BACK,
@@ -65,9 +66,7 @@ def blocks_held(s: State, r: Rules) -> int:
 def room_for(s: State, r: Rules, i: int, made: int) -> bool:
     """Whether a request's prompt, and what it has made of its answer, fits now with what it sets aside."""
     need = blocks_for(s.lengths[2 * i + PROMPT] + made + 1, r.block)
-    if r.reserve > 0.0 and s.count[RESERVED] + set_aside(s, r, i) > r.capacity:
-        return False
-    return most_held(s, r) + need <= r.capacity or blocks_held(s, r) + need <= r.capacity
+    return most_held(s, r) + need <= able(s, r) or blocks_held(s, r) + need <= able(s, r)
 
 
 def set_aside(s: State, r: Rules, i: int) -> int:
@@ -77,18 +76,18 @@ def set_aside(s: State, r: Rules, i: int) -> int:
 
 def steps_of_room(s: State, r: Rules, most: int) -> int:
     """Steps, at most so many, until the decoding sequences need more blocks than there are."""
-    if s.count[PROMPT_BLOCKS] + (s.at[CONTEXT] + s.count[RUNNING] * r.accept * most) // r.block + s.count[RUNNING] + 1 <= r.capacity:
+    if s.count[PROMPT_BLOCKS] + (s.at[CONTEXT] + s.count[RUNNING] * r.accept * most) // r.block + s.count[RUNNING] + 1 <= able(s, r):
         return most
     if r.accept != 1.0:
         return 1
     held, running = blocks_held(s, r), s.count[RUNNING]
-    rounds = max(0, (r.capacity - held) // running)  # in as many steps as a block has tokens each sequence takes one block
+    rounds = max(0, (able(s, r) - held) // running)  # in as many steps as a block has tokens each sequence takes one block
     steps = rounds * r.block
     held += rounds * running
     while steps < most:
         held += s.phase[(-(s.count[STEP] + steps)) % r.block]  # whose context fills its blocks in this step
         steps += 1
-        if held > r.capacity:
+        if held > able(s, r):
             break
     return max(1, min(steps, most))
 
@@ -96,14 +95,12 @@ def steps_of_room(s: State, r: Rules, most: int) -> int:
 def make_room(s: State, r: Rules) -> None:
     """Preempt those that came last, of the lowest class first, until the next step's blocks fit."""
     most = most_held(s, r)
-    if most <= r.capacity:
-        s.count[PEAK_BLOCKS] = max(s.count[PEAK_BLOCKS], most)
-        return
-    held = blocks_held(s, r)
-    while held > r.capacity and s.count[RUNNING] > 0:
-        preempt(s, r, _last(s, r))
-        held = blocks_held(s, r)
-    s.count[PEAK_BLOCKS] = max(s.count[PEAK_BLOCKS], held)
+    if most > able(s, r):
+        most = blocks_held(s, r)
+        while most > able(s, r) and s.count[RUNNING] > 0:
+            preempt(s, r, _last(s, r))
+            most = blocks_held(s, r)
+    s.count[PEAK_BLOCKS] = max(s.count[PEAK_BLOCKS], most - able(s, r) + r.capacity)
 
 
 def _last(s: State, r: Rules) -> int:
@@ -117,6 +114,7 @@ def leave(s: State, r: Rules, j: int) -> None:
     """A sequence decodes no more, and its blocks are free."""
     i = s.seat[j + WHO]
     remove(s, s.seat[j + CLASS] + DECODING, j)
+    let_go(s, r, j)
     steps = s.count[STEP] - s.seat[j + JOINED]
     context = s.lengths[2 * i + PROMPT] + s.seat[j + MADE] + steps * r.accept
     s.count[RUNNING] -= 1

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import inf
 
 from headway.sim.blocks import blocks_for, leave, set_aside
+from headway.sim.caching import offer, take_up
 from headway.sim.heap import pop, push
 from headway.sim.lists import give_seat, push_back, remove, take_seat
+from headway.sim.pins import let_go
 from headway.sim.state import (
     AGAIN,
     ARRIVAL,
@@ -87,6 +89,8 @@ def admit(s: State, r: Rules, lane: int) -> int:
     s.seat[j + HELD] = blocks_for(prompt + made + 1, r.block)
     s.count[PROMPT_BLOCKS] += s.seat[j + HELD]
     s.count[RESERVED] += set_aside(s, r, i)
+    if r.caching:
+        take_up(s, r, j)
     s.partial[s.count[PARTIAL]] = j
     s.count[PARTIAL] += 1
     return j
@@ -95,6 +99,8 @@ def admit(s: State, r: Rules, lane: int) -> int:
 def begin(s: State, r: Rules, j: int) -> None:
     """A prompt is done: its token comes with it, and the sequence decodes from the next step on."""
     now, i, made = s.at[NOW], s.seat[j + WHO], s.seat[j + MADE] + 1
+    if r.caching:
+        offer(s, r, j)
     s.count[PROMPT_BLOCKS] -= s.seat[j + HELD]
     s.seat[j + MADE] = made
     s.at[EMITTED] += 1.0
@@ -105,6 +111,7 @@ def begin(s: State, r: Rules, j: int) -> None:
     output = s.lengths[2 * i + OUTPUT]
     if made >= output:
         s.count[RESERVED] -= set_aside(s, r, i)
+        let_go(s, r, j)
         end(s, r, j)
         return
     step = s.count[STEP]

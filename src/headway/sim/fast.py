@@ -16,8 +16,9 @@ from headway.sim.compiled import _folder as machine_code
 from headway.sim.compiled import _part as part
 from headway.sim.compiled import available
 from headway.sim.flatten import GLOBALS, Step
+from headway.sim.kvcache_arrays import Pools
 from headway.sim.loop import advance
-from headway.sim.state import LANE, Rules, State, make_state
+from headway.sim.state import LANE, Cache, Rules, State, make_state
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"
 PLAIN_S = 40e-6  # about what a request takes in plain Python,
@@ -57,13 +58,19 @@ def _pays(source: str, requests: int) -> bool:
     return requests * PLAIN_S > (LOAD_S if ready else COMPILE_S)
 
 
-def enter(at, count, lengths, times, order, ends, seat, since, heap, partial, phase, spread, line, log, r, step, until, most):  # type: ignore[no-untyped-def]
+def enter(s: State, r: Rules, step: Any, until: float, most: int) -> int:
     """The compiled loop's door: inside, arrays are bare pointers, which cost nothing to hand on."""
-    s = State(
-        pointer(at), pointer(count), pointer(lengths), pointer(times), pointer(order), pointer(ends), pointer(seat), pointer(since),
-        pointer(heap), pointer(partial), pointer(phase), pointer(spread), pointer(line), pointer(log),
+    c, p = s.cache, s.cache.pools
+    pools = Pools(pointer(p.slot), pointer(p.node), pointer(p.last), pointer(p.pool), pointer(p.ttl), p.ids, p.slots, p.tiers)
+    cache = Cache(
+        pools, pointer(c.blocks), pointer(c.start), pointer(c.found), pointer(c.least), pointer(c.paths), pointer(c.counted),
+        pointer(c.ready),
     )  # fmt: skip
-    return advance(s, r, step, until, most)
+    inside = State(
+        pointer(s.at), pointer(s.count), pointer(s.lengths), pointer(s.times), pointer(s.order), pointer(s.ends), pointer(s.seat),
+        pointer(s.since), pointer(s.heap), pointer(s.partial), pointer(s.phase), pointer(s.spread), pointer(s.line), pointer(s.log), cache,
+    )  # fmt: skip
+    return advance(inside, r, step, until, most)
 
 
 def pointer(array: Any) -> Any:
@@ -89,9 +96,9 @@ def _machine_loop(step: Any) -> Callable[..., int]:
     loop: Any = numba.njit(cache=True)(types.FunctionType(enter.__code__, names, "enter"))
     lengths, times = np.ones(2, np.int64), np.zeros(4)
     state = make_state(NO_RULES, lengths, times, [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
-    loop(*state, NO_RULES, step, 0.0, 0)
+    loop(state, NO_RULES, step, 0.0, 0)
     (machine_code() / MARK).touch()
-    return lambda s, r, step, until, most: loop(*s, r, step, until, most)
+    return loop
 
 
 def _file(source: str) -> Path:

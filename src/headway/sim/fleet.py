@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from headway.pools import hand_over_link
 from headway.serve import Query
 from headway.sim.pacing import Pace, pace_of
 from headway.sim.policy import Policy, Scheduler, scheduler
+from headway.sim.prefix import Prefix, prefix_of
 from headway.sim.split import Pools
 from headway.sim.traffic.record import Traffic
 
@@ -32,6 +33,7 @@ class Fleet:
     pace: Pace | None
     why: str
     pools: Pools | None  # of prefill and decode apart
+    prefix: Prefix | None
 
     @property
     def replicas(self) -> int:
@@ -46,13 +48,18 @@ class Fleet:
         return row | dict(zip(("weights", "kv", "compute"), self.query.formats.labels, strict=True))
 
 
-def fleet(query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False) -> Fleet:
+def fleet(
+    query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
+) -> Fleet:
     """Compile a layout for traffic whose longest request and mean context are known."""
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     room = _kv_tokens(query, layout, compiled, traffic)
     asked = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), asked, classes, closed)
     pools = _pools(query, layout, compiled, policy, traffic)
+    prefix, hbm = prefix_of(tiers) if tiers else (None, 0.0)
+    if prefix is not None:
+        rules = replace(rules, rules=prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm))
     used = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
     if used > query.system.chips:
@@ -61,7 +68,7 @@ def fleet(query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, cla
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
     pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
-    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools)
+    return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools, prefix=prefix)
 
 
 def _pools(query: Query, layout: Layout, compiled: Compiled, policy: Policy, traffic: Traffic) -> Pools | None:
@@ -72,6 +79,13 @@ def _pools(query: Query, layout: Layout, compiled: Compiled, policy: Policy, tra
     sent = kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)
     side = link_s(sent, hand_over_link(query.system), query.assumptions.eff_network)
     return Pools(prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float))
+
+
+def _token_bytes(layout: Layout, compiled: Compiled, traffic: Traffic) -> float:
+    """KV cache of a prompt's token on all chips of the rank that holds it, at the mean prompt."""
+    context = float(traffic.prompt.mean())
+    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    return float(kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)) / context * float(compiled.chips) / int(layout.dp)
 
 
 def _kv_tokens(query: Query, layout: Layout, compiled: Compiled, traffic: Traffic) -> float:

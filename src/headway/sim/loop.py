@@ -6,7 +6,10 @@ flat form of the one step law.
 
 from __future__ import annotations
 
+from math import inf
+
 from headway.sim.blocks import make_room, steps_of_room
+from headway.sim.caching import next_loaded
 from headway.sim.events import NEVER, arrive, next_arrival, retire
 from headway.sim.flatten import Step
 from headway.sim.pace import departed, step_at, steps_s, steps_until
@@ -47,7 +50,9 @@ def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
         if s.count[PACKED] > 0:
             with_prompts(s, r, step, tokens)
         elif s.count[RUNNING] > 0:
-            jump(s, r, step, until)
+            jump(s, r, step, min(until, next_loaded(s, r)))
+        elif next_loaded(s, r) < inf:
+            s.at[NOW] = on_beat(r, min(next_loaded(s, r), max(next_arrival(s, r), s.at[NOW])))
         elif s.count[QUEUED] > 0 or s.count[PARTIAL] > 0:
             return STUCK
     return PAUSED

@@ -9,7 +9,6 @@ from headway.assumptions import Assumptions
 from headway.chip import Chip
 from headway.efficiency import efficiencies, platform
 from headway.schema import Q
-from headway.sim.state import LANE, Rules
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded")
@@ -36,13 +35,15 @@ class Policy:
 class Scheduler:
     """A policy with every number found, and where each one comes from."""
 
-    rules: Rules
+    rules: Any  # Rules of the loop
     overhead_s: float
     notes: tuple[str, ...]
 
 
 def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
     """The rules of a replica of `dp` ranks with room for so many tokens."""
+    from headway.sim.state import LANE, Rules
+
     table, kind = efficiencies(), platform(chip)
     name = "other" if taken.engine == "none" else taken.engine
 

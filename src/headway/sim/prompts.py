@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headway.sim.blocks import room_for
+from headway.sim.blocks import room_for, set_aside
+from headway.sim.caching import loading, room_beside_hits
 from headway.sim.events import admit, begin
 from headway.sim.state import (
     ARRIVED,
@@ -16,6 +17,7 @@ from headway.sim.state import (
     PARTIAL,
     PREFILLED,
     QUEUED,
+    RESERVED,
     RUNNING,
     SERVED,
     WHO,
@@ -57,13 +59,14 @@ def first_lane(s: State) -> int:
 def fits(s: State, r: Rules, lane: int) -> bool:
     """Whether the cache has room for the first of a class's queue."""
     j = s.ends[lane + BACK]
-    if j >= 0:
-        return room_for(s, r, s.seat[j + WHO], s.seat[j + MADE])
-    return room_for(s, r, s.order[s.ends[lane + SERVED]], 0)
+    i, made = s.order[s.ends[lane + SERVED]] if j < 0 else s.seat[j + WHO], 0 if j < 0 else s.seat[j + MADE]
+    if r.reserve > 0.0 and s.count[RESERVED] + set_aside(s, r, i) > r.capacity:
+        return False
+    return room_beside_hits(s, r, i, made) if r.caching else room_for(s, r, i, made)
 
 
 def _cut(s: State, r: Rules, j: int, room: int) -> int:
-    tokens = max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
+    tokens = 0 if loading(s, r, j) else max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
     s.seat[j + CHUNK] = tokens
     if tokens > 0:
         s.count[PACKED] += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,8 @@ from headway.sim import state as of
 from headway.sim.fast import Runner, runner
 from headway.sim.loop import IDLE, PAUSED, STUCK
 from headway.sim.pacing import Pace
-from headway.sim.state import Rules, State, make_state
+from headway.sim.prefix import Prefix
+from headway.sim.state import Cache, Rules, State, make_state
 from headway.sim.traffic.record import Traffic
 from headway.watch import tick
 
@@ -69,7 +72,7 @@ class Run:
 
 def simulate(
     traffic: Traffic, pace: Pace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
-    users: int = 0, how: str = "auto", routing: str = "round-robin",
+    users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None,
 ) -> Run:  # fmt: skip
     """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop."""
     start = time.perf_counter()
@@ -82,7 +85,8 @@ def simulate(
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
     form = runner(pace.source, pace.step, count, how)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
-    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=np.flatnonzero(~refused), ranks=ranks)
+    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=np.flatnonzero(~refused), ranks=ranks,
+                cache=functools.partial(prefix.cache, rules, traffic, pace) if prefix else None)  # fmt: skip
     if routing == "least-loaded" and replicas > 1 and not users:
         states, replica, ended = play.least_loaded(replicas)
     else:
@@ -109,12 +113,14 @@ class Play:
     times: Any
     served: Any
     ranks: Any
+    cache: Callable[[], Cache] | None
 
     def state(self, mine: Any) -> State:
         """A replica to which these requests may go."""
         classes = range(self.rules.lanes // of.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
-        return make_state(self.rules, self.lengths, self.times, lanes, self.pace.line, self.pace.spread, self.form.lists)
+        cache = self.cache() if self.cache else None
+        return make_state(self.rules, self.lengths, self.times, lanes, self.pace.line, self.pace.spread, self.form.lists, cache)
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""

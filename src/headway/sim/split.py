@@ -25,16 +25,18 @@ class Pools:
     transfer_s: Any  # of each request's KV cache
 
 
-def split(traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto") -> tuple[Run, Run]:
+def split(
+    traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto", prefix: Any = None
+) -> tuple[Run, Run]:
     """What a client sees, with what the decode pool did; and the run of the prefill pool."""
     prompts = replace(traffic, output=np.ones_like(traffic.output))
-    before = simulate(prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded")
+    before = simulate(prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded", prefix=prefix)
     handed = before.finish + pools.transfer_s
     whole = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
     reached = np.flatnonzero(np.isfinite(handed) & whole)
     order = reached[np.argsort(handed[reached], kind="stable")]
     answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
-    after = simulate(answers, pace, rules._replace(handed=1), replicas=pools.decode, how=how, routing="least-loaded")
+    after = simulate(answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded")
     times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish")}
     for key, values in times.items():
         values[order] = getattr(after, key) + overhead_s

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from headway.sim import kvcache_arrays
+from headway.sim.kvcache_arrays import Pools, make_pools
+
 # Elements of `at` (floats).
 NOW = 0  # the clock
 CONTEXT = 1  # tokens that all decoding sequences attend to in the next step
@@ -35,7 +40,9 @@ PACKED = 11  # prompts in the step that is being made up
 FREE = 12  # first seat that nobody has
 TOTAL = 13  # requests in `order`
 SPREAD = 14  # last element of `spread`
-COUNTS = 15
+SHARED = 15  # blocks that requests hold together with the prefix cache, counted for each request
+FOUND = 16  # blocks of a prompt that the prefix cache has
+COUNTS = 17
 
 # A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -53,6 +60,7 @@ HELD = 7  # blocks of its prompt in work
 FOLLOWING = 8  # neighbours in the list it is in
 BEFORE = 9
 AGAIN = 10  # preemptions
+PUBLISHED = 11  # blocks of its prompt that others can find
 WIDE = 12
 
 # A class of priority has a lane: ends[lane + ARRIVED].
@@ -84,6 +92,22 @@ class Rules(NamedTuple):
     accept: float  # tokens that a step yields for a sequence
     closed: int  # 1: users who each wait for an answer; 0: requests arrive when they arrive
     lanes: int  # LANE times the classes of priority
+    caching: int = 0  # 1: prompts find what others computed
+    block_tokens: int = 1  # of a block of traffic, which blocks of KV cache make up
+    block_bytes: float = 0.0  # of such a block, on all chips of a rank
+
+
+class Cache(NamedTuple):
+    """The prefix cache of a replica."""
+
+    pools: Pools
+    blocks: Any  # ids of all prompts' blocks, one request's after the other's
+    start: Any  # by request: its first; one more at the end
+    found: Any  # by depth: blocks of the prompt in question
+    least: Any  # by depth: fewest blocks worth loading
+    paths: Any  # what loads, see reload.py
+    counted: Any  # tally of kvcache.py
+    ready: Any  # by seat: when what it found is loaded
 
 
 class State(NamedTuple):
@@ -103,12 +127,13 @@ class State(NamedTuple):
     spread: Any  # prompts in a step -> ranks that they keep busy
     line: Any  # by batch: a decode step's time without context, per token of context, 1 where the two say all
     log: Any  # tokens by the time since the one before; then the series
+    cache: Cache
 
 
-def make_state(rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool) -> State:
+def make_state(
+    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: Cache | None = None
+) -> State:
     """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists."""
-    import numpy as np
-
     places = rules.seats * len(lanes) + 2
     ends = np.zeros(rules.lanes, np.int64)
     for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
@@ -121,7 +146,22 @@ def make_state(rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: A
         "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
-    made = State(lengths=lengths, times=times, **{key: value.tolist() if lists else value for key, value in own.items()})
+    held = no_cache() if cache is None else cache
+    held = held._replace(ready=np.zeros(places))
+    kept = {key: value.tolist() if lists else value for key, value in own.items()}
+    made = State(lengths=lengths, times=times, cache=as_lists(held) if lists else held, **kept)
     made.at[BIN_S] = 0.01
     made.count[TOTAL], made.count[SPREAD] = len(made.order), len(made.spread) - 1
     return made
+
+
+def no_cache() -> Cache:
+    """Arrays of the right kinds for a replica without a prefix cache."""
+    none, nothing = np.zeros(2, np.int64), np.zeros(3)
+    pools = make_pools(1, [1])
+    return Cache(pools=pools, blocks=none, start=none, found=none, least=none, paths=nothing, counted=np.zeros(4, np.int64), ready=nothing)
+
+
+def as_lists(cache: Cache) -> Cache:
+    """The same in lists, for plain Python."""
+    return Cache(kvcache_arrays.as_lists(cache.pools), *(each.tolist() for each in cache[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import log
 
+from headway.sim.pins import able
 from headway.sim.state import (
     BIN_S,
     BINS,
@@ -38,7 +39,7 @@ def elapse(s: State, r: Rules, time: float, steps: int) -> None:
     """The clock moves on by steps of a constant batch."""
     start, end = s.at[NOW], s.at[NOW] + time
     running, waiting = float(s.count[RUNNING] + s.count[PARTIAL]), float(s.count[QUEUED])
-    blocks = s.count[PROMPT_BLOCKS] + s.at[CONTEXT] / r.block + 0.5 * s.count[RUNNING]
+    blocks = s.count[PROMPT_BLOCKS] + s.at[CONTEXT] / r.block + 0.5 * s.count[RUNNING] - able(s, r) + r.capacity
     s.at[NOW] = end
     s.at[BUSY] += time
     s.count[STEPS] += steps

@@ -42,7 +42,7 @@ class Trial:
 
     def capacity(self, traffic: Traffic) -> float | None:
         """Requests per second that the fleet carries of such traffic."""
-        pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE), self.fleet.pools
+        pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
             return None
         if pools is None:
@@ -64,10 +64,10 @@ class Trial:
         if self.fleet.pools:
             if load.users or self.fast:
                 raise BadValue("--policy", "disaggregated", "arrivals at a rate or of a trace, in one class")
-            return split(load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how)[0]
+            return split(load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix)[0]
         return simulate(
             load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(len(load.traffic)),
-            think=load.think, users=load.users, how=self.how, routing=self.routing,
+            think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
         )  # fmt: skip
 
     def rows(self, load: Loading, able: float | None) -> tuple[list[dict[str, Any]], Run]:

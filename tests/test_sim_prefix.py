@@ -1,0 +1,125 @@
+"""The prefix cache in the loop: what is found need not be computed, nothing leaks, and a preempted request is no hit."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from headway.sim import state as of
+from headway.sim.kvcache import ASKED, FOUND_AGAIN, HITS
+from headway.sim.kvcache_arrays import CAPACITY, PAGES, PINNED, STORED
+from headway.sim.prefix import Prefix, hit_rates
+from headway.sim.simulate import Run, simulate
+from headway.sim.state import LANE
+from headway.sim.tiers import parse_tiers
+from headway.sim.traffic.record import Traffic
+from simulated import RULES, pace
+
+HBM = Prefix(below=(), ttl=np.inf, names=("hbm",))
+TIERED = Prefix(below=parse_tiers("ddr:40MB@1GB/s,flash:1GB@0.5GB/s"), ttl=0.5, names=("hbm", "ddr", "flash"))
+LAW = "0.01 + 1e-4 * batch + 1e-3 * tokens"
+
+
+def talks(arrival: Any, ids: list[list[int]], output: Any = 4, block: int = 4, extra: int = 0) -> Traffic:
+    """Requests whose prompts are whole blocks of these ids and so many tokens more."""
+    start = np.concatenate(([0], np.cumsum([len(one) for one in ids])))
+    prompt = [len(one) * block + extra for one in ids]
+    return Traffic.of(arrival, prompt, output, blocks=np.concatenate(ids), block_start=start, block_tokens=block)
+
+
+def play(traffic: Traffic, prefix: Prefix = HBM, how: str = "plain", **changes: Any) -> Run:
+    rules = RULES._replace(caching=1, block_tokens=traffic.block_tokens, block_bytes=1e6, **{"block": 2, **changes})
+    return simulate(traffic, pace(LAW), rules, prefix=prefix, how=how)
+
+
+def test_what_was_computed_is_found() -> None:
+    run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3], [1, 2, 3, 4], [9, 2]], extra=1))
+    assert run.first - run.arrival == pytest.approx([0.023, 0.015, 0.019])  # 13 tokens; 5 of 17; all 9
+    assert run.total(of.PREFILLED) == 13 + 5 + 9
+    [cache] = [state.cache for state in run.states]
+    assert cache.counted[ASKED] == 9
+    assert cache.counted[HITS] == 3
+    assert hit_rates([cache], ("hbm",))["hit_rate"] == pytest.approx(3 / 9)
+
+
+def test_a_prompt_that_is_wholly_cached_computes_its_last_token() -> None:
+    run = play(talks([0.0, 10.0], [[1, 2], [1, 2]]))
+    assert run.first - run.arrival == pytest.approx([0.018, 0.011])
+
+
+def test_the_least_recently_used_goes_when_room_is_needed() -> None:
+    run = play(talks([0.0, 10.0, 20.0, 30.0], [[1, 2], [3, 4], [3, 4], [1, 2]], output=2), capacity=8)
+    counted = run.states[0].cache.counted
+    assert counted[HITS] == 2 + 1  # the third finds both, the fourth its first: the second had made room
+
+
+def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
+    tiers = parse_tiers("ddr:1GB@1GB/s")
+    prefix = Prefix(below=tiers, ttl=np.inf, names=("hbm", "ddr"))
+    run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2), prefix, capacity=10)
+    counted = run.states[0].cache.counted
+    assert counted[HITS + 1] > 0
+    loaded = counted[HITS + 1] * 1e6 / 1e9 + float(tiers[0].latency)
+    again = (run.first - run.arrival)[2]
+    assert again == pytest.approx(loaded + 0.01 + 1e-3 * (16 - 4 * (counted[HITS] + counted[HITS + 1]) or 1))
+
+
+def test_a_preempted_request_is_no_hit() -> None:
+    traffic = talks([0.0, 0.0], [[1, 2], [3, 4]], output=16)
+    run = play(traffic, capacity=18)
+    counted = run.states[0].cache.counted
+    assert run.counted(of.PREEMPTED) > 0
+    assert counted[HITS] == 0
+    assert counted[FOUND_AGAIN] > 0
+
+
+@some.composite
+def shared(draw: Any) -> tuple[Traffic, dict[str, Any]]:
+    rng = np.random.default_rng(draw(some.integers(0, 10**6)))
+    count, trees = draw(some.integers(1, 50)), draw(some.integers(1, 6))
+    ids = []
+    for _ in range(count):
+        tree, depth = int(rng.integers(0, trees)), int(rng.integers(1, 9))
+        ids.append([100 * tree + level for level in range(depth)])
+    gaps = rng.exponential(draw(some.sampled_from((0.001, 0.02, 0.2))), count)
+    traffic = talks(np.cumsum(gaps), ids, rng.integers(1, 30, count), 4, draw(some.integers(0, 3)))
+    rules = {"capacity": draw(some.integers(36, 120)), "seats": draw(some.integers(1, 12)), "budget": draw(some.integers(1, 60)),
+             "mixed": draw(some.integers(0, 1)), "lanes": LANE}  # fmt: skip
+    return traffic, rules
+
+
+def sound(run: Run) -> None:
+    assert (run.completed ^ run.refused).all()
+    assert run.total(of.EMITTED) == run.traffic.output[run.completed].sum()
+    for state in run.states:
+        pool = state.cache.pools.pool
+        assert pool[PINNED] == 0
+        assert pool[PAGES] * pool[STORED] <= pool[CAPACITY]
+        assert state.count[of.SHARED] == 0
+        assert state.count[of.PROMPT_BLOCKS] == 0
+        assert state.count[of.PEAK_BLOCKS] <= run.rules.capacity
+        assert state.cache.counted[HITS] <= state.cache.counted[ASKED]
+
+
+@settings(max_examples=150, deadline=None)
+@given(shared(), some.sampled_from((HBM, TIERED)))
+def test_nothing_leaks(drawn: tuple[Traffic, dict[str, Any]], prefix: Prefix) -> None:
+    traffic, rules = drawn
+    sound(play(traffic, prefix, chunk=rules["budget"], **rules))
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba (extra fast)")
+def test_compiled_it_finds_the_same() -> None:
+    rng = np.random.default_rng(8)
+    ids = [[100 * int(rng.integers(0, 20)) + level for level in range(int(rng.integers(1, 30)))] for _ in range(1000)]
+    traffic = talks(np.cumsum(rng.exponential(0.05, 1000)), ids, rng.integers(1, 60, 1000))
+    prefix = Prefix(below=parse_tiers("ddr:100MB@1GB/s"), ttl=5.0, names=("hbm", "ddr"))
+    plain, fast = (play(traffic, prefix, how, capacity=300) for how in ("plain", "compiled"))
+    assert plain.counted(of.PREEMPTED) > 0
+    assert list(plain.states[0].cache.counted) == list(fast.states[0].cache.counted)
+    assert fast.finish == pytest.approx(plain.finish, rel=1e-9)
