@@ -111,6 +111,11 @@ def test_a_file_without_the_columns_is_one_error(tmp_path: Path, text: str) -> N
         read_rows(path)
 
 
+def test_a_column_named_twice_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="more than one column isl"):
+        read_rows(written(tmp_path, text="id,model,hardware,mode,isl,isl,notes,notes\n"))
+
+
 def test_a_file_that_is_no_text_or_not_there_is_one_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"\xff\xfe\x00\x01" * 50)
@@ -311,10 +316,20 @@ def test_placing_alone() -> None:
         ({"batch_or_concurrency": ""}, "no load stated"), ({"mode": "disagg", "batch_or_concurrency": ""}, "no load stated"),
         ({"mode": "decode_step", "isl": ""}, "input length not stated"), ({"mode": "prefill", "isl": "0"}, "a prefill of no tokens"),
         ({"mode": "offline_throughput", "isl": ""}, "input length not stated"),
+        ({"isl": "0"}, "a prefill of no tokens"), ({"mode": "offline_throughput", "isl": "0"}, "a prefill of no tokens"),
+        ({"mode": "disagg", "n_chips": "8", "tp": "8"}, "none is left for prefill"),
     ],
 )  # fmt: skip
 def test_reasons(tmp_path: Path, changes: dict[str, str], words: str) -> None:
     assert words in why(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(("chips", "tp"), [("8", 4), ("16", 8), ("2", 1)])
+def test_a_worker_of_two_kinds_leaves_chips_for_the_other(tmp_path: Path, chips: str, tp: int) -> None:
+    assert done(tmp_path, mode="disagg", n_chips=chips, tp="").setup.layout.tp == tp
+    stated = done(tmp_path, mode="disagg", n_chips="", tp="4")
+    assert stated.setup.system.chips == 8
+    assert "chips not stated: 8, a decode worker and as many for prefill" in stated.flags
 
 
 # Machines

@@ -39,7 +39,8 @@ LOAD = {"prompt": 1000.0, "output": 200.0, "context": 1100.0, "batch": 16.0, "us
 
 @functools.cache
 def setup(rig: Rig, mode: str = "serving_concurrency") -> Setup:
-    return tasks_of(csv_text([rig.line("a", mode, 1000, 200, 16, "one")]))[0].setup
+    pooled = replace(rig, chips=2 * rig.chips) if mode == "disagg" else rig  # as many chips for prefill
+    return tasks_of(csv_text([pooled.line("a", mode, 1000, 200, 16, "one")]))[0].setup
 
 
 def load(**changes: Any) -> Load:
@@ -285,6 +286,14 @@ def test_seats_are_never_more_than_memory_holds(rig: str) -> None:
     assert ((held <= room * (1 + 1e-9)) | (seats == 1)).all()
     assert (seats <= float(s.limit[0]) * each).all() and (seats >= 1).all()
     assert (np.diff(seats) <= 0).all()
+
+
+def test_copies_without_users_add_nothing() -> None:
+    copies, single = RIGS["copies"], replace(RIGS["copies"], chips=1)
+    for kind in ("decode", "decode_e2e", "prefill", "serving", "offline", "static"):
+        found, alone = of(copies, kind, users=2, batch=1), of(single, kind, users=1, batch=1)
+        assert found.rate[0] == pytest.approx(2 * alone.rate[0], rel=1e-9), kind
+        assert found.per_chip[0] == pytest.approx(alone.per_chip[0] / 2, rel=1e-9), kind
 
 
 def test_seats_by_hand() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 MOST_TOLD = 3
 SAID = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
-
-HOW = {"disagg": ", disaggregated", "static": ", static batch", "decode_e2e": ", end to end"}
+HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": ", static batch", "decode_e2e": ", end to end"}
 
 
 def sentence(model: Any, chip: Any, engine: str) -> str:

@@ -115,7 +115,7 @@ def _told(row: Mapping[str, Any]) -> str:
     limit = "the floor" if row["unit"] == "ms" else "the limit"
     binds = ""
     if row["binds"]:
-        shown = ", ".join(f"{name} {output.shown(value, 's')}" for name, value in row["step_parts"].items())
+        shown = ", ".join(f"{name} {output.shown(value, 's')}" for name, value in row["step_parts"].items() if value)
         verb = "bind" if row["binds"] == "weights" else "binds"
         binds = f"; {row['binds']} {verb} ({'prefill' if row['kind'] == 'prefill' else 'decode step'}: {shown})"
     name = f"{row['id']}: " if row["id"] else ""

@@ -78,9 +78,13 @@ def _words(rows: Any) -> output.Words:
     left: Sequence[Mapping[str, Any]] = list(rows)
     if not left:
         return output.Words("No row to predict.")
+    from headway.evidence.beyond import MEMORY
+
     without = [row["why"].partition(": ")[2] for row in left if row["why"]]
+    over = sum(MEMORY in (row["flags"] or "") for row in left)
+    beyond = f", {over:,} of them {MEMORY}" if over else ""
     told = f"; not predicted: {measured.counted(without)}" if without else ""
     flags = [flag for row in left for flag in (row["flags"] or "").split("; ") if flag]
     often = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
     taken = [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in often]
-    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{told}.", VIEW, taken)
+    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{beyond}{told}.", VIEW, taken)

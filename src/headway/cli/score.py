@@ -139,14 +139,18 @@ def _words(kept: Any, found: Any) -> output.Words:
 
 
 def _shown(key: str, value: Any) -> Any:
-    return f"{value:.1%}" if key in ("median_error", "coverage", "below_floor") else value
+    return _percent(value) if key in ("median_error", "coverage", "below_floor") else value
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share < 100 else f"{100 * share:.3g}%"  # a mistaken unit makes an error of many digits
 
 
 def _headline(found: Any) -> str:
     if not found.residuals:
         return "No row could be scored."
     every = [group for group in found.groups if group.by == "all"]
-    errors = ", ".join(f"{group.measure} by {group.stats.median_error:.1%} ({group.stats.n:,})" for group in every)
+    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in every)
     covered = sum(group.stats.coverage * group.stats.n for group in every) / len(found.residuals)
     intervals = f"the 90 % intervals hold {covered:.0%} of the {len(found.residuals):,} measurements"
     return f"{found.rows:,} rows scored; median error: {errors}; {intervals}."

@@ -44,13 +44,14 @@ def place(said: Stated, holds: Callable[[int, int], bool], divides: Callable[[in
     """
     flags: list[str] = []
     chips = said.chips or _counted(said, flags)
-    pp = said.pp or _stages(said, chips, flags)
-    tp, dp, ep = said.tp or _ways(said, chips // pp, pp, holds, divides, domain, flags), said.dp or 1, said.ep or 1
+    room = max(1, chips // 2) if said.split else chips  # one worker leaves chips for the other kind
+    pp = said.pp or _stages(said, room, flags)
+    tp, dp, ep = said.tp or _ways(said, room // pp, pp, holds, divides, domain, flags), said.dp or 1, said.ep or 1
     if said.engine == "llama.cpp" and not divides(tp):
         tp, pp = 1, pp * tp
         flags.append(f"llama.cpp's split of rows over {pp} chips taken as one of layers: heads do not divide")
     if said.tp is None and said.pp is None and not holds(tp, pp):
-        pp = next((pp << power for power in range(1, 8) if tp * (pp << power) * dp <= chips and holds(tp, pp << power)), pp)
+        pp = next((pp << power for power in range(1, 8) if tp * (pp << power) * dp <= room and holds(tp, pp << power)), pp)
         flags += [f"pp not stated: {pp}, as the weights need more than {tp} chips"] if pp > 1 and said.engine != "llama.cpp" else []
     if not said.moe and ep > 1:
         flags.append(f"ep {ep} left out: the model has no experts")
@@ -65,8 +66,8 @@ def place(said: Stated, holds: Callable[[int, int], bool], divides: Callable[[in
     elif said.moe and said.ep is None and tp > 1:
         flags.append("ep not stated: experts are split as everything else, by tp")
     each = tp * pp * (dp if inside else 1)
-    if each > chips:
-        return f"the layout needs {each} chips, the row has {chips}"
+    if each > chips - said.split:
+        return _lacks(each, chips)
     replicas = 1 if said.split else chips // each
     if said.split:
         flags.append("chips of prefill and of decode are not told apart: tp, ep and dp are one decode worker's")
@@ -77,9 +78,16 @@ def place(said: Stated, holds: Callable[[int, int], bool], divides: Callable[[in
     return Placed(layout=Layout(tp=tp, ep=ep, dp=dp if inside else 1, pp=pp), replicas=replicas, chips=chips, flags=tuple(flags))
 
 
+def _lacks(each: int, chips: int) -> str:
+    if each > chips:
+        return f"the layout needs {each} chips, the row has {chips}"
+    return "a decode worker takes every chip of the row: none is left for prefill"
+
+
 def _counted(said: Stated, flags: list[str]) -> int:
-    chips = (said.tp or 1) * (said.pp or 1) * (said.dp or 1)
-    flags.append(f"chips not stated: {chips}, what the layout needs")
+    worker = (said.tp or 1) * (said.pp or 1) * (said.dp or 1)
+    chips = 2 * worker if said.split else worker
+    flags.append(f"chips not stated: {chips}, " + ("a decode worker and as many for prefill" if said.split else "what the layout needs"))
     return chips
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from headway.efficiency import Efficiencies, efficiencies
+from headway.evidence.beyond import beyond
 from headway.evidence.intervals import spreads
 from headway.evidence.machines import Machines, machines
 from headway.evidence.quantities import Load, Quantities, quantities
@@ -86,18 +87,17 @@ def _number(value: float | None) -> float:
 def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
     load = load_of(tasks)
     expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
+    if kind == "disagg":  # at the floor the chips are shared out anew, for the most requests: one of the times may then be longer
+        floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     widths = spreads(kind, tasks, m, load, table)
-    return [
-        _prediction(task, _estimates(expected, floor, widths, index))
-        for index, task in enumerate(tasks)
-    ]
+    limits = beyond(tasks, m)
+    return [_prediction(task, _estimates(expected, floor, widths, index), limits[index]) for index, task in enumerate(tasks)]
 
 
-def _prediction(task: Task, found: dict[str, Estimate | None]) -> Prediction:
+def _prediction(task: Task, found: dict[str, Estimate | None], limits: tuple[str, ...]) -> Prediction:
     ttft, tpot, rate, each = (found[name] for name in (*TIMES, *RATES))
-    return Prediction(
-        row=task.row, kind=task.kind, setup=task.setup, flags=task.flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=each
-    )  # fmt: skip
+    flags = (*limits, *task.flags)
+    return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=each)
 
 
 def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, Estimate | None]:

@@ -16,6 +16,7 @@ from headway.laws.memory import usable_hbm
 from headway.laws.offered import offered_tok_per_s
 from headway.laws.queue import prompt_chunks
 from headway.laws.serving import (
+    busy_replicas,
     causal_pairs,
     decode_tok_per_s,
     final_context,
@@ -33,6 +34,7 @@ from headway.laws.step import step_floor_s, step_s
 
 Law = Callable[..., Any]  # step_s or step_floor_s
 NOTHING, ONE = 0.0, 1.0
+LOOPS = ("serving", "disagg", "offline")  # kinds that are closed loops
 ONLINE = ("serving", "serving_unloaded", "disagg")  # kinds whose answers are streamed
 
 
@@ -60,7 +62,14 @@ class Quantities:
 
 def quantities(kind: str, m: Machines, load: Load, floor: bool) -> Quantities:
     """All quantities of rows of one kind, at the expected efficiencies or at the floor."""
-    return KINDS[kind](m.online() if kind in ONLINE else m, load, step_floor_s if floor else step_s)
+    if not floor:
+        return KINDS[kind](m.online() if kind in ONLINE else m, load, step_s)
+    found, ideal = (KINDS[kind](some, load, step_floor_s) for some in (m, m.ideal()))
+    if kind not in LOOPS:
+        return ideal
+    alone = _unloaded(m.ideal(), load, step_floor_s)  # in a loop nothing is faster than a user who has the machine alone
+    rate, each = np.maximum(found.rate, ideal.rate), np.maximum(found.per_chip, ideal.per_chip)
+    return Quantities(ttft=alone.ttft if kind in ONLINE else ideal.ttft, tpot=alone.tpot, rate=rate, per_chip=each)
 
 
 def _missing(load: Load) -> Any:
@@ -75,7 +84,7 @@ def _step(m: Machines, law: Law, prompts: Any = ONE) -> StepTime:
 def _decode(m: Machines, load: Load, law: Law) -> Quantities:
     """A decode step at a stated context and batch."""
     tpot = _step(m, law)(load.batch, held_kv_tokens(load.batch, load.context), NOTHING, NOTHING)
-    rate = decode_tok_per_s(load.batch, tpot, m.replicas)
+    rate = decode_tok_per_s(load.batch, tpot, busy_replicas(m.replicas, load.users))
     return Quantities(ttft=_missing(load), tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
@@ -97,13 +106,14 @@ def _prompt_s(m: Machines, load: Load, prompts: Any, law: Law) -> Any:
 def _whole(m: Machines, load: Load, law: Law) -> Quantities:
     """A fixed batch from its prompts to its last tokens: the rate counts the prefill's time."""
     ttft, tpot = _prompt_s(m, load, load.batch, law), _mean_tpot(m, load, load.batch, law)
-    rate = sustained_tok_per_s(load.output, run_s(ttft, tpot, load.output, load.batch), m.replicas)
+    busy = busy_replicas(m.replicas, load.users)
+    rate = sustained_tok_per_s(load.output, run_s(ttft, tpot, load.output, load.batch), busy)
     return Quantities(ttft=ttft, tpot=tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
 def _prefill(m: Machines, load: Load, law: Law) -> Quantities:
     ttft = _prompt_s(m, load, load.batch, law)
-    rate = sustained_tok_per_s(load.prompt, per_prompt_s(ttft, load.batch), m.replicas)
+    rate = sustained_tok_per_s(load.prompt, per_prompt_s(ttft, load.batch), busy_replicas(m.replicas, load.users))
     return Quantities(ttft=ttft, tpot=_missing(load), rate=rate, per_chip=per_chip(rate, m.chips))
 
 
@@ -129,15 +139,16 @@ def _served(m: Machines, load: Load, users: Any, law: Law) -> LoopTimes:
 def _serving(m: Machines, load: Load, law: Law) -> Quantities:
     """A closed loop of users."""
     seen = _served(m, load, np.maximum(load.users / m.replicas, 1), law)
-    rate = offered_tok_per_s(seen.rate, load.output) * m.replicas
+    rate = offered_tok_per_s(seen.rate, load.output) * busy_replicas(m.replicas, load.users)
     return Quantities(ttft=seen.ttft, tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 
 def _offline(m: Machines, load: Load, law: Law) -> Quantities:
     """As many sequences as the machine holds, or as were asked for, always in service."""
     seats = m.seats(load.prompt, load.output)
-    seen = _served(m, load, np.where(np.isnan(load.users), seats, np.minimum(load.users / m.replicas, seats)), law)
-    rate = offered_tok_per_s(seen.rate, load.output) * m.replicas
+    users = np.where(np.isnan(load.users), seats * m.replicas, load.users)
+    seen = _served(m, load, np.clip(users / m.replicas, 1, seats), law)
+    rate = offered_tok_per_s(seen.rate, load.output) * busy_replicas(m.replicas, users)
     return Quantities(ttft=_missing(load), tpot=seen.tpot, rate=rate, per_chip=per_chip(rate, m.chips))
 
 

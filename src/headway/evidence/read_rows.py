@@ -56,6 +56,9 @@ def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple
     missing = [name for name in NEEDED if name not in header]
     if missing:
         raise BadFile(path, f"has no column {', '.join(missing)}: the first line of measured rows names at least {', '.join(NEEDED)}")
+    twice = [name for name in _known() if header.count(name) > 1]
+    if twice:
+        raise BadFile(path, f"has more than one column {', '.join(twice)}")
     texts = [(header.index(name), field) for name, field in TEXTS.items() if name in header]
     found = [each for each in _numbers() if each[0] in header and (measured or each[1] not in MEASURED)]
     numbers = [_Column(header.index(name), name, field, read) for name, field, read in found]
@@ -74,6 +77,10 @@ def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple
 def _line(lines: Iterator[list[str]]) -> int:
     """The line on which the next row starts."""
     return lines.line_num + 1  # type: ignore[attr-defined]
+
+
+def _known() -> tuple[str, ...]:
+    return (*TEXTS, *WAYS, *LENGTHS, *ABOVE_ZERO, *MILLISECONDS)
 
 
 def _numbers() -> Iterator[tuple[str, str, Callable[[str], int | float]]]:

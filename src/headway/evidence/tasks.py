@@ -79,8 +79,10 @@ def _unstated(row: Row, kind: str) -> str:
         return ""
     if row.prompt is None:
         return "input length not stated"
+    if kind != "decode" and not row.prompt:
+        return "a prefill of no tokens"
     if kind == "prefill":
-        return "" if row.prompt > 0 else "a prefill of no tokens"
+        return ""
     if kind != "decode" and not row.output:
         return "output length not stated"
     if kind in ("serving", "disagg") and row.concurrency is None:

@@ -101,6 +101,16 @@ def sustained_tok_per_s(output: Token, request: Second, replicas: Number) -> Tok
     return output / request * replicas
 
 
+@formula(source="definition")
+def busy_replicas(replicas: Number, users: Number) -> Number:
+    """Replicas that have anything to do: no more than there are users (4 users of 8 copies of Llama 3.1 8B keep 4 busy).
+
+    >>> float(busy_replicas(8, 4))
+    4.0
+    """
+    return np.minimum(replicas, users)
+
+
 @formula(source="lecture TS-07: B/tau")
 def decode_tok_per_s(batch: Number, step: Second, replicas: Number) -> TokenPerSecond:
     """Output tokens per second while all replicas only decode.

@@ -46,11 +46,14 @@ class Place:
 def machine(text: str) -> tuple[str, int | None]:
     """The chip and the number of them that `--on` names; no number where the name has none.
 
-    >>> machine("8xh100-sxm"), machine("gb200-nvl72")
-    (('h100-sxm', 8), ('gb200-nvl72', None))
+    >>> machine("8xh100-sxm"), machine("2x8xh100-sxm"), machine("gb200-nvl72")
+    (('h100-sxm', 8), ('h100-sxm', 16), ('gb200-nvl72', None))
     """
     counted = _COUNTED.fullmatch(text)
-    return (counted[2].strip(), int(counted[1])) if counted and int(counted[1]) else (text.strip(), None)
+    if not counted or not int(counted[1]):
+        return text.strip(), None
+    name, each = machine(counted[2])
+    return name, int(counted[1]) * (each or 1)
 
 
 def place(given: Given, said: Place, what: str) -> Place:
