@@ -420,6 +420,21 @@ def test_tiers_keep_for_different_times() -> None:
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
 
 
+def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
+    pools = make_pools(2, [4, 4], ttl_s=[5.0, 5.0])
+    serve(pools, [0, 1], 0.0, 0.0)
+    kvcache.expire(pools, 0, 6.0)
+    assert [stored(pools, p) for p in range(2)] == [set(), set()]
+    assert pools.pool[POOL + WRITTEN] == 0
+
+
+def test_a_request_that_pins_what_it_finds_cannot_evict_it_too() -> None:
+    pools = make_pools(3, [6])
+    serve(pools, [0, 1, 2], 0.0, 0.0)
+    assert kvcache.admits(pools, 0, np.arange(3), 0, 3, 3)
+    assert not kvcache.admits(pools, 0, np.arange(3), 0, 3, 4)
+
+
 def test_replicas_with_own_pools_share_the_lowest() -> None:
     pools = make_pools(6, [3, 3, 10], below=[2, 2, NOWHERE])
     serve(pools, [0, 1], 0.0, 0.0, p=0)
