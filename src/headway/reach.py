@@ -13,13 +13,13 @@ from headway.assumptions import Assumptions
 from headway.chip import Chip
 from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, foreign, platform
 from headway.laws.coefficients import EngineCost, Reach
-from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach
+from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach, rebased_share
 from headway.laws.kernels import block_s
 from headway.laws.serving import interval_factor
 from headway.laws.sums import times, total
 from headway.layout import Layout
 from headway.quantity import default
-from headway.resolve import Formats, main_part
+from headway.resolve import Formats, main_part, peak
 
 FITTED = "fitted: kernels of A100, H100, H200, B200; engines on published runs; docs/accuracy.md"
 UNMEASURED = "its kernels were not measured; those of measured chips stand in, as shares of its datasheet, in a wider interval"
@@ -157,14 +157,20 @@ class _Fitted:
             compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
-            decode_compute=decode("compute"), decode_memory=decode("memory"), block=block_s(decode("block"), self.chip.need("hbm_bw")),
-            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad"), elementwise=self.number("elementwise", WIDE, "memory"),
+            decode_compute=self.rebased(decode("compute")), decode_memory=decode("memory"),
+            block=block_s(decode("block"), self.chip.need("hbm_bw")),
+            prefill_compute=self.rebased(self.narrowed(prefill)), prefill_pad=prefill("pad"),
+            elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompted=self.attending(prefill),
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:
         """A number of dense matmuls; those of 8 and 4 bits were measured with a kernel that quantises their input, where that is one."""
         return self.number("gemm", WIDE if self.kernels.fused and form in QUANTISED and key in QUANTISING else form, key)
+
+    def rebased(self, share: Any) -> Any:
+        """A share of attention, of the peak that its terms count with."""
+        return rebased_share(share, peak(self.chip, WIDE)[1], self.formats.attention_peak)
 
     def narrowed(self, prefill: Any) -> Any:
         """Attention of prompts, slower where heads are narrow; a latent's heads are wide."""

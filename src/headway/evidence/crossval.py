@@ -11,7 +11,7 @@ from headway.efficiency import Efficiencies
 from headway.evidence.engine_fit import EngineFit, fit, problem
 from headway.evidence.engine_numbers import Number, table_at
 from headway.evidence.fitted import Fitted
-from headway.evidence.folds import Fold, folds
+from headway.evidence.folds import Fold, folds, model_folds
 from headway.evidence.intervals import circumstances, width_key
 from headway.evidence.machines import machines
 from headway.evidence.predict import load_of, placed, predict
@@ -42,6 +42,7 @@ class CrossValidated:
     intervals: tuple[Fitted, ...]
     residuals: tuple[Residual, ...]
     moved: tuple[Moved, ...]
+    models: tuple[Residual, ...]  # of modes that one source alone has, whole models left out
 
 
 def cross_validate(tasks: Sequence[Task], base: Efficiencies, every: Sequence[Number]) -> CrossValidated:
@@ -49,18 +50,24 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, every: Sequence[Nu
     start = table_at(base, every, [number.prior for number in every])
     whole = fit(problem(tasks, start), every)
     tick(1)
-    seen, moved, fits = [], [], {}  # what is left out may be the same for several kinds of rows: it is fitted once
-    for fold in folds(tasks):
+    moved, fits = [], {}  # what is left out may be the same for several kinds of rows: it is fitted once
+
+    def without(fold: Fold) -> tuple[Fold, Efficiencies]:
         if fold.out not in fits:
             inside = [task for index, task in enumerate(tasks) if index not in fold.out]
             fits[fold.out] = fit(problem(inside, start), every, whole)
-            moved += _moved(fold.name, whole, fits[fold.out])
-        seen.append((fold, table_at(base, every, fits[fold.out].values(every))))
+            moved.extend(_moved(fold.name, whole, fits[fold.out]))
         tick(1)
+        return fold, table_at(base, every, fits[fold.out].values(every))
+
+    seen = [without(fold) for fold in folds(tasks)]
     intervals = widths(_seen(tasks, seen))
-    out = tuple(one for fold, table in seen for one in _residuals(fold, tasks, with_intervals(table, intervals)))
+    out, models = (
+        tuple(one for fold, table in some for one in _residuals(fold, tasks, with_intervals(table, intervals)))
+        for some in (seen, [without(fold) for fold in model_folds(tasks)])
+    )
     table = with_intervals(table_at(base, every, whole.values(every)), intervals)
-    return CrossValidated(engines=whole, table=table, intervals=intervals, residuals=out, moved=tuple(moved))
+    return CrossValidated(engines=whole, table=table, intervals=intervals, residuals=out, moved=tuple(moved), models=models)
 
 
 def with_intervals(table: Efficiencies, intervals: Sequence[Fitted]) -> Efficiencies:

@@ -21,6 +21,7 @@ from headway.system import System
 
 ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 NO_STORE = (0.0, np.inf)
+GIB_OVER_GB = 2**30 / 1e9  # datasheets say GB where the memory has as many GiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,15 @@ class Machines:
         c = self.step
         step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, self.tp, c.pp))
         return replace(self, step=step, scheduling=engines.scheduling)
+
+    def ideal(self) -> Machines:
+        """The same machines under a scheduler that costs nothing and wastes no memory."""
+        nothing = 0 * self.scheduling.request
+        free = replace(
+            self.scheduling, request=nothing, together=nothing, company=nothing, reserve=nothing,
+            hbm=nothing + GIB_OVER_GB, pipeline=nothing + 1,
+        )  # fmt: skip
+        return replace(self, scheduling=free)
 
     def online(self) -> Machines:
         """The same machines where each token is streamed to a user."""

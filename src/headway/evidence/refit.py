@@ -78,5 +78,5 @@ def _report(
 ) -> Report:
     return Report(
         residuals=done.residuals, flat=flat_residuals(asked, done.residuals), kernels=kernels.errors, rows=stated, predicted=len(asked),
-        unstated=unstated, command=command, date=date, moved=done.moved, numbers=len(done.engines.free),
+        unstated=unstated, command=command, date=date, moved=done.moved, models=done.models, numbers=len(done.engines.free),
     )  # fmt: skip

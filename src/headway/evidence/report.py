@@ -40,6 +40,7 @@ class Report:
     command: str  # that regenerates the page
     date: str
     moved: Sequence[Moved] = ()  # numbers that one group decides
+    models: Sequence[Residual] = ()  # of modes that one source alone has, whole models left out
     numbers: int = 0  # fitted to the rows
 
 
@@ -47,7 +48,8 @@ def page(report: Report) -> str:
     """The part of docs/accuracy.md about times, rates and costs."""
     parts = [
         _start(report), _targets(report), _bought(report), f"![served TPOT, predicted against measured]({FIGURE})",
-        _by_source(report.residuals), *(_by(report.residuals, field, name) for field, name in TABLES), _worst_groups(report.residuals),
+        _by_source(report.residuals), _models(report.models),
+        *(_by(report.residuals, field, name) for field, name in TABLES), _worst_groups(report.residuals),
         _worst_rows(report.residuals), _moved(report), _kernels(report.kernels),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part)
@@ -134,6 +136,15 @@ def _by_source(residuals: Sequence[Residual]) -> str:
         left = folds[0] if len(folds) == 1 else f"{len(folds)} groups: {', '.join(folds[:3])}{', ...' if len(folds) > 3 else ''}"
         lines.append((group.measure, group.name, *_numbers(group), left))
     return f"### By source\n\n{_table(('measured', 'source', *HEAD, 'left out of the fit'), lines)}"
+
+
+def _models(residuals: Sequence[Residual]) -> str:
+    """Where one source alone has a mode, whole models left out besides whole chips."""
+    if not residuals:
+        return ""
+    lines = [(group.measure, group.name, *_numbers(group)) for group in grouped(residuals, "model")]
+    told = "Modes that one source alone has are predicted above with a quarter of the chips left out; here with a whole model left out."
+    return f"### Whole models left out\n\n{told}\n\n{_table(('measured', 'model', *HEAD), lines)}"
 
 
 def _by(residuals: Sequence[Residual], field: str, name: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.evidence.fitted import Fitted
 
+DRAWS = 100  # of the sources, for errors
 SHARE = 0.9  # of rows that the interval is to hold
 KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
 WIDER = ("unmeasured", "foreign", "experts", "limited")
@@ -36,7 +37,32 @@ class Seen:
 
 
 def widths(seen: Seen) -> tuple[Fitted, ...]:
-    """A factor for each quantity, and how much wider in which circumstances: each source counts as the square root of its rows."""
+    """A factor for each quantity, and how much wider in which circumstances; errors by drawing the sources again."""
+    found, spread = _widths(seen), _drawn(seen)
+    rows = {key: int((seen.key == key).sum()) for key in KEYS} | {name: int(seen.wider[name].sum()) for name in WIDER}
+    return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(seen.error)) for name, value in found.items())
+
+
+def _drawn(seen: Seen) -> dict[str, float]:
+    """Standard error of each width: sources drawn with replacement, and rows within them."""
+    names, random = np.unique(seen.source), np.random.default_rng(0)
+    drawn: dict[str, list[float]] = {}
+    for _ in range(DRAWS):
+        rows = np.concatenate([_rows_again(seen.source == name, random) for name in random.choice(names, len(names))])
+        again = Seen(key=seen.key[rows], error=seen.error[rows], source=seen.source[rows],
+                     wider={name: holds[rows] for name, holds in seen.wider.items()})  # fmt: skip
+        for name, value in _widths(again).items():
+            drawn.setdefault(name, []).append(value)
+    return {name: float(np.std(values)) for name, values in drawn.items()}
+
+
+def _rows_again(own: Any, random: Any) -> Any:
+    rows = np.flatnonzero(own)
+    return random.choice(rows, len(rows))
+
+
+def _widths(seen: Seen) -> dict[str, float]:
+    """Each source counts as the square root of its rows."""
     _, place, count = np.unique(seen.source, return_inverse=True, return_counts=True)
     weight, size = 1 / np.sqrt(count[place]), np.abs(seen.error)
     grown: dict[str, float] = dict.fromkeys(WIDER, 1.0)
@@ -49,9 +75,7 @@ def widths(seen: Seen) -> tuple[Fitted, ...]:
             rows, others = seen.wider[name], _scale(seen, {**grown, name: 1.0})
             if rows.any():
                 grown[name] = max(1.0, _quantile((size / own / others)[rows], weight[rows]))
-    rows = len(seen.error)
-    lines = [_line(key, float(np.exp(value)), int((seen.key == key).sum())) for key, value in base.items()]
-    return (*lines, *(_line(name, grown[name], int(seen.wider[name].sum()) or rows) for name in WIDER))
+    return {key: float(np.exp(value)) for key, value in base.items()} | grown
 
 
 def _scale(seen: Seen, grown: dict[str, float]) -> Any:
@@ -67,9 +91,9 @@ def _quantile(values: Any, weight: Any) -> float:
     return float(values[order][np.searchsorted(share, SHARE)])
 
 
-def _line(key: str, value: float, rows: int) -> Fitted:
+def _line(key: str, value: float, error: float, rows: int) -> Fitted:
     return Fitted(
-        section="interval.other", key=key, value=value, unit="", error=value * 0.5 / max(rows, 1) ** 0.5, rows=rows,
+        section="interval.other", key=key, value=value, unit="", error=error, rows=rows,
         range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key],
         source="published serving runs, docs/accuracy.md", date="2026-11",
     )  # fmt: skip

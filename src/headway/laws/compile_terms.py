@@ -226,6 +226,16 @@ def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
     return np.minimum(efficiency * factor * own, 1)
 
 
+@formula(source="definition: shares of attention were fitted to the 16-bit peak, whatever the cache's format")
+def rebased_share(efficiency: Number, fitted_peak: FlopPerSecond, peak: FlopPerSecond) -> Number:
+    """Share of the peak that a term counts with, where the share was fitted to another.
+
+    >>> round(rebased_share(0.7, 989.4e12, 1978.9e12), 3)  # prompts' attention on an H100 with an FP8 cache
+    0.35
+    """
+    return efficiency * fitted_peak / peak
+
+
 FULL_HEAD: Number = 128
 
 
