@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 
-FAMILIES = ("TensorRT-LLM", "vLLM", "SGLang", "llama.cpp", "other")
 _SPELLINGS = (
     ("TensorRT-LLM", r"tensorrt|trt|\bnim\b|triton"),
     ("SGLang", r"sglang|sgl\b"),

@@ -10,7 +10,6 @@ from headway.errors import UnknownName
 from headway.evidence.benchmarks import Benchmark, benchmark
 from headway.precision import Precision
 
-WEIGHT_ONLY = ("int4_g128", "int4_g32", "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")
 # Spellings, folded and tried in this order: (pattern, format, arithmetic where it is not the format's own, note).
 SPELLINGS = (
     (r"bf16|bfloat16|w16a16", "bf16", "", ""),

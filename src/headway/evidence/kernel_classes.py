@@ -12,8 +12,6 @@ from headway.evidence.kernel_fit import Key
 from headway.evidence.kernel_rows import Kernels
 from headway.laws.kernels import decode_attention_s, matmul_s, prefill_attention_s
 
-INF = float("inf")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClass:
