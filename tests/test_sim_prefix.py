@@ -119,6 +119,11 @@ def test_compiled_it_finds_the_same() -> None:
     ids = [[100 * int(rng.integers(0, 20)) + level for level in range(int(rng.integers(1, 30)))] for _ in range(1000)]
     traffic = talks(np.cumsum(rng.exponential(0.05, 1000)), ids, rng.integers(1, 60, 1000))
     prefix = Prefix(below=parse_tiers("ddr:100MB@1GB/s"), ttl=5.0, names=("hbm", "ddr"))
+    rules = RULES._replace(caching=1, block_tokens=4, block_bytes=1e6, block=2)
+    asked: dict[str, Any] = {"prefix": prefix, "replicas": 3, "routing": "least-loaded"}
+    sent = [simulate(traffic, pace(LAW), rules, how=how, **asked) for how in ("plain", "compiled")]
+    assert sent[0].replica.tolist() == sent[1].replica.tolist()
+    assert sent[1].finish == pytest.approx(sent[0].finish, rel=1e-9)
     plain, fast = (play(traffic, prefix, how, capacity=300) for how in ("plain", "compiled"))
     assert plain.counted(of.PREEMPTED) > 0
     assert list(plain.states[0].cache.counted) == list(fast.states[0].cache.counted)

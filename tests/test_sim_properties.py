@@ -169,7 +169,7 @@ def test_an_interrupt_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         return advance(*given_)
 
-    monkeypatch.setattr("headway.sim.fast.advance", interrupted)
+    monkeypatch.setattr("headway.sim.routing.advance", interrupted)
     monkeypatch.setattr(running, "PLAIN_SLICE", 20)
     run = play(Traffic.of(np.arange(100.0), 10, 10), "0.01")
     assert run.interrupted

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from headway.sim import routing
 from headway.sim.compiled import _folder as machine_code
 from headway.sim.compiled import _part as part
 from headway.sim.compiled import available
 from headway.sim.flatten import GLOBALS, Step
-from headway.sim.kvcache_arrays import Pools
+from headway.sim.kvcache_arrays import ARRAYS, Pools
 from headway.sim.loop import advance
 from headway.sim.state import LANE, Cache, Rules, State, make_state
 
@@ -25,6 +28,7 @@ PLAIN_S = 40e-6  # about what a request takes in plain Python,
 COMPILE_S = 12.0  # what compiling takes,
 LOAD_S = 2.0  # and what it takes to load numba and what was compiled before
 MARK = "loop.compiled"
+NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
 )  # fmt: skip
@@ -32,23 +36,29 @@ NO_RULES = Rules(
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """The loop and the step, in the form that runs: lists in plain Python, arrays compiled."""
+    """The loop, the routing and the step, in the form that runs: lists in plain Python, arrays compiled."""
 
-    advance: Callable[[State, Rules, Any, float, int], int]
+    run_one: Callable[..., int]
+    send: Callable[..., int]
     step: Any
     lists: bool
     compile_s: float
 
+    def hold(self, states: list[State]) -> Any:
+        """Replicas as the first argument of both; they must be kept alive beside it."""
+        return states if self.lists else np.array([addresses(state) for state in states], np.int64)
 
-def runner(source: str, plain: Step, requests: int, how: str = "auto") -> Runner:
-    """The form that answers so many requests soonest; `how` is auto, plain or compiled."""
+
+def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: bool = False) -> Runner:
+    """The form that answers so many requests soonest; `how` is auto, plain or compiled; `routed` where replicas meet."""
     if how == "plain" or (how == "auto" and not _pays(source, requests)):
-        return Runner(advance, plain, True, 0.0)
+        return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
     with compiling():
         step = _machine_step(source)
-        loop = _machine_loop(step)
-    return Runner(loop, step, False, time.perf_counter() - start)
+        loop = _machine_loop()
+        sending = _machine_send() if routed else routing.send
+    return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
 def _pays(source: str, requests: int) -> bool:
@@ -58,47 +68,85 @@ def _pays(source: str, requests: int) -> bool:
     return requests * PLAIN_S > (LOAD_S if ready else COMPILE_S)
 
 
-def enter(s: State, r: Rules, step: Any, until: float, most: int) -> int:
-    """The compiled loop's door: inside, arrays are bare pointers, which cost nothing to hand on."""
-    c, p = s.cache, s.cache.pools
-    pools = Pools(pointer(p.slot), pointer(p.node), pointer(p.last), pointer(p.pool), pointer(p.ttl), p.ids, p.slots, p.tiers)
+def addresses(state: State) -> list[int]:
+    """Where each array of a replica begins, in the order that `unfolded` reads them."""
+    arrays = [*state[:-1], *state.cache[1:], *(getattr(state.cache.pools, name) for name in ARRAYS)]
+    pools = state.cache.pools
+    return [*(array.ctypes.data for array in arrays), pools.ids, pools.slots, pools.tiers]
+
+
+def unfolded(where: Any, number: int) -> State:
+    """`state_at` of the compiled loop: arrays are bare pointers, which cost nothing to hand on."""
+    w = where[number]
+    pools = Pools(
+        small(w[21]), small(w[22]), numbers(w[23]), whole(w[24]), numbers(w[25]), w[26], w[27], w[28],
+    )  # fmt: skip
     cache = Cache(
-        pools, pointer(c.blocks), pointer(c.start), pointer(c.found), pointer(c.least), pointer(c.paths), pointer(c.counted),
-        pointer(c.ready),
+        pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), numbers(w[18]), whole(w[19]), numbers(w[20]),
     )  # fmt: skip
-    inside = State(
-        pointer(s.at), pointer(s.count), pointer(s.lengths), pointer(s.times), pointer(s.order), pointer(s.ends), pointer(s.seat),
-        pointer(s.since), pointer(s.heap), pointer(s.partial), pointer(s.phase), pointer(s.spread), pointer(s.line), pointer(s.log), cache,
+    return State(
+        numbers(w[0]), whole(w[1]), whole(w[2]), numbers(w[3]), whole(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
+        whole(w[9]), whole(w[10]), numbers(w[11]), numbers(w[12]), numbers(w[13]), cache,
     )  # fmt: skip
-    return advance(inside, r, step, until, most)
 
 
-def pointer(array: Any) -> Any:
-    """An array's first element; stands here for what `_machine_loop` puts in its place."""
-    return array
+def numbers(address: int) -> Any:
+    """Floats from an address on; as `whole` and `small`, it stands here for what `_pointers` puts in its place."""
+    raise NotImplementedError(address)
+
+
+whole = small = numbers
+
+
+def _pointers() -> dict[str, Any]:
+    """From an address to a pointer, by what lies there."""
+    import numba
+    from numba.extending import intrinsic
+
+    types_ = numba.types
+
+    def of(kind: Any) -> Any:
+        @intrinsic
+        def pointer(context: Any, address: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                return builder.inttoptr(values[0], context.get_value_type(signature.return_type))
+
+            return types_.CPointer(kind)(address), code
+
+        return pointer
+
+    return {"numbers": of(types_.float64), "whole": of(types_.int64), "small": of(types_.int32)}
+
+
+@functools.cache
+def _door(run: Callable[..., int]) -> Callable[..., int]:
+    """A function of routing.py as machine code."""
+    import numba
+
+    inner = types.FunctionType(unfolded.__code__, {**globals(), **_pointers()}, "unfolded")
+    names = {**vars(routing), "state_at": numba.njit(inner), "advance": part(advance)}
+    return numba.njit(cache=True)(types.FunctionType(run.__code__, names, run.__name__))  # type: ignore[return-value]
 
 
 @functools.cache  # loading what was compiled takes longer than ten thousand requests
-def _machine_loop(step: Any) -> Callable[..., int]:
-    """The loop, compiled for any step: none is run here."""
-    import numba
-    import numpy as np
-    from numba.extending import intrinsic
-
-    @intrinsic
-    def first_element(context: Any, array: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return context.make_array(signature.args[0])(context, builder, values[0]).data
-
-        return numba.types.CPointer(array.dtype)(array), code
-
-    names = {**globals(), "pointer": first_element, "advance": part(advance)}
-    loop: Any = numba.njit(cache=True)(types.FunctionType(enter.__code__, names, "enter"))
-    lengths, times = np.ones(2, np.int64), np.zeros(4)
-    state = make_state(NO_RULES, lengths, times, [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
-    loop(state, NO_RULES, step, 0.0, 0)
+def _machine_loop() -> Callable[..., int]:
+    """The loop, compiled for any step: nothing is simulated here."""
+    loop, state, step = _door(routing.run_one), _nobody(), _machine_step(NO_STEP)
+    loop(np.array([addresses(state)], np.int64), 0, NO_RULES, step, 0.0, 0)
     (machine_code() / MARK).touch()
     return loop
+
+
+@functools.cache
+def _machine_send() -> Callable[..., int]:
+    """The routing, compiled for any step."""
+    sending, state, none = _door(routing.send), _nobody(), np.zeros(1, np.int64)
+    sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none, none, none, 0, 0)
+    return sending
+
+
+def _nobody() -> State:
+    return make_state(NO_RULES, np.ones(2, np.int64), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
 
 
 def _file(source: str) -> Path:

@@ -13,7 +13,7 @@ import numpy as np
 from headway.errors import HeadwayError
 from headway.sim import state as of
 from headway.sim.fast import Runner, runner
-from headway.sim.loop import IDLE, PAUSED, STUCK
+from headway.sim.loop import IDLE, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.prefix import Prefix
 from headway.sim.state import Cache, Rules, State, make_state
@@ -22,6 +22,8 @@ from headway.watch import tick
 
 SLICE = 100_000  # iterations between two looks at the keyboard
 PLAIN_SLICE = 5_000
+SENT, PLAIN_SENT = 20_000, 500  # requests, where they are sent one by one
+STUCK_LINE = "the simulation cannot go on: a request waits that nothing can serve; please report it"
 
 
 class StuckLoop(HeadwayError):
@@ -83,20 +85,26 @@ def simulate(
         times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
     lengths = np.stack((traffic.prompt, traffic.output), axis=1).ravel()
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
-    form = runner(pace.source, pace.step, count, how)
+    routed = routing == "least-loaded" and replicas > 1 and not users
+    form = runner(pace.source, pace.step, count, how, routed)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=np.flatnonzero(~refused), ranks=ranks,
                 cache=functools.partial(prefix.cache, rules, traffic, pace) if prefix else None)  # fmt: skip
-    if routing == "least-loaded" and replicas > 1 and not users:
+    if routed:
         states, replica, ended = play.least_loaded(replicas)
     else:
         states, replica, ended = play.in_turn(replicas, users)
     played = np.asarray(flat[1]).reshape(-1, 4)
-    where = np.full(count, -1)
+    where = np.full(count, -1, np.int32)
     where[play.served] = replica
+    if overhead_s:
+        played[:, of.FIRST] += overhead_s
+        played[:, of.FINISH] += overhead_s
+    if users:
+        played[refused, of.ARRIVAL] = np.nan
     return Run(
-        traffic=traffic, arrival=np.where(refused & (users > 0), np.nan, played[:, of.ARRIVAL]), scheduled=played[:, of.SCHEDULED],
-        first=played[:, of.FIRST] + overhead_s, finish=played[:, of.FINISH] + overhead_s, refused=refused, replica=where,
+        traffic=traffic, arrival=played[:, of.ARRIVAL], scheduled=played[:, of.SCHEDULED],
+        first=played[:, of.FIRST], finish=played[:, of.FINISH], refused=refused, replica=where,
         states=tuple(states), rules=rules, overhead_s=overhead_s, interrupted=not ended, compile_s=form.compile_s,
         wall_s=time.perf_counter() - start,
     )  # fmt: skip
@@ -124,44 +132,47 @@ class Play:
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
-        replica = np.arange(len(self.served)) % replicas
+        replica = np.arange(len(self.served), dtype=np.int32) % replicas
         states = []
         for number in range(replicas):
-            state = self.state(self.served[replica == number])
+            state = self.state(self.served[number::replicas])
             if users:
                 state.ends[of.KNOWN] = min(users // replicas + (number < users % replicas), int(state.count[of.TOTAL]))
             states.append(state)
-        return states, replica, all([self.run(state, np.inf) for state in states])
+        return states, replica, all([self.run(states, number) for number in range(replicas)])
 
     def least_loaded(self, replicas: int) -> tuple[list[State], Any, bool]:
         """Each request to the replica with the fewest requests when it comes, the lowest of equals."""
-        states, replica = [self.state(self.served) for _ in range(replicas)], np.full(len(self.served), -1)
+        states, count = [self.state(self.served) for _ in range(replicas)], len(self.served)
         for state in states:
             for lane in range(0, self.rules.lanes, of.LANE):
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
-        for at, i in enumerate(self.served):
-            comes = float(self.times[4 * i + of.ARRIVAL])
-            if not all(self.run(state, comes) for state in states):
-                return states, replica, False
-            load = [int(state.count[of.QUEUED] + state.count[of.PARTIAL] + state.count[of.RUNNING]) for state in states]
-            replica[at] = int(np.argmin(load))
-            lane = 0 if self.ranks is None else of.LANE * int(self.ranks[i])
-            ends = states[replica[at]].ends
-            states[replica[at]].order[ends[lane + of.KNOWN]] = i
-            ends[lane + of.KNOWN] += 1
-        return states, replica, all([self.run(state, np.inf) for state in states])
+        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
+        replica = np.full(count, -1)
+        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (self.served, ranks, replica))
+        where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
+        try:
+            for first in range(0, count, size):
+                ended = self.form.send(where, replicas, self.rules, self.form.step, who, lanes, sent, first, min(first + size, count))
+                tick(size)
+                if ended == STUCK:
+                    raise StuckLoop(STUCK_LINE)
+        except KeyboardInterrupt:
+            return states, np.asarray(sent), False
+        return states, np.asarray(sent), all([self.run(states, number) for number in range(replicas)])
 
-    def run(self, state: State, until: float) -> bool:
-        """Run a replica until a time, or until nothing is left to do; False when the user interrupted it."""
+    def run(self, states: list[State], number: int) -> bool:
+        """Run a replica until nothing is left to do; False when the user interrupted it."""
+        state, where = states[number], self.form.hold(states)
         done = int(state.count[of.DONE])
         try:
             while True:
-                ended = self.form.advance(state, self.rules, self.form.step, until, PLAIN_SLICE if self.form.lists else SLICE)
+                ended = self.form.run_one(where, number, self.rules, self.form.step, np.inf, PLAIN_SLICE if self.form.lists else SLICE)
                 tick(int(state.count[of.DONE]) - done)
                 done = int(state.count[of.DONE])
-                if ended == IDLE or (ended == PAUSED and until < np.inf and state.at[of.NOW] >= until):
+                if ended == IDLE:
                     return True
                 if ended == STUCK:
-                    raise StuckLoop("the simulation cannot go on: a request waits that nothing can serve; please report it")
+                    raise StuckLoop(STUCK_LINE)
         except KeyboardInterrupt:
             return False
