@@ -41,9 +41,15 @@ def test_what_a_preemption_threw_away_is_computed_again() -> None:
     """Without a prefix cache nothing of it is found: prompt and answer so far are prefilled once more."""
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
     assert run.counted(of.PREEMPTED) == 1
-    made = 6  # both had 10 tokens when the eleventh needed a sixth block
+    made = 7  # each then needs room for an eleventh token, and a sixth block with it
     assert run.total(of.PREFILLED) == 4 + 4 + (4 + made)
     assert play(Traffic.of([0.0, 0.0], 4, 8), "1.0").total(of.PREFILLED) == 8
+
+
+@pytest.mark.xfail(strict=True, reason="the step in progress is seen through before the router looks: who ends with it is gone already")
+def test_a_router_does_not_see_the_end_of_a_step_before_it_comes() -> None:
+    run = simulate(Traffic.of([0.0, 0.001], 1, 1), pace("0.02"), RULES._replace(seats=1), replicas=2, routing="least-loaded", how="plain")
+    assert run.replica.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("mixed", [1, pytest.param(0, marks=pytest.mark.xfail(strict=True, reason="steps of prompts alone are left out"))])
@@ -85,7 +91,9 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
     """Prompts of exponential length leave an M/M/1 queue as they came (Burke), so that the decode pool is one too, with its own wait."""
     count, rate, length, transfer = 12_000, 3.0, 2000, 0.25
     rng = np.random.default_rng(2)
-    traffic = Traffic.of(np.cumsum(rng.exponential(1 / rate, count)), rng.geometric(1 / length, count), 1 + rng.geometric(1 / length, count))
+    traffic = Traffic.of(
+        np.cumsum(rng.exponential(1 / rate, count)), rng.geometric(1 / length, count), 1 + rng.geometric(1 / length, count)
+    )
     made = pace("1e-4 * tokens + (7.5e-5 if batch > 0.0 else 0.0)", 1)
     rules = RULES._replace(seats=1, capacity=10**9, budget=10**6, chunk=10**6)
     run, before = split(traffic, made, rules, Pools(prefill=1, decode=1, transfer_s=np.full(count, transfer)), how="plain")
@@ -122,8 +130,8 @@ def test_no_step_is_faster_than_the_chips_peak(model: str, system: str, layout: 
     assert made.pace and made.pace.floor
     rng = np.random.default_rng(3)
     for _ in range(200):
-        batch, tokens = float(rng.integers(0, 300)), float(rng.integers(0, 9000))
-        point = (batch + (tokens == 0), (batch + 1) * float(rng.integers(1, 30_000)), tokens, tokens * float(rng.integers(1, 20_000)))
+        batch, tokens = float(rng.integers(0, 300)), float(rng.integers(1, 9000))
+        point = (batch, batch * float(rng.integers(1, 30_000)), tokens, tokens * float(rng.integers(1, 20_000)))
         ranks = float(made.pace.spread[min(int(rng.integers(1, 9)), len(made.pace.spread) - 1)])
         assert made.pace.step(*point, ranks) >= float(made.pace.floor(*point, ranks)) * (1 - 1e-12)
 
@@ -163,5 +171,6 @@ def test_beyond_saturation_there_is_a_growth_and_no_latency() -> None:
         assert rows[load]["capacity_req_per_s"] == able
     assert rows[0.7]["stable"] and rows[0.7]["p99_ttft_s"] > 0
     assert not rows[1.3]["stable"]
-    assert all(value is None for key, value in rows[1.3].items() if any(part in key for part in answer.HIDDEN))
+    told = [f"{key}_{name}_s" for key in ("mean", "p50", "p99") for name in ("ttft", "tpot", "itl", "e2e", "queue")]
+    assert [rows[1.3][key] for key in told] == [None] * len(told)
     assert rows[1.3]["queue_growth_per_s"] == pytest.approx(0.3 * able, rel=0.25)
