@@ -74,7 +74,7 @@ def _run(argv: list[str]) -> int:
     from headway.cli.finish import finish
     from headway.cli.progress import bar
 
-    with bar():
+    with bar(counted=getattr(module, "COUNTED", "layouts weighed")):
         answer = module.run(args)
     finish(answer, args, ["headway", *argv])
     return 0

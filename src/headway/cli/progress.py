@@ -14,8 +14,8 @@ PATIENCE_S = 1.0
 
 
 @contextmanager
-def bar(stream: Any = None) -> Iterator[None]:
-    """Show how many layouts have been weighed, once a second has passed."""
+def bar(stream: Any = None, counted: str = "layouts weighed") -> Iterator[None]:
+    """Show how many layouts have been weighed, or whatever is counted, once a second has passed."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
@@ -29,7 +29,7 @@ def bar(stream: Any = None) -> Iterator[None]:
         if not shown and time.perf_counter() - start > PATIENCE_S:
             shown.append(_progress(out))
         if shown:
-            shown[0].update(0, description=f"{weighed} layouts weighed")
+            shown[0].update(0, description=f"{weighed} {counted}")
 
     try:
         with watched(listen):

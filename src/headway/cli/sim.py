@@ -18,6 +18,7 @@ VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s"
         "hit_rate", "usd_per_mtok", "why")  # fmt: skip
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
+COUNTED = "requests answered"  # of the progress bar
 LOOPS = ("auto", "plain", "compiled")
 
 

@@ -15,7 +15,7 @@ from headway.laws.shard import used_chips
 from headway.layout import NAMES, Layout
 from headway.pools import hand_over_link
 from headway.serve import Query
-from headway.sim.pacing import Pace, pace_of
+from headway.sim.pacing import Pace, pace_of, scaled
 from headway.sim.policy import Policy, Scheduler, scheduler
 from headway.sim.prefix import Prefix, prefix_of
 from headway.sim.split import Pools
@@ -68,6 +68,8 @@ def fleet(
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
     pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
+    if pace is not None and policy.step_factor != 1:
+        pace = scaled(pace, float(policy.step_factor))
     return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools, prefix=prefix)
 
 

@@ -27,6 +27,7 @@ class Policy:
     reserve: Annotated[Any, Q(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
     departures: Annotated[Any, Q("s", help="steps leave at multiples of this time, full or not")] = None
     request_overhead: Annotated[Any, Q("s", open_low=False, help="an engine's own work on a request before its first token is out")] = None
+    step_factor: Annotated[Any, Q(high=1e6, help="every step takes so many times as long as estimated")] = 1
     prefill_replicas: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")] = 1
     routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
 
