@@ -1,12 +1,15 @@
-"""Recorded runs of vLLM against their replay: python bench/replay_runs.py FOLDER, which holds a folder for each run.
+"""Recorded runs of vLLM against their replay: python bench/replay_runs.py FOLDER [--no-prefixes], which holds a folder for each run.
 
-A run's folder has requests.jsonl, timeseries.csv and meta.json. Curves: mean absolute difference over the mean of the measured curve.
+A run's folder has requests.jsonl, timeseries.csv and meta.json. What its prompts share is in a file *.jsonl.gz of FOLDER: a line for each
+request with input_length and hash_ids, as Mooncake's, of the engine's own blocks. Curves: mean absolute difference over the mean of the
+measured curve.
 """
 
 import sys
 from pathlib import Path
 
-from headway.evidence.readers.vllm_run import read_run
+from headway.errors import BadFile
+from headway.evidence.readers.vllm_run import read_run, with_prefixes
 from headway.evidence.replayed import fitted_replay, fleet_of, replay, seen_in
 
 TTFT, CURVE, TPOT = 0.15, 0.10, 0.12  # what is asked of the scaled replay, and of the TPOT from first principles
@@ -21,13 +24,24 @@ def said(error, most):
 def line(name, found, ttft=99.0, tpot=99.0, curve=99.0):
     """One replay."""
     times = (f"{found.seen.ttft_s:.3f}", said(found.ttft_error, ttft), f"{found.seen.tpot_s * 1e3:.2f}", said(found.tpot_error, tpot))
-    print(ROW.format(name, f"{found.factor:.3f}", *times, said(found.running_error, curve), said(found.waiting_error, curve)))
+    curves = said(found.running_error, curve), said(found.waiting_error, curve)
+    print(ROW.format(name, f"{found.factor:.3f}", *times, *curves), f"{found.preemptions} preemptions")
 
 
-def main(folder):
+def known(run, folder):
+    """The run with what its prompts share, where a file says it."""
+    for path in sorted(Path(folder).glob("*.jsonl.gz")):
+        try:
+            return with_prefixes(run, path, run.settings.block)
+        except BadFile:
+            continue
+    return run
+
+
+def main(folder, shared):
     """Every run under a folder."""
     for path in sorted(found.parent for found in Path(folder).glob("**/requests.jsonl")):
-        run = read_run(path)
+        run = known(read_run(path), folder) if shared else read_run(path)
         made, measured = fleet_of(run), seen_in(run)
         print(f"\n{run.name}: {len(run.arrival)} requests; measured TTFT {measured.ttft_s:.3f} s, TPOT {measured.tpot_s * 1e3:.2f} ms")
         print(ROW.format("steps", "factor", "TTFT s", "error", "TPOT ms", "error", "running", "waiting"))
@@ -38,4 +52,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], "--no-prefixes" not in sys.argv)

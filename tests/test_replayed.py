@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from headway.errors import BadFile
-from headway.evidence.readers.vllm_run import MeasuredRun, read_run
-from headway.evidence.replayed import apart, fitted_replay, fleet_of, replay, sampled, scaled, seen_in, traffic_of
+from headway.evidence.readers.vllm_run import MeasuredRun, read_run, with_prefixes
+from headway.evidence.replayed import apart, fitted_replay, fleet_of, replay, sampled, seen_in, traffic_of
+from headway.sim import state as of
+from headway.sim.pacing import scaled
 from headway.sim.simulate import simulate
 
 HAND = Path(__file__).parent / "data" / "vllm_run"
@@ -66,6 +68,24 @@ def test_a_card_that_the_engine_did_not_name(tmp_path):
     del meta["hardware"]
     path.write_text(json.dumps(meta))
     assert read_run(path.parent).settings.hardware == "A100-SXM-80GB"
+
+
+def test_what_prompts_share_is_computed_once(tmp_path):
+    run, path = read_run(HAND), tmp_path / "prompts.jsonl"
+    ids = [list(range(6)), [*range(5), *range(10, 17)], [0, 1, 2]]
+    rows = [{"input_length": int(prompt), "hash_ids": one} for prompt, one in zip(run.prompt, ids, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shared = with_prefixes(run, path, 16)
+    assert shared.block_start.tolist() == [0, 6, 18, 21]
+    prefilled = []
+    for one in (run, shared):
+        made = fleet_of(one)
+        played = simulate(traffic_of(one), made.pace, made.scheduler.rules, how="plain", prefix=made.prefix)  # type: ignore[arg-type]
+        prefilled.append(played.total(of.PREFILLED))
+    assert prefilled == [350, 350 - 5 * 16 - 3 * 16]  # five blocks of the second prompt, three of the third
+    path.write_text(json.dumps(rows[0]))
+    with pytest.raises(BadFile, match="3 prompts"):
+        with_prefixes(run, path, 16)
 
 
 def recorded(factor: float, count: int = 60) -> MeasuredRun:

@@ -6,7 +6,7 @@ such that the mean TPOT is the measured one: what is left then is the scheduler'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,14 @@ from headway.precision import Precision
 from headway.schema import defaults
 from headway.serve import query
 from headway.sim import state as of
-from headway.sim.flatten import plain
 from headway.sim.fleet import Fleet, fleet
-from headway.sim.pacing import Pace
+from headway.sim.pacing import scaled
 from headway.sim.policy import Policy
 from headway.sim.simulate import Run, simulate
+from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.record import Traffic
 
+WHOLE = "hbm:1PB"  # a prefix cache in all of the KV cache that there is
 ROUNDS, CLOSE = 30, 1e-4  # of the search for a factor: how often, and how near to the measured TPOT
 
 
@@ -65,7 +66,8 @@ def fleet_of(run: MeasuredRun, catalog: Catalog | None = None) -> Fleet:
         model_name(told.model), f"{chips}x{named.chip}" if chips > 1 else named.chip, layout, 1, None, float(run.prompt.mean()),
         float(run.output.mean()), Precision(), defaults(Assumptions, assumed),
     )  # fmt: skip
-    return fleet(asked, asked.layouts[0], policy_of(told), traffic_of(run))
+    tiers = parse_tiers(WHOLE) if told.prefix_caching and len(run.blocks) else ()
+    return fleet(asked, asked.layouts[0], policy_of(told), traffic_of(run), tiers=tiers)
 
 
 def policy_of(told: Settings) -> Policy:
@@ -77,17 +79,8 @@ def policy_of(told: Settings) -> Policy:
 
 
 def traffic_of(run: MeasuredRun) -> Traffic:
-    """Arrivals and lengths."""
-    return Traffic.of(run.arrival, run.prompt, run.output)
-
-
-def scaled(pace: Pace, factor: float) -> Pace:
-    """Every step longer by one factor."""
-    source = pace.source.replace("return ", f"return {factor!r} * ", 1)
-    line = pace.line.copy()
-    line[0::3] *= factor
-    line[1::3] *= factor
-    return replace(pace, source=source, step=plain(source), line=line, floor=None)
+    """Arrivals and lengths, and what prompts share where that is known."""
+    return Traffic.of(run.arrival, run.prompt, run.output, blocks=run.blocks, block_start=run.block_start, block_tokens=run.block_tokens)
 
 
 def replay(run: MeasuredRun, made: Fleet, factor: float = 1.0) -> Replay:
@@ -95,7 +88,7 @@ def replay(run: MeasuredRun, made: Fleet, factor: float = 1.0) -> Replay:
     if made.pace is None:
         raise BadValue("run", run.name, f"an engine that its machine holds: {made.why}")
     pace = made.pace if factor == 1.0 else scaled(made.pace, factor)
-    played = simulate(traffic_of(run), pace, made.scheduler.rules, how="plain")
+    played = simulate(traffic_of(run), pace, made.scheduler.rules, how="plain", prefix=made.prefix)
     measured, seen = seen_in(run), _seen(played, run)
     return Replay(
         factor=factor, seen=seen, ttft_error=seen.ttft_s / measured.ttft_s - 1, tpot_error=seen.tpot_s / measured.tpot_s - 1,

@@ -7,9 +7,10 @@ engine's. The two clocks are laid one on the other where a request that arrives 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,31 @@ class MeasuredRun:
     at: Any  # of each sample of the curves
     running: Any
     waiting: Any
+    blocks: Any = ()  # ids of the prompts' blocks, one request's after the other's; none where they are not known
+    block_start: Any = None
+    block_tokens: int = 0
+
+
+def with_prefixes(run: MeasuredRun, path: str | Path, block_tokens: int) -> MeasuredRun:
+    """The run with what its prompts share: lines of `input_length` and `hash_ids`, in the order of arrival, of blocks of so many tokens."""
+    rows = [found.record or {} for found in json_records(_unpacked(path), path)]
+    ids = [row.get("hash_ids") for row in rows]
+    if [row.get("input_length") for row in rows] != run.prompt.tolist() or not all(isinstance(one, list) for one in ids):
+        raise BadFile(path, f"wants the {len(run.prompt)} prompts of {run.name}, each with its input_length and hash_ids")
+    start = np.concatenate(([0], np.cumsum([len(one) for one in ids])))  # type: ignore[arg-type]
+    every = np.array([block for one in ids for block in one], np.int64)  # type: ignore[union-attr]
+    return replace(run, blocks=every, block_start=start, block_tokens=block_tokens)
+
+
+def _unpacked(path: str | Path) -> str:
+    """The text of a file, gzipped or not."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return file.read()
+    except gzip.BadGzipFile:
+        return text_of(path)
+    except (OSError, ValueError, EOFError) as error:
+        raise BadFile(path, f"cannot be read ({error})") from None
 
 
 def read_run(folder: str | Path) -> MeasuredRun:
