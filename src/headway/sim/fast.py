@@ -85,7 +85,7 @@ def unfolded(where: Any, number: int) -> State:
         pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), numbers(w[18]), whole(w[19]), numbers(w[20]),
     )  # fmt: skip
     return State(
-        numbers(w[0]), whole(w[1]), whole(w[2]), numbers(w[3]), whole(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
+        numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), whole(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
         whole(w[9]), whole(w[10]), numbers(w[11]), numbers(w[12]), numbers(w[13]), cache,
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def _machine_send() -> Callable[..., int]:
 
 
 def _nobody() -> State:
-    return make_state(NO_RULES, np.ones(2, np.int64), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
+    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
 
 
 def _file(source: str) -> Path:

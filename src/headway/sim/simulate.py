@@ -83,7 +83,8 @@ def simulate(
     times[:, of.ARRIVAL] = traffic.arrival
     if users:
         times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
-    lengths = np.stack((traffic.prompt, traffic.output), axis=1).ravel()
+    lengths = np.empty(2 * count, np.int32)
+    lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
     routed = routing == "least-loaded" and replicas > 1 and not users
     form = runner(pace.source, pace.step, count, how, routed)
@@ -143,7 +144,7 @@ class Play:
 
     def least_loaded(self, replicas: int) -> tuple[list[State], Any, bool]:
         """Each request to the replica with the fewest requests when it comes, the lowest of equals."""
-        states, count = [self.state(self.served) for _ in range(replicas)], len(self.served)
+        states, count = [self.state(self.served.copy()) for _ in range(replicas)], len(self.served)
         for state in states:
             for lane in range(0, self.rules.lanes, of.LANE):
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]

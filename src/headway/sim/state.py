@@ -138,10 +138,12 @@ def make_state(
     ends = np.zeros(rules.lanes, np.int64)
     for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
         ends[number * LANE : number * LANE + LANE] = [start, start, start + len(lanes[number]), -1, -1, -1, -1, 0]
+    shared = len(lanes) == 1 and not rules.closed and not lists  # nobody moves in it: millions of requests are not copied
+    order = np.ascontiguousarray(lanes[0], np.int64) if shared else np.concatenate(lanes).astype(np.int64, copy=False)
     seat = np.zeros(places * WIDE, np.int64)
     seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
     own = {
-        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": np.concatenate(lanes).astype(np.int64), "ends": ends,
+        "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
         "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places, np.int64), "partial": np.zeros(places, np.int64),
         "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
