@@ -11,8 +11,10 @@ from headway.laws.queueing import md1_wait_s, mmc_wait_s
 from headway.layout import Layout
 from headway.sim import answer, report, saturation
 from headway.sim import state as of
+from headway.sim.prefix import Prefix
 from headway.sim.simulate import Run, simulate
 from headway.sim.split import Pools, split
+from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace, play, real
 
@@ -104,6 +106,25 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
     assert error < 0.05 * wanted
     assert abs(ttft.mean() - wanted) < 3.5 * error
     assert (run.first >= before.finish + transfer - 1e-9).all()
+
+
+@pytest.mark.xfail(strict=True, reason="the prefill pool computes it before the decode pool refuses it")
+def test_a_request_beyond_the_decode_pools_cache_takes_no_time_of_the_prefill_pool() -> None:
+    pools = Pools(prefill=1, decode=1, transfer_s=np.zeros(2))
+    run, _ = split(Traffic.of([0.0, 0.001], [100, 10], [500, 5]), pace("0.1"), RULES._replace(seats=1, capacity=20), pools, how="plain")
+    assert run.refused.tolist() == [True, False]
+    assert run.first[1] == pytest.approx(0.101)
+
+
+@pytest.mark.xfail(strict=True, reason="the clock is set on while prompts load and nobody decodes, and nothing is counted meanwhile")
+def test_those_whose_prefix_loads_are_counted_in_service() -> None:
+    ids, length = np.array([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4]), 16
+    start = np.array([0, 4, 8, 12])
+    traffic = Traffic.of([0.0, 10.0, 20.0], length, 2, blocks=ids, block_start=start, block_tokens=4)
+    prefix = Prefix(below=parse_tiers("ddr:1GB@0.5GB/s"), ttl=np.inf, names=("hbm", "ddr"))
+    rules = RULES._replace(capacity=10, block=2, caching=1, block_tokens=4, block_bytes=1e6)
+    run = simulate(traffic, pace("0.01 + 1e-4 * batch + 1e-3 * tokens"), rules, prefix=prefix, how="plain")
+    assert report.occupancy(run)["running_mean"] * run.end == pytest.approx((run.finish - run.scheduled).sum())
 
 
 def test_host_time_is_in_every_step() -> None:
