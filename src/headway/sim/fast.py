@@ -85,7 +85,7 @@ def unfolded(where: Any, number: int) -> State:
         pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), numbers(w[18]), whole(w[19]), numbers(w[20]),
     )  # fmt: skip
     return State(
-        numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), whole(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
+        numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), small(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
         whole(w[9]), whole(w[10]), numbers(w[11]), numbers(w[12]), numbers(w[13]), cache,
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def _machine_loop() -> Callable[..., int]:
 def _machine_send() -> Callable[..., int]:
     """The routing, compiled for any step."""
     sending, state, none = _door(routing.send), _nobody(), np.zeros(1, np.int64)
-    sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none, none, none, 0, 0)
+    sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0)
     return sending
 
 

@@ -89,14 +89,15 @@ def simulate(
     routed = routing == "least-loaded" and replicas > 1 and not users
     form = runner(pace.source, pace.step, count, how, routed)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
-    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=np.flatnonzero(~refused), ranks=ranks,
-                cache=functools.partial(prefix.cache, rules, traffic, pace) if prefix else None)  # fmt: skip
+    cache = functools.partial(prefix.cache, rules, traffic, pace) if prefix else None
+    served = np.arange(count, dtype=np.int32)[~refused]
+    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, cache=cache)
     if routed:
         states, replica, ended = play.least_loaded(replicas)
     else:
         states, replica, ended = play.in_turn(replicas, users)
     played = np.asarray(flat[1]).reshape(-1, 4)
-    where = np.full(count, -1, np.int32)
+    where = np.full(count, -1, np.int16)
     where[play.served] = replica
     if overhead_s:
         played[:, of.FIRST] += overhead_s
@@ -133,7 +134,9 @@ class Play:
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
-        replica = np.arange(len(self.served), dtype=np.int32) % replicas
+        replica = np.zeros(len(self.served), np.int16)
+        for number in range(1, replicas):
+            replica[number::replicas] = number
         states = []
         for number in range(replicas):
             state = self.state(self.served[number::replicas])

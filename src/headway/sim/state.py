@@ -139,7 +139,7 @@ def make_state(
     for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
         ends[number * LANE : number * LANE + LANE] = [start, start, start + len(lanes[number]), -1, -1, -1, -1, 0]
     shared = len(lanes) == 1 and not rules.closed and not lists  # nobody moves in it: millions of requests are not copied
-    order = np.ascontiguousarray(lanes[0], np.int64) if shared else np.concatenate(lanes).astype(np.int64, copy=False)
+    order = np.ascontiguousarray(lanes[0], np.int32) if shared else np.concatenate(lanes).astype(np.int32, copy=False)
     seat = np.zeros(places * WIDE, np.int64)
     seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
     own = {
