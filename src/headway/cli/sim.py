@@ -19,6 +19,7 @@ VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s"
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
 COUNTED = "requests answered"  # of the progress bar
+TRIED = 10  # rates that a search simulates, about
 LOOPS = ("auto", "plain", "compiled")
 
 
@@ -118,13 +119,16 @@ def _conditions(args: Any) -> dict[str, float]:
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
     """How each layout asked for is tried, and what must be said about it."""
+    from headway.sim.fast import chosen
     from headway.sim.trial import Trial
 
+    requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
     limits, _ = _one(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
     for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
+        how = chosen(made.pace.source, requests, args.loop) if made.pace else args.loop
         yield Trial(
-            fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=args.loop,
+            fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=0,
         ), notes  # fmt: skip
 

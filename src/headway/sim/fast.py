@@ -61,6 +61,11 @@ def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: b
     return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
+def chosen(source: str, requests: int, how: str) -> str:
+    """`how` for runs of so many requests in all: several small ones may together pay for compiling where none does alone."""
+    return "compiled" if how == "auto" and _pays(source, requests) else how
+
+
 def _pays(source: str, requests: int) -> bool:
     if not available():
         return False
