@@ -48,7 +48,8 @@ def tasks() -> tuple[Task, ...]:
     for at, rig in enumerate(RIGS):
         for mode in ("decode_step", "prefill", "serving_concurrency", "offline_throughput", "disagg"):
             if mode != "disagg" or rig.chips > 1:
-                lines.append(rig.line(f"{mode}{at}", mode, 900 + 137 * at, 300 + at, 5 + 9 * at, "one"))
+                line = rig.line(f"{mode}{at}", mode, 900 + 137 * at, 300 + at, 5 + 9 * at, "one")
+                lines.append(line | {"n_chips": str(2 * rig.chips)} if mode == "disagg" else line)
         lines.append(rig.line(f"static{at}", "offline_throughput", 700, 90, 8, "one") | {"roofline": "yes_static_batch"})
         lines.append(rig.line(f"e2e{at}", "decode_step", 700, 90, 8, "one") | {"roofline": "yes_e2e"})
         lines.append(
