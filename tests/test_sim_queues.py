@@ -177,7 +177,6 @@ def test_littles_law_on_those_in_service(queue: str) -> None:
     assert report.occupancy(run)["running_mean"] == pytest.approx((run.finish - run.scheduled).sum() / time, rel=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="the series counts those who wait at the start of each step, not those who come during it")
 @pytest.mark.parametrize("queue", QUEUES)
 def test_littles_law_on_those_who_wait(queue: str) -> None:
     """Counted over time by the loop they are what the requests themselves say, exactly."""

@@ -48,13 +48,12 @@ def test_what_a_preemption_threw_away_is_computed_again() -> None:
     assert play(Traffic.of([0.0, 0.0], 4, 8), "1.0").total(of.PREFILLED) == 8
 
 
-@pytest.mark.xfail(strict=True, reason="the step in progress is seen through before the router looks: who ends with it is gone already")
 def test_a_router_does_not_see_the_end_of_a_step_before_it_comes() -> None:
     run = simulate(Traffic.of([0.0, 0.001], 1, 1), pace("0.02"), RULES._replace(seats=1), replicas=2, routing="least-loaded", how="plain")
     assert run.replica.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("mixed", [1, pytest.param(0, marks=pytest.mark.xfail(strict=True, reason="steps of prompts alone are left out"))])
+@pytest.mark.parametrize("mixed", [1, 0])
 @pytest.mark.parametrize("capacity", [1000, 60])
 def test_times_between_tokens_add_up_to_the_time_of_decoding(capacity: int, mixed: int) -> None:
     """Preempted or not, each token but the first of a request has one time since the one before, and no time is lost."""

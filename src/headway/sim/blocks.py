@@ -19,7 +19,6 @@ from headway.sim.state import (
     JOINED,
     LANE,
     MADE,
-    NOW,
     OUTPUT,
     PEAK_BLOCKS,
     PREEMPTED,
@@ -29,6 +28,7 @@ from headway.sim.state import (
     RESERVED,
     RUNNING,
     STEP,
+    TOKEN_AT,
     WHO,
     WIDE,
     Rules,
@@ -132,7 +132,7 @@ def preempt(s: State, r: Rules, j: int) -> None:
     s.at[EMITTED] += made - s.seat[j + MADE]
     s.seat[j + MADE] = made
     s.seat[j + AGAIN] += 1
-    s.since[j // WIDE] = s.at[NOW]
+    s.since[j // WIDE] = max(s.since[j // WIDE], s.at[TOKEN_AT])
     push_front(s, s.seat[j + CLASS] + BACK, j)
     s.count[PREEMPTED] += 1
     s.count[QUEUED] += 1

@@ -46,7 +46,7 @@ from headway.sim.state import (
     Rules,
     State,
 )
-from headway.sim.tally import gap
+from headway.sim.tally import gap, waited
 
 NEVER = inf
 
@@ -57,6 +57,7 @@ def arrive(s: State, r: Rules) -> None:
     for lane in range(0, r.lanes, LANE):
         at, known = s.ends[lane + ARRIVED], s.ends[lane + KNOWN]
         while at < known and s.times[4 * s.order[at] + ARRIVAL] <= now:
+            waited(s, s.times[4 * s.order[at] + ARRIVAL])
             at += 1
             s.count[QUEUED] += 1
         s.ends[lane + ARRIVED] = at
@@ -108,6 +109,7 @@ def begin(s: State, r: Rules, j: int) -> None:
         s.times[4 * i + FIRST] = now
     else:
         gap(s, now - s.since[j // WIDE], 1.0)
+    s.since[j // WIDE] = now
     output = s.lengths[2 * i + OUTPUT]
     if made >= output:
         s.count[RESERVED] -= set_aside(s, r, i)

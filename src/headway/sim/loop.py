@@ -16,6 +16,10 @@ from headway.sim.pace import departed, step_at, steps_s, steps_until
 from headway.sim.prompts import choose, compute, pairs
 from headway.sim.state import (
     CONTEXT,
+    DECODING,
+    DONE,
+    FOLLOWING,
+    LANE,
     NOW,
     PACKED,
     PARTIAL,
@@ -23,6 +27,9 @@ from headway.sim.state import (
     RUNNING,
     SPREAD,
     STEP,
+    TOKEN_AT,
+    WERE_DONE,
+    WIDE,
     Rules,
     State,
 )
@@ -41,10 +48,11 @@ def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
                 return IDLE
             if comes > until:
                 return PAUSED
-            s.at[NOW] = on_beat(r, max(s.at[NOW], comes))
+            s.at[NOW], s.count[WERE_DONE] = on_beat(r, max(s.at[NOW], comes)), s.count[DONE]
             continue
         if s.at[NOW] >= until:
             return PAUSED
+        s.count[WERE_DONE] = s.count[DONE]
         make_room(s, r)
         tokens = choose(s, r)
         if s.count[PACKED] > 0:
@@ -75,6 +83,7 @@ def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
     if running:
         move_on(s, r, 1)
         gap(s, time, float(running))
+        s.at[TOKEN_AT] = s.at[NOW]
     compute(s, r)
     retire(s, r)
 
@@ -87,19 +96,33 @@ def jump(s: State, r: Rules, step: Step, until: float) -> None:
     else:
         steps = steps_until(s, r, step, until - s.at[NOW], steps)
     time = steps_s(s, r, step, steps)
-    spread_gaps(s, r, step, steps)
+    late = 0
+    if r.mixed == 0 and s.at[TOKEN_AT] < s.at[NOW]:
+        late = 1
+        late_gaps(s, r, step_at(s, r, step, s.count[RUNNING], s.at[CONTEXT]))
+    spread_gaps(s, r, step, late, steps)
     elapse(s, r, time, steps)
+    s.at[TOKEN_AT] = s.at[NOW]
     move_on(s, r, steps)
     retire(s, r)
 
 
-def spread_gaps(s: State, r: Rules, step: Step, steps: int) -> None:
-    """The time between tokens, of each sequence in each of so many steps; long runs in up to eight parts."""
+def late_gaps(s: State, r: Rules, time: float) -> None:
+    """The first decode step after steps of prompts alone: each sequence has waited since its own last token."""
+    for lane in range(0, r.lanes, LANE):
+        j = s.ends[lane + DECODING]
+        while j >= 0:
+            gap(s, s.at[NOW] + time - max(s.since[j // WIDE], s.at[TOKEN_AT]), 1.0)
+            j = s.seat[j + FOLLOWING]
+
+
+def spread_gaps(s: State, r: Rules, step: Step, first: int, steps: int) -> None:
+    """The time between tokens, of each sequence in each of so many steps from `first` on; long runs in up to eight parts."""
     running = s.count[RUNNING]
-    parts = min(8, 1 + steps // 64)
+    parts, left = min(8, 1 + steps // 64), steps - first
     for part in range(parts):
-        count = steps * (part + 1) // parts - steps * part // parts
-        middle = s.at[CONTEXT] + running * r.accept * (steps * (part + 0.5) / parts)
+        count = left * (part + 1) // parts - left * part // parts
+        middle = s.at[CONTEXT] + running * r.accept * (first + left * (part + 0.5) / parts)
         gap(s, step_at(s, r, step, running, middle), float(running * count))
 
 

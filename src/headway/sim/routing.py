@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.sim.flatten import Step
 from headway.sim.loop import PAUSED, STUCK, advance
-from headway.sim.state import ARRIVAL, KNOWN, LANE, NOW, PARTIAL, QUEUED, RUNNING, Rules, State
+from headway.sim.state import ARRIVAL, DONE, KNOWN, LANE, NOW, PARTIAL, QUEUED, RUNNING, WERE_DONE, Rules, State
 
 AT_ONCE = 1 << 40  # iterations: all there are
 
@@ -35,6 +35,8 @@ def send(where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, r
             if ended == STUCK:
                 return STUCK
             load = s.count[QUEUED] + s.count[PARTIAL] + s.count[RUNNING]
+            if s.at[NOW] > comes:  # a step is under way: who ends with it is still there
+                load += s.count[DONE] - s.count[WERE_DONE]
             if load < least:
                 best, least = number, load
         replica[at] = best

@@ -22,7 +22,8 @@ EMITTED = 4  # output tokens
 PREFILLED = 5  # prompt tokens computed, those computed again after a preemption included
 BIN_S = 6  # width of a bin of the series
 DECODED = 7  # sequences in each decode step, summed over steps
-FLOATS = 8
+TOKEN_AT = 8  # time of the last decode step's tokens
+FLOATS = 9
 
 # Elements of `count` (whole numbers).
 RUNNING = 0  # sequences that decode
@@ -42,7 +43,8 @@ TOTAL = 13  # requests in `order`
 SPREAD = 14  # last element of `spread`
 SHARED = 15  # blocks that requests hold together with the prefix cache, counted for each request
 FOUND = 16  # blocks of a prompt that the prefix cache has
-COUNTS = 17
+WERE_DONE = 17  # DONE before the last iteration
+COUNTS = 18
 
 # A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -120,7 +122,7 @@ class State(NamedTuple):
     order: Any  # requests by arrival, one class after the other
     ends: Any
     seat: Any
-    since: Any  # by seat: time of the last token before a preemption
+    since: Any  # by seat: time of its first token, or of the last before a preemption
     heap: Any  # decoding seats by the step at which they end: step, seat, step, seat ...
     partial: Any  # seats whose prompts are in work, in order
     phase: Any  # decoding sequences by (context - STEP) modulo the block

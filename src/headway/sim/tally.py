@@ -57,6 +57,19 @@ def elapse(s: State, r: Rules, time: float, steps: int) -> None:
     _add(s, at, end - start, running, waiting, blocks)
 
 
+def waited(s: State, since: float) -> None:
+    """Someone came while a step was under way, and has waited for its end."""
+    while s.at[NOW] >= BINS * s.at[BIN_S]:
+        _join(s)
+    width = s.at[BIN_S]
+    at, last = int(since / width), int(s.at[NOW] / width)
+    while at < last:
+        edge = (at + 1) * width
+        s.log[GAPS + at * SERIES + 1] += edge - since
+        since, at = edge, at + 1
+    s.log[GAPS + at * SERIES + 1] += s.at[NOW] - since
+
+
 def _add(s: State, at: int, time: float, running: float, waiting: float, blocks: float) -> None:
     place = GAPS + at * SERIES
     s.log[place] += running * time
