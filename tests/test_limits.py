@@ -196,8 +196,9 @@ def test_a_better_machine_is_never_slower(point: Point, overlap: str) -> None:
     for fact in (fact for fact in facts if getattr(machine.chip, fact) is not None):
         better = edit(machine, f"chip.{fact}", float(getattr(machine.chip, fact)) * 3)
         after = dataclasses.replace(point, system=better).row()
-        assert {key for key in faster if after[key] < before[key]} == set(), fact
-        assert {key for key in lower if after[key] > before[key]} == set(), fact
+        # A share of attention is rebased from the 16-bit peak to the cache's: what another peak leaves as it was may round otherwise.
+        assert {key for key in faster if after[key] < before[key] * (1 - 1e-14)} == set(), fact
+        assert {key for key in lower if after[key] > before[key] * (1 + 1e-14)} == set(), fact
         assert after["fits"] >= before["fits"]
 
 
