@@ -89,8 +89,8 @@ def affine(fixed: float, each: float) -> Pace:
     )  # fmt: skip
     law = StepCoefficients(
         dense_compute=each, head_compute=0.0, dense_weights=0.0, experts=(), spans=(), state=0.0, kv_write=0.0, collectives=(),
-        activations=0.0, blocks=0, elementwise=0.0, dp=1, pp=1, cp=1, layers=1, imbalance=1, prefill_ranks=1, overlap=SERIAL,
-        communication=EXPOSED, reach=reach,
+        activations=0.0, blocks=0, elementwise=0.0, dp=1, pp=1, cp=1, layers=1, imbalance=1, prefill_ranks=1,
+        overlap=SERIAL, communication=EXPOSED, attention_gain=1, reach=reach,
     )  # fmt: skip
     return pace_of(law, defaults(Assumptions, {}), 2000, 4096.0)
 

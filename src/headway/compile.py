@@ -15,6 +15,7 @@ from headway.fabric import fabric, link_costs
 from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
 from headway.laws.compile_terms import (
     attention_blocks,
+    attention_gain,
     dense_s_per_token,
     dense_weights_s,
     elementwise_s,
@@ -121,7 +122,6 @@ def compile_layout(
     work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats, table: Efficiencies | None = None
 ) -> Compiled:
     """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays, and `table` other efficiencies than ship."""
-    assumptions = with_links(assumptions, system.chip, table)
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
@@ -134,7 +134,7 @@ def compile_layout(
         spans=parts.spans(),
         state=state_s(states, assumptions.state_bytes, layout.tp, depth, parts.bandwidth),
         kv_write=parts.kv_write(),
-        collectives=_collectives(parts, system, assumptions, chips),
+        collectives=_collectives(parts, system, with_links(assumptions, system.chip, table), chips),
         activations=parts.activations(),
         elementwise=elementwise_s(work.hidden, parts.sublayers(), depth, parts.bandwidth),
         blocks=parts.blocks(),
@@ -142,6 +142,7 @@ def compile_layout(
         pp=layout.pp,
         cp=layout.cp,
         layers=work.layers,
+        attention_gain=attention_gain(chosen.attention_peak, chosen.wide_peak),
         imbalance=load_imbalance(work.expert_load, layout.ep) if work.expert_load else assumptions.imbalance,
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
@@ -299,7 +300,7 @@ class _Parts:
         """Spans of all blocks, those with equal limits added up."""
         groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
         limits: dict[tuple[float, float], tuple[Any, Any]] = {}
-        kv, cp, peak_ = self.chosen.kv.bytes, self.layout.cp, self.chosen.attention_peak
+        kv, cp, peak_ = self.chosen.kv.bytes, self.layout.cp, self.chosen.wide_peak
         for block in self.work.blocks:
             heads = head_share(block.heads, self.layout.tp)
             for span in block.spans:

@@ -13,13 +13,13 @@ from headway.assumptions import Assumptions
 from headway.chip import Chip
 from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, foreign, platform
 from headway.laws.coefficients import EngineCost, Reach
-from headway.laws.compile_terms import engine_reach, engine_s, launches_s, narrow_reach, rebased_share
+from headway.laws.compile_terms import attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.kernels import block_s
 from headway.laws.serving import interval_factor
 from headway.laws.sums import times, total
 from headway.layout import Layout
 from headway.quantity import default
-from headway.resolve import Formats, main_part, peak
+from headway.resolve import Formats, main_part
 
 FITTED = "fitted: kernels of A100, H100, H200, B200; engines on published runs; docs/accuracy.md"
 UNMEASURED = "its kernels were not measured; those of measured chips stand in, as shares of its datasheet, in a wider interval"
@@ -79,7 +79,7 @@ def basis(chip: Chip, taken: Assumptions) -> tuple[str, ...]:
 def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken: Assumptions, table: Efficiencies | None = None) -> Reach:
     """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
     if taken.overlap != "fitted":
-        return _flat(kernels, taken)
+        return _flat(kernels, formats, taken)
     found = table or efficiencies()
     bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
     engine = engine_cost(taken.engine, chip, found)
@@ -126,14 +126,16 @@ def _asked(found: Reach, taken: Assumptions) -> Reach:
     return replace(found, **shares, fixed=times(found.fixed, taken.fixed), prompted=times(found.prompted, taken.fixed))
 
 
-def _flat(kernels: Kernels, taken: Assumptions) -> Reach:
+def _flat(kernels: Kernels, formats: Formats, taken: Assumptions) -> Reach:
     compute = EFF_COMPUTE if taken.eff_compute is None else taken.eff_compute
     memory = EFF_MEMORY if taken.eff_memory is None else taken.eff_memory
     t0 = T0 if taken.t0 is None else taken.t0
+    attention = times(compute, attention_gain(formats.attention_peak, formats.wide_peak))
     return Reach(
         compute=compute, memory=memory, activation=ONE, norm=SMOOTH,
         expert_compute=compute, expert_memory=memory, expert_activation=ONE, expert_norm=SMOOTH,
-        decode_compute=compute, decode_memory=memory, block=NO_TIME, prefill_compute=compute, prefill_pad=NO_PAD, elementwise=ONE,
+        decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
+        elementwise=ONE,
         fixed=times(launches_s(kernels.launches, t0, ONE), taken.fixed), sequence=NO_TIME, prompted=NO_TIME,
     )  # fmt: skip
 
@@ -157,9 +159,9 @@ class _Fitted:
             compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
-            decode_compute=self.rebased(decode("compute")), decode_memory=decode("memory"),
+            decode_compute=decode("compute"), decode_memory=decode("memory"),
             block=block_s(decode("block"), self.chip.need("hbm_bw")),
-            prefill_compute=self.rebased(self.narrowed(prefill)), prefill_pad=prefill("pad"),
+            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad"),
             elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompted=self.attending(prefill),
         )  # fmt: skip
@@ -167,10 +169,6 @@ class _Fitted:
     def matmul(self, form: str, key: str) -> Any:
         """A number of dense matmuls; those of 8 and 4 bits were measured with a kernel that quantises their input, where that is one."""
         return self.number("gemm", WIDE if self.kernels.fused and form in QUANTISED and key in QUANTISING else form, key)
-
-    def rebased(self, share: Any) -> Any:
-        """A share of attention, of the peak that its terms count with."""
-        return rebased_share(share, peak(self.chip, WIDE)[1], self.formats.attention_peak)
 
     def narrowed(self, prefill: Any) -> Any:
         """Attention of prompts, slower where heads are narrow; a latent's heads are wide."""

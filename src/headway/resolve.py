@@ -20,7 +20,8 @@ class Formats:
     runs: tuple[tuple[str, ...], ...]  # the format each is multiplied in,
     peaks: tuple[tuple[Any, ...], ...]  # and the chip's peak in it
     kv: Format
-    attention_peak: Any
+    attention_peak: Any  # in the cache's format,
+    wide_peak: Any  # and in 16 bits
     head: Format
     head_peak: Any
     vectors: Format
@@ -61,6 +62,7 @@ def resolve(blocks: tuple[BlockWork, ...], embedding: str, chip: Chip, precision
         peaks=tuple(tuple(value for _, value in row) for row in runs),
         kv=kv,
         attention_peak=attention_peak,
+        wide_peak=peak(chip, "bf16")[1],
         head=table[embedding],
         head_peak=peak(chip, precision.compute or embedding)[1],
         vectors=table["bf16"],

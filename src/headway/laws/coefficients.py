@@ -97,6 +97,7 @@ class StepCoefficients:
     pp: Number
     cp: Number
     layers: Number
+    attention_gain: Number  # how much faster attention may be than its terms, at the peak of the cache's format
     imbalance: Number  # routed work of the busiest chip over the mean of chips that hold as many experts
     prefill_ranks: Number  # data-parallel ranks that a step's prompt tokens are spread over
     overlap: Number

@@ -226,14 +226,14 @@ def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
     return np.minimum(efficiency * factor * own, 1)
 
 
-@formula(source="definition: shares of attention were fitted to the 16-bit peak, whatever the cache's format")
-def rebased_share(efficiency: Number, fitted_peak: FlopPerSecond, peak: FlopPerSecond) -> Number:
-    """Share of the peak that a term counts with, where the share was fitted to another.
+@formula(source="definition: attention's terms count with the 16-bit peak, to which its shares were fitted whatever the cache's format")
+def attention_gain(peak: FlopPerSecond, wide_peak: FlopPerSecond) -> Number:
+    """How much faster attention may be than its terms, where the cache's format has a higher peak (FP8 on an H100).
 
-    >>> round(rebased_share(0.7, 989.4e12, 1978.9e12), 3)  # prompts' attention on an H100 with an FP8 cache
-    0.35
+    >>> round(attention_gain(1978.9e12, 989.4e12), 2)
+    2.0
     """
-    return efficiency * fitted_peak / peak
+    return peak / wide_peak
 
 
 FULL_HEAD: Number = 128

@@ -36,7 +36,7 @@ LLAMA_70B_TP8 = StepCoefficients(
     activations=3.3e-6, elementwise=3.1e-6, blocks=80,
     collectives=(CollectiveTerm(count=160, lines=(Line(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
     spans=(SpanTerm(cap=np.inf, root=np.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
-    dp=1, pp=1, cp=1, layers=80, imbalance=1, prefill_ranks=1, overlap=FITTED, communication=EXPOSED,
+    dp=1, pp=1, cp=1, layers=80, attention_gain=1, imbalance=1, prefill_ranks=1, overlap=FITTED, communication=EXPOSED,
     reach=Reach(
         compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
         decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
@@ -157,7 +157,7 @@ def step_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token
         c.dense_weights,
         expert_compute_s(c.experts, p.group_tokens, zero),
         expert_weights_s(c.experts, p.group_tokens, zero),
-        attention_compute_s(c.spans, p, zero),
+        attention_compute_s(c.spans, p, zero) / c.attention_gain,
         kv_traffic_s(c.spans, c.state, c.kv_write, p),
     )
     return np.maximum(work, collectives_floor_s(c.collectives, p.tokens, zero))
@@ -199,7 +199,7 @@ def compute_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: To
     """
     p, zero = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights
     dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled)
-    return attention_compute_s(c.spans, p, zero) + (dense + expert_compute_s(c.experts, p.group_tokens, zero))
+    return attention_compute_s(c.spans, p, zero) / c.attention_gain + (dense + expert_compute_s(c.experts, p.group_tokens, zero))
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")
