@@ -14,10 +14,11 @@ import numpy as np
 from headway.efficiency import Efficiencies
 from headway.evidence.engine_numbers import Number, table_at
 from headway.evidence.fitted import Fitted
-from headway.evidence.machines import Engines, Machines, bare_machines, engines_of
+from headway.evidence.machines import Machines, bare_machines, engines_of
 from headway.evidence.predict import load_of, placed
 from headway.evidence.quantities import Load, Quantities, quantities
 from headway.evidence.setup import Setup
+from headway.evidence.stacked import rows
 from headway.evidence.tasks import Task
 
 SCATTER = {"decode": 0.1, "prefill": 0.2, "rate": 0.2, "tpot": 0.12, "ttft": 0.4}  # of ln(predicted / measured) that no fit removes
@@ -118,13 +119,7 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
 def predictions(asked: Problem, table: Efficiencies) -> list[Quantities]:
     """Every kind's quantities under a table of engines."""
     engines = engines_of(asked.setups, table)
-    return [quantities(kind.name, kind.machines.under(_rows(engines, kind.place)), kind.load, False) for kind in asked.kinds]
-
-
-def _rows(engines: Engines, place: Any) -> Engines:
-    from headway.evidence.stacked import rows
-
-    return rows(engines, place)
+    return [quantities(kind.name, kind.machines.under(rows(engines, kind.place)), kind.load, False) for kind in asked.kinds]
 
 
 def residuals(asked: Problem, table: Efficiencies) -> Any:

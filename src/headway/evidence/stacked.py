@@ -5,7 +5,6 @@ Layouts differ in how many kinds of experts, spans and collectives they have; th
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -63,8 +62,3 @@ def rows(record: Any, index: Any) -> Any:
     if isinstance(record, tuple):
         return tuple(rows(item, index) for item in record)
     return record[index] if isinstance(record, np.ndarray) else record
-
-
-def bound(law: Any, c: StepCoefficients) -> Any:
-    """A law of a step with its coefficients given."""
-    return functools.partial(law, c)
