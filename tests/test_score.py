@@ -169,6 +169,12 @@ def test_nothing_to_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 READERS = Path(__file__).parent / "data" / "readers"
 
 
+def test_a_machine_that_is_none_is_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, error = run(capsys, "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xfoo", "--tp", "8")
+    assert (status, out) == (2, "")
+    assert "no chip named 'foo'" in error
+
+
 def test_a_users_own_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
     assert status == 0

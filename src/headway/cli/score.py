@@ -89,9 +89,13 @@ def _rows(args: Any, tool: str) -> tuple[list[Any], list[Any]]:
         return read_rows(args.rows)
     import importlib
 
+    from headway.catalog import default_catalog
+    from headway.evidence.names import hardware as named
     from headway.evidence.readers.given import Given, machine
 
     hardware, chips = machine(args.on)
+    if hardware:
+        named(hardware, default_catalog())  # a machine that is wrong is wrong input, not a row that cannot be predicted
     ways: dict[str, Any] = {name: _whole(getattr(args, name), name) for name in WAYS}
     lengths: dict[str, Any] = {name: _whole(getattr(args, name), name) for name in LENGTHS}
     texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
