@@ -26,7 +26,7 @@ SOURCE = ROOT / "src" / "headway"
 # A file imports from floors below its own, or from its own floor without a circle. A folder stands for all its files.
 FLOORS = {
     0: "units errors formula quantity schema explain watch",
-    1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts offers tier",
+    1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts offers tier price_sheet",
     2: "laws",
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
