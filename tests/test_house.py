@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "headway"
 # A file imports from floors below its own, or from its own floor without a circle. A folder stands for all its files.
 FLOORS = {
-    0: "units errors formula quantity schema explain watch",
+    0: "units errors formula quantity schema explain watch interval",
     1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts offers tier price_sheet",
     2: "laws",
     3: """

@@ -1,0 +1,67 @@
+"""A day of a service from what it publishes: nodes behind its rates, what they cost, what its tokens bring."""
+
+from __future__ import annotations
+
+from headway.formula import formula
+from headway.laws.money import MILLION
+from headway.units import Byte, BytePerToken, Number, Second, Token, TokenPerSecond, Usd, UsdPerMtok, UsdPerSecond
+
+
+@formula(source="definition")
+def fleet_usd(nodes: Number, node: Number, price: UsdPerSecond, time: Second) -> Usd:
+    """What so many nodes cost for a time, idle or not.
+
+    >>> round(fleet_usd(226.75, 8, 2 / 3600, 86400), 6)  # DeepSeek's day of 2025-02-27
+    87072.0
+    """
+    return nodes * node * price * time
+
+
+@formula(source="operational law: tokens over time over what one node does")
+def nodes_behind(tokens: Token, time: Second, rate: TokenPerSecond) -> Number:
+    """The nodes that a day's tokens need at a published rate per node.
+
+    >>> round(nodes_behind(608e9, 86400, 73700), 2), round(nodes_behind(168e9, 86400, 14800), 2)  # DeepSeek: prefill, decode
+    (95.48, 131.38)
+    """
+    return tokens / (time * rate)
+
+
+@formula(source="definition")
+def usd_per_mtok_of(cost: Usd, tokens: Token) -> UsdPerMtok:
+    """What a million of the tokens cost that so much money made.
+
+    >>> round(usd_per_mtok_of(50450, 168e9), 4)  # DeepSeek's decode nodes
+    0.3003
+    """
+    return cost / tokens * MILLION
+
+
+@formula(source="definition")
+def tokens_missed(prompts: Token, hits: Token) -> Token:
+    """Prompt tokens that the cache did not have.
+
+    >>> tokens_missed(608e9, 342e9)
+    266000000000.0
+    """
+    return prompts - hits
+
+
+@formula(source="definition")
+def daily_rate(tokens: Token, time: Second) -> TokenPerSecond:
+    """Tokens a second, mean over the time.
+
+    >>> round(daily_rate(266e9, 86400))
+    3078704
+    """
+    return tokens / time
+
+
+@formula(source="definition: KV bytes of what is attended to")
+def cached_bytes(tokens: Token, kv: BytePerToken) -> Byte:
+    """What the KV cache of so many tokens takes.
+
+    >>> round(cached_bytes(88.1 * 4989, 70272) / 1e9, 1)  # DeepSeek-V3 in bf16, 88 sequences of 4,989 tokens
+    30.9
+    """
+    return tokens * kv
