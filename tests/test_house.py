@@ -31,7 +31,7 @@ FLOORS = {
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
-        rack rack_fit domains speed expert_load goal efficiency reach
+        rack rack_fit domains speed expert_load goal efficiency reach tier_cost
     """,
     4: "sim",
     5: "ledger evidence",

@@ -28,10 +28,12 @@ SecondPerToken = Annotated[Any, "s/token"]
 PerSecond = Annotated[Any, "1/s"]
 Token = Annotated[Any, "token"]
 PerToken = Annotated[Any, "1/token"]
+TokenSecond = Annotated[Any, "token*s"]  # tokens held, over time
 TokenPerSecond = Annotated[Any, "token/s"]
 Usd = Annotated[Any, "USD"]
 UsdPerSecond = Annotated[Any, "USD/s"]
 UsdPerToken = Annotated[Any, "USD/token"]
+UsdPerTokenSecond = Annotated[Any, "USD/token/s"]  # of holding a token's cache
 UsdPerByte = Annotated[Any, "USD/byte"]
 UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
 TokenPerMtok = Annotated[Any, "token/Mtok"]
@@ -89,6 +91,12 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
     "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
     "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
+    "USD/token": {
+        f"{name}/{prefix}{unit}": usd / factor
+        for name, usd in _USD.items()
+        for prefix, factor in DECIMAL.items()
+        for unit in ("tok", "token", "tokens")
+    },
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
     "USD/byte/s": {
         f"{name}/{unit}/{per}": usd / factor / seconds
@@ -114,6 +122,7 @@ EXAMPLE = {
     "kg/m^2": "1200kg/m^2",
     "USD": "$5",
     "USD/s": "$2/h",
+    "USD/token": "$3/Mtok",
     "USD/byte": "$10/GB",
     "USD/byte/s": "$0.02/GB/month",
 }

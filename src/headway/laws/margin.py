@@ -6,7 +6,7 @@ import numpy as np
 
 from headway.formula import formula
 from headway.laws.money import MILLION
-from headway.units import Number, Same, Token, Usd, UsdPerMtok
+from headway.units import Number, Same, Token, Usd, UsdPerMtok, UsdPerToken
 
 QUADRATURE = "independent inputs of a product: deviations of the logarithm at the 5 % and the 95 % point add in quadrature"
 
@@ -71,6 +71,16 @@ def charged_usd(tokens: Token, rate: UsdPerMtok) -> Usd:
     return tokens / MILLION * rate
 
 
+@formula(source="definition")
+def per_mtok(rate: UsdPerToken) -> UsdPerMtok:
+    """A rate as price sheets print it.
+
+    >>> round(per_mtok(2.19e-6), 2)  # DeepSeek-R1's output tokens in February 2025
+    2.19
+    """
+    return rate * MILLION
+
+
 # -- intervals ------------------------------------------------------------------------------------------------------------------
 
 
@@ -99,7 +109,7 @@ def upper_end(middle: Same, factors: tuple[Number, ...]) -> Same:
     """The 95 % point of a product whose independent inputs each raise it by a factor at their own.
 
     >>> round(float(upper_end(0.30, (1.6, 1.4, 3.0))), 2)
-    1.05
+    1.04
     """
     return middle * np.exp(np.sqrt(sum(np.log(factor) ** 2 for factor in factors)))
 
@@ -112,6 +122,36 @@ def lower_end(middle: Same, factors: tuple[Number, ...]) -> Same:
     0.087
     """
     return middle * np.exp(-np.sqrt(sum(np.log(factor) ** 2 for factor in factors)))
+
+
+@formula(source="every input at its worse end at once")
+def highest(middle: Same, factors: tuple[Number, ...]) -> Same:
+    """The most that a product can be while each input stays within its own interval.
+
+    >>> round(float(highest(0.30, (1.6, 1.4, 3.0))), 3)
+    2.016
+    """
+    return middle * np.exp(sum(np.log(factor) for factor in factors))
+
+
+@formula(source="every input at its better end at once")
+def lowest(middle: Same, factors: tuple[Number, ...]) -> Same:
+    """The least that a product can be while each input stays within its own interval.
+
+    >>> round(float(lowest(0.30, (1.6, 1.4, 3.0))), 4)
+    0.0446
+    """
+    return middle * np.exp(-sum(np.log(factor) for factor in factors))
+
+
+@formula(source="definition")
+def whole_factor(below: Number, above: Number) -> Number:
+    """An interval's upper end over its lower one.
+
+    >>> round(whole_factor(1.6, 1.4), 2)
+    2.24
+    """
+    return below * above
 
 
 @formula(source="squares of the logarithms' half widths, which add in quadrature")
