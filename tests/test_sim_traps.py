@@ -107,7 +107,6 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
     assert (run.first >= before.finish + transfer - 1e-9).all()
 
 
-@pytest.mark.xfail(strict=True, reason="the prefill pool computes it before the decode pool refuses it")
 def test_a_request_beyond_the_decode_pools_cache_takes_no_time_of_the_prefill_pool() -> None:
     pools = Pools(prefill=1, decode=1, transfer_s=np.zeros(2))
     run, _ = split(Traffic.of([0.0, 0.001], [100, 10], [500, 5]), pace("0.1"), RULES._replace(seats=1, capacity=20), pools, how="plain")
@@ -115,7 +114,6 @@ def test_a_request_beyond_the_decode_pools_cache_takes_no_time_of_the_prefill_po
     assert run.first[1] == pytest.approx(0.101)
 
 
-@pytest.mark.xfail(strict=True, reason="the clock is set on while prompts load and nobody decodes, and nothing is counted meanwhile")
 def test_those_whose_prefix_loads_are_counted_in_service() -> None:
     ids, length = np.array([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4]), 16
     start = np.array([0, 4, 8, 12])

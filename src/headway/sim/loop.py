@@ -60,7 +60,7 @@ def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
         elif s.count[RUNNING] > 0:
             jump(s, r, step, min(until, next_loaded(s, r)))
         elif next_loaded(s, r) < inf:
-            s.at[NOW] = on_beat(r, min(next_loaded(s, r), max(next_arrival(s, r), s.at[NOW])))
+            stand_by(s, r, on_beat(r, min(next_loaded(s, r), next_arrival(s, r))))
         elif s.count[QUEUED] > 0 or s.count[PARTIAL] > 0:
             return STUCK
     return PAUSED
@@ -71,6 +71,12 @@ def on_beat(r: Rules, time: float) -> float:
     if r.departures > 0.0:
         return max(time, r.departures * -((-time / r.departures + 1e-9) // 1.0))  # a beat may be rounded to before who came on it
     return time
+
+
+def stand_by(s: State, r: Rules, until: float) -> None:
+    """No step until a time: everyone in service waits for a copy."""
+    elapse(s, r, until - s.at[NOW], 0)
+    s.at[NOW] = until
 
 
 def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
@@ -130,5 +136,3 @@ def move_on(s: State, r: Rules, steps: int) -> None:
     """The decoding sequences are so many steps further."""
     s.count[STEP] += steps
     s.at[CONTEXT] += s.count[RUNNING] * r.accept * steps
-
-

@@ -74,9 +74,12 @@ class Run:
 
 def simulate(
     traffic: Traffic, pace: Pace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
-    users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None,
+    users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None, barred: Any = False,
 ) -> Run:  # fmt: skip
-    """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop."""
+    """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop.
+
+    `barred` are refused beside those that the cache could never hold.
+    """
     start = time.perf_counter()
     count = len(traffic)
     times = np.full((count, 4), np.nan)
@@ -86,6 +89,7 @@ def simulate(
     lengths = np.empty(2 * count, np.int32)
     lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
+    refused |= barred
     routed = routing == "least-loaded" and replicas > 1 and not users
     form = runner(pace.source, pace.step, count, how, routed)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())

@@ -30,10 +30,12 @@ def split(
 ) -> tuple[Run, Run]:
     """What a client sees, with what the decode pool did; and the run of the prefill pool."""
     prompts = replace(traffic, output=np.ones_like(traffic.output))
-    before = simulate(prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded", prefix=prefix)
+    beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
+    before = simulate(
+        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded", prefix=prefix, barred=beyond
+    )  # fmt: skip
     handed = before.finish + pools.transfer_s
-    whole = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
-    reached = np.flatnonzero(np.isfinite(handed) & whole)
+    reached = np.flatnonzero(np.isfinite(handed))
     order = reached[np.argsort(handed[reached], kind="stable")]
     answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
     after = simulate(answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded")
@@ -43,8 +45,8 @@ def split(
     replica = np.full(len(traffic), -1)
     replica[order] = after.replica
     seen = replace(
-        after, traffic=traffic, arrival=before.arrival, scheduled=before.scheduled, **times, refused=before.refused | ~whole,
-        replica=replica, overhead_s=overhead_s, interrupted=before.interrupted or after.interrupted,
+        after, traffic=traffic, arrival=before.arrival, scheduled=before.scheduled, **times, refused=before.refused, replica=replica,
+        overhead_s=overhead_s, interrupted=before.interrupted or after.interrupted,
         compile_s=before.compile_s + after.compile_s, wall_s=before.wall_s + after.wall_s,
     )  # fmt: skip
     return seen, before

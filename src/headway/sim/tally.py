@@ -36,12 +36,13 @@ def gap(s: State, time: float, tokens: float) -> None:
 
 
 def elapse(s: State, r: Rules, time: float, steps: int) -> None:
-    """The clock moves on by steps of a constant batch."""
+    """The clock moves on by steps of a constant batch; by none where everyone in service waits for a copy."""
     start, end = s.at[NOW], s.at[NOW] + time
+    busy = 1.0 if steps > 0 else 0.0
     running, waiting = float(s.count[RUNNING] + s.count[PARTIAL]), float(s.count[QUEUED])
     blocks = s.count[PROMPT_BLOCKS] + s.at[CONTEXT] / r.block + 0.5 * s.count[RUNNING] - able(s, r) + r.capacity
     s.at[NOW] = end
-    s.at[BUSY] += time
+    s.at[BUSY] += busy * time
     s.count[STEPS] += steps
     s.at[DECODED] += float(steps * s.count[RUNNING])
     if waiting > 0.0:
@@ -52,9 +53,9 @@ def elapse(s: State, r: Rules, time: float, steps: int) -> None:
     at, last = int(start / width), int(end / width)
     while at < last:
         edge = (at + 1) * width
-        _add(s, at, edge - start, running, waiting, blocks)
+        _add(s, at, edge - start, running, waiting, blocks, busy)
         start, at = edge, at + 1
-    _add(s, at, end - start, running, waiting, blocks)
+    _add(s, at, end - start, running, waiting, blocks, busy)
 
 
 def waited(s: State, since: float) -> None:
@@ -70,12 +71,12 @@ def waited(s: State, since: float) -> None:
     s.log[GAPS + at * SERIES + 1] += s.at[NOW] - since
 
 
-def _add(s: State, at: int, time: float, running: float, waiting: float, blocks: float) -> None:
+def _add(s: State, at: int, time: float, running: float, waiting: float, blocks: float, busy: float) -> None:
     place = GAPS + at * SERIES
     s.log[place] += running * time
     s.log[place + 1] += waiting * time
     s.log[place + 2] += blocks * time
-    s.log[place + 3] += time
+    s.log[place + 3] += busy * time
 
 
 def _join(s: State) -> None:
