@@ -12,7 +12,7 @@ import pytest
 from headway import facts
 from headway.catalog import PACKAGED, Catalog, open_catalog
 from headway.errors import BadFile, BadValue, HeadwayError, MissingFact, UnknownName
-from headway.laws import reload, wear
+from headway.laws import cache_fees, reload, wear
 from headway.laws import tiers as laws
 from headway.laws.drain import drain_s
 from headway.quantity import Known
@@ -23,8 +23,9 @@ from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, POOL, WRITTEN
 from headway.sim.kvcache_replay import replayed
 from headway.sim.reload import NEVER, fetched_s, least_by_cost, least_by_time, paths_of
 from headway.sim.tier_use import tier_use
-from headway.sim.tiers import cache_tier, holding_of, parse_tiers, parse_ttls, pools_of, price_of, wear_of
+from headway.sim.tiers import cache_tier, parse_tiers, parse_ttls, pools_of
 from headway.tier import MEMORIES, Tier, tier, tiers
+from headway.tier_cost import holding_of, price_of, wear_of
 
 PATHS = sorted((PACKAGED / "tiers").glob("*.toml"))
 HOUR, DAY, YEAR, GB, TB = 3600.0, 86400.0, 365.25 * 86400, 1e9, 1e12
@@ -219,7 +220,7 @@ def test_fees_against_holding() -> None:
 
 
 def laws_paid(fee: float, holding: float) -> float:
-    return reload.kv_bytes_paid_for(fee, HOUR, holding)
+    return cache_fees.kv_bytes_paid_for(fee, HOUR, holding)
 
 
 # A day of DeepSeek's service: TTL, bytes, drives by capacity, million USD in TLC, disks and DDR5.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headway.formula import formula
+from headway.laws.money import MILLION
 from headway.units import (
     Byte,
     BytePerSecond,
@@ -13,13 +14,28 @@ from headway.units import (
     Second,
     SecondPerToken,
     Token,
+    TokenPerSecond,
     UsdPerByte,
     UsdPerByteSecond,
+    UsdPerMtok,
     UsdPerSecond,
     UsdPerToken,
 )
 
 FIVE_MINUTES = "Gray and Putzolu 1987, the five-minute rule, with a token's KV for the page"
+
+
+FORWARD: FlopPerToken = 2.0  # a multiply and an add for each parameter
+
+
+@formula(source="2 N: a multiply and an add for each active parameter; attention left out")
+def forward_flop(active: Number) -> FlopPerToken:
+    """Arithmetic of one token's way through a model, whatever its context.
+
+    >>> forward_flop(70.55e9) / 1e9  # Llama 3.3 70B, GFLOP
+    141.1
+    """
+    return active * FORWARD
 
 
 @formula(source="arithmetic over what the chip reaches")
@@ -30,6 +46,26 @@ def recompute_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, mfu: Number) 
     285
     """
     return flop / (peak * mfu)
+
+
+@formula(source="what was measured, per chip")
+def measured_s_per_token(fresh: TokenPerSecond) -> SecondPerToken:
+    """Chip time of a fresh prompt token, from the rate at which a chip was seen to compute them.
+
+    >>> round(measured_s_per_token(4030) * 1e6)  # DeepSeek-V3 on an H800, its own day
+    248
+    """
+    return 1 / fresh
+
+
+@formula(source="cost over price")
+def chip_s_of_cost(cost: UsdPerMtok, price: UsdPerSecond) -> SecondPerToken:
+    """Chip time of a prompt token, from what a million of them cost.
+
+    >>> round(chip_s_of_cost(0.138, 2 / 3600) * 1e6)  # DeepSeek-V3
+    248
+    """
+    return cost / price / MILLION
 
 
 @formula(source="time x price of the time")
@@ -50,6 +86,16 @@ def break_even_bandwidth(kv: BytePerToken, recompute: SecondPerToken) -> BytePer
     0.14
     """
     return kv / recompute
+
+
+@formula(source="the path for as long as it is busy, and the chips for the share of that in which they wait")
+def load_usd(load: SecondPerToken, path: UsdPerSecond, waiting: Number, chip: UsdPerSecond) -> UsdPerToken:
+    """What loading a token's KV costs.
+
+    >>> round(load_usd(35136 / 14e9, 30.72e12 * 3.39e-18, 0.1, 2 / 3600) * 1e6, 5)  # DeepSeek-V3 from a TLC drive, USD/Mtok
+    0.0004
+    """
+    return load * (path + waiting * chip)
 
 
 @formula(source="latency, then bytes over bandwidth")
@@ -124,11 +170,11 @@ def break_even_hold_s(
     return (reuse * (recompute - load) - write) / (kv * holding)
 
 
-@formula(source="fee over holding cost: what could be held for the money")
-def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
-    """KV bytes per token at which a cache fee equals the cost of holding: an upper bound that says nothing without the markup.
+@formula(source="definition")
+def per_mtok(cost: UsdPerToken) -> UsdPerMtok:
+    """A cost per token as it is quoted.
 
-    >>> round(kv_bytes_paid_for(5e-6, 3600.0, 0.025e-9 / 3600))  # $5/Mtok for an hour, in HBM
-    200000
+    >>> round(per_mtok(0.138e-6), 3)
+    0.138
     """
-    return fee / (hold * holding)
+    return cost * MILLION

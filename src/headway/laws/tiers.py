@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.units import Byte, BytePerSecond, BytePerToken, Number, Second, TokenPerSecond, Usd, UsdPerByte, UsdPerByteSecond, UsdPerSecond
+from headway.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    Number,
+    PerSecond,
+    Second,
+    Token,
+    TokenPerSecond,
+    Usd,
+    UsdPerByte,
+    UsdPerByteSecond,
+    UsdPerSecond,
+)
 
 LECTURE = "Reiner Pope, blackboard lecture, 2026-04-29"
 
@@ -30,6 +43,16 @@ def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByte
     return price * (1 + overhead) / life
 
 
+@formula(source="HBM is not sold without its chip")
+def chip_byte_price(chip: Usd, capacity: Byte) -> UsdPerByte:
+    """What a byte of HBM is bought for: its share of the whole chip.
+
+    >>> round(chip_byte_price(32000, 141e9) * 1e9)  # H200, USD/GB
+    227
+    """
+    return chip / capacity
+
+
 @formula(source="opportunity: memory that holds a cache holds no running request, and the chip is paid for by its memory")
 def chip_holding_usd(price: UsdPerSecond, capacity: Byte) -> UsdPerByteSecond:
     """What it costs to hold a byte in HBM, where it takes its share of the chip.
@@ -48,6 +71,16 @@ def balanced_hold_s(capacity: Byte, bandwidth: BytePerSecond, uses: Number) -> S
     36.6
     """
     return uses * capacity / bandwidth
+
+
+@formula(source=LECTURE + ": the share used to hold over the share used to read, or its inverse")
+def share_mismatch(hold: Second, balanced_hold: Second) -> Number:
+    """How far a hold is from keeping a device as full as it is busy, either way: 1 where the two shares are equal.
+
+    >>> round(float(share_mismatch(300.0, 2194.3)), 2), round(float(share_mismatch(3600.0, 2194.3)), 2)  # a TLC drive, 5 minutes and 1 hour
+    (7.31, 1.64)
+    """
+    return np.maximum(hold / balanced_hold, balanced_hold / hold)
 
 
 @formula(source="rated workload: what the maker allows on average, below what the device can stream")
@@ -110,6 +143,46 @@ def cache_size(written: BytePerSecond, ttl: Second) -> Byte:
     return written * ttl
 
 
+@formula(source="definition")
+def devices_by_capacity(size: Byte, capacity: Byte) -> Number:
+    """Devices that hold so much.
+
+    >>> round(devices_by_capacity(1.27e15, 30.72e12))  # DeepSeek's day, one hour, TLC drives
+    41
+    """
+    return size / capacity
+
+
+@formula(source="definition; reads and writes at one bandwidth")
+def devices_by_bandwidth(traffic: BytePerSecond, bandwidth: BytePerSecond) -> Number:
+    """Devices that move so much.
+
+    >>> round(devices_by_bandwidth(631e9, 14e9)), round(devices_by_bandwidth(631e9, 0.275e9))  # DeepSeek's day, TLC drives and disks
+    (45, 2295)
+    """
+    return traffic / bandwidth
+
+
+@formula(source="reads and writes take turns, each at its own bandwidth")
+def devices_by_turns(read: BytePerSecond, written: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
+    """Devices that move so much where writing is slower than reading.
+
+    >>> round(devices_by_turns(278e9, 353e9, 14e9, 10e9), 1)  # DeepSeek's day, TLC drives
+    55.2
+    """
+    return read / read_bw + written / write_bw
+
+
+@formula(source="definition")
+def uses_per_hold(traffic: BytePerSecond, written: BytePerSecond) -> Number:
+    """How often a byte is moved, its writing included, while it is held.
+
+    >>> round(uses_per_hold(631e9, 353e9), 2)  # DeepSeek's day
+    1.79
+    """
+    return traffic / written
+
+
 @formula(source="the larger of room and traffic")
 def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: BytePerSecond) -> Number:
     """Devices that hold so much and move so much.
@@ -128,3 +201,23 @@ def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
     0.49
     """
     return devices * capacity * price
+
+
+@formula(source="requests x the part of their prompts that is found")
+def hit_token_rate(rate: PerSecond, hit: Token) -> TokenPerSecond:
+    """Prompt tokens a second that a described service finds in its cache.
+
+    >>> hit_token_rate(100.0, 4500.0)
+    450000.0
+    """
+    return rate * hit
+
+
+@formula(source="requests x what of them is new: prompt tokens that were missed, and the answer")
+def new_token_rate(rate: PerSecond, missed: Token, output: Token) -> TokenPerSecond:
+    """Tokens a second whose KV a described service makes, and stores.
+
+    >>> new_token_rate(100.0, 3500.0, 1000.0)
+    450000.0
+    """
+    return rate * (missed + output)

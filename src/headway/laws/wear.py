@@ -65,3 +65,25 @@ def wear_earned_s(wear: UsdPerByte, holding_above: UsdPerByteSecond, holding_bel
     23.3
     """
     return wear / (holding_above - holding_below)
+
+
+@formula(source="equal cost of a hold, the upper tier bought by capacity, the lower by bandwidth")
+def wear_earned_busy_s(
+    wear: UsdPerByte, holding_above: UsdPerByteSecond, holding_below: UsdPerByteSecond, balanced_hold_below: Second
+) -> Second:
+    """The same where the hold is so short that the lower tier is bought for its bandwidth.
+
+    >>> round(wear_earned_busy_s(1.95e-13, 1.426e-16, 3.39e-18, 2194.3) / 60, 1)  # DDR5 above TLC, one use, minutes
+    23.7
+    """
+    return (wear + holding_below * balanced_hold_below) / holding_above
+
+
+@formula(source="definition")
+def rewrites_over_rated(rewrites: PerSecond, rated: PerSecond) -> Number:
+    """How many times more is written than a drive is rated for.
+
+    >>> round(rewrites_over_rated(1 / 300, 1 / 86400))  # holds of 5 minutes on TLC rated for 1 drive write a day
+    288
+    """
+    return rewrites / rated

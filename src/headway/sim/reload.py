@@ -10,7 +10,8 @@ import numpy as np
 
 from headway.laws.reload import fetch_s, load_weight, path_usd
 from headway.sim.kvcache_arrays import BELOW, NOWHERE, POOL, Pools
-from headway.sim.tiers import CacheTier, holding_of, own_tiers
+from headway.sim.tiers import CacheTier, own_tiers
+from headway.tier_cost import holding_of
 
 NEVER = np.iinfo(np.int64).max
 PATH = 3  # entries of one pool in what `paths_of` makes

@@ -10,7 +10,8 @@ from headway.errors import BadValue
 from headway.laws import wear
 from headway.laws.reload import path_usd
 from headway.sim.kvcache_arrays import EVICTED, EXPIRED, POOL, READ, STORED, WRITTEN, Pools
-from headway.sim.tiers import CacheTier, holding_of, own_tiers, wear_of
+from headway.sim.tiers import CacheTier, own_tiers
+from headway.tier_cost import holding_of, wear_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,6 @@ from typing import Any
 from headway import units
 from headway.catalog import Catalog, default_catalog
 from headway.errors import BadValue
-from headway.laws import tiers as laws
-from headway.laws.wear import wear_usd
 from headway.quantity import given
 from headway.sim.kvcache_arrays import NOWHERE, Pools, make_pools
 from headway.tier import Tier
@@ -123,28 +121,3 @@ def pools_of(tiers: Sequence[CacheTier], ids: int, block_bytes: float, *, replic
 def own_tiers(tiers: Sequence[CacheTier]) -> int:
     """How many tiers each replica has of its own."""
     return next((depth for depth, one in enumerate(tiers) if one.device.memory in SHARED), len(tiers))
-
-
-def price_of(device: Tier) -> Any:
-    """What a byte of a device costs: the stated price, or the middle of its range; None where it is rented or no price is known."""
-    if device.price is not None or device.price_low is None or device.price_high is None:
-        return device.price
-    return laws.middle_price(device.price_low, device.price_high)
-
-
-def holding_of(device: Tier) -> Any:
-    """What it costs to hold a byte for a second: a fee, or a price written off; None where neither is known."""
-    price = price_of(device)
-    if device.fee is not None or price is None:
-        return device.fee
-    return laws.holding_usd(price, device.need("overhead"), device.need("life"))
-
-
-def wear_of(device: Tier) -> Any:
-    """What writing a byte takes off a device's life; 0 for a memory that does not wear, None for flash whose rating is not known."""
-    price = price_of(device)
-    if device.memory != "flash":
-        return 0.0
-    if device.drive_writes is None or device.rated_life is None or price is None:
-        return None
-    return wear_usd(price, device.drive_writes, device.rated_life)
