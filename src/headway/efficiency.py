@@ -74,7 +74,7 @@ def _laid(paths: tuple[Path, ...]) -> Efficiencies:
     """The numbers of several files, the first before the others."""
     found: dict[str, dict[str, Any]] = {}
     for path in reversed(paths):
-        own = _sections(facts.read(path), path)
+        own = sections(facts.read(path), path)
         whole = {kind_of(section) for section in own} - {*ALONE}
         found = {section: numbers for section, numbers in found.items() if kind_of(section) not in whole}
         found |= {section: found.get(section, {}) | numbers for section, numbers in own.items()}
@@ -90,7 +90,7 @@ def kind_of(section: str) -> str:
     return section.partition(".")[0]
 
 
-def _sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
+def sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
     """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Known}}."""
     found: dict[str, dict[str, Any]] = {}
     for name, entry in document.items():
@@ -100,7 +100,7 @@ def _sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict
         if "value" in entry:
             found.setdefault(prefix, {})[name] = _number(entry, whole, path)
         else:
-            found |= _sections(entry, path, whole)
+            found |= sections(entry, path, whole)
     return found
 
 
