@@ -26,12 +26,16 @@ SOURCE = ROOT / "src" / "headway"
 # A file imports from floors below its own, or from its own floor without a circle. A folder stands for all its files.
 FLOORS = {
     0: "units errors formula quantity schema explain watch interval",
-    1: "catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts offers tier price_sheet",
+    1: """
+        catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts
+        offers tier price_sheet sheets case chip_memory
+    """,
     2: "laws",
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
-        rack rack_fit domains speed expert_load goal efficiency reach tier_cost
+        rack rack_fit domains speed expert_load goal efficiency reach tier_cost cache cache_place cache_rows
+        cache_sizing cache_fee recompute
     """,
     4: "sim",
     5: "ledger evidence",
@@ -220,7 +224,7 @@ def environment() -> dict[str, str]:
 
 # -- packaging ------------------------------------------------------------------------------------------------------------------
 
-OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit"}
+OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices"}
 
 
 @functools.cache

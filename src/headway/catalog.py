@@ -16,7 +16,7 @@ from pathlib import Path
 from headway.errors import BadFile, UnknownName
 
 PACKAGED = Path(__file__).parent / "data"
-SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "models": ".json"}
+SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json"}
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 

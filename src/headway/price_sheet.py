@@ -34,12 +34,13 @@ class ContextTier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """A way to buy the same weights at other rates: batch, flex, priority, fast, ultrafast."""
+    """A way to buy the same weights at other rates: batch, flex, priority, fast, ultrafast. It has these rates at all hours."""
 
     name: str
     rates: Rates
     speed_ratio: float | None = None  # output speed of one user over the standard mode's, as advertised
     tokens_per_s: float | None = None  # promised to one user
+    tiers: tuple[ContextTier, ...] = ()  # of this mode; without them its rates hold for every length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class Hours:
     start_s: float
     end_s: float
     rates: Rates
+    tiers: tuple[ContextTier, ...] = ()  # within these hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +67,4 @@ class PriceSheet:
     hours: tuple[Hours, ...] = ()
     context_limit: float | None = None  # tokens
     flags: tuple[str, ...] = ()  # what is odd about it, in words: accepted, and said
+    min_prefix: float | None = None  # tokens: a shorter prefix is not cached

@@ -1,0 +1,1 @@
+"""Price sheets from files: the project's own schema, and readers of what others publish."""

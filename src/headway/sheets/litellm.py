@@ -1,0 +1,93 @@
+"""Price sheets from litellm's model_prices_and_context_window.json, by path. Its entries have no date."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.sheets.files import Found
+from headway.sheets.others import read_all, tiers_of
+
+MTOK = 1e6
+CHAT = ("chat", "responses", "completion")
+# The key of a rate, with the time to live, the threshold and the mode that may follow it; threshold and mode come in either order.
+KEY = re.compile(
+    r"(input_cost_per_token|output_cost_per_token|cache_read_input_token_cost|cache_creation_input_token_cost)"
+    r"(?:_above_(\d+)hr)?(?P<early>_[a-z]+)??(?:_above_(\d+)k_tokens)?(?P<late>_[a-z]+)?"
+)
+NAMES = {"input_cost_per_token": "input", "output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read"}
+MODES = {"batches": "batch", "flex": "flex", "priority": "priority", "fast": "fast", "ultrafast": "ultrafast", "balanced": "balanced"}
+INCLUSIVE = ("xai",)  # charge the higher rate from the threshold on, not only above it
+
+
+def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
+    """One sheet for each priced model that chats."""
+    documents, left_out = [], Counter[str]()
+    for name, entry in document.items():
+        if not isinstance(entry, Mapping) or name in ("sample_spec", "fallback_generalizations"):
+            continue
+        if entry.get("mode", "chat") not in CHAT:
+            left_out["that do not chat"] += 1
+        elif found := _document(name, entry):
+            documents.append(found)
+        else:
+            left_out["without prices of tokens"] += 1
+    return read_all(documents, path, left_out)
+
+
+def _document(name: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An entry in the project's schema."""
+    provider = str(entry.get("litellm_provider", "unknown"))
+    modes = _modes(entry, provider in INCLUSIVE)
+    usual = modes.pop("standard", {}) or _listed(entry)
+    if "input" not in usual.get(0, {}) or "output" not in usual[0]:
+        return None
+    found: dict[str, Any] = {
+        "currency": "USD", "provider": provider, "model": name.removeprefix(provider + "/"), "as_of": "undated",
+        "source": f"litellm price JSON ({entry.get('source') or 'no source stated'})", "rates": dict(usual[0]), "tiers": tiers_of(usual),
+    }  # fmt: skip
+    priced = {mode: steps for mode, steps in modes.items() if "input" in steps.get(0, {}) or "output" in steps.get(0, {})}
+    found["modes"] = {mode: {"rates": dict(steps[0]), "tiers": tiers_of(steps)} for mode, steps in priced.items()}
+    limit = entry.get("max_input_tokens")
+    if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
+        found["context_limit"] = float(limit)
+    return found
+
+
+def _modes(entry: Mapping[str, Any], inclusive: bool) -> dict[str, dict[float, dict[str, Any]]]:
+    """Rates in USD per Mtok by mode and threshold."""
+    found: dict[str, dict[float, dict[str, Any]]] = {}
+    for key, value in entry.items():
+        match = KEY.fullmatch(key)
+        if not match or value is None:
+            continue
+        words = (match["early"] or match["late"] or "").removeprefix("_")
+        if words and words not in MODES:
+            continue
+        above = float(match[4]) * 1000 - inclusive if match[4] else 0.0
+        rates = found.setdefault(MODES.get(words, "standard"), {}).setdefault(above, {})
+        if match[1] in NAMES:
+            rates[NAMES[match[1]]] = _mtok(value)
+        else:
+            rates.setdefault("cache_write", {})[f"{match[2]}h" if match[2] else "default"] = _mtok(value)
+    return found if "standard" in found and 0.0 in found["standard"] else {}
+
+
+def _listed(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
+    """Rates by threshold where they are a list of ranges."""
+    tiers = entry.get("tiered_pricing")
+    found: dict[float, dict[str, Any]] = {}
+    for tier in tiers if isinstance(tiers, list) else ():
+        start = tier.get("range", [None])[0] if isinstance(tier, Mapping) else None
+        if isinstance(start, int | float):
+            found[float(start)] = {NAMES[key]: _mtok(tier[key]) for key in NAMES if tier.get(key) is not None}
+    return found
+
+
+def _mtok(value: Any) -> Any:
+    """USD per token as USD per million; what is no number is left for the schema to refuse."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(f"{value * MTOK:.12g}") if number else value

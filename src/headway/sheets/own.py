@@ -1,0 +1,297 @@
+"""A price sheet in the project's own schema, from a document (TOML, JSON) or from the rows of a table.
+
+    currency = "USD"                                # required; another needs usd_per_unit
+    provider = "anthropic"
+    model = "claude-opus-4.6"
+    as_of = "2026-02"                               # required; "undated" where nobody says
+    source = "price page"
+    context_limit = "1M"
+    min_prefix = 1024                               # a shorter prefix is not cached
+    rates = { input = 5, output = 25, cache_read = "0.1x", cache_write = { 5min = 6.25, 1h = "2x" }, storage_per_mtok_h = 1 }
+    tiers = [{ above_tokens = "200k", input = 10, output = 37.5 }]    # the whole request; or multiplier = 2
+    modes.fast = { ratio = 6, speed_ratio = 2.5, sla_tok_s = 80 }     # or rates = { ... }, tiers = [...]
+    time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]              # or rates = { ... }
+
+Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. What a tier, a mode or an hour leaves out stays as it is;
+its cache rates keep their multiple of the input rate. `[[sheets]]` holds several, each with what the file says above them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from headway import units
+from headway.errors import BadFile, BadValue, clip
+from headway.price_sheet import CacheWrite, ContextTier, Hours, Mode, PriceSheet, Rates
+from headway.quantity import KINDS, known
+from headway.sheets.entry import MOST_RATE, Entry
+from headway.sheets.oddities import oddities
+
+RATES = ("input", "output", "cache_read", "cache_write", "storage_per_mtok_h")
+ABOUT = ("provider", "model", "as_of", "source", "kind", "currency", "usd_per_unit", "context_limit", "min_prefix", "notes")
+SHEET = (*ABOUT, "rates", *RATES, "tiers", "modes", "time_of_day", "rule")
+MODES = ("batch", "flex", "balanced", "standard", "priority", "fast", "ultra", "ultrafast", "peak")
+MTOK, HOUR, DAY = 1e6, 3600.0, 86400.0
+MOST_RATIO = 1e4
+WINDOW = re.compile(r"(\d\d):(\d\d)\s*-\s*(\d\d):(\d\d)")
+MULTIPLE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*x\s*")
+DATE = re.compile(r"\d{4}(-\d\d){0,2}")
+
+
+def sheets_of(document: Mapping[str, Any], path: Any, kind: str = "input") -> tuple[PriceSheet, ...]:
+    """Every sheet of a document."""
+    if "sheets" not in document:
+        return (sheet_of(Entry(values=document, path=path), kind),)
+    above = {key: value for key, value in document.items() if key != "sheets"}
+    Entry(values=above, path=path).only(("name", *SHEET))
+    above.pop("name", None)
+    found = tuple(sheet_of(replace(one, values={**above, **one.values}), kind) for one in Entry(values=document, path=path).parts("sheets"))
+    if not found:
+        raise BadFile(path, "sheets: holds none")
+    return found
+
+
+def sheet_of(entry: Entry, kind: str = "input") -> PriceSheet:
+    """One sheet."""
+    entry.only(SHEET)
+    if entry.values.get("rule", "cliff") != "cliff":
+        raise entry.wrong("rule", f"got {clip(entry.values['rule'])!r}; wants cliff: beyond a threshold the whole request is re-priced")
+    unit = _Unit(entry, kind)
+    rates = _rates(unit, _rates_entry(entry), None)
+    limit = entry.tokens("context_limit")
+    made = PriceSheet(
+        provider=entry.text("provider", "own"),
+        model=entry.text("model", getattr(entry.path, "stem", "own")),
+        as_of=unit.as_of,
+        source=unit.source,
+        rates=rates,
+        tiers=_tiers(unit, entry, rates),
+        context_limit=limit,
+        min_prefix=entry.tokens("min_prefix"),
+        flags=_notes(entry),
+    )
+    made = replace(made, modes=_modes(unit, entry, made), hours=_hours(unit, entry, made))
+    return replace(made, flags=(*made.flags, *oddities(made)))
+
+
+class _Unit:
+    """What turns the numbers of one sheet into SI with their origin."""
+
+    def __init__(self, entry: Entry, kind: str) -> None:
+        self.as_of, self.source = _date(entry), entry.text("source", f"file {getattr(entry.path, 'name', entry.path)}")
+        self.kind = entry.text("kind", kind)
+        if self.kind not in KINDS:
+            raise entry.wrong("kind", f"got {self.kind!r}; wants one of {', '.join(KINDS)}")
+        self.name, self.usd = entry.text("model", getattr(entry.path, "stem", "own")), _usd(entry)
+
+    def rate(self, entry: Entry, key: str, base: float | None, input_rate: float | None, name: str = "") -> Any:
+        """A rate: as given, as a multiple of the input rate, or the base's."""
+        value = entry.values.get(key)
+        if value is None:
+            return base
+        multiple = MULTIPLE.fullmatch(value) if isinstance(value, str) else None
+        if multiple and input_rate is not None:
+            return self.known(float(multiple[1]) * input_rate, name or key, "derived")
+        return self.known((entry.number(key, MOST_RATE) or 0.0) * self.usd / MTOK, name or key, self.kind)
+
+    def known(self, value: float, name: str, kind: str, unit: str = "USD/token") -> Any:
+        """A number that knows the sheet it is from."""
+        return known(value, f"{self.name}.{name}", unit, kind, self.source, self.as_of)
+
+
+def _usd(entry: Entry) -> float:
+    """US dollars in the sheet's unit of money."""
+    if entry.values.get("currency") is None:
+        raise entry.wrong("currency", 'missing; wants currency = "USD"')
+    currency, usd = entry.text("currency", ""), entry.number("usd_per_unit", most=1e6, above=0)
+    if currency.upper() == "USD":
+        if usd not in (None, 1.0):
+            raise entry.wrong("usd_per_unit", f"got {usd:g}; a dollar is worth one")
+        return 1.0
+    if usd is None:
+        raise entry.wrong(
+            "currency", f"got {clip(currency)!r}; wants USD, or usd_per_unit = the dollars that one {clip(currency, 12)} is worth"
+        )
+    return usd
+
+
+def _date(entry: Entry) -> str:
+    """The date of a sheet as ISO, its year or its month; or the word undated."""
+    value = entry.values.get("as_of")
+    if value is None:
+        raise entry.wrong("as_of", 'missing; wants the date of the prices, such as as_of = "2026-11-12" (or "undated")')
+    text = value.isoformat()[:10] if isinstance(value, datetime.date) else value
+    if text == "undated":
+        return text
+    if isinstance(text, str) and DATE.fullmatch(text):
+        try:
+            datetime.date.fromisoformat((text + "-01-01")[:10])
+        except ValueError:
+            pass
+        else:
+            return text
+    raise entry.wrong("as_of", f"got {clip(value)!r}; wants a date such as 2026-11-12, 2026-11 or undated")
+
+
+def _notes(entry: Entry) -> tuple[str, ...]:
+    value = entry.values.get("notes", [])
+    lines = [value] if isinstance(value, str) else value
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise entry.wrong("notes", "wants text, or a list of texts")
+    return tuple(lines)
+
+
+def _rates_entry(entry: Entry) -> Entry:
+    """Where the rates of an entry are: under `rates`, or beside its other keys."""
+    beside = entry.given(RATES)
+    if "rates" in entry.values and beside:
+        raise entry.wrong(beside[0], "stands beside rates and within; wants one of the two")
+    if "rates" in entry.values:
+        found = entry.part("rates")
+        found.only(RATES)
+        return found
+    return Entry(values={key: entry.values[key] for key in beside}, path=entry.path, where=entry.where)
+
+
+def _rates(unit: _Unit, entry: Entry, base: Rates | None) -> Rates:
+    """The rates of an entry; what it leaves out is the base's, its cache rates in proportion to the input rate."""
+    if base is None and len(entry.given(("input", "output"))) < 2:
+        key = "output" if "input" in entry.values else "input"
+        raise entry.wrong(key, "missing; wants USD per million tokens")
+    first = unit.rate(entry, "input", base.input if base else None, None)
+    moved = _scaled(unit, base, first / base.input) if base and base.input else base
+    storage = entry.number("storage_per_mtok_h", MOST_RATE)
+    return Rates(
+        input=first,
+        output=unit.rate(entry, "output", base.output if base else None, first),
+        cache_read=unit.rate(entry, "cache_read", moved.cache_read if moved else None, first),
+        cache_writes=_writes(unit, entry, first) or (moved.cache_writes if moved else ()),
+        storage=(base.storage if base else None)
+        if storage is None
+        else unit.known(storage * unit.usd / MTOK / HOUR, "storage", unit.kind, "USD/token/s"),
+    )
+
+
+def _writes(unit: _Unit, entry: Entry, input_rate: float) -> tuple[CacheWrite, ...]:
+    """Cache writes by rising time to live; a bare number is the provider's default."""
+    value = entry.values.get("cache_write")
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        return (CacheWrite(ttl_s=None, rate=unit.rate(entry, "cache_write", None, input_rate)),)
+    table, found = entry.part("cache_write"), []
+    for key in table.values:
+        rate = unit.rate(table, key, None, input_rate, f"cache_write_{key}")
+        found.append(CacheWrite(ttl_s=None if key == "default" else _ttl(table, key), rate=rate))
+    found.sort(key=lambda write: write.ttl_s or 0.0)
+    if len({write.ttl_s for write in found}) < len(found):
+        raise entry.wrong("cache_write", "states one time to live twice")
+    return tuple(found)
+
+
+def _ttl(table: Entry, key: str) -> float:
+    try:
+        seconds = units.parse(key, "s", key)
+    except BadValue:
+        seconds = 0.0
+    if not 0 < seconds <= 1000 * DAY or key.strip().isdigit():
+        raise table.wrong(key, "is no time to live; wants 5min, 1h or default")
+    return seconds
+
+
+def _scaled(unit: _Unit, base: Rates, ratio: float) -> Rates:
+    """All rates for tokens times one ratio; the fee for holding stays."""
+
+    def times(rate: float | None, name: str) -> Any:
+        return None if rate is None else unit.known(rate * ratio, name, "derived")
+
+    return Rates(
+        input=times(base.input, "input"),
+        output=times(base.output, "output"),
+        cache_read=times(base.cache_read, "cache_read"),
+        cache_writes=tuple(CacheWrite(ttl_s=one.ttl_s, rate=times(one.rate, "cache_write")) for one in base.cache_writes),
+        storage=base.storage,
+    )
+
+
+def _changed(unit: _Unit, entry: Entry, base: Rates, ratio_key: str) -> tuple[Rates, float | None]:
+    """The rates of a tier, mode or hour, and the ratio where it is given as one."""
+    ratio = entry.number(ratio_key, most=MOST_RATIO)
+    rates = _rates_entry(entry)
+    if ratio is None and not rates.values:
+        raise entry.wrong(ratio_key, "missing; wants a ratio to the usual rates, or rates")
+    if ratio is not None and rates.values:
+        raise entry.wrong(ratio_key, "stands beside rates; wants one of the two")
+    return (_rates(unit, rates, base), None) if ratio is None else (_scaled(unit, base, ratio), ratio)
+
+
+def _tiers(unit: _Unit, entry: Entry, base: Rates) -> tuple[ContextTier, ...]:
+    found: list[ContextTier] = []
+    for one in entry.parts("tiers"):
+        one.only(("above_tokens", "multiplier", "rates", *RATES))
+        above = one.tokens("above_tokens")
+        if above is None:
+            raise one.wrong("above_tokens", "missing; wants the longest prompt of the tier below, such as 200k")
+        if found and above <= found[-1].above:
+            raise one.wrong("above_tokens", f"got {above:g} after {found[-1].above:g}; wants tiers in rising order")
+        found.append(ContextTier(above=above, rates=_changed(unit, one, base, "multiplier")[0]))
+    return tuple(found)
+
+
+def _modes(unit: _Unit, entry: Entry, sheet: PriceSheet) -> tuple[Mode, ...]:
+    """Each mode; one given as a ratio has the tiers of the sheet at that ratio, one given as rates those it states."""
+    table, found = entry.part("modes"), []
+    for name in table.values:
+        if name not in MODES:
+            Entry(values={name: 0}, path=table.path, where=table.where).only(MODES)
+        one = table.part(name)
+        one.only(("ratio", "rates", *RATES, "tiers", "speed_ratio", "sla_tok_s"))
+        rates, ratio = _changed(unit, one, sheet.rates, "ratio")
+        found.append(
+            Mode(
+                name=name,
+                rates=rates,
+                speed_ratio=one.number("speed_ratio", most=MOST_RATIO, above=0),
+                tokens_per_s=one.number("sla_tok_s", most=1e6, above=0),
+                tiers=_scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, one, rates),
+            )
+        )
+    return tuple(found)
+
+
+def _scaled_tiers(unit: _Unit, tiers: tuple[ContextTier, ...], ratio: float | None) -> tuple[ContextTier, ...]:
+    return () if ratio is None else tuple(ContextTier(above=one.above, rates=_scaled(unit, one.rates, ratio)) for one in tiers)
+
+
+def _hours(unit: _Unit, entry: Entry, sheet: PriceSheet) -> tuple[Hours, ...]:
+    found: list[Hours] = []
+    for one in entry.parts("time_of_day"):
+        one.only(("utc", "ratio", "rates", *RATES, "tiers"))
+        start, end = _window(one)
+        rates, ratio = _changed(unit, one, sheet.rates, "ratio")
+        tiers = _scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, one, rates)
+        made = Hours(start_s=start, end_s=end, rates=rates, tiers=tiers)
+        if any(_inside(start, other) or _inside(other.start_s, made) for other in found):
+            raise one.wrong("utc", f"got {clip(one.values['utc'])!r}, which overlaps hours above it")
+        found.append(made)
+    return tuple(found)
+
+
+def _window(entry: Entry) -> tuple[float, float]:
+    match = WINDOW.fullmatch(str(entry.values.get("utc", "")).strip())
+    parts = [int(part) for part in match.groups()] if match else []
+    if parts and parts[0] < 24 and parts[2] <= 24 and max(parts[1], parts[3]) < 60 and (parts[2] < 24 or parts[3] == 0):
+        start, end = (60.0 * (60 * hour + minute) for hour, minute in (parts[:2], parts[2:]))
+        if start != end % DAY:
+            return start, end % DAY
+    raise entry.wrong("utc", f"got {clip(entry.values.get('utc'))!r}; wants hours of the day in UTC, such as 16:30-00:30")
+
+
+def _inside(second: float, hours: Hours) -> bool:
+    if hours.start_s < hours.end_s:
+        return hours.start_s <= second < hours.end_s
+    return second >= hours.start_s or second < hours.end_s
