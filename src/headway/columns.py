@@ -213,49 +213,91 @@ _MEASURED = (
 )
 _LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "itl": "time between two tokens of a request",
               "e2e": "time from sending a request to its last token", "queue": "time from sending a request to its first step"}  # fmt: skip
-_SIM = {
-    f"{part}_{key}_s": Column("s", f"{words}, of completed requests after the warm-up: {told}, as vLLM's bench serve defines it")
-    for key, words in _LATENCIES.items()
-    for part, told in (("mean", "mean"), *((f"p{percent}", f"percentile {percent}") for percent in (50, 90, 95, 99)))
+_SIM = (
+    {
+        f"{part}_{key}_s": Column("s", f"{words}, of completed requests after the warm-up: {told}, as vLLM's bench serve defines it")
+        for key, words in _LATENCIES.items()
+        for part, told in (("mean", "mean"), *((f"p{percent}", f"percentile {percent}") for percent in (50, 90, 95, 99)))
+    }
+    | {
+        f"mean_{key}_ci_s": Column("s", f"half width of the 95 % confidence interval of the mean {key}, by 20 batch means")
+        for key in _LATENCIES
+        if key != "itl"
+    }
+    | {
+        "stable": Column("bool", "whether the queue does not grow without end"),
+        "queue_growth_per_s": Column(
+            "1/s", "requests per second by which the queue grew over the second half of the arrivals, where unstable"
+        ),
+        "measured": Column("", "requests that the latencies are of"),
+        "requests": Column("", "requests sent"),
+        "completed": Column("", "requests that got their last token"),
+        "rejected": Column("", "requests longer than the KV cache of a replica"),
+        "cancelled": Column("", "requests under way when the run was interrupted"),
+        "duration_s": Column("s", "from the first request sent to the last token"),
+        "offered_req_per_s": Column("1/s", "requests sent per second"),
+        "req_per_s": Column("1/s", "requests completed per second over the duration"),
+        "output_tok_per_s": Column("token/s", "output tokens of completed requests per second over the duration"),
+        "total_tok_per_s": Column("token/s", "the same with their prompt tokens"),
+        "goodput_req_per_s": Column("1/s", "requests per second that keep every limit"),
+        "good_share": Column("", "share of requests that keep every limit"),
+        "busy_share": Column("", "share of the time that a replica is in a step"),
+        "waiting_share": Column("", "share of the time that requests wait during a step"),
+        "running_mean": Column("", "requests in service in all replicas, mean over time"),
+        "waiting_mean": Column("", "requests that wait in all replicas, mean over time"),
+        "decode_batch_mean": Column("", "sequences in a step that decodes, mean"),
+        "kv_used_mean": Column("", "share of the KV cache that requests hold, mean over time"),
+        "kv_used_peak": Column("", "the most that they held"),
+        "kv_tokens": Column("token", "KV cache of one replica"),
+        "hit_rate": Column("", "share of prompts' blocks that the prefix cache had; what a preempted request left itself is not counted"),
+        "hit_rate_by_tier": Column("", "the same by the tier that had them"),
+        "preemptions": Column("", "sequences sent back to the queue for lack of KV cache"),
+        "steps": Column("", "iterations of all replicas"),
+        "usd_per_request": Column("USD", "cost of a completed request: the whole machine over the duration"),
+        "usd_per_mtok": Column("USD/Mtok", "the same per million output tokens, prompts paid for"),
+        "joule_per_token": Column("J/token", "energy of an output token: busy chips at their thermal design power, prompts included"),
+        "wall_s": Column("s", "time that the simulation took"),
+        "compile_s": Column("s", "time that compiling it took, before"),
+    }
+)
+_TOKENS = {"in": "fresh input", "cached": "cached input", "out": "output"}
+_ENDS = {"": ", middle", "_lo": ", least", "_hi": ", most"}
+_PRICE = {
+    f"{stem}_{kind}{end}": Column("USD/Mtok", f"{words} of a million tokens of {told}{more}")
+    for stem, words in (("cost", "cost, idle hours counted,"), ("price", "price: cost over 1 - margin,"))
+    for kind, told in _TOKENS.items()
+    for end, more in (
+        ("", ", every input in its middle"),
+        ("_lo", ", lower end of the 90 % interval"),
+        ("_hi", ", upper end of the 90 % interval"),
+        ("_least", ", every input at its better end"),
+        ("_most", ", every input at its worse end"),
+    )
 } | {
-    f"mean_{key}_ci_s": Column("s", f"half width of the 95 % confidence interval of the mean {key}, by 20 batch means")
-    for key in _LATENCIES if key != "itl"
-} | {
-    "stable": Column("bool", "whether the queue does not grow without end"),
-    "queue_growth_per_s": Column("1/s", "requests per second by which the queue grew over the second half of the arrivals, where unstable"),
-    "measured": Column("", "requests that the latencies are of"),
-    "requests": Column("", "requests sent"),
-    "completed": Column("", "requests that got their last token"),
-    "rejected": Column("", "requests longer than the KV cache of a replica"),
-    "cancelled": Column("", "requests under way when the run was interrupted"),
-    "duration_s": Column("s", "from the first request sent to the last token"),
-    "offered_req_per_s": Column("1/s", "requests sent per second"),
-    "req_per_s": Column("1/s", "requests completed per second over the duration"),
-    "output_tok_per_s": Column("token/s", "output tokens of completed requests per second over the duration"),
-    "total_tok_per_s": Column("token/s", "the same with their prompt tokens"),
-    "goodput_req_per_s": Column("1/s", "requests per second that keep every limit"),
-    "good_share": Column("", "share of requests that keep every limit"),
-    "busy_share": Column("", "share of the time that a replica is in a step"),
-    "waiting_share": Column("", "share of the time that requests wait during a step"),
-    "running_mean": Column("", "requests in service in all replicas, mean over time"),
-    "waiting_mean": Column("", "requests that wait in all replicas, mean over time"),
-    "decode_batch_mean": Column("", "sequences in a step that decodes, mean"),
-    "kv_used_mean": Column("", "share of the KV cache that requests hold, mean over time"),
-    "kv_used_peak": Column("", "the most that they held"),
-    "kv_tokens": Column("token", "KV cache of one replica"),
-    "hit_rate": Column("", "share of prompts' blocks that the prefix cache had; what a preempted request left itself is not counted"),
-    "hit_rate_by_tier": Column("", "the same by the tier that had them"),
-    "preemptions": Column("", "sequences sent back to the queue for lack of KV cache"),
-    "steps": Column("", "iterations of all replicas"),
-    "usd_per_request": Column("USD", "cost of a completed request: the whole machine over the duration"),
-    "usd_per_mtok": Column("USD/Mtok", "the same per million output tokens, prompts paid for"),
-    "joule_per_token": Column("J/token", "energy of an output token: busy chips at their thermal design power, prompts included"),
-    "wall_s": Column("s", "time that the simulation took"),
-    "compile_s": Column("s", "time that compiling it took, before"),
-}
+    **{f"chip_price{end}": Column("USD/s", f"price of a chip{more}") for end, more in _ENDS.items()},
+    **{f"utilisation{end}": Column("", f"share of paid hours that do useful work{more}") for end, more in _ENDS.items() if end},
+    **{f"margin{end}": Column("", f"share of the price that is not cost{more}") for end, more in _ENDS.items()},
+    "width_estimate": Column("", "share of the width of price_out's interval that the estimate of the times is behind"),
+    "width_chip_price": Column("", "the same of the price of a chip"),
+    "width_utilisation": Column("", "the same of utilisation"),
+    "width_margin": Column("", "the same of the margin"),
+    "driver": Column("", "the input behind most of that width"),
+    "prefill_share": Column("", "share of a request's cost that its prompt is, cached part included"),
+    "decode_share": Column("", "share of a request's cost that its output is"),
+    "usd_charged": Column("USD", "what the list price brings for a request"),
+    **{f"sheet_{kind}": Column("USD/Mtok", f"list price of {told}") for kind, told in _TOKENS.items()},
+    "sheet_margin": Column("", "margin that the list price leaves over the cost"),
+    "sheet_margin_lo": Column("", "the same with the costs at their upper ends"),
+    "sheet_margin_hi": Column("", "the same with the costs at their lower ends"),
+    **{f"power_share{end}": Column("", f"share of the price of a chip by the hour that is power{more}")
+       for end, more in (("", ""), ("_lo", ", where a chip is dear"), ("_hi", ", where a chip is cheap"))},
+    "memory_share_lo": Column("", "share of what a chip costs to buy that its HBM is, low end"),
+    "memory_share_hi": Column("", "share of what a chip costs to buy that its HBM is, high end"),
+    **{f"own_{part}": Column("USD/s", f"{part} of a chip that is owned") for part in ("capital", "upkeep", "power", "building")},
+}  # fmt: skip
 IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _PRICE
 
 
 @functools.cache

@@ -46,6 +46,8 @@ def read(text: str, q: schema.Q, field: str) -> tuple[Interval, ...]:
 
 def _part(text: str, q: schema.Q, field: str) -> tuple[Interval, ...]:
     start, dots, end = text.partition("..")
+    if not start.strip() or (dots and not end.strip()):
+        raise BadValue(field, text, "a number, an interval such as 2..4, or several with a comma between")
     if not dots:
         return (point(schema.scalar(text, q, field)),)
     if STEPPED.search(end):

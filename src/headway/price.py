@@ -17,6 +17,7 @@ from headway.interval import Interval, point
 from headway.laws import margin as laws
 from headway.laws.compare import relative
 from headway.laws.owning import power_usd, usd_share
+from headway.laws.reload import per_mtok
 from headway.laws.reuse import hit_tokens, missed_tokens
 from headway.laws.sums import total
 from headway.pick import Pick, found_of
@@ -163,7 +164,7 @@ def _request(out: Mapping[str, Any], pick: Pick, hit: Any) -> dict[str, Any]:
 def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict[str, Any]:
     """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
     read = rates.input if rates.cache_read is None else rates.cache_read
-    sheet = {"in": laws.per_mtok(rates.input), "cached": laws.per_mtok(read), "out": laws.per_mtok(rates.output)}
+    sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
     tokens = _tokens(pick, hit)
     revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
     costs = {

@@ -17,6 +17,7 @@ VERBS = {
     "serve": ("headway.cli.serve", "time, rate, cost and memory of serving, over grids of any numeric argument"),
     "sim": ("headway.cli.sim", "what traffic meets: queues, latencies by percentile, goodput, occupancy, distance to saturation"),
     "speed": ("headway.cli.speed", "the ladder of fast and slow tiers: price against speed, the batch behind each, what is sold"),
+    "price": ("headway.cli.price", "what tokens cost and sell for, as intervals; a published day; the share of memory"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),

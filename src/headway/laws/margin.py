@@ -6,7 +6,7 @@ import numpy as np
 
 from headway.formula import formula
 from headway.laws.money import MILLION
-from headway.units import Number, Same, Token, Usd, UsdPerMtok, UsdPerToken
+from headway.units import Number, Same, Token, Usd, UsdPerMtok
 
 QUADRATURE = "independent inputs of a product: deviations of the logarithm at the 5 % and the 95 % point add in quadrature"
 
@@ -69,16 +69,6 @@ def charged_usd(tokens: Token, rate: UsdPerMtok) -> Usd:
     367920.0
     """
     return tokens / MILLION * rate
-
-
-@formula(source="definition")
-def per_mtok(rate: UsdPerToken) -> UsdPerMtok:
-    """A rate as price sheets print it.
-
-    >>> round(per_mtok(2.19e-6), 2)  # DeepSeek-R1's output tokens in February 2025
-    2.19
-    """
-    return rate * MILLION
 
 
 # -- intervals ------------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headway.formula import formula
 from headway.laws.money import MILLION
-from headway.units import Byte, BytePerToken, Number, Second, Token, TokenPerSecond, Usd, UsdPerMtok, UsdPerSecond
+from headway.units import Number, Second, Token, TokenPerSecond, Usd, UsdPerMtok, UsdPerSecond
 
 
 @formula(source="definition")
@@ -38,16 +38,6 @@ def usd_per_mtok_of(cost: Usd, tokens: Token) -> UsdPerMtok:
 
 
 @formula(source="definition")
-def tokens_missed(prompts: Token, hits: Token) -> Token:
-    """Prompt tokens that the cache did not have.
-
-    >>> tokens_missed(608e9, 342e9)
-    266000000000.0
-    """
-    return prompts - hits
-
-
-@formula(source="definition")
 def daily_rate(tokens: Token, time: Second) -> TokenPerSecond:
     """Tokens a second, mean over the time.
 
@@ -55,13 +45,3 @@ def daily_rate(tokens: Token, time: Second) -> TokenPerSecond:
     3078704
     """
     return tokens / time
-
-
-@formula(source="definition: KV bytes of what is attended to")
-def cached_bytes(tokens: Token, kv: BytePerToken) -> Byte:
-    """What the KV cache of so many tokens takes.
-
-    >>> round(cached_bytes(88.1 * 4989, 70272) / 1e9, 1)  # DeepSeek-V3 in bf16, 88 sequences of 4,989 tokens
-    30.9
-    """
-    return tokens * kv

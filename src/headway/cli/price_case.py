@@ -1,0 +1,87 @@
+"""`headway price --case NAME`: the account of a published day, what was stated beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from headway import output
+from headway.cli import subjects
+from headway.columns import Column
+from headway.errors import BadValue
+from headway.listing import Listing
+
+COLUMNS = {
+    "quantity": Column("", "what follows from the published figures"),
+    "value": Column("", "its value in SI, in the row's unit"),
+    "unit": Column("", "unit of value and stated"),
+    "stated": Column("", "the same as its operator states it"),
+    "over_stated": Column("", "value over stated"),
+    "about": Column("", "what it is"),
+}
+VIEW = ("quantity", "value", "stated", "over_stated", "about")
+
+
+def add_flags(parser: Any) -> None:
+    """Which day."""
+    told = "a day of a service as its operator published it, such as deepseek-day6: cost, revenue, margin, nodes by its own rates"
+    parser.add_argument_group("a published day").add_argument("--case", metavar="NAME", help=told)
+
+
+def run(args: Any) -> output.Answer:
+    """One row for each figure of the account."""
+    from headway.case import case
+    from headway.formula import record
+    from headway.service_day import account
+
+    day = case(args.case, subjects.catalog(args))
+    rows = list(_rows(day))
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        if key != "value":
+            raise BadValue("--explain", key, "value, of the row that --where leaves: --where 'quantity = cost_output' --explain value")
+        with record():
+            return getattr(account(day), row["quantity"])
+
+    notes = [f"{day.nodes.source}, {day.nodes.date}; chips at {output.shown(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"]
+    return output.Answer(Listing(rows, tree=tree), columns=COLUMNS, notes=notes, describe=lambda kept: _describe(kept, day))
+
+
+def _rows(day: Any) -> Any:
+    from headway import schema
+    from headway.laws.compare import relative
+    from headway.service_day import STATED, Account, account
+
+    marks, found = schema.fields(Account), account(day)
+    for name in (field.name for field in dataclasses.fields(found)):
+        value, stated = getattr(found, name), getattr(day, STATED[name]) if name in STATED else None
+        row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": marks[name][0].unit}
+        row |= {"stated": None if stated is None else float(stated)}
+        yield row | {"over_stated": None if stated is None else float(relative(value, stated)), "about": marks[name][0].help}
+
+
+def _describe(kept: Any, day: Any) -> output.Words:
+    """The account in one sentence, then every figure that is left."""
+    rows = {row["quantity"]: row for row in kept}
+    if not rows:
+        return output.Words("No row is left.")
+    people = [{**row, "value": _shown(row, "value"), "stated": _shown(row, "stated"), "over_stated": _over(row)} for row in rows.values()]
+    if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
+        return output.Words(f"{day.title}, {day.window}", VIEW, people=Listing(people))
+    cost, revenue, nodes = (_shown(rows[name], "value") for name in ("cost", "revenue", "nodes"))
+    headline = f"{day.title}, {day.window}: cost {cost}, revenue {revenue}, margin {rows['gross_margin']['value']:.1%}"
+    identity = f"its own rates imply {nodes} nodes, {_shown(rows['nodes'], 'stated')} are stated: the rates are means over the window"
+    return output.Words(f"{headline}; {identity}.", VIEW, people=Listing(people))
+
+
+def _shown(row: Mapping[str, Any], key: str) -> str:
+    """Dollars to the dollar, where there are many."""
+    value = row[key]
+    if value is not None and row["unit"] == "USD":
+        return f"${value:,.0f}"
+    return f"{value:.4g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.shown(value, row["unit"])
+
+
+def _over(row: Mapping[str, Any]) -> str:
+    return "-" if row["over_stated"] is None else f"{row['over_stated']:.5f}"

@@ -1,0 +1,134 @@
+"""`headway price --memory-share MACHINE`: what of a chip's and a machine's price is memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from headway import output, schema
+from headway.cli import subjects
+from headway.columns import Column
+from headway.errors import BadValue, MissingFact
+from headway.listing import Listing, computed
+from headway.schema import Q
+
+TEXTS = ("memory", "device", "date", "source")
+UNITS = {"size": "byte", "usd_per_byte_lo": "USD/byte", "usd_per_byte_hi": "USD/byte", "usd_lo": "USD", "usd_hi": "USD"}
+DOCS = {
+    "memory": "HBM, DRAM, flash, or all of them",
+    "device": "the tier whose price it has",
+    "size": "bytes of the whole machine",
+    "usd_per_byte_lo": "price of a byte, low end",
+    "usd_per_byte_hi": "price of a byte, high end",
+    "usd_lo": "cost of the memory, low end",
+    "usd_hi": "cost of the memory, high end",
+    "share_of_chips_lo": "share of what the chips cost to buy, low end",
+    "share_of_chips_hi": "share of what the chips cost to buy, high end",
+    "share_of_machine_lo": "share of what the chips cost with host, network and storage, low end",
+    "share_of_machine_hi": "share of what the chips cost with host, network and storage, high end",
+    "date": "date of the price",
+    "source": "source of the price",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Memory of the machine that the catalogue does not know."""
+
+    dram: Annotated[Any, Q("byte", "host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
+    flash: Annotated[Any, Q("byte", "flash of the whole machine, such as 30TB")] = None
+
+
+def add_flags(parser: Any) -> None:
+    """Which machine, and its host's memory."""
+    group = parser.add_argument_group("share of memory")
+    told = "what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: h100-sxm, gb200-nvl72; several with commas"
+    group.add_argument("--memory-share", metavar="MACHINE", help=told)
+    schema.add_flags(group, Ask)
+
+
+def run(args: Any) -> output.Answer:
+    """One row for each memory of each machine."""
+    from headway.formula import record
+    from headway.memory_cost import parts
+
+    catalog = subjects.catalog(args)
+    args.on = args.memory_share
+    asked, _ = schema.read(args, Ask)
+    if any(isinstance(value, tuple) for value in asked.values()):
+        raise BadValue("--dram, --flash", "a list", "one size each")
+    machines = [machine for machine, _ in subjects.systems(args)]
+    rows = [
+        (machine, number, _row(machine, part))
+        for machine in machines
+        for number, part in enumerate(parts(machine, **asked, catalog=catalog))
+    ]
+    if not rows:
+        raise MissingFact(
+            args.memory_share, "kind of HBM and its price", "of h100-sxm, h200-sxm, gb200, gb300, rubin-vr200, tpu-v7 it is known"
+        )
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        machine, number = next((one, at) for one, at, own in rows if all(row.get(name) == own[name] for name in own))
+        with record():
+            return computed(getattr(parts(machine, **asked, catalog=catalog)[number], key), key)
+
+    columns = {key: Column(UNITS.get(key, ""), doc) for key, doc in DOCS.items()}
+    listing = Listing([row for _, _, row in rows], tree=tree, notes=tuple(_notes(machines)))
+    return output.Answer(listing, columns=columns, describe=_describe)
+
+
+def _row(machine: Any, part: Any) -> dict[str, Any]:
+    values = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
+    return {"system": machine.name, "chips": int(machine.chips)} | plain
+
+
+def _notes(machines: list[Any]) -> list[str]:
+    """What each chip's price is taken to be."""
+    from headway.chip_cost import CAPEX, fact
+
+    found = []
+    for machine in machines:
+        capex = fact(machine.chip, CAPEX)
+        note = next((row.note for row in machine.chip.costs if row.metric == CAPEX and row.note), "")
+        told = (
+            f"${float(capex):,.0f} to buy, {capex.date}, {capex.source}{f' ({note})' if note else ''}"
+            if capex
+            else "no price to buy it by is known"
+        )
+        found.append(f"{machine.chip.name}: {told}")
+    return list(dict.fromkeys(found))
+
+
+def _describe(kept: Any) -> output.Words:
+    """The shares in one sentence, then each memory."""
+    rows = list(kept)
+    if not rows:
+        return output.Words("No row is left.")
+    first = rows[0]
+    chips, machine = (_share(first, f"share_of_{what}") for what in ("chips", "machine"))
+    told = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"
+    share = f", {chips} of the chips' price and {machine} with host, network and storage" if chips != "-" else ""
+    whole = next((row for row in rows if row["memory"] == "all" and row["system"] == first["system"]), None)
+    more = f"; all memory {_share(whole, 'share_of_machine')} of the machine" if whole and whole["share_of_machine_lo"] is not None else ""
+    people = [_told(row) for row in rows]
+    return output.Words(f"{first['system']}: {told}{share}{more}.", people=Listing(people))
+
+
+def _told(row: Mapping[str, Any]) -> dict[str, str]:
+    low, high = (f"${row[f'usd_{end}']:,.0f}" for end in ("lo", "hi"))
+    shares = {"of the chips": _share(row, "share_of_chips"), "of the machine": _share(row, "share_of_machine")}
+    start = {"system": row["system"], "memory": row["memory"], "size": output.shown(row["size"], "byte"), "$/GB": _per_gb(row)}
+    return start | {"USD": f"{low} .. {high}"} | shares | {"date": row["date"], "source": row["source"]}
+
+
+def _share(row: Mapping[str, Any], name: str) -> str:
+    low, high = row[f"{name}_lo"], row[f"{name}_hi"]
+    return "-" if low is None else f"{low:.1%} .. {high:.1%}"
+
+
+def _per_gb(row: Mapping[str, Any]) -> str:
+    low, high = row["usd_per_byte_lo"], row["usd_per_byte_hi"]
+    return "-" if low is None else f"{low * 1e9:.3g} .. {high * 1e9:.3g}"

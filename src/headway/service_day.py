@@ -1,0 +1,81 @@
+"""The account of a published day: what its nodes cost, what its tokens bring, and the nodes that its own rates imply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway import whole_model
+from headway.case import Case
+from headway.hfconfig import model
+from headway.laws import margin
+from headway.laws import service_day as laws
+from headway.laws.cache_bill import held_bytes, tokens_left
+from headway.laws.compare import relative
+from headway.laws.reload import per_mtok
+from headway.laws.serving import held_kv_tokens, per_chip
+from headway.laws.sums import total
+from headway.quantity import known
+from headway.schema import Q
+
+BF16 = known(2, "bytes of a bf16 element", "byte", "constant", "bf16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What follows from a published day."""
+
+    cost: Annotated[Any, Q("USD", "all nodes for the whole window, idle or not")]
+    revenue: Annotated[Any, Q("USD", "all tokens at list prices")]
+    margin_over_cost: Annotated[Any, Q(help="profit over cost")]
+    gross_margin: Annotated[Any, Q(help="share of revenue that is not cost")]
+    hit_rate: Annotated[Any, Q(help="prompt tokens found in the cache over all")]
+    prefill_nodes: Annotated[Any, Q(help="prompt tokens a second over the rate of a prefill node")]
+    decode_nodes: Annotated[Any, Q(help="output tokens a second over the rate of a decode node")]
+    nodes: Annotated[Any, Q(help="both: the nodes that the published rates imply")]
+    nodes_over_stated: Annotated[
+        Any, Q(help="the same over the nodes stated: 1 where the rates are means over the window, every node counted")
+    ]
+    prefill_share: Annotated[Any, Q(help="share of the nodes that prefill")]
+    cost_fresh_input: Annotated[Any, Q("USD/Mtok", "prefill nodes over prompt tokens that the cache did not have")]
+    cost_all_input: Annotated[Any, Q("USD/Mtok", "prefill nodes over all prompt tokens")]
+    cost_output: Annotated[Any, Q("USD/Mtok", "decode nodes over output tokens")]
+    output_over_fresh_cost: Annotated[Any, Q(help="cost of output over that of fresh input")]
+    output_over_fresh_price: Annotated[Any, Q(help="list price of output over that of fresh input")]
+    fresh_markup: Annotated[Any, Q(help="list price of fresh input over its cost")]
+    output_markup: Annotated[Any, Q(help="list price of output over its cost")]
+    fresh_tok_per_s_chip: Annotated[Any, Q("token/s", "prompt tokens that a prefill chip computes")]
+    output_tok_per_s_chip: Annotated[Any, Q("token/s", "output tokens of a decode chip")]
+    sequences_per_chip: Annotated[Any, Q(help="sequences that decode at once, over decode chips")]
+    kv_bytes_per_chip: Annotated[Any, Q("byte", "their KV cache in bf16, over decode chips")]
+
+
+STATED = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_over_cost": "stated_margin_over_cost", "nodes": "nodes"}
+
+
+def account(day: Case) -> Account:
+    """Everything that follows from a published day."""
+    cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
+    missed = tokens_left(day.prompts, day.hits)
+    bills = ((day.hits, day.rate_hit), (missed, day.rate_miss), (day.outputs, day.rate_output))
+    revenue = total(tuple(margin.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills))
+    prefill = laws.nodes_behind(day.prompts, day.time, day.prefill_rate)
+    decode = laws.nodes_behind(day.outputs, day.time, day.decode_rate)
+    nodes = total((prefill, decode))
+    paid, made = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
+    fresh, output = laws.usd_per_mtok_of(paid, missed), laws.usd_per_mtok_of(made, day.outputs)
+    output_rate = per_chip(day.decode_rate, day.node)
+    sequences = relative(output_rate, day.user_rate)
+    kv = whole_model.kv_bytes_per_token(model(day.model), BF16)
+    return Account(
+        cost=cost, revenue=revenue,
+        margin_over_cost=margin.margin_over_cost(cost, revenue), gross_margin=margin.gross_margin(cost, revenue),
+        hit_rate=relative(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
+        nodes_over_stated=relative(nodes, day.nodes), prefill_share=relative(prefill, nodes),
+        cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(paid, day.prompts), cost_output=output,
+        output_over_fresh_cost=relative(output, fresh), output_over_fresh_price=relative(day.rate_output, day.rate_miss),
+        fresh_markup=relative(per_mtok(day.rate_miss), fresh), output_markup=relative(per_mtok(day.rate_output), output),
+        fresh_tok_per_s_chip=per_chip(per_chip(laws.daily_rate(missed, day.time), prefill), day.node),
+        output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
+        kv_bytes_per_chip=held_bytes(held_kv_tokens(sequences, day.context), kv),
+    )  # fmt: skip
