@@ -33,6 +33,7 @@ TokenPerSecond = Annotated[Any, "token/s"]
 Usd = Annotated[Any, "USD"]
 UsdPerSecond = Annotated[Any, "USD/s"]
 UsdPerToken = Annotated[Any, "USD/token"]
+UsdPerTokenSquared = Annotated[Any, "USD/token^2"]  # a rate per token of context
 UsdPerTokenSecond = Annotated[Any, "USD/token/s"]  # of holding a token's cache
 UsdPerByte = Annotated[Any, "USD/byte"]
 UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
@@ -81,7 +82,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "token/s": DECIMAL
     | {
         f"{prefix}{name}/{per}": factor / seconds
-        for prefix, factor in DECIMAL.items()
+        for prefix, factor in (DECIMAL | {"B": 1e9}).items()
         for name in ("", "tok", "token", "tokens")
         for per, seconds in PER.items()
     },
@@ -96,6 +97,13 @@ SPELLINGS: dict[str, dict[str, float]] = {
         for name, usd in _USD.items()
         for prefix, factor in DECIMAL.items()
         for unit in ("tok", "token", "tokens")
+    },
+    "USD/token/s": {
+        f"{name}/{prefix}{unit}/{per}": usd / factor / seconds
+        for name, usd in _USD.items()
+        for prefix, factor in DECIMAL.items()
+        for unit in ("tok", "token", "tokens")
+        for per, seconds in PER.items()
     },
     "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
     "USD/byte/s": {
@@ -123,6 +131,7 @@ EXAMPLE = {
     "USD": "$5",
     "USD/s": "$2/h",
     "USD/token": "$3/Mtok",
+    "USD/token/s": "$4.50/Mtok/h",
     "USD/byte": "$10/GB",
     "USD/byte/s": "$0.02/GB/month",
 }
@@ -165,6 +174,9 @@ def factor_of(suffix: str, unit: str) -> float | None:
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
 _SHOWN = {"byte": "B", "byte/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "W": "W", "token": "", "": "", "1/s": "/s", "token/s": " tok/s",
           "byte/token": "B/token", "flop/token": "FLOP/token"}  # fmt: skip
+# Money as it is quoted: what SI is multiplied by, and what it is then a price of.
+_MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
+          "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
@@ -186,8 +198,9 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
         return _show_time(number, digits)
     if unit == "ms":
         return _show_time(number / 1000, digits)
-    if unit in ("USD/s", "USD", "USD/Mtok"):
-        return f"${number * 3600:.{digits}g}/h" if unit == "USD/s" else f"${number:.{digits}g}"
+    if unit in _MONEY:
+        factor, per = _MONEY[unit]
+        return f"${number * factor:.{digits}g}{per}"
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
         return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
     if unit in _SHOWN and not (unit == "" and abs(number) < 1000):
