@@ -6,7 +6,7 @@ between two tokens of a request. E2E: to the last token. Goodput: requests per s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 from headway.sim import state as of
 from headway.sim.simulate import Run
 
-LATENCIES = ("ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s")
+SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
+SLICE = 1 << 18  # requests looked at together
 PERCENTILES = (50, 90, 95, 99)
 BATCHES = 20  # of requests in order of arrival, whose means give a confidence interval
 STUDENT = 2.093  # 97.5 % point of Student's t with 19 degrees of freedom
@@ -24,38 +25,72 @@ FEW = 2 * BATCHES  # requests that an interval needs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Latencies of the requests that count: completed, and sent after the warm-up."""
+    """Latencies of the requests that count: completed, and sent after the warm-up. Each is worked out where it is asked for."""
 
+    run: Run
     counts: Any  # which requests
-    ttft_s: Any
-    tpot_s: Any  # nan for an answer of one token
-    e2e_s: Any
-    queue_s: Any
+
+    @property
+    def ttft_s(self) -> Any:
+        """From sending to the first token."""
+        return self.values("ttft_s")
+
+    @property
+    def tpot_s(self) -> Any:
+        """Between tokens, by request; nan for an answer of one token."""
+        return self.values("tpot_s")
+
+    def values(self, key: str, known: bool = False) -> Any:
+        """One latency of every request that counts, or of those that have it; a slice at a time: ten million leave no room for copies."""
+        start, end = (getattr(self.run, name) for name in SPANS[key])
+        found, at = np.empty(int(self.counts.sum())), 0
+        for rows in slices(len(self.counts)):
+            keep = self.counts[rows]
+            part = (end[rows] - start[rows])[keep]
+            if key == "tpot_s":
+                output = self.run.traffic.output[rows][keep]
+                part = np.where(output > 1, part / np.maximum(output - 1, 1), np.nan)
+            part = part[~np.isnan(part)] if known else part
+            found[at : at + len(part)] = part
+            at += len(part)
+        return found[:at]
+
+
+def slices(count: int) -> Iterator[slice]:
+    """Rows in order, so many at a time."""
+    return (slice(start, start + SLICE) for start in range(0, count, SLICE))
 
 
 def measured(run: Run, warmup: float, only: Any = None) -> Measured:
     """The rule: the first `warmup` share of requests, by time of sending, is left out; `only` some requests where asked."""
-    order = np.argsort(np.where(np.isfinite(run.arrival), run.arrival, np.inf), kind="stable")
-    counts = run.completed.copy()
-    counts[order[: int(warmup * len(order))]] = False
+    counts = run.completed
+    left_out = int(warmup * run.reached.sum())
+    if run.rules.closed:  # users ask in an order that depends on the answers
+        counts[np.argsort(np.where(np.isfinite(run.arrival), run.arrival, np.inf), kind="stable")[:left_out]] = False
+    elif run.interrupted:
+        counts[np.flatnonzero(run.reached)[:left_out]] = False
+    else:
+        counts[:left_out] = False
     counts &= True if only is None else only
-    arrival, first, finish, output = (values[counts] for values in (run.arrival, run.first, run.finish, run.traffic.output))
-    tpot = np.where(output > 1, (finish - first) / np.maximum(output - 1, 1), np.nan)
-    return Measured(
-        counts=counts, ttft_s=first - arrival, tpot_s=tpot, e2e_s=finish - arrival, queue_s=run.scheduled[counts] - arrival,
-    )  # fmt: skip
+    return Measured(run=run, counts=counts)
 
 
 def latencies(run: Run, found: Measured) -> dict[str, Any]:
     """Means, percentiles and, of means, the half width of the 95 % confidence interval."""
     row: dict[str, Any] = {}
-    for key in ("ttft_s", "tpot_s", "e2e_s", "queue_s"):
-        values = getattr(found, key)
-        known = values[np.isfinite(values)]
-        row[f"mean_{key}"] = float(known.mean()) if len(known) else None
-        row[f"mean_{key.removesuffix('_s')}_ci_s"] = half_width(known)
-        row |= {f"p{p}_{key}": float(np.percentile(known, p)) if len(known) else None for p in PERCENTILES}
+    for key in SPANS:
+        row |= told(key, found.values(key, known=True))
     return row | gaps(run)
+
+
+def told(key: str, values: Any) -> dict[str, Any]:
+    """One latency's mean, interval and percentiles; the values lose their order."""
+    names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *(f"p{p}_{key}" for p in PERCENTILES))
+    if not len(values):
+        return dict.fromkeys(names)
+    mean, width = float(values.mean()), half_width(values)
+    each = np.percentile(values, PERCENTILES, overwrite_input=True)
+    return dict(zip(names, (mean, width, *map(float, each)), strict=True))
 
 
 def half_width(values: Any) -> float | None:
@@ -83,17 +118,17 @@ def gaps(run: Run) -> dict[str, Any]:
 
 def rates(run: Run) -> dict[str, Any]:
     """What was offered and what came out, from the first request sent to the last token."""
-    completed = run.completed
-    sent = run.arrival[np.isfinite(run.arrival)]
-    start = float(sent.min()) if len(sent) else 0.0
-    end = float(run.finish[completed].max()) if completed.any() else run.end
-    span, offered = end - start, float(sent.max() - start) if len(sent) else 0.0
-    output, prompt = (float(values[completed].sum()) for values in (run.traffic.output, run.traffic.prompt))
+    completed, reached = run.completed, run.reached
+    done = int(completed.sum())
+    start, last = run.sent_between(reached)
+    end = float(np.fmax.reduce(run.finish)) if done else run.end
+    span, offered = end - start, last - start
+    output, prompt = (float(values.sum(where=completed)) for values in (run.traffic.output, run.traffic.prompt))
     return {
-        "requests": len(run.traffic), "completed": int(completed.sum()), "rejected": int(run.refused.sum()),
+        "requests": len(run.traffic), "completed": done, "rejected": int(run.refused.sum()),
         "cancelled": int(run.cancelled.sum()), "duration_s": span,
-        "offered_req_per_s": (len(sent) - 1) / offered if offered > 0 else None,
-        "req_per_s": float(completed.sum()) / span if span > 0 else None,
+        "offered_req_per_s": (int(reached.sum()) - 1) / offered if offered > 0 else None,
+        "req_per_s": done / span if span > 0 else None,
         "output_tok_per_s": output / span if span > 0 else None,
         "total_tok_per_s": (output + prompt) / span if span > 0 else None,
     }  # fmt: skip
@@ -122,10 +157,9 @@ def goodput(run: Run, found: Measured, limits: Mapping[str, float]) -> dict[str,
     """Requests per second that keep every limit, and their share; None without limits."""
     if not limits:
         return {"goodput_req_per_s": None, "good_share": None}
-    good = np.ones(len(found.ttft_s), bool)
+    good = np.ones(int(found.counts.sum()), bool)
     for key, most in limits.items():
-        values = getattr(found, key)
-        good &= ~(values > most)
+        good &= ~(found.values(key) > most)
     share = float(good.mean()) if len(good) else None
     rate = rates(run)["req_per_s"]
     return {"goodput_req_per_s": share * rate if share is not None and rate else None, "good_share": share}

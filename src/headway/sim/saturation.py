@@ -7,6 +7,7 @@ batch has settled and while somebody still waits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -58,21 +59,19 @@ def rate_while_full(run: Run) -> float:
 
 def stand(run: Run, able: float | None) -> Load:
     """Whether the queue grew for good, and how far the replicas are from their capacity."""
-    sent = np.sort(run.arrival[~run.refused & np.isfinite(run.arrival)])
-    if len(sent) < 2 or sent[-1] <= sent[0] or run.rules.closed:
+    sent = run.reached & ~run.refused
+    many, (first, last) = int(sent.sum()), run.sent_between(sent)
+    if many < 2 or last <= first or run.rules.closed:
         return Load(capacity=able, utilisation=None, growth=0.0, stable=True)
-    span = float(sent[-1] - sent[0])
-    rate = (len(sent) - 1) / span
-    growth = (queued_at(run, float(sent[-1])) - queued_at(run, float(sent[0]) + span / 2)) / (span / 2)
+    span = last - first
+    rate = (many - 1) / span
+    growth = (queued_at(run, sent, last) - queued_at(run, sent, first + span / 2)) / (span / 2)
     chance = SURE * np.sqrt(2.0 * rate * span / 2) / (span / 2)
     used = rate / able if able else None
     grows = growth > chance and (used is None or used > NEAR)
     return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or (used is not None and used >= CLEAR)))
 
 
-def queued_at(run: Run, time: float) -> float:
-    """Requests that have been sent and wait for the first time."""
-    known = ~run.refused & np.isfinite(run.arrival)
-    scheduled = np.where(np.isfinite(run.scheduled[known]), run.scheduled[known], np.inf)
-    return float(((run.arrival[known] <= time) & (scheduled > time)).sum())
-
+def queued_at(run: Run, sent: Any, time: float) -> int:
+    """Of the requests sent, those that wait for the first time."""
+    return int((sent & (run.arrival <= time) & ~(run.scheduled <= time)).sum())

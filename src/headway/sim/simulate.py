@@ -54,9 +54,24 @@ class Run:
         return np.isfinite(self.finish)
 
     @property
+    def reached(self) -> Any:
+        """Whether a request was sent before its replica's clock stood still: all of them, unless the run was interrupted."""
+        known = np.isfinite(self.arrival)
+        if self.interrupted:
+            clock = np.array([*(state.at[of.NOW] for state in self.states), self.end])  # who went to no replica: -1, the last
+            known &= self.arrival <= clock[self.replica]
+        return known
+
+    @property
     def cancelled(self) -> Any:
-        """Whether a request was still under way when the run was interrupted."""
+        """Whether a request was under way, or not sent yet, when the run was interrupted."""
         return ~self.completed & ~self.refused
+
+    def sent_between(self, counts: Any) -> tuple[float, float]:
+        """When the first and the last of some requests were sent; 0 for none."""
+        if not counts.any():
+            return 0.0, 0.0
+        return float(np.min(self.arrival, where=counts, initial=np.inf)), float(np.max(self.arrival, where=counts, initial=-np.inf))
 
     def total(self, element: int) -> float:
         """A scalar of `at` over all replicas."""
@@ -82,19 +97,19 @@ def simulate(
     """
     start = time.perf_counter()
     count = len(traffic)
+    refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
+    refused |= barred
+    served = np.flatnonzero(~refused).astype(np.int32)
     times = np.full((count, 4), np.nan)
     times[:, of.ARRIVAL] = traffic.arrival
     if users:
         times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
     lengths = np.empty(2 * count, np.int32)
     lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
-    refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
-    refused |= barred
     routed = routing == "least-loaded" and replicas > 1 and not users
     form = runner(pace.source, pace.step, count, how, routed)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     cache = functools.partial(prefix.cache, rules, traffic, pace) if prefix else None
-    served = np.arange(count, dtype=np.int32)[~refused]
     play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, cache=cache)
     if routed:
         states, replica, ended = play.least_loaded(replicas)
@@ -108,10 +123,13 @@ def simulate(
         played[:, of.FINISH] += overhead_s
     if users:
         played[refused, of.ARRIVAL] = np.nan
+        for state in states:  # who was never asked has no time of asking
+            played[np.asarray(state.order)[int(state.ends[of.KNOWN]) : int(state.count[of.TOTAL])], of.ARRIVAL] = np.nan
     return Run(
         traffic=traffic, arrival=played[:, of.ARRIVAL], scheduled=played[:, of.SCHEDULED],
         first=played[:, of.FIRST], finish=played[:, of.FINISH], refused=refused, replica=where,
-        states=tuple(states), rules=rules, overhead_s=overhead_s, interrupted=not ended, compile_s=form.compile_s,
+        states=tuple(state._replace(lengths=(), order=()) for state in states), rules=rules, overhead_s=overhead_s,
+        interrupted=not ended, compile_s=form.compile_s,
         wall_s=time.perf_counter() - start,
     )  # fmt: skip
 

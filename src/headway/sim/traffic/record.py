@@ -52,17 +52,13 @@ class Traffic:
         """Traffic from anything array-like; lengths may be one number for all requests."""
         times = np.ascontiguousarray(arrival, np.float64)
         count = len(times)
-        if conversation is None:
-            conversation = np.full(count, NO_CONVERSATION, np.int64)
-        if block_start is None:
-            block_start = np.zeros(count + 1, np.int64)
         return cls(
             arrival=times,
             prompt=_whole(prompt, count),
             output=_whole(output, count),
-            conversation=np.ascontiguousarray(conversation, np.int64),
+            conversation=_same(NO_CONVERSATION, count) if conversation is None else np.ascontiguousarray(conversation, np.int64),
             blocks=np.ascontiguousarray(blocks, np.int64),
-            block_start=np.ascontiguousarray(block_start, np.int64),
+            block_start=_same(0, count + 1) if block_start is None else np.ascontiguousarray(block_start, np.int64),
             block_tokens=block_tokens,
         )
 
@@ -110,6 +106,11 @@ class Traffic:
         return (len(self) - 1) / span if span > 0 else math.inf
 
 
+def _same(value: int, count: int) -> Ints:
+    """One number for every request, stored once."""
+    return np.broadcast_to(np.int64(value), count)
+
+
 def _whole(lengths: Any, count: int) -> Ints:
     given = np.asarray(lengths)
     if given.ndim == 0:
@@ -129,7 +130,7 @@ def _check_shape(traffic: Traffic) -> None:
         if name != "blocks" and len(values) != count + (name == "block_start"):
             raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{count + (name == 'block_start')}, for {count} requests")
     start = traffic.block_start
-    if start[0] != 0 or start[-1] != len(traffic.blocks) or (np.diff(start) < 0).any():
+    if start[0] != 0 or start[-1] != len(traffic.blocks) or (start.strides != (0,) and (np.diff(start) < 0).any()):
         raise BadValue("traffic: block_start", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {len(traffic.blocks)}")
     if len(traffic.blocks) and traffic.block_tokens < 1:
         raise BadValue("traffic: block_tokens", traffic.block_tokens, "at least 1 token in a block")
@@ -138,7 +139,7 @@ def _check_shape(traffic: Traffic) -> None:
 def _check_times(arrival: Floats) -> None:
     if not np.isfinite(arrival).all():
         raise BadValue("traffic: arrival", "nan or inf", "finite seconds from the start")
-    falls = np.flatnonzero(np.diff(arrival) < 0)
+    falls = np.flatnonzero(arrival[1:] < arrival[:-1])
     if len(falls):
         raise BadValue("traffic: arrival", f"request {falls[0] + 1} before request {falls[0]}", "requests in order of arrival")
     if len(arrival) and arrival[0] < 0:
