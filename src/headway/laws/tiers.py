@@ -123,6 +123,16 @@ def cheaper_below_from_s(price_above: UsdPerByte, price_below: UsdPerByte, balan
     return price_below * balanced_hold_below / price_above
 
 
+@formula(source="geometric mean")
+def hold_between(shorter: Second, longer: Second) -> Second:
+    """A hold between two, as far from one as from the other by ratio.
+
+    >>> float(hold_between(300.0, 4800.0))
+    1200.0
+    """
+    return np.sqrt(shorter * longer)
+
+
 @formula(source="definition")
 def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
     """Bytes a second that tokens found, or tokens made, move.
@@ -191,6 +201,16 @@ def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: B
     45.1
     """
     return np.maximum(size / capacity, traffic / bandwidth)
+
+
+@formula(source="definition")
+def held_by(devices: Number, capacity: Byte) -> Byte:
+    """What so many devices hold.
+
+    >>> round(held_by(45.1, 30.72e12) / 1e15, 2)  # TLC drives, PB
+    1.39
+    """
+    return devices * capacity
 
 
 @formula(source="definition")

@@ -87,3 +87,13 @@ def rewrites_over_rated(rewrites: PerSecond, rated: PerSecond) -> Number:
     288
     """
     return rewrites / rated
+
+
+@formula(source="definition")
+def wear_beyond(wear: UsdPerByte, wear_above: UsdPerByte) -> UsdPerByte:
+    """What writing to the lower tier wears out beyond writing to the upper one.
+
+    >>> wear_beyond(1.95e-13, 0.0)  # TLC under DDR5
+    1.95e-13
+    """
+    return wear - wear_above

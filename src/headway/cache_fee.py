@@ -1,0 +1,51 @@
+"""What a provider's cache fees would pay for at cost, tier by tier, and how far above cost they are at a model's own KV bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from headway.cache_place import Place
+from headway.cache_rows import Fee
+from headway.laws import cache_fees as laws
+from headway.laws import reload, wear
+from headway.laws.margin import per_mtok
+from headway.price_sheet import Rates
+from headway.quantity import known
+
+NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
+ALL = known(1.0, "bought by capacity", "", "constant", "a fee is set against holding alone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A fee for holding one token's cache for a time."""
+
+    name: str
+    fee: Any  # USD/token, one hold
+    hold: Any  # s
+
+
+def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[Charge]:
+    """The fees of a price sheet: each write beyond the input rate, each step to a longer time to live, storage for each of `holds`."""
+    writes = [(one.ttl_s, laws.write_premium(one.rate, rates.input)) for one in rates.cache_writes if one.ttl_s is not None]
+    found = [Charge(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
+    for (short, less), (long, more) in pairwise(writes):
+        found.append(Charge(name="longer cache write", fee=laws.write_premium(more, less), hold=laws.longer_by(long, short)))
+    if rates.storage is not None:
+        found += [Charge(name="storage", fee=laws.storage_fee(rates.storage, hold), hold=hold) for hold in holds]
+    return found
+
+
+def fee(place: Place, charge: Charge, kv: Any) -> Fee:
+    """One fee beside one tier: the dearer the tier, the fewer bytes it pays for."""
+    paid = {end: laws.kv_bytes_paid_for(charge.fee, charge.hold, getattr(place.holding, end)) for end in ("value", "high", "low")}
+    room = reload.token_bytes_usd(kv, wear.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR))
+    markup = {end: laws.fee_markup(one, kv) for end, one in paid.items()}
+    return Fee(
+        fee_of=charge.name, hold=charge.hold, usd_per_mtok_fee=per_mtok(charge.fee), kv_bytes=kv, tier=place.name,
+        device=place.device, usd_per_mtok_room=per_mtok(room), paid_bytes=paid["value"], paid_bytes_lo=paid["high"],
+        paid_bytes_hi=paid["low"], markup=markup["value"], markup_lo=markup["high"], markup_hi=markup["low"],
+    )  # fmt: skip

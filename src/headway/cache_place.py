@@ -1,0 +1,146 @@
+"""A place to hold a KV cache: the memory of the chip itself, or a device of the catalogue, with what it costs at both ends of its price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway import facts
+from headway.catalog import Catalog
+from headway.chip import Chip
+from headway.cost import Price
+from headway.errors import BadValue, MissingFact, UnknownName
+from headway.laws import tiers as laws
+from headway.laws.wear import wear_usd
+from headway.quantity import known
+from headway.schema import scalar
+from headway.tier import Tier
+from headway.tier import tier as device_of
+from headway.tier_cost import price_of
+
+OWN = "hbm"  # the memory of the chip that serves
+NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")
+EDITED = "tier."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A number and its two ends; all None where it is not known."""
+
+    value: Any = None
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a token's KV can lie. What a store rents out has no capacity, no bandwidth and no price, but a cost of holding."""
+
+    name: str  # as the user wrote it
+    device: str
+    memory: str
+    capacity: Any
+    read_bw: Any
+    write_bw: Any
+    rated_bw: Any  # what its maker allows on average, where that is less
+    price: Span  # USD/byte
+    dated: str  # when that was the price
+    holding: Span  # USD/byte/s
+    wear: Span  # USD/byte written
+    drive_writes: Any  # 1/s, rated
+    rated_life: Any  # s, for which it is
+
+    @property
+    def in_place(self) -> bool:
+        """Whether what lies here needs no loading."""
+        return self.memory == "hbm"
+
+
+def own_memory(chip: Chip, price: Price) -> Place:
+    """The HBM of the chip: it holds for what its share of the chip costs, and is bought with the whole chip."""
+    capacity, bandwidth = chip.need("hbm"), chip.need("hbm_bw")
+    bought = max((row for row in chip.costs if row.metric == "capex_per_chip"), key=lambda row: row.value.date, default=None)
+    ends = Span() if bought is None else Span(value=bought.value, low=bought.low, high=bought.high)
+    return Place(
+        name=OWN, device=f"{chip.name}'s own", memory="hbm", capacity=capacity, read_bw=bandwidth, write_bw=bandwidth, rated_bw=None,
+        price=_each(ends, lambda usd: laws.chip_byte_price(usd, capacity)), dated=bought.value.date if bought else "",
+        holding=_each(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
+        wear=Span(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR), drive_writes=None, rated_life=None,
+    )  # fmt: skip
+
+
+def place_of(device: Tier, name: str = "") -> Place:
+    """A device as a place; MissingFact where neither a price nor a fee of it is known."""
+    price = _price(device)
+    if price.value is None and device.fee is None:
+        whole = " (of the whole chip: HBM is not sold alone)" if device.memory == "hbm" else ""
+        how = f"give it with --set tier.{name or device.name}.price=$15/GB, or leave the tier out"
+        raise MissingFact(device.name, f"price{whole}", how)
+    if device.fee is not None:
+        holding = Span(value=device.fee, low=device.fee, high=device.fee)
+    else:
+        holding = _each(price, lambda usd: laws.holding_usd(usd, device.need("overhead"), device.need("life")))
+    return Place(
+        name=name or device.name, device=device.device or device.name, memory=device.memory, capacity=device.capacity,
+        read_bw=device.read_bw, write_bw=device.write_bw, rated_bw=device.rated_bw, price=price, dated=_dated(device),
+        holding=holding, wear=_wear(device, price), drive_writes=device.drive_writes, rated_life=device.rated_life,
+    )  # fmt: skip
+
+
+def _price(device: Tier) -> Span:
+    """The price of a byte: of HBM only what the whole chip costs, since its stacks are not sold alone."""
+    if device.memory == "hbm":
+        return _ends(device.price, device.price, device.price)
+    return _ends(price_of(device), device.price_low, device.price_high)
+
+
+def _ends(value: Any, low: Any, high: Any) -> Span:
+    return Span(value=value, low=value if low is None else low, high=value if high is None else high)
+
+
+def _dated(device: Tier) -> str:
+    ranged = None if device.memory == "hbm" else device.price_low
+    fact = next((one for one in (device.price, ranged, device.fee) if one is not None), None)
+    return getattr(fact, "date", "")
+
+
+def _wear(device: Tier, price: Span) -> Span:
+    """What writing takes off a device's life: least where it is cheap and rated for many writes. Unknown for flash without a rating."""
+    if device.memory != "flash":
+        return Span(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR)
+    if device.drive_writes is None or device.rated_life is None or price.value is None:
+        return Span()
+    most = device.drive_writes if device.drive_writes_high is None else device.drive_writes_high
+    rated = {"value": device.drive_writes, "low": most, "high": device.drive_writes}
+    return Span(**{end: wear_usd(getattr(price, end), writes, device.rated_life) for end, writes in rated.items()})
+
+
+def _each(span: Span, law: Any) -> Span:
+    return Span() if span.value is None else Span(value=law(span.value), low=law(span.low), high=law(span.high))
+
+
+# -- names and edits --------------------------------------------------------------------------------------------------------------
+
+
+def device_named(name: str, edits: dict[str, Any], catalog: Catalog | None = None) -> Tier:
+    """A device of the catalogue with the user's numbers in it."""
+    return replace(device_of(name, catalog), **edits)
+
+
+def edit_of(text: str) -> tuple[str, dict[str, Any]]:
+    """`tier.flash.price=$0.2/GB` as the tier it is about and the facts it replaces.
+
+    >>> edit_of("tier.flash.price=$0.2/GB")[0], round(edit_of("tier.flash.price=$0.2/GB")[1]["price"] * 1e9, 3)
+    ('flash', 0.2)
+    """
+    key, equals, value = text.partition("=")
+    name, dot, fact = key.strip().removeprefix(EDITED).rpartition(".")
+    fact = fact.strip().replace("-", "_")
+    if not equals or not dot or not name.strip():
+        raise BadValue("--set", text, "tier.NAME.FACT=VALUE, such as tier.flash.price=$0.2/GB")
+    fields = facts.declared(Tier)
+    if fact not in fields:
+        raise UnknownName("tier fact", fact, fields, "one of " + ", ".join(fields))
+    number = scalar(value, fields[fact], f"--set {key.strip()}")
+    ends = ("price", "price_low", "price_high") if fact == "price" else (fact,)
+    return name.strip(), dict.fromkeys(ends, number)

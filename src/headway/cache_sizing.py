@@ -1,0 +1,70 @@
+"""How much of each tier a service's cache takes: by the room that a time to live asks for, and by what hits and new tokens move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.cache_place import Place
+from headway.cache_rows import Sized
+from headway.laws import reuse, sums, wear
+from headway.laws import tiers as laws
+from headway.schema import Q
+from headway.workload import MOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a service finds in its cache and writes to it; both as rates of tokens, or described by its requests."""
+
+    hit_tokens: Annotated[Any, Q("token/s", high=1e18, help="prompt tokens found in the cache, over all: 342G/d")] = None
+    new_tokens: Annotated[Any, Q("token/s", high=1e18, help="tokens whose KV is made and stored: missed prompt tokens and answers")] = None
+    rate: Annotated[Any, Q("1/s", high=MOST, help="requests per second, with --prompt, --output and --hit-rate instead of the two")] = None
+    hit_rate: Annotated[Any, Q(open_low=False, high=1, help="share of prompt tokens found in the cache")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Tokens a second, found and made."""
+
+    hits: Any
+    new: Any
+
+
+def flow_of(service: Service, prompt: Any, output: Any) -> Flow:
+    """The rates of a service, or what its requests amount to."""
+    if service.rate is None:
+        return Flow(hits=service.hit_tokens, new=service.new_tokens)
+    hit, missed = reuse.hit_tokens(prompt, service.hit_rate), reuse.missed_tokens(prompt, service.hit_rate)
+    return Flow(hits=laws.hit_token_rate(service.rate, hit), new=laws.new_token_rate(service.rate, missed, output))
+
+
+def sized(place: Place, hold: Any, flow: Flow, kv: Any) -> Sized:
+    """One tier for one time to live."""
+    read, written = laws.cache_traffic(flow.hits, kv), laws.cache_traffic(flow.new, kv)
+    size = laws.cache_size(written, hold)
+    known = {"hold": hold, "hit_tokens": flow.hits, "new_tokens": flow.new, "kv_bytes": kv, "tier": place.name, "device": place.device}
+    known |= {"cache_read": read, "cache_written": written, "cache_bytes": size}
+    if place.capacity is None or place.read_bw is None:
+        return Sized(**known)
+    traffic = sums.total((read, written))
+    room, moving = laws.devices_by_capacity(size, place.capacity), laws.devices_by_bandwidth(traffic, place.read_bw)
+    known |= {"devices_by_capacity": room, "devices_by_bandwidth": moving, "bound_by": "capacity" if room >= moving else "bandwidth"}
+    count = laws.devices_for(size, traffic, place.capacity, place.read_bw)
+    known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, laws.uses_per_hold(traffic, written))}
+    if place.write_bw is not None:
+        known["devices_by_turns"] = laws.devices_by_turns(read, written, place.read_bw, place.write_bw)
+    if place.rated_bw is not None:
+        known["devices_by_rating"] = laws.devices_by_bandwidth(traffic, laws.sustained_bandwidth(place.read_bw, place.rated_bw))
+    for end, key in (("value", "devices_usd"), ("low", "devices_usd_lo"), ("high", "devices_usd_hi")):
+        price = getattr(place.price, end)
+        known[key] = None if price is None else laws.devices_usd(count, place.capacity, price)
+    return Sized(**known, worn_out_s=_worn_out_s(place, written, count))
+
+
+def _worn_out_s(place: Place, written: Any, count: Any) -> Any:
+    """How long flash lasts, all of its devices written to alike."""
+    if place.drive_writes is None or place.rated_life is None:
+        return None
+    whole = wear.endurance(laws.held_by(count, place.capacity), place.drive_writes, place.rated_life)
+    return wear.worn_out_s(whole, written)
