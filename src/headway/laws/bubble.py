@@ -65,7 +65,7 @@ def dualpipe_bubble(
     >>> round(float(dualpipe_bubble(8, 24, 1.0, 1.0, 1.0, 3.0)), 4)
     0.0833
     """
-    idle = (stages / 2 - 1) * np.maximum(both + input_grad - 2 * weight_grad, 0 * both)
+    idle = np.maximum(stages / 2 - 1, 0) * np.maximum(both + input_grad - 2 * weight_grad, 0 * both)
     return idle / (micro_batches * (forward + input_grad + weight_grad))
 
 

@@ -1,0 +1,157 @@
+"""What training keeps per token of a layer until its backward pass, in bytes, and for how many micro-batches.
+
+Korthikanti et al. count a GPT layer as s b h (34 + 5 a s / h): 10 that tensor parallelism alone leaves whole, 24 that it splits, and the
+scores. `whole` and `split` carry that division to any block; sequence parallelism splits both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import Byte, BytePerToken, Number, Token
+
+KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
+NORM_INPUTS: Number = 2.0  # a layer has two norms
+BLOCK_INPUTS: Number = 2.0  # and two blocks of matmuls: the mixer, the FFN
+DROPOUT_MASKS: Number = 2.0  # one byte each, after either block
+EXPERT_INPUTS: Number = 3.0  # what an expert reads, and its permuted copies on the way there and back
+KEPT_SCORES: Number = 2.0  # softmax and its dropped copy, with a mask between them
+ONE_TOKEN: Token = 1.0
+FLOAT: Byte = 4.0
+
+
+@formula(source=KORTHIKANTI + " section 4.2: norm inputs, block inputs, dropout masks")
+def whole_activation_bytes(hidden: Number, element: Byte, mask: Byte) -> BytePerToken:
+    """What tensor parallelism leaves whole on every chip: 10 h in 16 bits with dropout, 8 h without.
+
+    >>> whole_activation_bytes(12288, 2, 1) / 12288, whole_activation_bytes(12288, 2, 0) / 12288
+    (10.0, 8.0)
+    """
+    return hidden * ((NORM_INPUTS + BLOCK_INPUTS) * element + DROPOUT_MASKS * mask) / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.1, for any matrices: each h x n matrix reads or makes one vector of n, which is kept")
+def matmul_activation_bytes(params: Number, hidden: Number, element: Byte) -> BytePerToken:
+    """What a layer's matmuls keep, which tensor parallelism splits: 24 h for a GPT layer of 12 h^2 parameters.
+
+    >>> matmul_activation_bytes(12 * 12288**2, 12288, 2) / 12288
+    24.0
+    """
+    return params / hidden * element / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.1; latent attention expands keys and values per head")
+def latent_activation_bytes(
+    heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, ranks: Number, element: Byte
+) -> BytePerToken:
+    """What multi-head latent attention keeps: queries, keys, values and outputs of every head, and the latents they come from.
+
+    >>> latent_activation_bytes(128, 128, 64, 128, 1536 + 512 + 64, 2)  # DeepSeek-V3, one layer
+    168064.0
+    """
+    return (2 * heads * (nope_dim + rope_dim + value_dim) + ranks) * element / ONE_TOKEN
+
+
+@formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
+def expert_activation_bytes(
+    hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte
+) -> BytePerToken:
+    """What routed experts keep per token (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
+
+    >>> expert_activation_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)
+    442368.0
+    """
+    return active * imbalance * (EXPERT_INPUTS * hidden + params / hidden) * element / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
+def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused: Number) -> BytePerToken:
+    """Attention scores that a layer keeps: softmax, dropout mask and the dropped scores, or a log-sum-exp where attention is fused.
+
+    >>> float(score_bytes(96, 2048, 2, 1, 0)) / (96 * 2048), float(score_bytes(96, 2048, 2, 1, 1)) / 96
+    (5.0, 4.0)
+    """
+    return np.where(fused, heads * FLOAT / ONE_TOKEN, heads * (sequence / ONE_TOKEN) * (KEPT_SCORES * element + mask) / ONE_TOKEN)
+
+
+@formula(source=KORTHIKANTI + " table 2, by recompute mode")
+def layer_activation_bytes(
+    whole: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, whole_ways: Number
+) -> BytePerToken:
+    """What one layer keeps of one token on one chip; `whole_ways` is tp with sequence parallelism, else 1.
+
+    >>> layer_activation_bytes(10.0, 24.0, 80.0, 1, 8, 1), layer_activation_bytes(10.0, 24.0, 80.0, 0, 8, 8)  # TP; TP, SP and selective
+    (23.0, 4.25)
+    """
+    return whole / whole_ways + (split + keeps_scores * scores) / tp
+
+
+@formula(source=KORTHIKANTI + " table 2: full recomputation keeps each layer's input alone")
+def checkpoint_bytes(hidden: Number, element: Byte, whole_ways: Number) -> BytePerToken:
+    """What a fully recomputed layer keeps of one token.
+
+    >>> checkpoint_bytes(12288, 2, 1) / 12288
+    2.0
+    """
+    return hidden * element / (whole_ways * ONE_TOKEN)
+
+
+@formula(source="definition")
+def kept_bytes(kept: BytePerToken, checkpoint: BytePerToken, recomputes_all: Number) -> BytePerToken:
+    """What a layer keeps: everything its backward pass needs, or its input alone.
+
+    >>> float(kept_bytes(34.0, 2.0, 0)), float(kept_bytes(34.0, 2.0, 1))
+    (34.0, 2.0)
+    """
+    return np.where(recomputes_all, checkpoint, kept)
+
+
+@formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
+def activation_bytes_chip(kept: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
+    """Activations on a chip of the first stage: every layer it holds, of every micro-batch in flight, and the layer at hand.
+
+    >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12, 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
+    12.3515625
+    """
+    return (kept * layers * micro_batches + at_hand) * tokens
+
+
+@formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
+def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, whole_ways: Number, tp: Number) -> BytePerToken:
+    """What the head keeps of one token on the last stage (Llama-3.1-8B, one chip).
+
+    >>> head_activation_bytes(4096, 128256, 2, 1, 1)
+    529408.0
+    """
+    return (2.0 * hidden * element / whole_ways + vocab * FLOAT / tp) / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.3: the embedding's dropout mask, for every micro-batch in flight")
+def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, whole_ways: Number) -> BytePerToken:
+    """What the embedding keeps of one token on the first stage.
+
+    >>> embedding_activation_bytes(12288, 1, 8, 8) / 12288
+    1.0
+    """
+    return hidden * mask * in_flight / (whole_ways * ONE_TOKEN)
+
+
+@formula(source=KORTHIKANTI + " section 4.3")
+def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_last: Number, tokens: Token) -> Byte:
+    """What the ends of the model keep on the first or the last stage, or both on the only one.
+
+    >>> float(head_bytes_chip(0.0, 529408.0, 1, 0, 8192)) / 1e9
+    4.336910336
+    """
+    return np.where(pp == 1, embedding + head, np.where(is_last, head, embedding)) * tokens
+
+
+@formula(source="PyTorch's caching allocator holds freed blocks; CUDA contexts and communicators take a fixed part")
+def allocated_bytes(used: Byte, fragmentation: Number, fixed: Byte) -> Byte:
+    """Memory that a chip shows as taken, over what tensors need.
+
+    >>> round(allocated_bytes(60e9, 0.05, 2e9) / 1e9, 3)
+    65.0
+    """
+    return used * (1 + fragmentation) + fixed

@@ -1,0 +1,227 @@
+"""How long an optimiser step takes: a stage's passes over one micro-batch, what hides behind them, the pipeline, and the update.
+
+Times are of the fullest chip. `hidden` is the share of the shorter of two times that runs beside the longer one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    FlopPerSecond,
+    FlopPerToken,
+    Number,
+    Second,
+    SecondPerToken,
+    Token,
+    TokenPerSecond,
+)
+
+FLASH = "Dao 2023, FlashAttention-2 (arXiv:2307.08691) section 3.1: five matmuls backward for two forward, scores recomputed"
+KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
+ONE_TOKEN: Token = 1.0
+
+
+@formula(source="definition: tokens of a micro-batch that one rank of context parallelism holds")
+def micro_tokens(micro_batch: Number, sequence: Token, cp: Number) -> Token:
+    """Tokens of one micro-batch on one chip, before tensor parallelism splits their matmuls.
+
+    >>> micro_tokens(2, 8192, 2)
+    8192.0
+    """
+    return micro_batch * sequence / cp
+
+
+@formula(source="definition")
+def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number) -> Number:
+    """Micro-batches of one step that each data-parallel rank runs (16 M tokens of 8 k over 128 ranks).
+
+    >>> micro_batches(16 * 2**20, 8192, 128, 1)
+    16.0
+    """
+    return batch / (sequence * dp * micro_batch)
+
+
+@formula(source="causal attention, work balanced over cp (zigzag)")
+def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
+    """Query and key pairs of one micro-batch on a chip: each token looks at half its sequence, or at a window (in units of one query).
+
+    >>> float(micro_pairs(8192, 8192, float("inf"))), float(micro_pairs(8192, 8192, 1024))
+    (33554432.0, 7864320.0)
+    """
+    reach = np.minimum(window, sequence)
+    return tokens / ONE_TOKEN * (reach - reach * reach / (2 * sequence))
+
+
+@formula(source="definition")
+def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond, reached: Number) -> Second:
+    """A forward pass of one micro-batch through a chip's matmuls (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens, 65 % reached).
+
+    >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12, 0.65) * 1e3, 1)
+    222.9
+    """
+    return params * tokens * flop / (peak * reached)
+
+
+@formula(source="definition")
+def scores_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond, reached: Number) -> Second:
+    """A forward pass through attention's scores and values, all of a chip's layers and heads.
+
+    >>> round(scores_s(80 * 32768 / 8, 8192 * 4096, 989.5e12, 0.6) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
+    18.52
+    """
+    return score * pairs / (peak * reached)
+
+
+@formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
+def score_passes(fused: Number, recomputed: Number) -> Number:
+    """Forward passes that attention's forward and backward amount to: 3.5 fused, 3 with kept scores, one more where recomputed.
+
+    >>> float(score_passes(1, 0)), float(score_passes(0, 0)), float(score_passes(0, 1))
+    (3.5, 3.0, 4.0)
+    """
+    return np.where(fused, 3.5, 3.0) + recomputed
+
+
+@formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
+def activation_traffic_s(kept: BytePerToken, tokens: Token, layers: Number, factor: Number, bandwidth: BytePerSecond) -> Second:
+    """Memory time of what runs between matmuls: norms, activation functions, residuals, dropout, rotary embeddings.
+
+    >>> round(activation_traffic_s(34 * 4096, 8192, 32, 5, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
+    89.5
+    """
+    return kept * tokens * layers * factor / bandwidth
+
+
+@formula(source="definition: of two times of which `hidden` of the shorter runs beside the longer")
+def overlapped_s(work: Second, network: Second, hidden: Number) -> Second:
+    """Work and communication that partly overlap: 0 one after the other, 1 the longer of the two.
+
+    >>> float(overlapped_s(3.0, 1.0, 0.75)), float(overlapped_s(3.0, 1.0, 1.0))
+    (3.25, 3.0)
+    """
+    return np.maximum(work, network) + (1 - hidden) * np.minimum(work, network)
+
+
+@formula(source="definition: what communication adds to the work that it runs beside")
+def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
+    """The part of communication that is not hidden.
+
+    >>> float(exposed_s(3.0, 1.0, 0.75)), float(exposed_s(1.0, 3.0, 1.0))
+    (0.25, 2.0)
+    """
+    return np.maximum(network - hidden * np.minimum(work, network), 0 * network)
+
+
+@formula(source="1F1B: every stage runs every micro-batch; the slowest sets the pace")
+def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Second) -> Second:
+    """One pass of a stage over one micro-batch.
+
+    >>> stage_pass_s(0.2, 0.02, 0.05, 0.03)
+    0.30000000000000004
+    """
+    return matmuls + scores + traffic + network
+
+
+@formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
+def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
+    """All micro-batches through the pipeline: at the pace of the slowest stage, and the time that filling and draining leaves idle.
+
+    >>> pipeline_s(1.0, 1.0, 64, 7 / 64)  # 1F1B over 8 stages
+    71.0
+    """
+    return count * (pace + idle * stage)
+
+
+@formula(source="definition: every state is read and written once, the gradient read, the weight written")
+def update_s(params: Number, each: Byte, bandwidth: BytePerSecond, reached: Number) -> Second:
+    """The optimiser's step over a chip's own share of the states.
+
+    >>> round(update_s(8e9 / 64, 2 * 16, 3.35e12, 0.8) * 1e3, 2)  # 8 B parameters over 64 chips
+    1.49
+    """
+    return params * each / (bandwidth * reached)
+
+
+@formula(source="definition")
+def optimiser_step_s(pipeline: Second, reduction: Second, update: Second) -> Second:
+    """A whole step: the pipeline, gradients' reduction that is not hidden, the update.
+
+    >>> optimiser_step_s(10.0, 0.5, 0.1)
+    10.6
+    """
+    return pipeline + reduction + update
+
+
+@formula(source="definition")
+def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSecond:
+    """Training speed per chip of the machine, idle ones included.
+
+    >>> tokens_per_s_chip(16 * 2**20, 10.0, 4096)
+    409.6
+    """
+    return batch / (step * chips)
+
+
+@formula(source="definition")
+def pass_s_per_token(seconds: Second, tokens: Token) -> SecondPerToken:
+    """Time of a chip per token.
+
+    >>> pass_s_per_token(0.5, 8192) * 8192
+    0.5
+    """
+    return seconds / tokens
+
+
+@formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
+def traffic_passes(recomputed: Number) -> Number:
+    """Traffic of activations of one micro-batch over that without recomputation.
+
+    >>> round(traffic_passes(1), 3)
+    1.333
+    """
+    return 1 + recomputed / 3
+
+
+@formula(source="definition")
+def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
+    """A forward pass of a stage over one micro-batch, of which traffic is a third.
+
+    >>> round(forward_s(0.2, 0.02, 0.06), 6)
+    0.24
+    """
+    return matmuls + scores + traffic / 3
+
+
+@formula(source="Qi et al. 2023 (arXiv:2401.10241) section 2: a backward pass is input gradients and weight gradients")
+def input_grad_s(both: Second, forward: Second, weight_grad: Second) -> Second:
+    """The part of the backward pass that the stage before waits for.
+
+    >>> round(float(input_grad_s(0.9, 0.3, 0.2)), 6)
+    0.4
+    """
+    return np.maximum(both - forward - weight_grad, 0 * both)
+
+
+@formula(source="definition: kernels launched one by one, whatever their size")
+def launches_of_layers_s(layers: Number, each: Second) -> Second:
+    """Fixed cost of a stage's layers on one micro-batch.
+
+    >>> launches_of_layers_s(32, 1e-4)
+    0.0032
+    """
+    return layers * each
+
+
+@formula(source="definition: states are read and written, gradients read, weights written")
+def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
+    """Memory traffic of the optimiser per parameter (mixed-precision Adam with 32-bit gradients: 30).
+
+    >>> update_bytes(2, 4, 12)
+    30
+    """
+    return weight + gradient + 2 * states

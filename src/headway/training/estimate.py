@@ -1,0 +1,81 @@
+"""Everything about one layout of a training run: memory, step time with floor and interval, speed, MFU. Scalar or array alike.
+
+`train` calls it on candidates, `explain` on one row with the recorder on, the evidence on measured rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.fabric import fabric, link_costs
+from headway.laws.serving import interval_high, interval_low
+from headway.laws.training_state import memory_fits
+from headway.laws.training_step import micro_batches, micro_tokens, tokens_per_s_chip
+from headway.resolve import peak
+from headway.schema import defaults
+from headway.system import System
+from headway.training.conventions import Utilisation, utilisation
+from headway.training.memory import Allowance, Memory, memory
+from headway.training.reach import TrainingReach
+from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.stage import stage
+from headway.training.time import Machine, StepTime, step_time
+from headway.training.work import TrainingWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingCase:
+    """What an estimate is about: the model's work, the machine, the recipe, and the tokens of a step."""
+
+    work: TrainingWork
+    system: System
+    machine: Machine
+    recipe: Recipe
+    optimizer: Optimizer
+    reach: TrainingReach
+    batch: Any  # tokens of one step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingEstimate:
+    """One layout's numbers, or those of many as arrays."""
+
+    micro_batches: Any
+    memory: Memory
+    memory_low: Any
+    memory_high: Any
+    fits: Any
+    time: StepTime
+    step_low: Any
+    step_high: Any
+    tokens_per_s_chip: Any
+    use: Utilisation
+
+
+def machine(system: System, dtype: str) -> Machine:
+    """A system as training's laws need it."""
+    chip = system.chip
+    return Machine(
+        peak=peak(chip, dtype)[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),
+        fabric=fabric(system), costs=link_costs(system, defaults(Assumptions)),
+    )  # fmt: skip
+
+
+def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
+    """The numbers of a layout."""
+    work, recipe, reach = case.work, case.recipe, case.reach
+    part = stage(work, layout)
+    tokens = micro_tokens(layout.micro_batch, work.sequence, layout.cp)
+    count = micro_batches(case.batch, work.sequence, layout.dp, layout.micro_batch)
+    room = Allowance(fragmentation=reach.fragmentation, fixed=reach.fixed)
+    held = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
+    took = step_time(work, part, layout, recipe, case.optimizer, case.machine, reach, tokens, count)
+    speed = tokens_per_s_chip(case.batch, took.step, case.system.chips)
+    return TrainingEstimate(
+        micro_batches=count, memory=held, memory_low=interval_low(held.total, held.weights, reach.spread_memory),
+        memory_high=interval_high(held.total, reach.spread_memory), fits=memory_fits(held.total, case.system.chip.need("hbm")),
+        time=took, step_low=interval_low(took.step, took.floor, reach.spread), step_high=interval_high(took.step, reach.spread),
+        tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""What the chips of a layout send each other in training, as collectives of the network laws: which group, how often, how many bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.fabric import Fabric, LinkCosts
+from headway.laws.collective_lines import collective_term_s
+from headway.laws.exchange import activation_bytes_per_token, shared_message
+from headway.laws.shard import head_share
+from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.training_network import (
+    cp_exchanges,
+    expert_exchanges,
+    fill_s,
+    gathered_element,
+    gathers_per_step,
+    key_value_message,
+    parameter_message,
+    reductions_per_step,
+    tp_exchanges,
+)
+from headway.laws.training_state import expert_ways
+from headway.layout import Layout
+from headway.model import ONE
+from headway.network import Routed, exchange_term, gather_term, group, hop_term, most
+from headway.quantity import known
+from headway.training.recipe import Recipe, TrainingLayout
+from headway.training.stage import Stage
+from headway.training.work import WIDE, TrainingWork
+
+NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
+BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanges:
+    """Times of one chip's collectives, nothing hidden: of a stage's layers on one micro-batch, and of a whole step."""
+
+    tp: Any
+    cp: Any
+    ep: Any
+    hops: Any  # of a step,
+    parameters: Any  # and gathers and reductions of a step
+
+
+def exchanges(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
+) -> Exchanges:
+    """Every collective of a step."""
+    again = ONE if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    vector = activation_bytes_per_token(work.hidden, WIDE)
+    return Exchanges(
+        tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
+        cp=_context(work, part, layout, fabric, costs, tokens, again),
+        ep=_experts(work, part, layout, fabric, costs, tokens, vector, again),
+        hops=_hops(layout, fabric, costs, tokens, vector),
+        parameters=_parameters(part, layout, recipe, fabric, costs, tokens, count),
+    )
+
+
+def _tensor(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any, again: Any
+) -> Any:
+    if most(layout.tp) == 1:
+        return NO_TIME
+    each = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
+    often = times(sum_over_blocks(tuple(kind.block.count for kind in work.layers), each), part.share)
+    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, ONE), vector, costs, often), tokens)
+
+
+def _context(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
+) -> Any:
+    if most(layout.cp) == 1:
+        return NO_TIME
+    found = []
+    for kind in work.layers:
+        block = kind.block
+        share = head_share(block.kv_heads, layout.tp)
+        message = times(key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE), share)
+        often = times(times(block.count, part.share), cp_exchanges(again))
+        term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
+        found.append(collective_term_s(term, times(tokens, layout.cp)))
+    return total(tuple(found))
+
+
+def _experts(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any, again: Any
+) -> Any:
+    ranks = expert_ways(layout.ep, layout.tp)
+    kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
+    if not kinds or most(ranks) == 1:
+        return NO_TIME
+    among, found = Layout(dp=ranks, ep=layout.ep), []
+    for kind in kinds:
+        b = kind.block
+        routed = Routed(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=vector, groups=b.expert_groups,
+                        chosen=b.groups_chosen)  # fmt: skip
+        often = times(times(b.count, part.share), expert_exchanges(again))
+        term = exchange_term(fabric, among, routed, shared_message(vector, layout.tp), costs, often)
+        found.append(collective_term_s(term, tokens))
+    return total(tuple(found))
+
+
+def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any) -> Any:
+    if most(layout.pp) == 1:
+        return NO_TIME
+    placed = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
+    return fill_s(collective_term_s(hop_term(fabric, placed, shared_message(vector, layout.tp), costs), tokens), BOTH_WAYS)
+
+
+def _parameters(
+    part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
+) -> Any:
+    """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
+    if most(part.ways) == 1 and most(part.expert_ways) == 1:
+        return NO_TIME
+    element = gathered_element(layout.zero, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
+    gathers = gathers_per_step(layout.zero, count)
+    reductions = times(reductions_per_step(layout.zero, count), recipe.trainable)
+    split, found = expert_ways(layout.ep, layout.tp), []
+    for held, who in (
+        (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.ways, layout.tp)),
+        (times(part.experts, part.share), group(fabric, part.expert_ways, split)),
+    ):
+        if most(held) == 0:
+            continue
+        for each, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
+            term = gather_term(fabric, who, parameter_message(held, each, tokens), costs, often)
+            found.append(collective_term_s(term, tokens))
+    return total(tuple(found))

@@ -1,0 +1,135 @@
+"""What training needs in memory on the fullest chip, part by part, and what fails first. Scalar or array alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.laws.activations import (
+    activation_bytes_chip,
+    allocated_bytes,
+    checkpoint_bytes,
+    embedding_activation_bytes,
+    head_activation_bytes,
+    head_bytes_chip,
+    layer_activation_bytes,
+)
+from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.training_state import (
+    allowance_bytes,
+    end_params,
+    fuller,
+    gathered_bytes,
+    part_of_fuller,
+    per_chip_params,
+    sharded_from,
+    states_bytes,
+)
+from headway.model import NONE, ONE
+from headway.quantity import known
+from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.schedules import copies, in_flight
+from headway.training.stage import Stage
+from headway.training.work import WIDE, TrainingWork
+
+STAGE_1, STAGE_2, STAGE_3 = (
+    known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
+)
+LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
+NO_BYTES = known(0.0, "none", "byte/token", "constant", "recomputed layers only have a layer at hand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Bytes of the fullest chip."""
+
+    weights: Any
+    gradients: Any
+    optimizer: Any
+    gathered: Any
+    activations: Any
+    head: Any
+    allowance: Any
+    total: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What allocators and communicators take over what tensors need."""
+
+    fragmentation: Any
+    fixed: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a chip keeps per token of its layers."""
+
+    layer: Any  # of one layer, mean,
+    at_hand: Any  # and whole, while it is computed again
+
+
+def memory(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, count: Any, room: Allowance
+) -> Memory:
+    """Memory of the fullest chip: the first or the last stage."""
+    first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
+    last = _stage(work, part, layout, recipe, optimizer, tokens, ONE, last=True)
+    used = fuller(total(first), total(last))
+    shown = tuple(part_of_fuller(one, other, total(first), total(last)) for one, other in zip(first, last, strict=True))
+    allocated = allocated_bytes(used, room.fragmentation, room.fixed)
+    names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")
+    return Memory(**dict(zip(names, shown, strict=True)), allowance=allowance_bytes(allocated, used), total=allocated)
+
+
+def _stage(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, flying: Any, last: bool
+) -> tuple[Any, ...]:
+    """The parts of one end of the pipeline."""
+    whole_ways = layout.tp if recipe.sequence_parallel else ONE
+    kept = kept_per_token(work, part, layout, recipe)
+    states = _states(part, layout, recipe, optimizer, ONE if last else NONE)
+    gathered = gathered_bytes(part.largest, optimizer.weight, LAYERS_GATHERED, layout.zero)
+    activations = activation_bytes_chip(kept.layer, kept.at_hand, tokens, part.held, flying)
+    embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
+    head = head_activation_bytes(work.hidden, work.vocab, WIDE, whole_ways, layout.tp)
+    ends = head_bytes_chip(embedding, head, layout.pp, ONE if last else NONE, tokens)
+    return (*states, gathered, activations, ends)
+
+
+def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, is_last: Any) -> tuple[Any, Any, Any]:
+    """Weights, gradients and optimiser states of a stage's chip."""
+    ends = end_params(part.embedding, part.head, layout.pp, is_last)
+    dense = total((times(part.dense, part.share), ends))
+    routed = times(part.experts, part.share)
+    trained = recipe.trainable
+    found = []
+    for each, stage, share in (
+        (times(optimizer.weight, copies(recipe.schedule)), STAGE_3, ONE),
+        (optimizer.gradient, STAGE_2, trained),
+        (optimizer.states, STAGE_1, trained),
+    ):
+        held = (
+            states_bytes(per_chip_params(dense, sharded_from(layout.zero, stage, part.ways)), each),
+            states_bytes(per_chip_params(routed, sharded_from(layout.zero, stage, part.expert_ways)), each),
+        )
+        found.append(times(total(held), share))
+    return found[0], found[1], found[2]
+
+
+def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> Kept:
+    """What a chip keeps per token and layer until the backward pass, and of the layer that is computed again."""
+    whole_ways = layout.tp if recipe.sequence_parallel else ONE
+    counts = tuple(kind.block.count for kind in work.layers)
+    keeps = ONE if recipe.recompute == "none" else NONE
+
+    def each(keeps_scores: Any) -> Any:
+        layers = tuple(
+            layer_activation_bytes(kind.whole, total((kind.split, kind.routed)), kind.scores, keeps_scores, layout.tp, whole_ways)
+            for kind in work.layers
+        )
+        return per_chip_params(sum_over_blocks(counts, layers), part.layers)
+
+    if recipe.recompute == "full":
+        return Kept(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=each(ONE))
+    return Kept(layer=each(keeps), at_hand=NO_BYTES)

@@ -1,0 +1,65 @@
+"""What training reaches of a machine's peaks, and how much communication hides: the fitted numbers that apply to a chip and a format."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from headway import facts
+from headway.chip import Chip
+from headway.efficiency import OTHER, WIDE, Efficiencies, family, sections
+from headway.errors import BadFile
+from headway.schema import Q
+
+FILE = "data/training/efficiency.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReach:
+    """Shares of peaks, hidden shares of communication, and factors; every one can be given instead of the fitted one."""
+
+    compute: Annotated[Any, Q(high=1, help="share of the peak that matmuls reach in training")] = None
+    wide_compute: Annotated[Any, Q(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
+    attention: Annotated[Any, Q(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    traffic: Annotated[Any, Q(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
+    memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
+    launch: Annotated[Any, Q("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
+    hidden_tp: Annotated[Any, Q(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
+    hidden_dp: Annotated[Any, Q(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
+    hidden_cp: Annotated[Any, Q(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
+    hidden_ep: Annotated[Any, Q(open_low=False, high=1, help="the same of exchanges between experts")] = None
+    fragmentation: Annotated[Any, Q(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
+    fixed: Annotated[Any, Q("byte", open_low=False, help="memory that contexts and communicators take")] = None
+    spread: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
+    spread_memory: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = None
+
+
+def reached(chip: Chip, dtype: str, asked: TrainingReach | None = None) -> TrainingReach:
+    """The numbers for a chip's family and a format; those that the user gave, in their place."""
+    table, kind = training_efficiencies(), family_of(chip)
+    own = asked or TrainingReach()
+    form = "fp8" if dtype == "fp8" else WIDE
+    found = {}
+    for field in fields(TrainingReach):
+        given = getattr(own, field.name)
+        key, of = ("compute", WIDE) if field.name == "wide_compute" else (field.name, form)
+        found[field.name] = table.kernel("training", kind, of, key) if given is None else given
+    return TrainingReach(**found)
+
+
+def family_of(chip: Chip) -> str:
+    """The family whose training runs stand for a chip's: that of its kernels, or tpu, or other."""
+    found = family(chip)
+    return "tpu" if found == OTHER and chip.name.startswith("tpu") else found
+
+
+@functools.cache
+def training_efficiencies() -> Efficiencies:
+    """The numbers that ship."""
+    path = Path(str(files("headway").joinpath(FILE)))
+    if not path.is_file():
+        raise BadFile(path, "missing; `headway fit --training` writes it")
+    return Efficiencies(sections(facts.read(path), path))

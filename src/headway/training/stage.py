@@ -1,0 +1,67 @@
+"""What one chip of a pipeline stage holds of a model: layers, parameters, and the ways that share them. Scalar or array alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.laws.compile_terms import mixer_params_chip, split_params
+from headway.laws.params import routed_params
+from headway.laws.shard import head_share
+from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.topology import stage_chips
+from headway.laws.training_state import expert_data_ways, expert_ways, per_chip_params, stage_layers
+from headway.model import ONE
+from headway.training.recipe import TrainingLayout
+from headway.training.work import LayerWork, TrainingWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The fullest stage's chip, before embedding and head."""
+
+    layers: Any  # of the whole model,
+    held: Any  # and of this stage
+    share: Any  # one over the other
+    dense: Any  # parameters of all layers on a chip of this tensor-parallel way, experts apart
+    experts: Any  # and routed ones
+    largest: Any  # of one layer
+    embedding: Any
+    head: Any
+    ways: Any  # chips that hold the same dense parameters,
+    expert_ways: Any  # and the same experts
+
+
+def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
+    """What a chip of the fullest stage holds."""
+    counts = tuple(kind.block.count for kind in work.layers)
+    layers = sum_over_blocks(counts, tuple(ONE for _ in counts))
+    held = stage_layers(layers, layout.pp, layout.vpp)
+    split = expert_ways(layout.ep, layout.tp)
+    dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
+    routed = tuple(per_chip_params(routed_params(kind.block.expert_params, kind.block.experts), split) for kind in work.layers)
+    return Stage(
+        layers=layers, held=held, share=per_chip_params(held, layers),
+        dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
+        largest=total((dense[-1], routed[-1])),
+        embedding=per_chip_params(work.embedding, layout.tp), head=per_chip_params(work.head, layout.tp),
+        ways=times(layout.dp, layout.cp),
+        expert_ways=expert_data_ways(stage_chips(layout.tp, layout.cp, layout.dp), split),
+    )  # fmt: skip
+
+
+def dense_params(kind: LayerWork, tp: Any) -> Any:
+    """Parameters of one layer on a tensor-parallel chip, routed experts apart."""
+    b = kind.block
+    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
+    return total((mixer, split_params(b.dense_ffn_params, tp), b.other_params))
+
+
+def active_params(kind: LayerWork, tp: Any, imbalance: Any) -> Any:
+    """Parameters of one layer that a token is multiplied with on a chip; routed tokens are spread over the tensor-parallel group."""
+    b = kind.block
+    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
+    dense = split_params(b.dense_ffn_params, tp)
+    if not b.experts:
+        return total((mixer, dense))
+    return total((mixer, dense, split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)))

@@ -1,0 +1,91 @@
+"""What one token of a model asks of training, kind of layer by kind of layer, before any layout divides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.blockwork import BlockWork
+from headway.laws.activations import (
+    expert_activation_bytes,
+    latent_activation_bytes,
+    matmul_activation_bytes,
+    score_bytes,
+    whole_activation_bytes,
+)
+from headway.laws.params import embedding_params
+from headway.laws.sums import total
+from headway.model import NONE, LatentAttention, Model
+from headway.quantity import known
+from headway.training.recipe import Recipe
+from headway.whole_model import embedding_and_head, works
+
+WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
+MASK = known(1, "bytes of a dropout mask", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.1")
+NO_MASK = known(0, "no dropout", "byte", "constant", "the recipe has none")
+NO_BYTES = known(0.0, "none", "byte/token", "constant", "the layer has no such part")
+ONE_SUBLAYER = known(1, "sublayers", "", "constant", "matmuls between two exchanges of tensor parallelism: the mixer, or the FFN")
+TWO_SUBLAYERS = known(2, "sublayers", "", "constant", "the mixer and the FFN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWork:
+    """One kind of layer: `block` has its parameters and scores, the rest is what it keeps per token."""
+
+    block: BlockWork
+    sublayers: Any  # that end in an exchange over tp
+    whole: Any  # bytes per token that tensor parallelism leaves whole
+    split: Any  # and those it splits
+    routed: Any  # and those of routed experts
+    scores: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingWork:
+    """A model as training sees it."""
+
+    layers: tuple[LayerWork, ...]
+    hidden: Any
+    vocab: Any
+    embedding: Any  # parameters of the table, and of the head: none where it is the same table
+    head: Any
+    logits: Any  # parameters that the last stage multiplies with, tied or not
+    mask: Any
+    fused: Any
+    sequence: Any
+
+
+def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
+    """What training this model asks, at this length of sequence."""
+    mask = MASK if recipe.dropout else NO_MASK
+    table, head = embedding_and_head(model)
+    kinds = tuple(_layer(block, work, model, recipe, sequence, mask) for block, work in zip(model.blocks, works(model), strict=True))
+    logits = embedding_params(model.vocab, model.embedding_dim)
+    return TrainingWork(
+        layers=kinds, hidden=model.hidden, vocab=model.vocab, embedding=table, head=head, logits=logits,
+        mask=mask, fused=recipe.fused_attention, sequence=sequence,
+    )  # fmt: skip
+
+
+def _layer(block: Any, work: BlockWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> LayerWork:
+    routed = work.experts > 0
+    shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
+    kept = NO_BYTES
+    if routed:
+        kept = expert_activation_bytes(model.hidden, work.expert_params, work.experts_per_token, recipe.imbalance, WIDE)
+    looks = any(span.what == "kv" for span in work.spans)
+    return LayerWork(
+        block=work,
+        sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
+        whole=whole_activation_bytes(model.hidden, WIDE, mask),
+        split=total((_mixer(block.attention, work, model), matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE))),
+        routed=kept,
+        scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
+    )
+
+
+def _mixer(mixer: Any, work: BlockWork, model: Model) -> Any:
+    if isinstance(mixer, LatentAttention):
+        ranks = total(tuple(part for part in (mixer.query_rank or NONE, mixer.kv_rank, mixer.rope_dim)))
+        return latent_activation_bytes(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, ranks, WIDE)
+    return matmul_activation_bytes(work.mixer_params, model.hidden, WIDE)
