@@ -58,23 +58,33 @@ def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
 
 
 @formula(source="definition")
-def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond, reached: Number) -> Second:
-    """A forward pass of one micro-batch through a chip's matmuls (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens, 65 % reached).
+def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond) -> Second:
+    """A forward pass of one micro-batch through a chip's matmuls, at their peak (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens).
 
-    >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12, 0.65) * 1e3, 1)
-    222.9
+    >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12) * 1e3, 1)
+    144.9
     """
-    return params * tokens * flop / (peak * reached)
+    return params * tokens * flop / peak
 
 
 @formula(source="definition")
-def scores_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond, reached: Number) -> Second:
-    """A forward pass through attention's scores and values, all of a chip's layers and heads.
+def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> Second:
+    """A forward pass through attention's scores and values, at their peak.
 
-    >>> round(scores_s(80 * 32768 / 8, 8192 * 4096, 989.5e12, 0.6) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
-    18.52
+    >>> round(scores_at_peak_s(80 * 32768 / 8, 8192 * 4096, 989.5e12) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
+    11.11
     """
-    return score * pairs / (peak * reached)
+    return score * pairs / peak
+
+
+@formula(source="definition: efficiency is the share of a peak that is reached")
+def reached_s(at_peak: Second, reached: Number) -> Second:
+    """Time of work that reaches a share of its peak.
+
+    >>> reached_s(0.12, 0.6)
+    0.2
+    """
+    return at_peak / reached
 
 
 @formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
@@ -88,13 +98,13 @@ def score_passes(fused: Number, recomputed: Number) -> Number:
 
 
 @formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
-def activation_traffic_s(kept: BytePerToken, tokens: Token, layers: Number, factor: Number, bandwidth: BytePerSecond) -> Second:
-    """Memory time of what runs between matmuls: norms, activation functions, residuals, dropout, rotary embeddings.
+def activation_traffic_s(kept: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
+    """Memory time of passing over what is kept once: norms, activation functions, residuals, rotary embeddings pass over it several times.
 
-    >>> round(activation_traffic_s(34 * 4096, 8192, 32, 5, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
-    89.5
+    >>> round(activation_traffic_s(34 * 4096, 8192, 32, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
+    17.9
     """
-    return kept * tokens * layers * factor / bandwidth
+    return kept * tokens * layers / bandwidth
 
 
 @formula(source="definition: of two times of which `hidden` of the shorter runs beside the longer")
@@ -138,13 +148,13 @@ def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Seco
 
 
 @formula(source="definition: every state is read and written once, the gradient read, the weight written")
-def update_s(params: Number, each: Byte, bandwidth: BytePerSecond, reached: Number) -> Second:
-    """The optimiser's step over a chip's own share of the states.
+def update_s(params: Number, each: Byte, bandwidth: BytePerSecond) -> Second:
+    """The optimiser's step over a chip's own share of the states, at the peak of its memory.
 
-    >>> round(update_s(8e9 / 64, 2 * 16, 3.35e12, 0.8) * 1e3, 2)  # 8 B parameters over 64 chips
-    1.49
+    >>> round(update_s(8e9 / 64, 30, 3.35e12) * 1e3, 2)  # 8 B parameters over 64 chips
+    1.12
     """
-    return params * each / (bandwidth * reached)
+    return params * each / bandwidth
 
 
 @formula(source="definition")

@@ -21,7 +21,7 @@ from headway.training.memory import Allowance, Memory, memory
 from headway.training.reach import TrainingReach
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
 from headway.training.stage import stage
-from headway.training.time import Machine, StepTime, step_time
+from headway.training.time import Machine, StepTime, step_time, step_work
 from headway.training.work import TrainingWork
 
 
@@ -71,7 +71,8 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     count = micro_batches(case.batch, work.sequence, layout.dp, layout.micro_batch)
     room = Allowance(fragmentation=reach.fragmentation, fixed=reach.fixed)
     held = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
-    took = step_time(work, part, layout, recipe, case.optimizer, case.machine, reach, tokens, count)
+    asked = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)
+    took = step_time(layout, recipe.schedule, asked, reach)
     speed = tokens_per_s_chip(case.batch, took.step, case.system.chips)
     return TrainingEstimate(
         micro_batches=count, memory=held, memory_low=interval_low(held.total, held.weights, reach.spread_memory),

@@ -21,8 +21,9 @@ from headway.laws.training_step import (
     micro_pairs,
     optimiser_step_s,
     pipeline_s,
+    reached_s,
     score_passes,
-    scores_s,
+    scores_at_peak_s,
     stage_pass_s,
     traffic_passes,
     update_bytes,
@@ -38,7 +39,6 @@ from headway.training.schedules import idle
 from headway.training.stage import Stage, active_params
 from headway.training.work import TrainingWork
 
-NO_TRAFFIC = known(0.0, "no traffic", "s", "constant", "the floor: everything between matmuls fused into them")
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
 
 
@@ -73,60 +73,75 @@ class StepTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """One micro-batch through one stage, forward and backward, by part."""
+class StepWork:
+    """A layout's step at every peak: one forward pass of the fullest stage over one micro-batch, and what else a step holds."""
 
     matmuls: Any
     scores: Any
-    traffic: Any
-    launch: Any
-    tp: Any
-    cp: Any
-    ep: Any
+    traffic: Any  # one pass over what a forward and backward keep
     head: Any
-    forward: Any
-    weight_grad: Any
+    update: Any
+    sent: Exchanges
+    held: Any  # layers of the stage
+    count: Any  # micro-batches
+    passes: Any  # forward passes that matmuls amount to,
+    again: Any  # those made again,
+    score_passes: Any  # and those of attention
+    trainable: Any
 
 
-def step_time(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, machine: Machine, reach: TrainingReach,
-    tokens: Any, count: Any,
-) -> StepTime:  # fmt: skip
-    """Time of a step, expected; the floor beside it."""
-    sent = exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count)
-    one = _pass(work, part, layout, recipe, machine, reach, tokens, sent)
-    stage = stage_pass_s(one.matmuls, one.scores, total((one.traffic, one.launch)), total((one.tp, one.cp, one.ep)))
-    share = idle(recipe.schedule, layout, count, one.forward, input_grad_s(stage, one.forward, one.weight_grad), one.weight_grad)
-    pipeline = total((pipeline_s(total((stage, one.head)), stage, count, share), sent.hops))
-    parameters = exposed_s(reduction_cover_s(layout.zero, count, stage), sent.parameters, reach.hidden_dp)
-    update = _update(part, layout, recipe, optimizer, machine, reach)
+IDEAL = TrainingReach(
+    **{key: ONE for key in ("compute", "wide_compute", "attention", "memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep")},
+    traffic=NONE, launch=NO_TIME,
+)  # fmt: skip
+SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
+
+
+def step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: TrainingReach) -> StepTime:
+    """Time of a step at what training reaches, by part; and its floor, where every peak is reached and everything hidden."""
+    return replace(_step_time(layout, schedule, work, reach), floor=_step_time(layout, schedule, replace(work, sent=SILENT), IDEAL).step)
+
+
+def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: TrainingReach) -> StepTime:
+    forward, score = reached_s(work.matmuls, reach.compute), reached_s(work.scores, reach.attention)
+    matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
+    once = times(work.traffic, reach.traffic)
+    traffic, launch = times(once, traffic_passes(work.again)), launches_of_layers_s(work.held, reach.launch)
+    head = times(reached_s(work.head, reach.wide_compute), work.passes)
+    tp, cp = exposed_s(matmuls, work.sent.tp, reach.hidden_tp), exposed_s(scores, work.sent.cp, reach.hidden_cp)
+    ep = exposed_s(matmuls, work.sent.ep, reach.hidden_ep)
+    stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
+    first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
+    share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
+    pipeline = total((pipeline_s(total((stage, head)), stage, work.count, share), work.sent.hops))
+    parameters = exposed_s(reduction_cover_s(layout.zero, work.count, stage), work.sent.parameters, reach.hidden_dp)
+    update = reached_s(work.update, reach.memory)
+    step = optimiser_step_s(pipeline, parameters, update)
+
+    def all_of(each: Any) -> Any:
+        return times(each, work.count)
+
     return StepTime(
-        step=optimiser_step_s(pipeline, parameters, update), floor=_floor(work, part, layout, recipe, machine, tokens, count),
-        compute=times(one.matmuls, count), attention=times(one.scores, count), traffic=times(one.traffic, count),
-        head=times(one.head, count), tp=times(one.tp, count), cp=times(one.cp, count), ep=times(one.ep, count),
-        bubble=total((times(times(stage, share), count), sent.hops)), parameters=parameters, update=update,
-        launch=times(one.launch, count),
+        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic), head=all_of(head),
+        tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=total((all_of(times(stage, share)), work.sent.hops)),
+        parameters=parameters, update=update, launch=all_of(launch),
     )  # fmt: skip
 
 
-def _pass(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, machine: Machine, reach: TrainingReach, tokens: Any,
-    sent: Exchanges,
-) -> Pass:  # fmt: skip
-    again, passes = _again(recipe), training_passes(recipe.trainable)
-    forward = matmuls_s(_active(work, part, layout, recipe), tokens, TWO_FLOP, machine.peak, reach.compute)
-    matmuls = times(forward, total((passes, again)))
-    head = times(matmuls_s(per_chip_params(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak, reach.wide_compute), passes)
-    score = _scores(work, part, layout, machine.wide_peak, reach.attention, tokens)
-    scores = times(score, score_passes(recipe.fused_attention, _scores_again(recipe)))
+def step_work(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, machine: Machine, tokens: Any, count: Any
+) -> StepWork:
+    """What a layout's step asks of the machine."""
     kept = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
-    traffic = activation_traffic_s(kept, tokens, part.held, reach.traffic, machine.hbm_bw)
-    return Pass(
-        matmuls=matmuls, scores=scores, head=head,
-        traffic=times(traffic, traffic_passes(again)), launch=launches_of_layers_s(part.held, reach.launch),
-        tp=exposed_s(matmuls, sent.tp, reach.hidden_tp), cp=exposed_s(scores, sent.cp, reach.hidden_cp),
-        ep=exposed_s(matmuls, sent.ep, reach.hidden_ep),
-        forward=forward_s(forward, score, traffic), weight_grad=times(forward, recipe.trainable),
+    return StepWork(
+        matmuls=matmuls_s(_active(work, part, layout, recipe), tokens, TWO_FLOP, machine.peak),
+        scores=_scores(work, part, layout, machine.wide_peak, tokens),
+        traffic=activation_traffic_s(kept, tokens, part.held, machine.hbm_bw),
+        head=matmuls_s(per_chip_params(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
+        update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
+        sent=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
+        held=part.held, count=count, passes=training_passes(recipe.trainable), again=_again(recipe),
+        score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
     )  # fmt: skip
 
 
@@ -147,7 +162,7 @@ def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Rec
     return times(sum_over_blocks(counts, each), part.share)
 
 
-def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, reached: Any, tokens: Any) -> Any:
+def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
     """A forward pass through the scores of a stage's layers, windows and recurrences included."""
     found = []
     for kind in work.layers:
@@ -155,30 +170,15 @@ def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, 
         share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
         for span in b.spans:
             pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)
-            found.append(times(scores_s(span.prefill_score_flop, pairs, peak, reached), share))
-        found.append(times(scores_s(b.recurrence_flop_per_token, tokens, peak, reached), share))
+            found.append(times(scores_at_peak_s(span.prefill_score_flop, pairs, peak), share))
+        found.append(times(scores_at_peak_s(b.recurrence_flop_per_token, tokens, peak), share))
     return total(tuple(found))
 
 
-def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, machine: Machine, reach: TrainingReach) -> Any:
+def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
     each = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
     held = stage_state_params(
         per_chip_params(total((times(part.dense, part.share), part.head)), sharded_from(layout.zero, STAGE_1, part.ways)),
         per_chip_params(times(part.experts, part.share), sharded_from(layout.zero, STAGE_1, part.expert_ways)),
     )
-    return update_s(times(held, recipe.trainable), each, machine.hbm_bw, reach.memory)
-
-
-def _floor(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, machine: Machine, tokens: Any, count: Any) -> Any:
-    """The same step with every peak reached, everything hidden and nothing between matmuls."""
-    forward = matmuls_s(_active(work, part, layout, recipe), tokens, TWO_FLOP, machine.peak, ONE)
-    score = _scores(work, part, layout, machine.wide_peak, ONE, tokens)
-    head = matmuls_s(per_chip_params(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak, ONE)
-    passes = training_passes(recipe.trainable)
-    matmuls = times(forward, total((passes, _again(recipe))))
-    scores = times(score, score_passes(recipe.fused_attention, _scores_again(recipe)))
-    stage = stage_pass_s(matmuls, scores, NO_TRAFFIC, NO_TIME)
-    weight_grad = times(forward, recipe.trainable)
-    first = forward_s(forward, score, NO_TRAFFIC)
-    share = idle(recipe.schedule, layout, count, first, input_grad_s(stage, first, weight_grad), weight_grad)
-    return pipeline_s(total((stage, times(head, passes))), stage, count, share)
+    return update_s(times(held, recipe.trainable), each, bandwidth)
