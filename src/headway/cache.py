@@ -16,8 +16,8 @@ from headway.cost import Price
 from headway.laws import reload, wear
 from headway.laws import tiers as laws
 from headway.laws.drain import drain_s
-from headway.laws.margin import per_mtok
 from headway.laws.money import cached_token_s
+from headway.laws.reload import per_mtok
 from headway.quantity import known
 from headway.schema import Q
 

@@ -11,7 +11,7 @@ from headway.cache_place import Place
 from headway.cache_rows import Fee
 from headway.laws import cache_fees as laws
 from headway.laws import reload, wear
-from headway.laws.margin import per_mtok
+from headway.laws.reload import per_mtok
 from headway.price_sheet import Rates
 from headway.quantity import known
 

@@ -51,7 +51,8 @@ def sized(place: Place, hold: Any, flow: Flow, kv: Any) -> Sized:
     room, moving = laws.devices_by_capacity(size, place.capacity), laws.devices_by_bandwidth(traffic, place.read_bw)
     known |= {"devices_by_capacity": room, "devices_by_bandwidth": moving, "bound_by": "capacity" if room >= moving else "bandwidth"}
     count = laws.devices_for(size, traffic, place.capacity, place.read_bw)
-    known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, laws.uses_per_hold(traffic, written))}
+    uses = laws.uses_per_hold(traffic, written)
+    known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, uses)}
     if place.write_bw is not None:
         known["devices_by_turns"] = laws.devices_by_turns(read, written, place.read_bw, place.write_bw)
     if place.rated_bw is not None:

@@ -168,3 +168,13 @@ def break_even_hold_s(
     9.4
     """
     return (reuse * (recompute - load) - write) / (kv * holding)
+
+
+@formula(source="definition")
+def per_mtok(cost: UsdPerToken) -> UsdPerMtok:
+    """A cost per token as it is quoted.
+
+    >>> round(per_mtok(0.138e-6), 3)
+    0.138
+    """
+    return cost * MILLION
