@@ -1,0 +1,109 @@
+"""One published measurement of training, as its table states it, and the reader of such tables. Blank where a row is silent."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from headway.errors import BadFile, clip
+from headway.evidence.row import Bad
+
+NEEDED = ("id", "model", "hardware")
+RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
+TEXTS = ("id", "source", "model", "hardware", "precision", "zero_or_fsdp", "recompute", "notes")
+MEASURED = ("tflops_per_chip", "mfu_pct", "tokens_per_s_per_chip", "step_time_s", "memory_gb_per_chip")
+WHOLE = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
+AMOUNTS = ("n_params_total", "n_params_active", *MEASURED)
+MOST = 1e18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRow:
+    """What a row states; None or "" where it is silent. `global_batch` counts sequences."""
+
+    line: int
+    id: str
+    model: str
+    hardware: str
+    source: str = ""
+    params: float | None = None
+    active: float | None = None
+    layers: int | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    seq_len: int | None = None
+    chips: int | None = None
+    precision: str = ""
+    tp: int | None = None
+    cp: int | None = None
+    pp: int | None = None
+    vpp: int | None = None
+    ep: int | None = None
+    dp: int | None = None
+    sharding: str = ""
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    recompute: str = ""
+    notes: str = ""
+    tflops_per_chip: float | None = None
+    mfu_pct: float | None = None
+    tokens_per_s_per_chip: float | None = None
+    step_time_s: float | None = None
+    memory_gb_per_chip: float | None = None
+
+
+def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[Bad]]:
+    """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where it cannot be read."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            return _read(csv.DictReader(file, restkey="", restval=""), path, measured)
+    except OSError as error:
+        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise BadFile(path, "is not UTF-8 text, so not a CSV of training runs") from None
+    except csv.Error as error:
+        raise BadFile(path, f"is not a CSV file ({error})") from None
+
+
+def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list[TrainingRow], list[Bad]]:
+    header = [name.strip() for name in lines.fieldnames or []]
+    lines.fieldnames = header
+    missing = [name for name in NEEDED if name not in header]
+    if missing:
+        raise BadFile(path, f"has no column {', '.join(missing)}: the first line of training runs names at least {', '.join(NEEDED)}")
+    rows, bad = [], []
+    for cells in lines:
+        try:
+            rows.append(_row(cells, lines.line_num, measured))
+        except ValueError as error:
+            bad.append(Bad(line=lines.line_num, id=str(cells.get("id") or ""), why=str(error)))
+    return rows, bad
+
+
+def _row(cells: dict[str, str], line: int, measured: bool) -> TrainingRow:
+    if cells.get(""):
+        raise ValueError("more cells than column names")
+    found: dict = {}
+    for name in (*TEXTS, *WHOLE, *AMOUNTS):
+        text = (cells.get(name) or "").strip()
+        if not text or (name in MEASURED and not measured):
+            continue
+        found[RENAMED.get(name, name)] = text if name in TEXTS else _number(name, text)
+    for name in NEEDED[1:]:
+        if name not in found:
+            raise ValueError(f"{name}: missing")
+    known = {field.name for field in fields(TrainingRow)}
+    return TrainingRow(line=line, **{"id": ""} | {key: value for key, value in found.items() if key in known})
+
+
+def _number(name: str, text: str) -> float | int:
+    whole = name in WHOLE
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < MOST or (whole and value != int(value)):
+        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if whole else ''}number above 0")
+    return int(value) if whole else value

@@ -1,0 +1,108 @@
+"""The model that a training row means: one of the catalogue by name, or a plain decoder of the row's own shape and size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from headway.errors import UnknownName
+from headway.evidence.names import model_name
+from headway.evidence.training.row import TrainingRow
+from headway.hfconfig import model as find_model
+from headway.model import NONE, ONE, Attention, Block, Dense, Model, MoE, Precision
+from headway.quantity import known
+from headway.whole_model import total_params
+
+VOCABULARY = 50_304  # GPT-2's, padded
+HEAD = 128
+ASPECT = 128  # hidden over layers of a plain decoder whose shape is not stated
+NEAR = 0.15  # a size may differ from the catalogue's so much: longer position tables, another vocabulary
+TWO_BYTES = Precision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
+_EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A model, and what was assumed about it."""
+
+    model: Model
+    flags: tuple[str, ...]
+
+
+def shaped(row: TrainingRow) -> Shaped | str:
+    """The model of a row, or why there is none."""
+    named = _named(row)
+    if named is not None:
+        return Shaped(named, ())
+    if row.params is None and (row.layers is None or row.hidden is None):
+        return "the model is not in the catalogue and the row states neither its parameters nor its layers and width"
+    layers, hidden, flags = _width(row)
+    return Shaped(_plain(row, layers, hidden), flags)
+
+
+def _named(row: TrainingRow) -> Model | None:
+    """The catalogue's model of that name, where its shape and size are what the row says."""
+    try:
+        found = find_model(model_name(row.model))
+    except UnknownName:
+        return None
+    layers = sum(int(block.count) for block in found.blocks)
+    if (row.layers and row.layers != layers) or (row.hidden and row.hidden != found.hidden):
+        return None
+    return found if row.params is None or abs(float(total_params(found)) / row.params - 1) < NEAR else None
+
+
+def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:
+    """Layers and width, stated or of a decoder of 12 h^2 parameters a layer."""
+    active = row.active or row.params or 0.0
+    if row.layers and row.hidden:
+        return row.layers, row.hidden, ()
+    if row.layers:
+        return row.layers, _rounded((active / (12 * row.layers)) ** 0.5), ("width not stated: that of 12 h^2 parameters a layer",)
+    if row.hidden:
+        return max(1, round(active / (12 * row.hidden**2))), row.hidden, ("layers not stated: those of 12 h^2 parameters a layer",)
+    layers = max(2, round((active / (12 * ASPECT**2)) ** (1 / 3)))
+    return layers, _rounded((active / (12 * layers)) ** 0.5), (f"shape not stated: {layers} layers, {ASPECT} times as wide",)
+
+
+def _rounded(width: float) -> int:
+    return max(HEAD, HEAD * round(width / HEAD))
+
+
+def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
+    """A decoder of that shape whose feed-forward part makes up the size."""
+
+    def number(value: float, what: str) -> Any:
+        return known(value, f"{row.id}.{what}", "", "input", "the row's shape and size")
+
+    heads = row.heads if row.heads and hidden % row.heads == 0 else max(1, hidden // HEAD)
+    width = number(hidden, "hidden")
+    attention = Attention(hidden=width, heads=number(heads, "heads"), kv_heads=number(heads, "heads"),
+                          head_dim=number(hidden // heads, "head_dim"), value_dim=number(hidden // heads, "head_dim"))  # fmt: skip
+    active, total = row.active or row.params, row.params or row.active
+    per_layer = (active - VOCABULARY * hidden) / layers - 4 * hidden**2 if active else 8 * hidden**2
+    inner = max(1, round(max(per_layer, hidden**2) / (2 * hidden)))
+    ffn: Any = Dense(hidden=width, intermediate=number(inner, "intermediate"), matrices=number(2, "matrices"))
+    if active and total and total > 1.05 * active:
+        ffn = _routed(row, layers, width, inner, total - active, number)
+    block = Block(count=number(layers, "layers"), attention=attention, ffn=ffn)
+    return Model(
+        name=row.model, family="plain", vocab=number(VOCABULARY, "vocab"), hidden=width, embedding_dim=width, tied=True, blocks=(block,),
+        precision=TWO_BYTES,
+    )  # fmt: skip
+
+
+def _routed(row: TrainingRow, layers: int, width: Any, inner: int, idle: float, number: Any) -> MoE:
+    """Experts whose idle ones make up what is not active; as many as the name says, else 8 of which 2 are used."""
+    said = _EXPERTS.search(row.model)
+    experts, used = (int(said[1]), int(said[2])) if said else (8, 2)
+    used = min(used, experts - 1) or 1
+    each = max(1, round(idle / (layers * (experts - used)) / (2 * float(width))))
+    rest = max(inner - used * each, 0)
+    return MoE(
+        hidden=width, experts=number(experts, "experts"), per_token=number(used, "experts_per_token"),
+        intermediate=number(each, "expert_intermediate"), matrices=number(2, "matrices"),
+        shared_experts=ONE if rest else NONE, shared_intermediate=number(rest, "shared_intermediate") if rest else NONE,
+        shared_matrices=number(2, "matrices") if rest else NONE,
+    )  # fmt: skip
