@@ -28,6 +28,7 @@ FREE = known(0.0, "nothing to load", "USD/token", "constant", "what lies in HBM 
 NO_LOAD = known(0.0, "loading free", "USD/token", "constant", "of the bound: loading costs nothing")
 NO_WRITE = known(0.0, "writing free", "USD/token", "constant", "of the bound: writing costs nothing")
 NO_WORN = known(0.0, "wear counted apart", "USD/byte", "constant", "W is a term of its own")
+FULL = known(1.0, "bought by capacity", "", "constant", "of b T h, and of what is rented: room alone")
 SURE = known(1.0, "every hold used", "", "constant", "of the bound: every hold is used once")
 
 
@@ -85,7 +86,7 @@ def _by_devices(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]:
         if price is not None and factor is not None:
             found[money] = laws.device_usd_per_byte(price, factor)
         if worn is not None:
-            full = lasting if lasting is not None else SURE
+            full = lasting if lasting is not None else FULL
             a_byte = wear.hold_usd_per_byte(holding, full, asked.hold, worn)
             found[kept] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
     return found
@@ -102,7 +103,7 @@ def _by_recompute(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]
     if load is None or written.value is None:
         return found
     write = {end: reload.token_bytes_usd(subject.kv, getattr(written, end)) for end in ("value", "low", "high")}
-    room = reload.token_bytes_usd(subject.kv, wear.hold_usd_per_byte(place.holding.value, SURE, asked.hold, NO_WORN))
+    room = reload.token_bytes_usd(subject.kv, wear.hold_usd_per_byte(place.holding.value, FULL, asked.hold, NO_WORN))
     found |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
     found["usd_per_mtok_room"] = per_mtok(room)
     found["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(asked.reuse, again["value"], load, write["value"], room))

@@ -11,9 +11,10 @@ from headway.cache_place import Place
 from headway.cache_rows import Fee
 from headway.laws import cache_fees as laws
 from headway.laws import reload, wear
+from headway.laws.compare import relative
 from headway.laws.reload import per_mtok
 from headway.price_sheet import Rates
-from headway.quantity import known
+from headway.quantity import Known, given, known
 
 NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
 ALL = known(1.0, "bought by capacity", "", "constant", "a fee is set against holding alone")
@@ -30,13 +31,36 @@ class Charge:
 
 def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[Charge]:
     """The fees of a price sheet: each write beyond the input rate, each step to a longer time to live, storage for each of `holds`."""
-    writes = [(one.ttl_s, laws.write_premium(one.rate, rates.input)) for one in rates.cache_writes if one.ttl_s is not None]
+    writes = [(_lasting(one.ttl_s, one.rate), laws.write_premium(one.rate, rates.input)) for one in rates.cache_writes if one.ttl_s]
     found = [Charge(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
     for (short, less), (long, more) in pairwise(writes):
         found.append(Charge(name="longer cache write", fee=laws.write_premium(more, less), hold=laws.longer_by(long, short)))
     if rates.storage is not None:
         found += [Charge(name="storage", fee=laws.storage_fee(rates.storage, hold), hold=hold) for hold in holds]
     return found
+
+
+def _lasting(ttl: float, rate: Any) -> Any:
+    """A time to live with the origin of its rate."""
+    if isinstance(rate, Known):
+        return known(float(ttl), f"{rate.name}.ttl", "s", rate.kind, rate.source, rate.date)
+    return given(float(ttl), "ttl", "s")
+
+
+def read_fee(place: Place, share: Any, chip_time: Any, kv: Any) -> Fee | None:
+    """The cache-read rate, as a share of the input rate, if both were at cost; None for a tier from which nothing is loaded."""
+    if place.in_place or place.read_bw is None:
+        return None
+    paid = laws.kv_bytes_read_for(share, chip_time, place.read_bw)
+    return Fee(
+        fee_of="cache read", hold=None, usd_per_mtok_fee=None, kv_bytes=kv, tier=place.name, device=place.device, paid_bytes=paid,
+        markup=laws.fee_markup(paid, kv),
+    )  # fmt: skip
+
+
+def read_share(rates: Rates) -> Any:
+    """The cache-read rate over the input rate; None where there is none."""
+    return None if rates.cache_read is None else relative(rates.cache_read, rates.input)
 
 
 def fee(place: Place, charge: Charge, kv: Any) -> Fee:

@@ -100,3 +100,6 @@ class Fee:
     markup: Annotated[Any, Q(help="the fee over the cost of holding the model's own KV bytes")] = None
     markup_lo: Annotated[Any, Q(help=f"the same {PRICES[1]}")] = None
     markup_hi: Annotated[Any, Q(help=f"the same {PRICES[0]}")] = None
+
+
+CACHE = (Held, Sized, Fee)

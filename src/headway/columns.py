@@ -306,11 +306,12 @@ def _facts() -> dict[str, Column]:
     from headway import schema
     from headway.about_model import About
     from headway.assumptions import Assumptions
+    from headway.cache_rows import CACHE
     from headway.chip import Chip
     from headway.system import System
 
     found = {f"{owner}.{key}": q for owner, record in (("chip", Chip), ("system", System)) for key, (q, _) in schema.fields(record).items()}
-    for record in (About, Chip, System, Assumptions):
+    for record in (*CACHE, About, Chip, System, Assumptions):
         found |= {key: q for key, (q, _) in schema.fields(record).items()}
     return {key: Column(q.unit, q.help) for key, q in found.items()}
 

@@ -1,0 +1,225 @@
+"""`headway cache MODEL --on MACHINE --hold 5min,1h,24h`, with --hit-tokens for sizes, --sheet for fees, --workload for a trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output, schema
+from headway.assumptions import Assumptions
+from headway.cli import cache_subject, cache_workload
+from headway.errors import BadValue
+from headway.layout import Layout
+from headway.listing import Listing, computed
+from headway.precision import Precision
+
+HOLDS = (300.0, 3600.0, 86400.0)
+MOST_ROWS = 10_000
+TOLD = 3  # holds named in the first sentence
+VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
+        "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
+
+
+def add_flags(parser: Any) -> None:
+    """Subject, hold, computing again, service, fees, workload, and the estimate's own flags."""
+    from headway.cache import Hold
+    from headway.cache_sizing import Service
+
+    cache_subject.add_flags(parser)
+    schema.add_flags(parser, Hold, group="hold: every number may be a list or a range")
+    schema.add_flags(parser, Service, group="sizes: how much of each tier a service's cache takes")
+    fees = parser.add_argument_group("fees: what cache fees would pay for at cost")
+    fees.add_argument("--sheet", metavar="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is")
+    fees.add_argument("--fee", metavar="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")
+    fees.add_argument("--storage", metavar="USD/token/s", help="a fee by the hour: $4.50/Mtok/h")
+    cache_workload.add_flags(parser)
+    schema.add_flags(parser, Layout, group="layout of the estimate: searched unless pinned")
+    schema.add_flags(parser, Precision, group="number formats (KV cache: bf16 unless told)")
+    schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
+
+
+def run(args: Any) -> output.Answer:
+    """Criteria, sizes, fees or the bill of a trace, by what was given."""
+    if args.workload:
+        return cache_workload.run(args)
+    cache_workload.check_unused(args)
+    if any(getattr(args, key) is not None for key in ("hit_tokens", "new_tokens", "rate", "hit_rate")):
+        from headway.cli import cache_sizes
+
+        return cache_sizes.sizes(args)
+    if args.sheet or args.fee or args.storage:
+        from headway.cli import cache_sizes
+
+        return cache_sizes.fees(args)
+    return _criteria(args)
+
+
+def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
+    """The fields of Hold that were asked for, each a list, and notes."""
+    from headway.cache import Hold
+    from headway.quantity import default
+
+    asked, notes = schema.read(args, Hold)
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
+    if "hold" not in axes:
+        axes["hold"] = tuple(default(one, "hold", "s", "default of --hold") for one in HOLDS)
+        notes = (*notes, "by default --hold 5min,1h,24h")
+    return axes, list(notes)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """Where a row comes from: enough to make it again."""
+
+    case: Any
+    hold: Any
+    tier: int
+
+
+def _criteria(args: Any) -> output.Answer:
+    """One row for each hold and tier."""
+    from headway.cache import Hold, chosen, held
+
+    axes, notes = holds(args)
+    cases, more = cache_subject.cases(args)
+    rows, points = [], []
+    for case in cases:
+        places, subject = case.places(), case.subject()
+        for values in itertools.product(*axes.values()):
+            hold = schema.defaults(Hold, dict(zip(axes, values, strict=True)))
+            group = chosen([held(place, hold, subject) for place in places])
+            rows += [output.clean(dataclasses.asdict(one)) | output.clean(case.extra) for one in group]
+            points += [_Point(case=case, hold=hold, tier=number) for number in range(len(places))]
+            if len(rows) > MOST_ROWS:
+                raise BadValue("cache", "more points", f"at most {MOST_ROWS} rows")
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        from headway.formula import record
+
+        point = points[_place(rows, row)]
+        with record():
+            made = held(point.case.places()[point.tier], point.hold, point.case.subject(traced=True))
+        return computed(getattr(made, key, point.case.extra.get(key)), key)
+
+    listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
+    return output.Answer(listing, describe=lambda kept: _describe(kept, cases), figure=_figure, columns=own_columns(), most=200)
+
+
+def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
+    return next(number for number, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))
+
+
+def own_columns() -> dict[str, Any]:
+    """Keys that mean something of their own here."""
+    from headway.cache_rows import Held
+    from headway.columns import Column
+
+    fields = schema.fields(Held)
+    return {key: Column(fields[key][0].unit, fields[key][0].help) for key in ("model", "system", "tier", "capacity", "drain_s")}
+
+
+def _notes(cases: Sequence[Any]) -> list[str]:
+    from headway.units import show
+
+    notes = []
+    for case in cases:
+        price = case.price()
+        notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
+        notes += priced(case.places())
+    return notes
+
+
+def priced(places: Sequence[Any]) -> list[str]:
+    """What each tier is, what a byte of it costs and since when; and what of it is not known."""
+    from headway.units import show
+
+    notes = []
+    for place in places:
+        span = place.price if place.price.value is not None else place.holding
+        unit = "USD/byte" if span is place.price else "USD/byte/s"
+        ends = "" if span.low == span.high else f" ({show(span.low, unit)} .. {show(span.high, unit)})"
+        dated = place.dated if span is place.price else ""
+        notes.append(f"{place.name}: {place.device}, {show(span.value, unit)}{ends}{f', {dated}' if dated else ''}")
+        if place.wear.value is None:
+            notes.append(f"{place.name}: its rated writes are not public, so no cost with wear (--set tier.{place.name}.drive_writes=1/d)")
+    return notes
+
+
+# -- words ------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe(kept: Any, cases: Sequence[Any]) -> output.Words:
+    """The answers by criterion, the tiers, where one gives way to the next, and what decides."""
+    rows = list(kept)
+    if not rows:
+        return output.Words("No row is left.")
+    groups = list(_groups(rows).values())
+    told = "; ".join(_answers(group) for group in groups[:TOLD]) + (f"; and {len(groups) - TOLD} more" if len(groups) > TOLD else "")
+    first = rows[0]
+    about = f"{first['model']} on {first['system']}: " if len({(row["model"], row["system"]) for row in rows}) == 1 else ""
+    single = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) == 1]
+    view = [*cases[0].extra, *(key for key in VIEW if key not in single)]
+    return output.Words(f"{about}{told}.", view, [line for case in cases[:TOLD] for line in _bands(case, first)] + _decides(first))
+
+
+def _groups(rows: Sequence[Mapping[str, Any]]) -> dict[Any, list[Mapping[str, Any]]]:
+    """Rows of one hold together."""
+    found: dict[Any, list[Mapping[str, Any]]] = {}
+    apart = [key for key in rows[0] if key in ("model", "system", "hold", "reuse", "uses", "waiting", "kv_bytes", "usd_per_mtok_recompute")]
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in apart), []).append(row)
+    return found
+
+
+def _answers(group: Sequence[Mapping[str, Any]]) -> str:
+    """`5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute: 3 answers`."""
+    from headway.cache import CRITERIA, RECOMPUTE, STORE
+
+    by = {row["tier"]: row["chosen_by"].split(", ") for row in group if row["chosen_by"]}
+    named = [one for each in by.values() for one in each]
+    if STORE not in named:
+        by[RECOMPUTE] = [STORE]
+    order = sorted(by.items(), key=lambda item: CRITERIA.index(item[1][0]))
+    parts = [f"{tier} by {' and '.join(criteria)}" for tier, criteria in order]
+    count = f"{len(parts)} answers" if len(parts) > 1 else "one answer"
+    return f"{output.cell('hold', group[0])}: {', '.join(parts)} ({len(CRITERIA)} criteria, {count})"
+
+
+def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
+    from headway.cache import money_bands, wear_bands
+
+    places = case.places()
+    found = []
+    for name, made in (("least cost", money_bands), ("cost with wear", wear_bands)):
+        bands = made(places, first["uses"])
+        if bands:
+            told = ", ".join(f"{one.tier} to {output.shown(one.until, 's')}" for one in bands[:-1])
+            uses = f"{output.shown(first['uses'], '')} use{'s' if first['uses'] != 1 else ''} per hold"
+            found.append(f"{name}, {uses}: {told}{', then ' if told else ''}{bands[-1].tier}")
+    return found
+
+
+def _decides(row: Mapping[str, Any]) -> list[str]:
+    low, high = output.cell("usd_per_mtok_recompute_lo", row), output.cell("usd_per_mtok_recompute_hi", row)
+    spread = "" if low == high else f" ({low} .. {high})"
+    again = f"computing again costs {output.cell('usd_per_mtok_recompute', row)} per Mtok{spread}"
+    return [
+        f"what decides: {output.cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {output.cell('break_even_bw', row)} "
+        "per chip on",
+        "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for "
+        "bandwidth and wear; store-or-recompute: the fastest tier in which so long a hold still pays",
+    ]
+
+
+def _figure(kept: Any) -> dict[str, Any]:
+    """Cost with wear, money in devices and gain against the hold, a line for each tier."""
+    from headway import figures
+
+    rows = list(kept)
+    if len({row["hold"] for row in rows}) < 2:
+        raise BadValue("--plot", "one hold", "several, such as --hold 1min..48h*2")
+    series = [key for key in ("tier", "model", "system", "reuse", "uses") if key == "tier" or len({row[key] for row in rows}) > 1]
+    title = f"What a hold costs, {rows[0]['model']} on {rows[0]['system']}"
+    return figures.table(rows, "hold", ("device_usd_per_byte", "usd_per_mtok_held", "usd_per_mtok_gain"), series, title)

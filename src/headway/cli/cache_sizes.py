@@ -1,0 +1,215 @@
+"""`headway cache ... --hit-tokens 342B/d --new-tokens 434B/d`: devices for a service; `--sheet NAME`: fees beside costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headway import output, schema, units
+from headway.cli import cache, cache_subject
+from headway.errors import BadValue
+from headway.listing import Listing, computed
+from headway.quantity import default, given
+
+SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
+         "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
+FEES = ("model", "fee_of", "hold", "usd_per_mtok_fee", "tier", "usd_per_mtok_room", "paid_bytes", "paid_bytes_lo", "paid_bytes_hi",
+        "markup")  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A row, and how it is made again."""
+
+    plain: dict[str, Any]
+    make: Callable[[], Any]
+
+
+def _listing(rows: Sequence[_Row], notes: Sequence[str]) -> Listing:
+    plain = [row.plain for row in rows]
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        from headway.formula import record
+
+        found = next(one for one in rows if all(row.get(name) == one.plain[name] for name in one.plain))
+        with record():
+            made = found.make()
+        return computed(getattr(made, key, None), key)
+
+    return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
+
+
+def _row(case: Any, make: Callable[[], Any]) -> _Row:
+    plain = output.clean({"model": case.name, "system": case.machine} | dataclasses.asdict(make()) | dict(case.extra))
+    return _Row(plain=plain, make=make)
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------------------
+
+
+def sizes(args: Any) -> output.Answer:
+    """One row for each time to live and tier."""
+    from headway.cache_sizing import Service, sized
+
+    axes, notes = cache.holds(args)
+    if axes.keys() - {"hold"}:
+        raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "sizes without it: what hits read is given")
+    asked, more = schema.read(args, Service)
+    lists = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
+    args.tier = args.tier or "ddr,flash,disk"
+    cases, told = cache_subject.cases(args)
+    rows = []
+    for case, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
+        service = Service(**dict(zip(lists, values, strict=True)))
+        _whole(service)
+        for number in range(len(case.tiers)):
+
+            def make(case: Any = case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
+                return sized(case.places()[number], hold, _flow(case, service), case.kv_bytes())
+
+            rows.append(_row(case, make))
+        if len(rows) > cache.MOST_ROWS:
+            raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
+    notes += [*more, *told, *cache.priced(cases[0].places())]
+    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache.own_columns(), most=200)
+
+
+def _whole(service: Any) -> None:
+    rates = service.hit_tokens is not None, service.new_tokens is not None
+    described = service.rate is not None, service.hit_rate is not None
+    if (rates, described) not in (((True, True), (False, False)), ((False, False), (True, True))):
+        given = [schema.flag(key) for key in ("hit_tokens", "new_tokens", "rate", "hit_rate") if getattr(service, key) is not None]
+        raise BadValue("sizes", " ".join(given), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
+
+
+def _flow(case: Any, service: Any) -> Any:
+    from headway.cache_sizing import flow_of
+
+    request = {key: case.asked.get(key, default(most, key, "token", f"default of --{key}")) for key, most in cache_subject.REQUEST.items()}
+    return flow_of(service, request["prompt"], request["output"])
+
+
+def _told(kept: Any) -> output.Words:
+    """The cheapest tier of each time to live."""
+    rows = list(kept)
+    if not rows:
+        return output.Words("No row is left.")
+    holds = list(dict.fromkeys(row["hold"] for row in rows))
+    parts = []
+    for hold in holds[: cache.TOLD]:
+        group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
+        if not group:
+            continue
+        best = min(group, key=lambda row: row["devices_usd"])
+        count = f"{output.cell('devices', best)} devices, {best['bound_by']} binds"
+        parts.append(f"{output.cell('hold', best)} ({output.cell('cache_bytes', best)}): {best['tier']}, "
+                     f"{output.cell('devices_usd', best)} ({count})")  # fmt: skip
+    more = f"; and {len(holds) - cache.TOLD} more" if len(holds) > cache.TOLD else ""
+    first = rows[0]
+    flow = f"hits read {output.cell('cache_read', first)}, new tokens write {output.cell('cache_written', first)}"
+    view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
+    after = [
+        f"what it is made of: {output.cell('kv_bytes', first)} of KV cache; {flow}",
+        "by turns: with writes at the write bandwidth; by rating: at what the maker of a disk allows on average over years",
+    ]
+    return output.Words(f"{flow}; least money in devices: {'; '.join(parts) or 'no price known'}{more}.", view, after)
+
+
+def _sized_figure(kept: Any) -> dict[str, Any]:
+    from headway import figures
+
+    return figures.table(list(kept), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), "A service's cache by time to live")
+
+
+# -- fees -------------------------------------------------------------------------------------------------------------------------
+
+
+def fees(args: Any) -> output.Answer:
+    """One row for each fee and tier."""
+    from headway.cache_fee import fee
+
+    axes, notes = cache.holds(args)
+    cases, more = cache_subject.cases(args)
+    rates = _rates(args)
+    rows, told = [], []
+    for case in cases:
+        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(case.tiers))):
+
+            def make(case: Any = case, place: int = place, at: int = at) -> Any:
+                return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.kv_bytes())
+
+            rows.append(_row(case, make))
+        rows += _reads(case, rates)
+        told += cache.priced(case.places())
+    if not rows:
+        raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
+    notes = notes if args.fee or args.storage or any(one.storage is not None for one in rates) else []
+    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache.own_columns(), most=200)
+
+
+def _rates(args: Any) -> list[Any]:
+    """The usual rates of each sheet named."""
+    if not args.sheet:
+        return []
+    from headway.cli import subjects
+    from headway.sheets.catalogue import read
+
+    return [one.rates for one in read(args.sheet, subjects.catalog(args)).sheets]
+
+
+def _reads(case: Any, rates: Sequence[Any]) -> list[_Row]:
+    """What the cache-read rates would pay for, where it was said how fast tokens are computed again."""
+    from headway.cache_fee import read_fee, read_share
+
+    found = []
+    if not {"mfu", "fresh"} & case.asked.keys():
+        return found
+    for one, place in itertools.product(rates, range(len(case.tiers))):
+
+        def make(one: Any = one, place: int = place) -> Any:
+            return read_fee(case.places()[place], read_share(one), case.recompute.chip_time().value, case.kv_bytes())
+
+        if one.cache_read is not None and make() is not None:
+            found.append(_row(case, make))
+    return found
+
+
+def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
+    """The fees of sheets, and those given as flags for each hold."""
+    from headway.cache_fee import Charge, charges
+    from headway.price_sheet import Rates
+
+    found = [charge for one in rates for charge in charges(one, holds)]
+    if args.fee:
+        amount = given(_positive(args.fee, "USD/token", "--fee"), "fee", "USD/token")
+        found += [Charge(name="fee", fee=amount, hold=hold) for hold in holds]
+    if args.storage:
+        amount = given(_positive(args.storage, "USD/token/s", "--storage"), "storage", "USD/token/s")
+        found += charges(Rates(input=0.0, output=0.0, storage=amount), holds)
+    return found
+
+
+def _positive(text: str, unit: str, flag: str) -> float:
+    value = units.parse(text, unit, flag)
+    if not value > 0:
+        raise BadValue(flag, text, f"more than 0, such as {units.EXAMPLE[unit]}")
+    return value
+
+
+def _paid(kept: Any) -> output.Words:
+    """What the first fee would pay for, tier by tier, and that this fixes nothing without the markup."""
+    rows = list(kept)
+    if not rows:
+        return output.Words("No row is left.")
+    first = rows[0]
+    group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
+    paid = ", ".join(f"{output.cell('paid_bytes', row)} in {row['tier']} ({output.cell('markup', row)}x cost)" for row in group)
+    asked = "" if first["hold"] is None else f" for {output.cell('hold', first)}: {output.cell('usd_per_mtok_fee', first)} per Mtok"
+    told = f"{first['fee_of']}{asked} would pay for {paid}"
+    view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
+    own = output.cell("kv_bytes", first)
+    after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {own} are taken, and the markup follows"]
+    after += ["cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost"]
+    return output.Words(f"{told}.", view, after)
