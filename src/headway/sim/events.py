@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from headway.sim.blocks import blocks_for, leave, set_aside
-from headway.sim.caching import offer, take_up
+from headway.sim.caching import keep_answer, offer, take_up
 from headway.sim.heap import pop, push
 from headway.sim.lists import give_seat, push_back, remove, take_seat
 from headway.sim.pins import let_go
@@ -20,6 +20,7 @@ from headway.sim.state import (
     CONTEXT,
     DECODING,
     DONE,
+    DUE,
     EMITTED,
     FINISH,
     FIRST,
@@ -58,6 +59,8 @@ def arrive(s: State, r: Rules) -> None:
         at, known = s.ends[lane + ARRIVED], s.ends[lane + KNOWN]
         while at < known and s.times[4 * s.order[at] + ARRIVAL] <= now:
             waited(s, s.times[4 * s.order[at] + ARRIVAL])
+            if r.caching:
+                s.at[DUE] += s.cache.expected[s.order[at]]
             at += 1
             s.count[QUEUED] += 1
         s.ends[lane + ARRIVED] = at
@@ -164,5 +167,7 @@ def retire(s: State, r: Rules) -> None:
     while s.count[RUNNING] > 0 and s.heap[0] <= s.count[STEP]:
         j = pop(s)
         s.at[EMITTED] += s.lengths[2 * s.seat[j + WHO] + OUTPUT] - s.seat[j + MADE]
+        if r.caching:
+            keep_answer(s, r, j)
         leave(s, r, j)
         end(s, r, j)

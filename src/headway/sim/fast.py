@@ -20,7 +20,6 @@ from headway.sim.compiled import _part as part
 from headway.sim.compiled import available
 from headway.sim.flatten import GLOBALS, Step
 from headway.sim.kvcache_arrays import ARRAYS, Pools
-from headway.sim.loop import advance
 from headway.sim.state import LANE, Cache, Rules, State, make_state
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"
@@ -28,6 +27,8 @@ PLAIN_S = 40e-6  # about what a request takes in plain Python,
 COMPILE_S = 12.0  # what compiling takes,
 LOAD_S = 2.0  # and what it takes to load numba and what was compiled before
 MARK = "loop.compiled"
+OUTER = ("advance", "next_arrival", "saved_tokens", "due_tokens")  # what routing.py calls of other modules,
+INNER = ("due", "take_turns", "catch_up", "in_service", "by_load", "by_prefix")  # and of its own
 NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
@@ -39,6 +40,7 @@ class Runner:
     """The loop, the routing and the step, in the form that runs: lists in plain Python, arrays compiled."""
 
     run_one: Callable[..., int]
+    take_turns: Callable[..., int]
     send: Callable[..., int]
     step: Any
     lists: bool
@@ -49,16 +51,17 @@ class Runner:
         return states if self.lists else np.array([addresses(state) for state in states], np.int64)
 
 
-def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: bool = False) -> Runner:
-    """The form that answers so many requests soonest; `how` is auto, plain or compiled; `routed` where replicas meet."""
+def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
+    """The form that answers so many requests soonest; `how` is auto, plain or compiled; replicas meet `routed` or in a `shared` tier."""
     if how == "plain" or (how == "auto" and not _pays(source, requests)):
-        return Runner(routing.run_one, routing.send, plain, True, 0.0)
+        return Runner(routing.run_one, routing.take_turns, routing.send, plain, True, 0.0)
     start = time.perf_counter()
     with compiling():
         step = _machine_step(source)
         loop = _machine_loop()
         sending = _machine_send() if routed else routing.send
-    return Runner(loop, sending, step, False, time.perf_counter() - start)
+        turns = _machine_turns() if shared else routing.take_turns
+    return Runner(loop, turns, sending, step, False, time.perf_counter() - start)
 
 
 def chosen(source: str, requests: int, how: str) -> str:
@@ -77,17 +80,18 @@ def addresses(state: State) -> list[int]:
     """Where each array of a replica begins, in the order that `unfolded` reads them."""
     arrays = [*state[:-1], *state.cache[1:], *(getattr(state.cache.pools, name) for name in ARRAYS)]
     pools = state.cache.pools
-    return [*(array.ctypes.data for array in arrays), pools.ids, pools.slots, pools.tiers]
+    return [*(array.ctypes.data for array in arrays), pools.ids, pools.slots, pools.tiers, pools.shared]
 
 
 def unfolded(where: Any, number: int) -> State:
     """`state_at` of the compiled loop: arrays are bare pointers, which cost nothing to hand on."""
     w = where[number]
     pools = Pools(
-        small(w[21]), small(w[22]), numbers(w[23]), whole(w[24]), numbers(w[25]), w[26], w[27], w[28],
+        small(w[25]), small(w[26]), numbers(w[27]), whole(w[28]), numbers(w[29]), w[30], w[31], w[32], w[33],
     )  # fmt: skip
     cache = Cache(
-        pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), numbers(w[18]), whole(w[19]), numbers(w[20]),
+        pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), whole(w[18]), whole(w[19]), numbers(w[20]), numbers(w[21]),
+        whole(w[22]), numbers(w[23]), numbers(w[24]),
     )  # fmt: skip
     return State(
         numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), small(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
@@ -129,7 +133,11 @@ def _door(run: Callable[..., int]) -> Callable[..., int]:
     import numba
 
     inner = types.FunctionType(unfolded.__code__, {**globals(), **_pointers()}, "unfolded")
-    names = {**vars(routing), "state_at": numba.njit(inner), "advance": part(advance)}
+    names = {**vars(routing), "state_at": numba.njit(inner)}
+    names |= {name: part(getattr(routing, name)) for name in OUTER}
+    for name in INNER:
+        if name != run.__name__:
+            names[name] = numba.njit(types.FunctionType(getattr(routing, name).__code__, names, name))
     return numba.njit(cache=True)(types.FunctionType(run.__code__, names, run.__name__))  # type: ignore[return-value]
 
 
@@ -148,6 +156,14 @@ def _machine_send() -> Callable[..., int]:
     sending, state, none = _door(routing.send), _nobody(), np.zeros(1, np.int64)
     sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0)
     return sending
+
+
+@functools.cache
+def _machine_turns() -> Callable[..., int]:
+    """Replicas that share a tier, compiled for any step."""
+    turns, state = _door(routing.take_turns), _nobody()
+    turns(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), 0.0, 0)
+    return turns
 
 
 def _nobody() -> State:

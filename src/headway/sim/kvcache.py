@@ -10,6 +10,8 @@ order of calls for a request whose prompt runs on pool p:
     publish(pools, p, blocks, i, j, now)                       each time that blocks i..j have been computed: held pages get their ids
     release(pools, p, pages); leave(pools, p, blocks, start, published, now)      at its end, or when it is preempted
 
+Pools that replicas share get a copy of a block as soon as it is published, and keep it when it is read: others may want it too.
+
 A preempted request finds the blocks it left behind. That saves work, but it is no prefix hit: `count_asked` counts it apart.
 """
 
@@ -18,9 +20,10 @@ from __future__ import annotations
 from typing import Any
 
 from headway.sim.eviction import claimable_pages, drop, expire, link, make_room, put, renew, unlink
-from headway.sim.kvcache_arrays import BELOW, HELD, NODE, NOWHERE, PAGES, PINNED, PINS, POOL, READ, REMOVED, Pools
+from headway.sim.kvcache_arrays import BELOW, CAPACITY, HELD, NODE, NOWHERE, PAGES, PINNED, PINS, POOL, READ, REMOVED, Pools
 
-# Entries of a tally: prompt blocks looked up by new requests, by preempted ones that return, what the latter found; then hits by depth.
+# Entries of a tally: prompt blocks looked up by new requests, by preempted ones that return, what the latter found; then hits by depth, and
+# in the loop after those: prompt tokens of new requests, and of them those that need no computing.
 ASKED, ASKED_AGAIN, FOUND_AGAIN, HITS = 0, 1, 2, 3
 
 
@@ -84,7 +87,7 @@ def take(pools: Pools, p: int, blocks: Any, start: int, end: int, now: float) ->
         if slot != NOWHERE:
             pin(pools, p, slot, now)
         else:
-            withdraw(pools, p, block, True)
+            withdraw(pools, p, block, True, now)
     for index in range(start, end):
         if pools.slot[p * pools.ids + blocks[index]] == NOWHERE:
             make_room(pools, p, pools.pool[p * POOL + PAGES], now)
@@ -106,11 +109,16 @@ def store_pinned(pools: Pools, p: int, block: int, now: float) -> None:
     pools.pool[p * POOL + PINNED] += 1
 
 
-def withdraw(pools: Pools, p: int, block: int, read: bool) -> None:
-    """Remove a block from the pools below p, where it is about to be stored anew: a block is in one of them at most."""
+def withdraw(pools: Pools, p: int, block: int, read: bool, now: float) -> None:
+    """Remove a block from the replica's own pools below p, where it is about to be stored anew: it is in one of them at most."""
     q = pools.pool[p * POOL + BELOW]
     while q != NOWHERE:
         slot = pools.slot[q * pools.ids + block]
+        kept = pools.shared != NOWHERE and q >= pools.shared
+        if slot != NOWHERE and kept:
+            pools.pool[q * POOL + READ] += 1 if read else 0
+            renew(pools, q, slot, max(now, pools.last[slot]))
+            return
         if slot != NOWHERE:
             pools.pool[q * POOL + (READ if read else REMOVED)] += 1
             drop(pools, q, slot)
@@ -146,8 +154,29 @@ def publish(pools: Pools, p: int, blocks: Any, start: int, end: int, now: float)
         if slot != NOWHERE:  # another request has computed the same meanwhile: one copy is enough
             pin(pools, p, slot, now)
         else:
-            withdraw(pools, p, block, False)
+            withdraw(pools, p, block, False, now)
             store_pinned(pools, p, block, now)
+        share(pools, block, now)
+
+
+def share(pools: Pools, block: int, now: float) -> None:
+    """Write a block that was computed to the first of the pools that replicas share, or find it there used anew."""
+    q = pools.shared
+    if q == NOWHERE or pools.pool[q * POOL + CAPACITY] < pools.pool[q * POOL + PAGES]:
+        return
+    slot = pools.slot[q * pools.ids + block]
+    if slot != NOWHERE:
+        renew(pools, q, slot, max(now, pools.last[slot]))
+        return
+    below = pools.pool[q * POOL + BELOW]
+    while below != NOWHERE:
+        slot = pools.slot[below * pools.ids + block]
+        if slot != NOWHERE:
+            pools.pool[below * POOL + REMOVED] += 1
+            drop(pools, below, slot)
+        below = pools.pool[below * POOL + BELOW]
+    make_room(pools, q, pools.pool[q * POOL + PAGES], now)
+    link(pools, q, put(pools, q, block, now))
 
 
 def leave(pools: Pools, p: int, blocks: Any, start: int, end: int, now: float) -> None:
@@ -193,10 +222,11 @@ def use(pools: Pools, p: int, blocks: Any, start: int, end: int, now: float, lea
             if slot != NOWHERE:
                 renew(pools, p, slot, now)
             else:
-                withdraw(pools, p, blocks[index], index < start + hits)
+                withdraw(pools, p, blocks[index], index < start + hits, now)
     for step in range(end - start):
         index = end - 1 - step if leaf_first else start + step
         touch(pools, p, blocks[index], now)
+        share(pools, blocks[index], now)
     return hits
 
 

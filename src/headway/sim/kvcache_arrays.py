@@ -1,7 +1,8 @@
 """The state of KV cache pools as flat arrays, so that the same functions run as plain Python and compiled.
 
 A pool is one tier of one replica: pool 0 may be its HBM, pool 1 the host memory below it. Each pool names the one below it, so that
-replicas may have tiers of their own and share the lowest. A block is known by a dense id, which stands for itself and all before it.
+replicas may have tiers of their own and share the lowest, from pool `shared` on. A block is known by a dense id, which stands for itself
+and all before it.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Pools(NamedTuple):
     ids: int  # blocks that there can be
     slots: int  # of all pools together
     tiers: int  # pools on the way from the first to the last below it: the length of what is found
+    shared: int  # the first that all replicas reach, NOWHERE when none is
 
 
 def make_pools(
@@ -58,11 +60,12 @@ def make_pools(
     pages: int = 1,
     ttl_s: Sequence[float] | None = None,
     below: Sequence[int] | None = None,
+    shared: int = NOWHERE,
 ) -> Pools:
     """Empty pools for blocks 0..ids-1.
 
     `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). Each pool
-    lets go to the next, the last to nobody, unless `below` says otherwise.
+    lets go to the next, the last to nobody, unless `below` says otherwise. Pools from `shared` on are those of all replicas.
     """
     count = len(capacity)
     _check(ids, capacity, pages)
@@ -88,7 +91,9 @@ def make_pools(
             pool[p, EMPTY] = first
         first += size
     slot, last, tiers = np.full(count * ids, NOWHERE, np.int32), np.zeros(slots + count), _depth(under)
-    return Pools(slot=slot, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), ids=ids, slots=slots, tiers=tiers)
+    return Pools(
+        slot=slot, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), ids=ids, slots=slots, tiers=tiers, shared=shared,
+    )  # fmt: skip
 
 
 def _depth(below: list[int]) -> int:

@@ -10,24 +10,37 @@ from typing import Any
 import numpy as np
 
 from headway.errors import BadValue
-from headway.sim.kvcache import HITS
-from headway.sim.kvcache_arrays import dense_ids, make_pools
+from headway.laws.reload import load_gain_s
+from headway.sim.kvcache import ASKED, HITS
+from headway.sim.kvcache_arrays import Pools, as_lists, dense_ids
 from headway.sim.pacing import Pace
-from headway.sim.reload import least_by_time, paths_of
+from headway.sim.reload import least_by_cost, least_by_time, paths_of
 from headway.sim.state import Cache, Rules
-from headway.sim.tiers import CacheTier
+from headway.sim.tiers import CacheTier, chained
 from headway.sim.traffic.record import Traffic
+from headway.tier_cost import holding_of
 
 FAST = (math.inf, 0.0, 0.0)  # the path of what is read in place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What every replica gets one of: tiers of its own, the first the HBM that running requests use."""
+    """The prefix cache of all replicas: the HBM that running requests use, the tiers below it, and when those are worth loading from."""
 
-    below: tuple[CacheTier, ...]  # tiers below the HBM
+    below: tuple[CacheTier, ...]  # tiers below the HBM, those that replicas share last
     ttl: float  # of the HBM's blocks
     names: tuple[str, ...]
+    usd_per_s: float | None = None  # a replica's chips, where loading is set against their price; None: against their time
+
+    @property
+    def own(self) -> int:
+        """Tiers that each replica has of its own."""
+        return 1 + sum(not one.shared for one in self.below)
+
+    @property
+    def shared(self) -> bool:
+        """Whether replicas share a tier."""
+        return self.own <= len(self.below)
 
     def rules(self, rules: Rules, traffic: Traffic, token_bytes: float, hbm: float) -> Rules:
         """The rules with blocks that divide the traffic's, and no more HBM than asked for."""
@@ -40,41 +53,77 @@ class Prefix:
             block_bytes=token_bytes * traffic.block_tokens,
         )  # fmt: skip
 
-    def cache(self, rules: Rules, traffic: Traffic, pace: Pace) -> Cache:
-        """Empty pools."""
-        ids, count = dense_ids(traffic.blocks)
+    def block_s(self, traffic: Traffic, pace: Pace) -> float:
+        """Time to compute a block again, as part of the mean prompt."""
+        prompt = float(traffic.prompt.mean())
+        return pace.step(0.0, 0.0, prompt, prompt * prompt / 2, 1.0) * traffic.block_tokens / prompt
+
+    def least(self, block_bytes: float, block_s: float) -> Any:
+        """By tier below the HBM: the fewest blocks that are worth loading."""
+        if self.usd_per_s is None:
+            return least_by_time(self.below, block_bytes=block_bytes, block_s=block_s)
+        return least_by_cost(self.below, block_bytes=block_bytes, block_s=block_s, usd_per_s=self.usd_per_s, waiting=0.0)
+
+    def worth(self, block_bytes: float, block_s: float) -> Any:
+        """By tier, the HBM included: the share of computing a block that is saved where it is found."""
+        gains = [load_gain_s(1.0, block_s, block_bytes / float(one.read_bw), 0.0) / block_s for one in self.below]
+        return np.maximum([1.0, *gains], 0.0)
+
+    def caches(self, rules: Rules, traffic: Traffic, pace: Pace, replicas: int, lists: bool) -> list[tuple[Cache, int]]:
+        """Empty caches, one for each replica, and the number of its first pool; in lists for plain Python."""
+
+        def form(values: Any, kind: Any = np.int64) -> Any:
+            values = np.ascontiguousarray(values, kind)
+            return values.tolist() if lists else values
+
+        depth, block_s, size = 1 + len(self.below), self.block_s(traffic, pace), len(traffic.blocks)
+        ids, count = dense_ids(np.concatenate((traffic.blocks, traffic.answers)))
+        common = {
+            "blocks": form(ids[:size]), "start": form(traffic.block_start), "answers": form(np.append(ids[size:], 0)),
+            "answer_start": form(traffic.answer_start), "least": form([0, *self.least(rules.block_bytes, block_s)]),
+            "worth": form(self.worth(rules.block_bytes, block_s), float), "expected": form(np.zeros(len(traffic)), float), "ready": (),
+        }  # fmt: skip
+        together = replicas if self.shared else 1  # replicas whose pools are numbered through
+        found: list[tuple[Cache, int]] = []
+        for _ in range(replicas // together):
+            pools = self._pools(rules, count, together)
+            both = {"pools": as_lists(pools) if lists else pools, "paths": form(self._paths(together), float)}
+            for number in range(together):
+                scratch = {"found": form(np.zeros(depth)), "counted": form(np.zeros(HITS + depth + 2))}
+                found.append((Cache(**common, **both, **scratch), number * self.own))
+        return found
+
+    def _pools(self, rules: Rules, ids: int, replicas: int) -> Pools:
         pages = rules.block_tokens // rules.block
         rooms = [rules.capacity, *(int(one.capacity // (rules.block_bytes / pages)) for one in self.below)]
-        pools = make_pools(count, rooms, pages=pages, ttl_s=[self.ttl, *(one.ttl for one in self.below)])
-        prompt = float(traffic.prompt.mean())
-        block_s = pace.step(0.0, 0.0, prompt, prompt * prompt / 2, 1.0) * rules.block_tokens / prompt
-        least = least_by_time(self.below, block_bytes=rules.block_bytes, block_s=block_s) if self.below else []
-        paths = paths_of(self.below) if self.below else []
-        depth = len(rooms)
-        return Cache(
-            pools=pools, blocks=np.asarray(ids, np.int64), start=traffic.block_start, found=np.zeros(depth, np.int64),
-            least=np.concatenate(([0], least)).astype(np.int64), paths=np.concatenate((FAST, paths)),
-            counted=np.zeros(HITS + depth, np.int64), ready=np.zeros(1),
-        )  # fmt: skip
+        return chained(ids, rooms, [self.ttl, *(one.ttl for one in self.below)], self.own, replicas, pages)
+
+    def _paths(self, replicas: int) -> Any:
+        own = paths_of([one for one in self.below if not one.shared])
+        return np.concatenate([*[FAST, own] * replicas, paths_of([one for one in self.below if one.shared])])
 
 
-def prefix_of(tiers: Sequence[CacheTier]) -> tuple[Prefix, float]:
+def prefix_of(tiers: Sequence[CacheTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:
     """Tiers as typed, and the bytes of HBM among them (all there is where none is named)."""
     first = tiers[0]
     named = first.in_place
     below = tuple(tiers[1:] if named else tiers)
     if any(one.in_place for one in below):
         raise BadValue("--prefix-cache", first.name, "HBM first, and once")
+    if usd_per_s is not None:
+        for one in below:
+            if holding_of(one.device) is None:
+                one.device.need("price")
     names = tuple(one.name for one in tiers) if named else ("hbm", *(one.name for one in tiers))
-    return Prefix(below=below, ttl=first.ttl if named else math.inf, names=names), float(first.capacity) if named else math.inf
+    ttl, hbm = (first.ttl, float(first.capacity)) if named else (math.inf, math.inf)
+    return Prefix(below=below, ttl=ttl, names=names, usd_per_s=usd_per_s), hbm
 
 
 def hit_rates(caches: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
     """Share of prompt blocks that were found, over all replicas, and by tier; those of preempted requests that return are left out."""
     counted = np.sum([np.asarray(one.counted) for one in caches], axis=0)
-    asked = counted[0]
-    hits = counted[HITS:]
+    asked, hits, (prompt, cached) = counted[ASKED], counted[HITS:-2], counted[-2:]
     if not asked:
-        return {"hit_rate": None, "hit_rate_by_tier": None}
+        return {"hit_rate": None, "hit_rate_tokens": None, "hit_rate_by_tier": None}
     by_tier = {name: float(hit / asked) for name, hit in zip(names, hits, strict=True)}
-    return {"hit_rate": float(hits.sum() / asked), "hit_rate_by_tier": by_tier}
+    return {"hit_rate": float(hits.sum() / asked), "hit_rate_tokens": float(cached / prompt), "hit_rate_by_tier": by_tier}

@@ -1,14 +1,25 @@
-"""Requests to replicas: each goes where fewest are in service when it comes. In the subset that numba compiles, as the loop."""
+"""Requests to replicas, and replicas that meet: in a tier that they share, or where a request goes by what they do when it comes.
+
+By load a request goes where fewest are in service. By prefix it goes where its first token costs least, in prompt tokens: its own that
+must be computed there, those to be computed before it, and for each request in service a mean answer's, each token of which takes one
+token's place in a step. So a cached prefix is worth a detour until what waits before it outweighs it; where no replica has any of it,
+load decides. All in the subset that numba compiles, as the loop.
+"""
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
+from headway.sim.caching import due_tokens, saved_tokens
+from headway.sim.events import next_arrival
 from headway.sim.flatten import Step
-from headway.sim.loop import PAUSED, STUCK, advance
-from headway.sim.state import ARRIVAL, DONE, KNOWN, LANE, NOW, PARTIAL, QUEUED, RUNNING, WERE_DONE, Rules, State
+from headway.sim.kvcache_arrays import NOWHERE
+from headway.sim.loop import IDLE, PAUSED, STUCK, advance
+from headway.sim.state import ARRIVAL, DONE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, WERE_DONE, Rules, State
 
 AT_ONCE = 1 << 40  # iterations: all there are
+AHEAD = 0.1  # seconds that a replica may be ahead of another with which it shares a tier, beside the rest of its step
 
 
 def state_at(where: Any, number: int) -> State:
@@ -21,26 +32,85 @@ def run_one(where: Any, number: int, r: Rules, step: Step, until: float, most: i
     return advance(state_at(where, number), r, step, until, most)
 
 
+def take_turns(where: Any, many: int, r: Rules, step: Step, until: float, most: int) -> int:
+    """Run replicas that share a tier until a time, or so many turns, so that none is far ahead of the others."""
+    for _ in range(most):
+        begin = inf
+        for number in range(many):
+            begin = min(begin, due(state_at(where, number), r))
+        if begin >= until:
+            return IDLE if begin == inf else PAUSED
+        for number in range(many):
+            if advance(state_at(where, number), r, step, min(until, begin + AHEAD), AT_ONCE) == STUCK:
+                return STUCK
+    return PAUSED
+
+
+def due(s: State, r: Rules) -> float:
+    """When a replica has something to do next."""
+    if s.count[RUNNING] + s.count[PARTIAL] + s.count[QUEUED] > 0:
+        return s.at[NOW]
+    return max(s.at[NOW], next_arrival(s, r))
+
+
+def catch_up(where: Any, many: int, r: Rules, step: Step, until: float) -> int:
+    """Run every replica until a time."""
+    if state_at(where, 0).cache.pools.shared != NOWHERE and take_turns(where, many, r, step, until, AT_ONCE) == STUCK:
+        return STUCK
+    for number in range(many):
+        s = state_at(where, number)
+        ended = advance(s, r, step, until, AT_ONCE)
+        while ended == PAUSED and s.at[NOW] < until:
+            ended = advance(s, r, step, until, AT_ONCE)
+        if ended == STUCK:
+            return STUCK
+    return PAUSED
+
+
 def send(where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int) -> int:
-    """Send requests first..last - 1 of those served, of their classes, each to the replica with the fewest, the lowest of equals."""
+    """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes."""
     for at in range(first, last):
         i = served[at]
-        best, least = 0, AT_ONCE
-        for number in range(many):
-            s = state_at(where, number)
-            comes = s.times[4 * i + ARRIVAL]
-            ended = advance(s, r, step, comes, AT_ONCE)
-            while ended == PAUSED and s.at[NOW] < comes:
-                ended = advance(s, r, step, comes, AT_ONCE)
-            if ended == STUCK:
-                return STUCK
-            load = s.count[QUEUED] + s.count[PARTIAL] + s.count[RUNNING]
-            if s.at[NOW] > comes:  # a step is under way: who ends with it is still there
-                load += s.count[DONE] - s.count[WERE_DONE]
-            if load < least:
-                best, least = number, load
+        if catch_up(where, many, r, step, state_at(where, 0).times[4 * i + ARRIVAL]) == STUCK:
+            return STUCK
+        best = by_prefix(where, many, r, i) if r.answer > 0.0 else NOWHERE
+        if best == NOWHERE:
+            best = by_load(where, many, i)
         replica[at] = best
         s, lane = state_at(where, best), LANE * ranks[at]
         s.order[s.ends[lane + KNOWN]] = i
         s.ends[lane + KNOWN] += 1
     return PAUSED
+
+
+def by_load(where: Any, many: int, i: int) -> int:
+    """The replica with the fewest in service, the lowest of equals."""
+    best, least = 0, AT_ONCE
+    for number in range(many):
+        load = in_service(state_at(where, number), i)
+        if load < least:
+            best, least = number, load
+    return best
+
+
+def by_prefix(where: Any, many: int, r: Rules, i: int) -> int:
+    """The replica where a first token costs least, of equals the one with fewest in service; NOWHERE where none has any of the prefix."""
+    best, least, fewest, known = NOWHERE, inf, AT_ONCE, False
+    for number in range(many):
+        s = state_at(where, number)
+        load = in_service(s, i)
+        saved = saved_tokens(s, r, i, max(s.at[NOW], s.times[4 * i + ARRIVAL]))
+        cost = due_tokens(s) - saved + r.answer * load
+        known = known or saved > 0.0
+        if cost < least or (cost == least and load < fewest):
+            best, least, fewest = number, cost, load
+            s.cache.expected[i] = s.lengths[2 * i + PROMPT] - saved
+    return best if known else NOWHERE
+
+
+def in_service(s: State, i: int) -> int:
+    """Requests that a replica has when a new one comes."""
+    load = s.count[QUEUED] + s.count[PARTIAL] + s.count[RUNNING]
+    if s.at[NOW] > s.times[4 * i + ARRIVAL]:  # a step is under way: who ends with it is still there
+        load += s.count[DONE] - s.count[WERE_DONE]
+    return load

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from headway.errors import HeadwayError
+from headway.errors import BadValue, HeadwayError
 from headway.sim import state as of
 from headway.sim.fast import Runner, runner
 from headway.sim.loop import IDLE, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.prefix import Prefix
-from headway.sim.state import Cache, Rules, State, make_state
+from headway.sim.state import Rules, State, make_state
 from headway.sim.traffic.record import Traffic
 from headway.watch import tick
 
 SLICE = 100_000  # iterations between two looks at the keyboard
 PLAIN_SLICE = 5_000
 SENT, PLAIN_SENT = 20_000, 500  # requests, where they are sent one by one
+TURNS, PLAIN_TURNS = 20_000, 500  # of replicas that share a tier
 STUCK_LINE = "the simulation cannot go on: a request waits that nothing can serve; please report it"
 
 
@@ -47,6 +46,7 @@ class Run:
     interrupted: bool
     compile_s: float
     wall_s: float
+    prefill: Run | None = None  # of the pool that computes prompts, where that is another
 
     @property
     def completed(self) -> Any:
@@ -106,13 +106,20 @@ def simulate(
         times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
     lengths = np.empty(2 * count, np.int32)
     lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
-    routed = routing == "least-loaded" and replicas > 1 and not users
-    form = runner(pace.source, pace.step, count, how, routed)
+    routed = routing != "round-robin" and replicas > 1 and not users
+    shared = prefix is not None and prefix.shared and replicas > 1
+    if routing == "prefix-aware":
+        if prefix is None:
+            raise BadValue("--routing", routing, "--prefix-cache beside it")
+        rules = rules._replace(answer=float(traffic.output.mean()))
+    form = runner(pace.source, pace.step, count, how, routed, shared)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
-    cache = functools.partial(prefix.cache, rules, traffic, pace) if prefix else None
-    play = Play(form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, cache=cache)
+    caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
+    play = Play(
+        form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared
+    )  # fmt: skip
     if routed:
-        states, replica, ended = play.least_loaded(replicas)
+        states, replica, ended = play.one_by_one(replicas)
     else:
         states, replica, ended = play.in_turn(replicas, users)
     played = np.asarray(flat[1]).reshape(-1, 4)
@@ -145,14 +152,15 @@ class Play:
     times: Any
     served: Any
     ranks: Any
-    cache: Callable[[], Cache] | None
+    caches: list[tuple[Any, int]]  # of each replica, and its first pool
+    shared: bool  # replicas have a tier of the cache in common
 
-    def state(self, mine: Any) -> State:
+    def state(self, number: int, mine: Any) -> State:
         """A replica to which these requests may go."""
         classes = range(self.rules.lanes // of.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
-        cache = self.cache() if self.cache else None
-        return make_state(self.rules, self.lengths, self.times, lanes, self.pace.line, self.pace.spread, self.form.lists, cache)
+        pace, (cache, own) = self.pace, self.caches[number]
+        return make_state(self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, own)
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
@@ -165,7 +173,7 @@ class Play:
             if users:
                 state.ends[of.KNOWN] = min(users // replicas + (number < users % replicas), int(state.count[of.TOTAL]))
             states.append(state)
-        return states, replica, all([self.run(states, number) for number in range(replicas)])
+        return states, replica, self.run(states)
 
     def least_loaded(self, replicas: int) -> tuple[list[State], Any, bool]:
         """Each request to the replica with the fewest requests when it comes, the lowest of equals."""
@@ -185,20 +193,24 @@ class Play:
                     raise StuckLoop(STUCK_LINE)
         except KeyboardInterrupt:
             return states, np.asarray(sent), False
-        return states, np.asarray(sent), all([self.run(states, number) for number in range(replicas)])
+        return states, np.asarray(sent), self.run(states)
 
-    def run(self, states: list[State], number: int) -> bool:
-        """Run a replica until nothing is left to do; False when the user interrupted it."""
-        state, where = states[number], self.form.hold(states)
-        done = int(state.count[of.DONE])
+    def run(self, states: list[State]) -> bool:
+        """Run replicas by turns, a slice each, until nothing is left to do; False when the user interrupted them."""
+        where, left = self.form.hold(states), range(len(states))
         try:
-            while True:
-                ended = self.form.run_one(where, number, self.rules, self.form.step, np.inf, PLAIN_SLICE if self.form.lists else SLICE)
-                tick(int(state.count[of.DONE]) - done)
-                done = int(state.count[of.DONE])
-                if ended == IDLE:
-                    return True
-                if ended == STUCK:
-                    raise StuckLoop(STUCK_LINE)
+            while left:
+                left = [number for number in left if not self.idle(states, where, number)]
         except KeyboardInterrupt:
             return False
+        return True
+
+    def idle(self, states: list[State], where: Any, number: int) -> bool:
+        """Run one replica for a slice; whether nothing is left for it to do."""
+        count = states[number].count
+        done = int(count[of.DONE])
+        ended = self.form.run_one(where, number, self.rules, self.form.step, np.inf, PLAIN_SLICE if self.form.lists else SLICE)
+        tick(int(count[of.DONE]) - done)
+        if ended == STUCK:
+            raise StuckLoop(STUCK_LINE)
+        return ended == IDLE

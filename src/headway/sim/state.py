@@ -23,7 +23,8 @@ PREFILLED = 5  # prompt tokens computed, those computed again after a preemption
 BIN_S = 6  # width of a bin of the series
 DECODED = 7  # sequences in each decode step, summed over steps
 TOKEN_AT = 8  # time of the last decode step's tokens
-FLOATS = 9
+DUE = 9  # prompt tokens to be computed for those who queue for the first time, as expected when they were sent by prefix
+FLOATS = 10
 
 # Elements of `count` (whole numbers).
 RUNNING = 0  # sequences that decode
@@ -44,7 +45,8 @@ SPREAD = 14  # last element of `spread`
 SHARED = 15  # blocks that requests hold together with the prefix cache, counted for each request
 FOUND = 16  # blocks of a prompt that the prefix cache has
 WERE_DONE = 17  # DONE before the last iteration
-COUNTS = 18
+OWN = 18  # first pool of the replica's prefix cache
+COUNTS = 19
 
 # A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
 PROMPT, OUTPUT = 0, 1
@@ -97,6 +99,7 @@ class Rules(NamedTuple):
     caching: int = 0  # 1: prompts find what others computed
     block_tokens: int = 1  # of a block of traffic, which blocks of KV cache make up
     block_bytes: float = 0.0  # of such a block, on all chips of a rank
+    answer: float = 0.0  # tokens of a mean answer, where requests are routed by prefix; 0: they are not
 
 
 class Cache(NamedTuple):
@@ -105,10 +108,14 @@ class Cache(NamedTuple):
     pools: Pools
     blocks: Any  # ids of all prompts' blocks, one request's after the other's
     start: Any  # by request: its first; one more at the end
+    answers: Any  # ids of the blocks that answers fill
+    answer_start: Any  # by request, likewise
     found: Any  # by depth: blocks of the prompt in question
     least: Any  # by depth: fewest blocks worth loading
+    worth: Any  # by depth: share of computing a block that finding it there saves
     paths: Any  # what loads, see reload.py
     counted: Any  # tally of kvcache.py
+    expected: Any  # by request: prompt tokens to be computed, as known when it was sent
     ready: Any  # by seat: when what it found is loaded
 
 
@@ -133,9 +140,13 @@ class State(NamedTuple):
 
 
 def make_state(
-    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: Cache | None = None
-) -> State:
-    """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists."""
+    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: Cache | None = None,
+    first: int = 0,
+) -> State:  # fmt: skip
+    """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
+
+    `first` is the first pool of its prefix cache.
+    """
     places = rules.seats * len(lanes) + 2
     ends = np.zeros(rules.lanes, np.int64)
     for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
@@ -150,12 +161,12 @@ def make_state(
         "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
-    held = no_cache() if cache is None else cache
-    held = held._replace(ready=np.zeros(places))
+    held = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
+    held = held._replace(ready=[0.0] * places if lists else np.zeros(places))
     kept = {key: value.tolist() if lists else value for key, value in own.items()}
-    made = State(lengths=lengths, times=times, cache=as_lists(held) if lists else held, **kept)
+    made = State(lengths=lengths, times=times, cache=held, **kept)
     made.at[BIN_S] = 0.01
-    made.count[TOTAL], made.count[SPREAD] = len(made.order), len(made.spread) - 1
+    made.count[TOTAL], made.count[SPREAD], made.count[OWN] = len(made.order), len(made.spread) - 1, first
     return made
 
 
@@ -163,7 +174,10 @@ def no_cache() -> Cache:
     """Arrays of the right kinds for a replica without a prefix cache."""
     none, nothing = np.zeros(2, np.int64), np.zeros(3)
     pools = make_pools(1, [1])
-    return Cache(pools=pools, blocks=none, start=none, found=none, least=none, paths=nothing, counted=np.zeros(4, np.int64), ready=nothing)
+    return Cache(
+        pools=pools, blocks=none, start=none, answers=none, answer_start=none, found=none, least=none, worth=nothing, paths=nothing,
+        counted=none, expected=nothing, ready=nothing,
+    )  # fmt: skip
 
 
 def as_lists(cache: Cache) -> Cache:

@@ -1,10 +1,10 @@
-"""The tiers of a prefix cache as a user writes them, `hbm:60GB,ddr:1TB,flash:30TB` kept for `5min,1h`, with what their devices can do."""
+"""The tiers of a prefix cache as a user writes them, `hbm:60GB,ddr:1TB,flash:30TB:shared` for `5min,1h`, with what their devices can do."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +17,9 @@ from headway.tier import Tier
 from headway.tier import tier as device_of
 
 FLAG, TTL_FLAG = "--prefix-cache", "--ttl"
-EXAMPLE = "tiers with their sizes, the fastest first, such as hbm:60GB,ddr:1TB,flash:30TB, or one with its own bandwidth, ddr:1TB@200GB/s"
-SHARED = ("remote", "store")  # memories that all replicas reach, and so is what lies below them
+EXAMPLE = "tiers with sizes, the fastest first, such as hbm:60GB,ddr:1TB@200GB/s,flash:30TB:shared (own bandwidth; one of all replicas)"
+SHARED = ("remote", "store")  # memories that all replicas reach
+FOR_ALL = "shared"  # what a user writes behind one that they reach all the same
 FOR_EVER = ("inf", "none", "never")
 
 
@@ -34,6 +35,7 @@ class CacheTier:
     write_bw: Any
     latency: Any  # s, to the first byte
     ttl: float = math.inf  # s that an unused block stays
+    shared: bool = False  # one of all replicas, its bandwidth theirs together; so is what lies below
 
     @property
     def in_place(self) -> bool:
@@ -50,7 +52,10 @@ def parse_tiers(text: str, ttl: str = "", catalog: Catalog | None = None) -> tup
     parts = [part.strip() for part in text.split(",")]
     keeps = parse_ttls(ttl, len(parts)) if ttl else (math.inf,) * len(parts)
     found = tuple(_parsed(part, text, keep, catalog) for part, keep in zip(parts, keeps, strict=True))
+    found = tuple(replace(one, shared=any(above.shared for above in found[: depth + 1])) for depth, one in enumerate(found))
     for above, below in pairwise(found):
+        if above.in_place and above.shared:
+            raise BadValue(FLAG, text, "HBM of each replica; what can be shared lies below it")
         if below.in_place:
             raise BadValue(FLAG, text, f"HBM first; {EXAMPLE}")
         if not above.in_place and below.read_bw > above.read_bw:
@@ -62,7 +67,10 @@ def parse_tiers(text: str, ttl: str = "", catalog: Catalog | None = None) -> tup
 
 def _parsed(part: str, text: str, ttl: float, catalog: Catalog | None) -> CacheTier:
     name, colon, rest = part.partition(":")
+    rest, suffix, whose = rest.partition(":")
     size, at, speed = rest.partition("@")
+    if suffix and whose.strip() != FOR_ALL:
+        raise BadValue(FLAG, text, EXAMPLE)
     if not colon or not name.strip() or not size.strip() or (at and not speed.strip()):
         raise BadValue(FLAG, text, EXAMPLE)
     capacity = units.parse(size, "byte", f"{FLAG} {name.strip()}")
@@ -70,7 +78,8 @@ def _parsed(part: str, text: str, ttl: float, catalog: Catalog | None) -> CacheT
     if not capacity > 0 or (bandwidth is not None and not bandwidth > 0):
         raise BadValue(FLAG, part, f"a size and a bandwidth above 0; {EXAMPLE}")
     device = device_of(name, catalog or default_catalog())
-    return cache_tier(device, given(capacity, "capacity", "byte"), name=name.strip(), bandwidth=bandwidth, ttl=ttl)
+    found = cache_tier(device, given(capacity, "capacity", "byte"), name=name.strip(), bandwidth=bandwidth, ttl=ttl)
+    return replace(found, shared=found.shared or bool(suffix))
 
 
 def cache_tier(device: Tier, capacity: Any, *, name: str = "", bandwidth: float | None = None, ttl: float = math.inf) -> CacheTier:
@@ -81,7 +90,10 @@ def cache_tier(device: Tier, capacity: Any, *, name: str = "", bandwidth: float 
     else:
         bandwidths = dict.fromkeys(("read_bw", "write_bw"), given(bandwidth, "bandwidth", "byte/s"))
     latency = device.need("latency_high")
-    return CacheTier(name=name or device.name, device=device, capacity=capacity, devices=count, latency=latency, ttl=ttl, **bandwidths)
+    return CacheTier(
+        name=name or device.name, device=device, capacity=capacity, devices=count, latency=latency, ttl=ttl,
+        shared=device.memory in SHARED, **bandwidths,
+    )  # fmt: skip
 
 
 def parse_ttls(text: str, tiers: int) -> tuple[float, ...]:
@@ -110,14 +122,19 @@ def pools_of(tiers: Sequence[CacheTier], ids: int, block_bytes: float, *, replic
     own = own_tiers(tiers)
     if not own:
         raise BadValue("kv cache", [one.name for one in tiers], "a tier of each replica's own above those that all share")
-    every = [*list(tiers[:own]) * replicas, *tiers[own:]]
-    first_shared = own * replicas if len(tiers) > own else NOWHERE
-    below = [first_shared if index % own == own - 1 else index + 1 for index in range(own * replicas)]
-    below += [*range(own * replicas + 1, len(every)), NOWHERE] if len(tiers) > own else []
-    rooms = [math.floor(one.capacity / (block_bytes / pages)) for one in every]
-    return make_pools(ids, rooms, pages=pages, ttl_s=[one.ttl for one in every], below=below)
+    rooms = [math.floor(one.capacity / (block_bytes / pages)) for one in tiers]
+    return chained(ids, rooms, [one.ttl for one in tiers], own, replicas, pages)
+
+
+def chained(ids: int, rooms: Sequence[int], ttls: Sequence[float], own: int, replicas: int, pages: int) -> Pools:
+    """Empty pools of so many pages by tier: the first `own` tiers for each replica, and one chain of those below for all."""
+    shared = own * replicas if len(rooms) > own else NOWHERE
+    below = [shared if index % own == own - 1 else index + 1 for index in range(own * replicas)]
+    below += [*range(own * replicas + 1, own * replicas + len(rooms) - own), NOWHERE] if len(rooms) > own else []
+    room, ttl = ([*list(each[:own]) * replicas, *each[own:]] for each in (rooms, ttls))
+    return make_pools(ids, room, pages=pages, ttl_s=ttl, below=below, shared=shared)
 
 
 def own_tiers(tiers: Sequence[CacheTier]) -> int:
     """How many tiers each replica has of its own."""
-    return next((depth for depth, one in enumerate(tiers) if one.device.memory in SHARED), len(tiers))
+    return next((depth for depth, one in enumerate(tiers) if one.shared), len(tiers))

@@ -1,6 +1,7 @@
 """Conversations: each turn's prompt is all that was said before and a new question, so that its prefix may still be in a cache.
 
-A full block of a conversation has the same id in every later turn; a prompt's last one, part full, has an id of its own.
+A full block of a conversation has the same id in every later turn, be it of a question or of an answer; a prompt's last one, part full,
+has an id of its own. The last token of an answer was never computed with: a block that it fills is not one that the answer leaves behind.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ def generate_conversations(
             break
         talks = min(2 * talks, count + 1)
     names = _first_seen(of[order])
-    start, blocks = _blocks(context[order], names, turns)
+    start, blocks, answer_start, answers = _blocks(context[order], answered[order], names, turns)
     return Traffic.of(
-        time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block
-    )
+        time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block,
+        answers=answers, answer_start=answer_start,
+    )  # fmt: skip
 
 
 def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: Turns, draw: Streams) -> tuple[Floats, Ints, Ints, Ints]:
@@ -99,17 +101,19 @@ def _first_seen(of: Ints) -> Ints:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def _blocks(prompt: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints]:
-    """Offsets and ids of all prompts' blocks: those of the shared start, those of each conversation, and the part-full ones."""
-    full, common = prompt // turns.block, turns.shared // turns.block
+def _blocks(prompt: Ints, answered: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints, Ints, Ints]:
+    """Offsets and ids of all prompts' blocks: of the shared start, of each conversation, the part-full ones; then those of answers."""
+    full, common, after = prompt // turns.block, turns.shared // turns.block, (prompt + answered - 1) // turns.block
     counts = -(-prompt // turns.block)
     start = np.concatenate([[0], np.cumsum(counts)])
     longest = np.zeros(int(names.max(initial=-1)) + 1, np.int64)
-    np.maximum.at(longest, names, np.maximum(full - common, 0))
+    np.maximum.at(longest, names, after - common)
     base = common + np.cumsum(longest) - longest
     ids = np.arange(start[-1])
     ids -= np.repeat(start[:-1] - base[names] + common, counts)
     ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # no prompt is shorter than what all begin with
     own = full < counts
     ids[start[1:][own] - 1] = common + longest.sum() + np.flatnonzero(own)
-    return start, ids
+    answer_start = np.concatenate([[0], np.cumsum(after - full)])
+    answers = np.arange(answer_start[-1]) + np.repeat(base[names] - common + full - answer_start[:-1], after - full)
+    return start, ids, answer_start, answers

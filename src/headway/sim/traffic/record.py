@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from headway.errors import BadValue
 
 NO_CONVERSATION = -1
+IDS = {"blocks": "block_start", "answers": "answer_start"}  # ids, and where those of each request begin
 LONGEST = 1_000_000_000  # tokens: a longer prompt or answer is a mistake
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,8 @@ class Traffic:
     blocks: Ints  # ids of the prompts' blocks, one request's after the other's; an id stands for its block and all before it
     block_start: Ints  # len + 1 offsets: the blocks of request i are blocks[block_start[i] : block_start[i + 1]]
     block_tokens: int  # prompt tokens in a block, of which a prompt's last may be part full; 0 where no blocks are known
+    answers: Ints  # ids of the blocks that answers fill, where they are known: the first of each may begin with the end of its prompt
+    answer_start: Ints  # offsets likewise
 
     def __post_init__(self) -> None:
         _check_shape(self)
@@ -48,6 +51,8 @@ class Traffic:
         blocks: Any = (),
         block_start: Any = None,
         block_tokens: int = 0,
+        answers: Any = (),
+        answer_start: Any = None,
     ) -> Self:
         """Traffic from anything array-like; lengths may be one number for all requests."""
         times = np.ascontiguousarray(arrival, np.float64)
@@ -60,6 +65,8 @@ class Traffic:
             blocks=np.ascontiguousarray(blocks, np.int64),
             block_start=_same(0, count + 1) if block_start is None else np.ascontiguousarray(block_start, np.int64),
             block_tokens=block_tokens,
+            answers=np.ascontiguousarray(answers, np.int64),
+            answer_start=_same(0, count + 1) if answer_start is None else np.ascontiguousarray(answer_start, np.int64),
         )
 
     def __len__(self) -> int:
@@ -69,7 +76,7 @@ class Traffic:
         """Requests start..stop - 1, the first of them at 0 where any were left out before it."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
-        first, last = self.block_start[start], self.block_start[stop]
+        (first, last), (begin, end) = self.block_start[[start, stop]], self.answer_start[[start, stop]]
         earlier = self.arrival[start] if 0 < start < stop else 0.0
         return replace(
             self,
@@ -79,6 +86,8 @@ class Traffic:
             conversation=self.conversation[start:stop],
             blocks=self.blocks[first:last],
             block_start=self.block_start[start : stop + 1] - first,
+            answers=self.answers[begin:end],
+            answer_start=self.answer_start[start : stop + 1] - begin,
         )
 
     def head(self, count: int) -> Self:
@@ -122,16 +131,18 @@ def _whole(lengths: Any, count: int) -> Ints:
 
 def _check_shape(traffic: Traffic) -> None:
     count = len(traffic.arrival)
-    for name in ("arrival", "prompt", "output", "conversation", "blocks", "block_start"):
+    for name in ("arrival", "prompt", "output", "conversation", *IDS, *IDS.values()):
         values = getattr(traffic, name)
         kind = np.float64 if name == "arrival" else np.int64
         if values.ndim != 1 or values.dtype != kind:
             raise BadValue(f"traffic: {name}", f"{values.ndim}-dimensional {values.dtype}", f"one dimension of {kind.__name__}")
-        if name != "blocks" and len(values) != count + (name == "block_start"):
-            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{count + (name == 'block_start')}, for {count} requests")
-    start = traffic.block_start
-    if start[0] != 0 or start[-1] != len(traffic.blocks) or (start.strides != (0,) and (np.diff(start) < 0).any()):
-        raise BadValue("traffic: block_start", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {len(traffic.blocks)}")
+        wanted = count + (name in IDS.values())
+        if name not in IDS and len(values) != wanted:
+            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{wanted}, for {count} requests")
+    for name, offsets in IDS.items():
+        start, many = getattr(traffic, offsets), len(getattr(traffic, name))
+        if start[0] != 0 or start[-1] != many or (start.strides != (0,) and (np.diff(start) < 0).any()):
+            raise BadValue(f"traffic: {offsets}", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {many}")
     if len(traffic.blocks) and traffic.block_tokens < 1:
         raise BadValue("traffic: block_tokens", traffic.block_tokens, "at least 1 token in a block")
 
