@@ -169,15 +169,15 @@ class Play:
             replica[number::replicas] = number
         states = []
         for number in range(replicas):
-            state = self.state(self.served[number::replicas])
+            state = self.state(number, self.served[number::replicas])
             if users:
                 state.ends[of.KNOWN] = min(users // replicas + (number < users % replicas), int(state.count[of.TOTAL]))
             states.append(state)
         return states, replica, self.run(states)
 
-    def least_loaded(self, replicas: int) -> tuple[list[State], Any, bool]:
-        """Each request to the replica with the fewest requests when it comes, the lowest of equals."""
-        states, count = [self.state(self.served.copy()) for _ in range(replicas)], len(self.served)
+    def one_by_one(self, replicas: int) -> tuple[list[State], Any, bool]:
+        """Each request to a replica that is chosen when it comes."""
+        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
         for state in states:
             for lane in range(0, self.rules.lanes, of.LANE):
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
@@ -199,11 +199,23 @@ class Play:
         """Run replicas by turns, a slice each, until nothing is left to do; False when the user interrupted them."""
         where, left = self.form.hold(states), range(len(states))
         try:
+            while left and self.shared:
+                left = [] if self.all_idle(states, where) else left
             while left:
                 left = [number for number in left if not self.idle(states, where, number)]
         except KeyboardInterrupt:
             return False
         return True
+
+    def all_idle(self, states: list[State], where: Any) -> bool:
+        """Run replicas that share a tier for some turns, side by side; whether nothing is left for them to do."""
+        done = sum(int(state.count[of.DONE]) for state in states)
+        most = PLAIN_TURNS if self.form.lists else TURNS
+        ended = self.form.take_turns(where, len(states), self.rules, self.form.step, np.inf, most)
+        tick(sum(int(state.count[of.DONE]) for state in states) - done)
+        if ended == STUCK:
+            raise StuckLoop(STUCK_LINE)
+        return ended == IDLE
 
     def idle(self, states: list[State], where: Any, number: int) -> bool:
         """Run one replica for a slice; whether nothing is left for it to do."""
