@@ -27,9 +27,12 @@ COMPUTED = {
     *("RK-01", "RK-03", "RK-05", "RK-06", "RK-07"),
     *(f"PP-{n:02d}" for n in range(1, 19)),
     *(f"FS-{n:02d}" for n in range(1, 11) if n not in (8, 9)),
+    *(f"AP-{n:02d}" for n in range(1, 21) if n not in (3, 7, 18)),
+    *(f"KT-{n:02d}" for n in range(1, 13)),
+    *("CW-04", "CW-05", "CW-06", "EX-08", "EX-09"),
 }
 EMPIRICAL = {
-    *("RK-02", "RK-04", "RK-08", "PP-19", "FS-08", "FS-09", "OT-13", "AP-07", "AP-18", "KT-13"),
+    *("RK-02", "RK-04", "RK-08", "PP-19", "FS-08", "FS-09", "OT-13", "AP-03", "AP-07", "AP-18", "KT-13"),
     *("CW-01", "CW-08", "CW-09", "CR-08", "EX-02"),
 }
 # What an independent reading of the lecture found. DERIVED: not said, but forced by its equations. "" where it gave none.
@@ -45,6 +48,10 @@ FOUND = {
     **{f"PP-{n:02d}": "OK" for n in (1, 2, 5, 6, 8, 9, 10, 11, 13, 16, 17, 18)},
     **dict.fromkeys(("MOE-07", "RK-01", "RK-06", "FS-05"), "OK~"), **dict.fromkeys(("MOE-09", "PP-14"), "AMBIG"),
     **dict.fromkeys(("RK-03", "PP-12", "PP-15"), "WRONG-IN"),
+    **{f"AP-{n:02d}": "OK" for n in (2, 4, 9, 10, 11, 12, 15, 16, 20)}, **{f"KT-{n:02d}": "OK" for n in (1, 2, 3, 4, 5, 6, 7)},
+    **dict.fromkeys(("AP-05", "AP-13", "AP-14", "AP-17", "AP-19", "KT-11", "KT-12", "CW-04"), "DERIVED"), "AP-06": "OK~",
+    **dict.fromkeys(("AP-01", "KT-08", "KT-09"), "WRONG-IN"), **dict.fromkeys(("AP-08", "KT-10"), "AMBIG"),
+    **dict.fromkeys(("CW-05", "CW-06"), "OK"), **dict.fromkeys(("EX-08", "EX-09"), ""),
     **dict.fromkeys(("FM-02", "FM-03", "MOE-11", "MOE-12", "PP-03", "PP-04", "PP-07", "FS-06"), "DERIVED"),
 }  # fmt: skip
 FOLLOWS = {"OK": {"agrees"}, "OK~": {"rounding"}, "AMBIG": {"differs"}, "WRONG-IN": {"differs"}, "WRONG": {"differs"},
@@ -55,6 +62,7 @@ EXPLAINED = {
     "TS-03": ("agrees", "the tolerance is the stated range of 13 to 40 ms, and all ten chips are in it"),
     "MOE-12": ("rounding", "a token's 8 experts live on 7.7 chips: k sends only where one that is reached twice is counted twice"),
     "TS-06": ("rounding", "30 ms over 14.4 ms is 2.08: two reads only after the lecture's own rounding of 14.4 to 15"),
+    "KT-07": ("rounding", "Grace's own memory drains in 0.94 s: 1 s only when rounded; the two servers are in the range"),
     "TS-10": ("differs", "derived, but it contradicts the stated 20 ms and 128,000 tokens/s, which is its point"),
 }
 # Inputs and law constants on a branch that another one binds: a change of 1 % does nothing, a larger one does.
@@ -64,6 +72,7 @@ OTHER_BRANCH = {
     ("FM-05", "speed_ratio"),  # a batch above the balanced one, however far
     ("MOE-05", "ports"), ("MOE-05", "more_chips"), ("MOE-09", "node"),  # a count of levels or domains, rounded up
     ("PP-04", "k_1"), ("PP-04", "k_2"), ("PP-04", "k_4"), ("PP-04", "k_8"),  # whole layers
+    ("AP-02", "short"), ("AP-02", "half"), ("AP-11", "length"),  # where compute binds
     *(("PP-17", name) for name in ("total", "weight_byte", "node", "hopper_hbm", "rack", "blackwell_hbm", "large_total")),  # whole stages
 }  # fmt: skip
 WIDE = {"RB-26", "TS-09"}  # references given to 20 % and 10 %
@@ -288,6 +297,19 @@ BY_HAND = [
     ("SP-08", "largest sparsity", (13.824e12 - 2400 * 8192 * 35_136) / 37e9),
     ("FS-03", "left for KV beside bf16 weights", 72 * 192e9 - 2 * 5e12),
     ("CW-02", "DeepSeek-V3, absorbed", 37e9 / (61 * 128 * (576 + 512))),
+    ("AP-02", "cost at the long context over at the short one", (671 / 576_000 / 50_000 + 16_000 * 35_136 / 576e12) / (74e9 / 324e15)),
+    ("AP-04", "KV bytes per token", 100e9 / 300 / 200e3),
+    ("AP-13", "joint KV, step at 500 K", 100e9 / 300 / 500e3 * 5 / 2),
+    ("AP-19", "via PCIe", 0.1 * 200e9 / 4.5e15 * 64e9),
+    ("KT-01", "retrieve", 200e9 / 4.5e15 * 2 / 3600 * 1e6),
+    ("KT-02", "hold for 1 h", 1667 / 192e9 * 2 * 1e6),
+    ("KT-03", "retrieve", 1667 / 440e9 * 15 * 3072 * 1.2 / (4 * 365.25 * 86_400) * 1e6),
+    ("KT-04", "retrieve, disk over flash", 750 / 0.275 / (10_950 / 14)),
+    ("KT-10", "disk costs less than flash from", 750 / 30_000 / (10_950 / 30_720) * 30_000 / 0.275),
+    ("KT-11", "KV that 55 more minutes pay for", 3.75e-6 / 3300 / (2 / 3600 / 192e9)),
+    ("KT-12", "directly", 200e9 / 4.5e15 / (1667 / 192e9)),
+    ("CW-06", "sequences that fit", (13.824e12 - 671e9) / (1e8 * 35_136)),
+    ("EX-09", "revenue", 342e3 * 0.14 + 266e3 * 0.55 + 168e3 * 2.19),
     ("CW-03", "8 query heads", (1978.9 / 3.35) / (2 * 8)),
     ("CW-07", "at 2400", (13.824e12 - 671e9) / (2400 * 61 * 576)),
     ("EX-01", "weight floor", 540 / (64 * 1200)),

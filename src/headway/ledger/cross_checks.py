@@ -7,8 +7,11 @@ from typing import Any
 from headway.laws.attention_balance import multihead_width_per_chip, multiquery_width_per_chip
 from headway.laws.balance import hardware_ratio
 from headway.laws.batch_step import latency_floor_s
+from headway.laws.cache_bill import tokens_left
 from headway.laws.compare import relative
-from headway.laws.sums import times
+from headway.laws.margin import charged_usd
+from headway.laws.service_day import fleet_usd
+from headway.laws.sums import times, total
 from headway.ledger.register import Parts, recomputes
 
 
@@ -46,3 +49,16 @@ def quantised_ratio(i: Any) -> Parts:
 def h100_ratio(i: Any) -> Parts:
     """The hardware ratio of H100."""
     return {"H100 bf16": hardware_ratio(i.bf16, i.peak, i.mem_bw)}
+
+
+@recomputes("EX-08")
+def cost_of_a_day(i: Any) -> Parts:
+    """Every node for the whole day, idle or not."""
+    return {"cost": fleet_usd(i.nodes, i.node, i.chip_price, i.time)}
+
+
+@recomputes("EX-09")
+def revenue_of_a_day(i: Any) -> Parts:
+    """Every token at its list price."""
+    missed = tokens_left(i.prompts, i.hits)
+    return {"revenue": total((charged_usd(i.hits, i.rate_hit), charged_usd(missed, i.rate_miss), charged_usd(i.outputs, i.rate_output)))}

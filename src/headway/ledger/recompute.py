@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from headway.ledger import (
+    api_price,
     context_wall,
     cross_checks,
     frontier_size,
+    kv_tiers,
     moe_rack,
     pipeline,
     rack_limits,
@@ -25,7 +27,7 @@ from headway.ledger.register import RECOMPUTE, Parts
 
 GROUPS = (
     *(roofline_shape, roofline_batch, speed_tiers, train_schedule, sparsity, moe_rack, rack_limits, pipeline),
-    *(scale_up_memory, frontier_size, context_wall, cross_checks),
+    *(scale_up_memory, frontier_size, context_wall, cross_checks, api_price, kv_tiers),
 )
 
 

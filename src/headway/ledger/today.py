@@ -14,6 +14,7 @@ from headway.ledger.register import Parts
 from headway.quantity import known
 from headway.rack_facts import rack_facts
 from headway.system import system
+from headway.tier import tier
 
 
 def recompute_today(claim: Claim) -> Parts | None:
@@ -34,7 +35,7 @@ def _current(path: str) -> Any | None:
 
 
 def look_up(path: str) -> Any | None:
-    """A fact by its place in the catalogue: of a chip, rack, system, domain (all its chips), model or its last block; KV in a width."""
+    """A fact by its place in the catalogue: of a chip, rack, tier, system, domain (all chips), model or its last block; KV in a width."""
     kind, name, field = path.split()
     try:
         if kind == "chip":
@@ -46,6 +47,8 @@ def look_up(path: str) -> Any | None:
             return times(machine.chip.need(field), machine.chips)
         if kind == "rack":
             return getattr(rack_facts(name), field)
+        if kind == "tier":
+            return tier(name).need(field)
         return _of_model(kind, name, field)
     except HeadwayError:  # no longer in the catalogue, or blank there
         return None
