@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway.compile import Compiled, compile_layout
+from headway.errors import BadValue
 from headway.estimate import ONE_RANK
 from headway.laws.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.laws.pools import link_s, transfer_s
@@ -57,7 +58,7 @@ def fleet(
     asked = float(policy.kv_tokens) if policy.kv_tokens is not None else room
     rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), asked, classes, closed)
     pools = _pools(query, layout, compiled, policy, traffic)
-    prefix, hbm = prefix_of(tiers) if tiers else (None, 0.0)
+    prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
     if prefix is not None:
         rules = replace(rules, rules=prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm))
     used = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
@@ -81,6 +82,15 @@ def _pools(query: Query, layout: Layout, compiled: Compiled, policy: Policy, tra
     sent = kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)
     side = link_s(sent, hand_over_link(query.system), query.assumptions.eff_network)
     return Pools(prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float))
+
+
+def _rank_usd(query: Query, layout: Layout, compiled: Compiled, policy: Policy) -> float | None:
+    """Price of a second of the chips that compute a prompt, where loading is set against it."""
+    if policy.reload == "time":
+        return None
+    if query.price is None:
+        raise BadValue("--reload", policy.reload, f"a chip with a price, which {query.system.chip.name} has not, or --reload time")
+    return float(query.price.value) * float(compiled.chips) / int(layout.dp)
 
 
 def _token_bytes(layout: Layout, compiled: Compiled, traffic: Traffic) -> float:

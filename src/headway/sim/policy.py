@@ -11,7 +11,8 @@ from headway.efficiency import efficiencies, platform
 from headway.schema import Q
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
-ROUTES = ("round-robin", "least-loaded")
+ROUTES = ("round-robin", "least-loaded", "prefix-aware")
+RELOADS = ("time", "cost")
 BLOCK = 16  # vLLM's default
 
 
@@ -30,6 +31,7 @@ class Policy:
     step_factor: Annotated[Any, Q(high=1e6, help="every step takes so many times as long as estimated")] = 1
     prefill_replicas: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")] = 1
     routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
+    reload: Annotated[str, Q(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper")] = "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
