@@ -26,13 +26,14 @@ class Pools:
 
 
 def split(
-    traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto", prefix: Any = None
-) -> tuple[Run, Run]:
-    """What a client sees, with what the decode pool did; and the run of the prefill pool."""
+    traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto", prefix: Any = None,
+    routing: str = "least-loaded",
+) -> tuple[Run, Run]:  # fmt: skip
+    """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`."""
     prompts = replace(traffic, output=np.ones_like(traffic.output))
     beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
     before = simulate(
-        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing="least-loaded", prefix=prefix, barred=beyond
+        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond
     )  # fmt: skip
     handed = before.finish + pools.transfer_s
     reached = np.flatnonzero(np.isfinite(handed))
