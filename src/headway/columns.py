@@ -249,7 +249,7 @@ _SIM = (
         "kv_used_mean": Column("", "share of the KV cache that requests hold, mean over time"),
         "kv_used_peak": Column("", "the most that they held"),
         "kv_tokens": Column("token", "KV cache of one replica"),
-        "hit_rate": Column("", "share of prompts' blocks, part-full ones included, that the prefix cache had; what a preempted request left itself is not counted"),
+        "hit_rate": Column("", "share of prompts' blocks that the prefix cache had; what a preempted request left is not counted"),
         "hit_rate_tokens": Column("", "share of prompts' tokens that needed no computing"),
     "hit_rate_by_tier": Column("", "the same as hit_rate by the tier that had them"),
         "preemptions": Column("", "sequences sent back to the queue for lack of KV cache"),

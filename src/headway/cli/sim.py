@@ -36,7 +36,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Precision, group="number formats")
     schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
     run = parser.add_argument_group("simulation")
-    run.add_argument("--prefix-cache", metavar="TIER:SIZE,...", help="reuse prefixes: hbm:60GB,ddr:1TB of each replica,flash:30TB:shared of all")
+    run.add_argument("--prefix-cache", metavar="TIER:SIZE,...", help="reuse prefixes: hbm:60GB,ddr:1TB of each,flash:30TB:shared of all")
     run.add_argument("--ttl", default="", metavar="TIME,...", help="how long each tier keeps what nobody uses: 5min,1h (default for ever)")
     run.add_argument("--find", metavar="rate", help="the highest rate at which --so-that holds")
     run.add_argument("--so-that", metavar="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")

@@ -30,6 +30,7 @@ def split(
     routing: str = "least-loaded",
 ) -> tuple[Run, Run]:  # fmt: skip
     """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`."""
+    routing = "least-loaded" if routing == "round-robin" else routing  # a prompt's steps are too long to take turns
     prompts = replace(traffic, output=np.ones_like(traffic.output))
     beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
     before = simulate(
