@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|laws|sources`."""
+"""`headway list models|chips|systems|sheets|laws|sources`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.cli import subjects
 from headway.errors import UnknownName
 from headway.listing import Listing
 
-KINDS = ("models", "chips", "systems", "laws", "sources")
+KINDS = ("models", "chips", "systems", "sheets", "laws", "sources")
 
 
 def add_flags(parser: Any) -> None:
@@ -22,7 +22,9 @@ def run(args: Any) -> output.Answer:
     """One row for each."""
     if args.what not in KINDS:
         raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
-    rows, view = {"models": _models, "chips": _chips, "systems": _systems, "laws": _laws, "sources": _sources}[args.what](args)
+    rows, view = {"models": _models, "chips": _chips, "systems": _systems, "sheets": _sheets, "laws": _laws, "sources": _sources}[
+        args.what
+    ](args)
     return output.Answer(Listing(rows), describe=lambda kept: output.Words(f"{len(kept)} {args.what}", view), most=100_000)
 
 
@@ -50,6 +52,18 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         texts = {"name": system.name, "chip": system.chip.name, "topology": system.topology}
         rows.append(output.clean(texts | {key: getattr(system, key) for key in facts.declared(System)}))
     return rows, ("name", "chip", "topology", "chips", "scale_up_domain", "scale_up_bw", "scale_out_bw", "power")
+
+
+def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.sheets.catalogue import sheets
+
+    rows = []
+    for one in sheets(subjects.catalog(args)):
+        rates = {"input_rate": one.rates.input, "output_rate": one.rates.output, "cached_rate": one.rates.cache_read}
+        texts = {"steps": [tier.above for tier in one.tiers], "modes": ", ".join(mode.name for mode in one.modes)}
+        about = {"name": f"{one.provider}/{one.model}", "as_of": one.as_of} | rates | texts
+        rows.append(output.clean(about | {"context_limit": one.context_limit, "source": one.source, "flags": "; ".join(one.flags)}))
+    return rows, ("name", "as_of", "input_rate", "output_rate", "cached_rate", "steps", "modes", "source")
 
 
 def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

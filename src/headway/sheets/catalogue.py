@@ -20,6 +20,7 @@ from headway.sheets.files import SUFFIXES, Found, read_sheets
 
 GENAI = "genai-prices"
 UNDATED = "undated"
+SIZE = re.compile(r"a?\d+(\.\d+)?[bmt]|\d+x\d+b")  # 70b, a3b, 8x22b
 
 
 class AmbiguousSheet(HeadwayError, LookupError):
@@ -59,7 +60,7 @@ def read(text: str, catalog: Catalog | None = None) -> Found:
     """What a name or a file means on the command line: a file alone means the newest sheet of each of its models."""
     before, colon, after = text.strip().rpartition(":")
     if colon and (before.lower() == GENAI or Path(before).suffix.lower() in SUFFIXES):
-        everything = _genai() if before.lower() == GENAI else read_sheets(before)
+        everything = genai() if before.lower() == GENAI else read_sheets(before)
         return Found(sheets=(find(after, everything.sheets),))
     if Path(text).suffix.lower() in SUFFIXES:
         everything = read_sheets(text)
@@ -68,7 +69,8 @@ def read(text: str, catalog: Catalog | None = None) -> Found:
 
 
 @functools.cache
-def _genai() -> Found:
+def genai() -> Found:
+    """Every sheet of the installed genai-prices package."""
     from headway.sheets.genai import read_genai
 
     return read_genai()
@@ -124,13 +126,24 @@ def names(among: Sequence[PriceSheet]) -> list[str]:
 
 
 def family(one: PriceSheet) -> str:
-    """The name of a model without what follows its first number: claude-opus of claude-opus-5.5.
+    """The line of models that one belongs to: its name without version numbers, sizes kept.
 
-    >>> family(sheet("claude-opus")), family(sheet("gpt-5.4")), family(sheet("deepseek-v4-pro"))
-    ('claude-opus', 'gpt', 'deepseek-pro')
+    >>> family(sheet("claude-opus")), family(sheet("gpt-5.4")), family(sheet("deepseek-v4-pro")), family(sheet("llama-3.1-8b"))
+    ('claude-opus', 'gpt', 'deepseek-v-pro', 'llama-8b')
     """
-    kept = [part for part in fold(one.model).split("-") if not re.fullmatch(r"[a-z]?\d+(\.\d+)*[a-z]?|\d{6,}", part)]
-    return "-".join(kept) or fold(one.model)
+    parts = fold(one.model).split("-")
+    kept = [part if SIZE.fullmatch(part) else re.sub(r"\d+(\.\d+)*$", "", part) for part in parts]
+    return "-".join(part for part in kept if part) or fold(one.model)
+
+
+def version(one: PriceSheet) -> tuple[int, ...]:
+    """The numbers of a model's version, to tell the older.
+
+    >>> version(sheet("claude-opus-4.6")), version(sheet("deepseek-v4-pro")), version(sheet("llama-3.1-8b"))
+    ((4, 6), (4,), (3, 1))
+    """
+    parts = [part for part in fold(one.model).split("-") if not SIZE.fullmatch(part)]
+    return tuple(int(number) for part in parts for number in re.findall(r"\d+", part))
 
 
 def day(one: PriceSheet) -> str:

@@ -1,0 +1,251 @@
+"""What requests cost under price sheets: each mode, each time to live of a cache, each layout of the prompt; and which of them pays.
+
+A prompt longer than a tier's threshold is re-priced as a whole (the cliff rule). What the cache has is read at its rate, what is asked to
+be kept and is not there is written at the write rate, the rest is paid as input. A sheet with a rate for reading and none for writing
+caches by itself: what it misses pays the input rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headway.bill_requests import ANY, Requests
+from headway.laws import pricing
+from headway.laws.cache_bill import hit_share_of, saved_share, tokens_usd, usd_each
+from headway.laws.compare import relative
+from headway.laws.sums import total
+from headway.price_sheet import ContextTier, Hours, PriceSheet, Rates
+from headway.quantity import known
+
+DAY = 86400.0
+STANDARD = "standard"
+NOT_STATED_TTL = 300.0  # seconds for which a cache is taken to hold whose provider does not say: the shortest that is sold
+OFF, PRICED, AUTOMATIC = "off", "priced", "automatic"
+KINDS = ("prompt tokens at the input rate", "tokens read from the cache", "tokens written to the cache", "output tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to buy: a mode of a sheet, a time to live (None: no cache), a layout of prompts."""
+
+    sheet: PriceSheet
+    mode: str
+    ttl_s: float | None
+    caching: str
+    layout: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What the requests cost one way; dollars in all unless it says otherwise."""
+
+    way: Way
+    requests: int
+    prompt: Any  # tokens
+    cached: Any  # tokens read from the cache
+    written: Any  # tokens written to it
+    output: Any  # tokens
+    hit_share: Any
+    usd_input: Any
+    usd_cached: Any
+    usd_written: Any
+    usd_output: Any
+    usd_storage: Any
+    usd: Any
+    usd_each: Any
+    break_even_reads: Any  # reads within the time to live that pay for a write; None where there is nothing to pay
+    reads_per_write: Any
+    speed_ratio: Any
+    too_long: int  # requests beyond the sheet's context
+
+
+@dataclass(slots=True)
+class Biller:
+    """Bills of one set of requests, what they share counted once for all sheets."""
+
+    requests: Requests
+    start_s: float = 0.0  # time of day (UTC) of the first request
+    _counted: dict[tuple[float, str, float], Any] = field(default_factory=dict)
+    _held: dict[tuple[float, str], float] = field(default_factory=dict)
+
+    def bill(self, way: Way) -> Bill:
+        """What the requests cost one way."""
+        pieces = list(self._pieces(way))
+        tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
+        fresh, cached, written, output = tokens
+        usd_input, usd_cached, usd_written, usd_output = (
+            _sum([tokens_usd(self._known(piece[kind], name), rates[kind]) for rates, piece in pieces]) for kind, name in enumerate(KINDS)
+        )
+        storage = self._storage(way)
+        usd = total((usd_input, usd_cached, usd_written, usd_output, storage) if storage is not None else
+                    (usd_input, usd_cached, usd_written, usd_output))  # fmt: skip
+        count, prompt = len(self.requests.prompt), total((fresh, cached, written))
+        rates = rates_of(way.sheet, way.mode)[0]
+        return Bill(
+            way=way, requests=count, prompt=prompt, cached=cached, written=written, output=output,
+            hit_share=hit_share_of(cached, prompt), usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
+            usd_output=usd_output, usd_storage=storage, usd=usd,
+            usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)),
+            break_even_reads=_break_even(rates, way), reads_per_write=relative(cached, written) if written else None,
+            speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
+        )  # fmt: skip
+
+    def _pieces(self, way: Way) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
+        """Rates of fresh, cached, written and output tokens, and so many of each, by context tier and hours."""
+        r = self.requests
+        found, written = self._cached(way)
+        written = np.zeros(len(written)) if way.caching == AUTOMATIC else written
+        tokens = (r.prompt - found - written, found, written, r.output)
+        for rates, tiers, inside in self._windows(way):
+            above = [tier.above for tier in tiers] if r.lengths else []
+            cuts = [0, *np.searchsorted(r.prompt, above, side="right").tolist(), len(r.prompt)]
+            for tier, begin, end in zip((rates, *(one.rates for one in tiers)), cuts, cuts[1:], strict=False):
+                if end > begin:
+                    picked = slice(begin, end)
+                    counts = [float(one[picked].sum() if inside is None else one[picked] @ inside[picked]) for one in tokens]
+                    if any(counts):
+                        yield _paid(tier, way), tuple(counts)
+
+    def _windows(self, way: Way) -> Iterator[tuple[Rates, Sequence[ContextTier], Any]]:
+        """Rates and tiers by part of the day, and which requests come then (None: all)."""
+        usual, tiers, hours = rates_of(way.sheet, way.mode)
+        if not hours:
+            yield usual, tiers, None
+            return
+        second = np.mod(self.start_s + self.requests.arrival, DAY)
+        rest = np.ones(len(second), bool)
+        for one in hours:
+            late, early = second >= one.start_s, second < one.end_s
+            inside = late & early if one.start_s < one.end_s else late | early
+            rest &= ~inside
+            yield one.rates, one.tiers, inside.astype(float)
+        yield usual, tiers, rest.astype(float)
+
+    def _cached(self, way: Way) -> tuple[Any, Any]:
+        """Tokens found and written of each prompt, none without a cache."""
+        if way.ttl_s is None:
+            none = np.zeros(len(self.requests.prompt))
+            return none, none
+        key = (way.ttl_s, way.layout, way.sheet.min_prefix or 0.0)
+        if key not in self._counted:
+            self._counted[key] = self.requests.cached(*key)
+        return self._counted[key]
+
+    def _storage(self, way: Way) -> Any:
+        """What the provider asks for holding, where it asks for that."""
+        fee = rates_of(way.sheet, way.mode)[0].storage
+        if way.ttl_s is None or fee is None:
+            return None
+        key = (way.ttl_s, way.layout)
+        if key not in self._held:
+            self._held[key] = self.requests.sharing.held(*key)
+        return pricing.holding_fee(known(self._held[key], "tokens held", "token*s", "input", self.requests.source), fee)
+
+    def _too_long(self, sheet: PriceSheet) -> int:
+        if sheet.context_limit is None or not self.requests.lengths:
+            return 0
+        return int(np.count_nonzero(self.requests.prompt + self.requests.output > sheet.context_limit))
+
+    def _known(self, count: float, name: str) -> Any:
+        return known(float(count), name, "token", "input", self.requests.source)
+
+
+def _sum(values: list[Any]) -> Any:
+    return total(tuple(values))
+
+
+def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier], Sequence[Hours]]:
+    """The rates, context tiers and hours of a mode; only the standard mode has hours."""
+    if mode == STANDARD:
+        return sheet.rates, sheet.tiers, sheet.hours
+    found = next(one for one in sheet.modes if one.name == mode)
+    return found.rates, found.tiers, ()
+
+
+def _paid(rates: Rates, way: Way) -> tuple[Any, Any, Any, Any]:
+    """What a fresh, a cached, a written and an output token cost; without an offer of its own it is plain input."""
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    return rates.input, read, _write(rates, way.ttl_s, rates.input), rates.output
+
+
+def _write(rates: Rates, ttl_s: float | None, default: Any) -> Any:
+    stated = {one.ttl_s: one.rate for one in rates.cache_writes}
+    return stated.get(ttl_s, stated.get(None, default) if ttl_s == NOT_STATED_TTL else default)
+
+
+def _break_even(rates: Rates, way: Way) -> Any:
+    """AP-17, where a write costs more than input and a read less."""
+    write = _write(rates, way.ttl_s, None)
+    if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
+        return None
+    return pricing.break_even_reads(relative(write, rates.input), relative(rates.cache_read, rates.input))
+
+
+def _speed(way: Way) -> Any:
+    return next((one.speed_ratio for one in way.sheet.modes if one.name == way.mode), None)
+
+
+# -- ways to buy ----------------------------------------------------------------------------------------------------------------
+
+
+def modes_of(sheet: PriceSheet) -> tuple[str, ...]:
+    """The modes that a sheet sells."""
+    return (STANDARD, *(one.name for one in sheet.modes if one.name != STANDARD))
+
+
+def ttls_of(rates: Rates) -> tuple[float, ...]:
+    """The times to live that are sold; one that is not stated is taken as the shortest that anyone sells."""
+    if rates.cache_read is None:
+        return ()
+    return tuple(dict.fromkeys(NOT_STATED_TTL if one.ttl_s is None else one.ttl_s for one in rates.cache_writes)) or (NOT_STATED_TTL,)
+
+
+def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None], layouts: Sequence[str]) -> Iterator[Way]:
+    """The ways that a sheet sells among those asked for; of no times to live, all that it sells and none."""
+    for mode in modes_of(sheet):
+        if modes and mode not in modes:
+            continue
+        rates = rates_of(sheet, mode)[0]
+        sold = ttls_of(rates)
+        automatic = bool(sold) and not rates.cache_writes
+        for ttl in ttls or (None, *sold):
+            if ttl is None:
+                yield Way(sheet=sheet, mode=mode, ttl_s=None, caching=OFF, layout=ANY)
+            elif automatic or ttl in sold:
+                caching = AUTOMATIC if automatic else PRICED
+                yield from (Way(sheet=sheet, mode=mode, ttl_s=ttl, caching=caching, layout=layout) for layout in layouts)
+
+
+# -- comparison -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A bill beside the cheapest, and beside the same way without a cache."""
+
+    bill: Bill
+    over_cheapest: Any
+    saved_share: Any  # of what the same mode costs without a cache; None where that was not asked for
+
+
+def compare(bills: Sequence[Bill]) -> list[Compared]:
+    """Bills from the cheapest on; one that does not serve every request comes after those that do, and is never the cheapest."""
+    order = sorted(bills, key=lambda one: (one.too_long > 0, float(one.usd)))
+    return [compared(one, order[0], without(one, bills)) for one in order]
+
+
+def compared(one: Bill, cheapest: Bill, plain: Bill | None) -> Compared:
+    """One bill beside the cheapest and the one without a cache."""
+    able = cheapest.usd and not cheapest.too_long
+    saved = saved_share(one.usd, plain.usd) if plain and plain.usd and one.way.ttl_s is not None else None
+    return Compared(bill=one, over_cheapest=relative(one.usd, cheapest.usd) if able else None, saved_share=saved)
+
+
+def without(one: Bill, bills: Sequence[Bill]) -> Bill | None:
+    """The bill of the same mode of the same sheet without a cache."""
+    plain = (other for other in bills if other.way.ttl_s is None and other.way.mode == one.way.mode and other.way.sheet is one.way.sheet)
+    return next(plain, None)

@@ -1,0 +1,308 @@
+"""`headway bill --sheet claude-opus,gemini-3.1-pro --requests trace.csv --cache 5min,1h,none`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from headway import output, units
+from headway.cli import bill_traffic, subjects
+from headway.errors import BadValue, UnknownName
+
+VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
+        "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
+KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # what tells one row from another
+EVERY = "all"
+NONE = ("none", "off", "no")
+MOST_SAID = 6  # sheets that get a line of their own
+COUNTED = "bills reckoned"
+
+
+def add_flags(parser: Any) -> None:
+    """Sheets, modes, caches, requests."""
+    named = "claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"
+    parser.add_argument("--sheet", required=True, metavar="NAME,...", help=named)
+    parser.add_argument("--mode", default="", metavar="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)")
+    parser.add_argument(
+        "--cache", default="", metavar="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)"
+    )
+    bill_traffic.add_flags(parser)
+
+
+def run(args: Any) -> output.Answer:
+    """One row for each way to buy, the cheapest first."""
+    from headway.listing import Listing
+
+    sheets, notes = _sheets(args)
+    requests, more = bill_traffic.read(args)
+    biller, ways, told = _ways(args, sheets, requests)
+    notes += [*more, *told]
+    found, rows = _compared(biller, ways)
+    chosen = _row(next(one for one in found if one.bill.way is ways[0]), None)
+    reckoned = Listing(rows, tree=lambda row, key: _tree(biller, ways, row, key))
+    notes += [f"{one.provider}/{one.model} ({one.as_of}): {flag}" for one in sheets for flag in one.flags]
+    return output.Answer(
+        reckoned, notes=notes, describe=lambda kept: _words(kept, chosen, len(requests.prompt), requests.lengths), figure=_figure
+    )
+
+
+def _sheets(args: Any) -> tuple[list[Any], list[str]]:
+    """The sheets that are named, each once."""
+    from headway.sheets.catalogue import newest, read
+    from headway.sheets.catalogue import sheets as shipped
+
+    catalog, found, notes = subjects.catalog(args), [], []
+    for name in subjects.split(args.sheet, "--sheet"):
+        if name.lower() == EVERY:
+            found += newest(shipped(catalog))
+            continue
+        one = read(name, catalog)
+        found += one.sheets
+        notes += one.notes
+    return list(dict.fromkeys(found)), notes
+
+
+def _ways(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
+    """Every way to buy that is asked for and sold, and what is not sold."""
+    from headway.bill import Biller, modes_of, ways_of
+
+    modes, ttls = _names(args.mode), _ttls(args.cache)
+    known = sorted({mode for one in sheets for mode in modes_of(one)})
+    for mode in modes:
+        if mode not in known:
+            raise UnknownName("mode", mode, known, f"these sheets sell {', '.join(known)}")
+    ways = [way for one in sheets for way in ways_of(one, modes, ttls, requests.sharing.layouts)]
+    if not ways:
+        raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold(sheets)}")
+    notes = _not_sold(sheets, ttls) + _taken(ways)
+    if any(way.sheet.hours for way in ways):
+        notes.append(f"prices by the hour: the first request comes at {args.start} UTC (--start)")
+    if not requests.lengths and any(way.sheet.tiers for way in ways):
+        notes.append("context tiers are left out: the lengths of the requests are not known")
+    return Biller(requests=requests, start_s=bill_traffic.start_s(args.start)), ways, notes
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip().lower() for part in text.split(","))) if text else ()
+    if not all(names):
+        raise BadValue("--mode", text, "names with a comma between, such as standard,batch")
+    return () if names == (EVERY,) else names
+
+
+def _ttls(text: str) -> tuple[float | None, ...]:
+    """Times to live in seconds; None is no cache."""
+    found: list[float | None] = []
+    for part in text.split(",") if text else ():
+        if part.strip().lower() in NONE:
+            found.append(None)
+            continue
+        seconds = units.parse(part, "s", "--cache")
+        if seconds <= 0 or part.strip().replace(".", "").isdigit():
+            raise BadValue("--cache", part, "a time to live with its unit, such as 5min or 1h, or none")
+        found.append(seconds)
+    return tuple(dict.fromkeys(found))
+
+
+def _not_sold(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
+    """What was asked for and is not sold."""
+    from headway.bill import ttls_of
+
+    notes = []
+    for one in sheets:
+        sold = ttls_of(one.rates)
+        missing = [ttl for ttl in ttls if ttl is not None and ttl not in sold]
+        if not sold and (missing or not ttls):
+            notes.append(f"{one.provider}/{one.model} ({one.as_of}) states no rate for cached tokens: reckoned without a cache")
+        elif missing and one.rates.cache_writes:
+            notes.append(f"{one.provider}/{one.model} sells {_times(sold)}, not {_times(missing)}: left out")
+    return notes
+
+
+def _taken(ways: Sequence[Any]) -> list[str]:
+    """Caches whose time to live is the user's word or a default."""
+    from headway.bill import AUTOMATIC, PRICED
+
+    automatic = dict.fromkeys(f"{way.sheet.provider}/{way.sheet.model}" for way in ways if way.caching == AUTOMATIC)
+    unstated = dict.fromkeys(
+        f"{way.sheet.provider}/{way.sheet.model}"
+        for way in ways
+        if way.caching == PRICED and any(one.ttl_s is None for one in way.sheet.rates.cache_writes)
+    )
+    notes = [
+        f"{', '.join(automatic)}: caching is automatic and its time to live not stated: what it holds is taken from the column cache"
+    ] * bool(automatic)
+    return notes + [f"{', '.join(unstated)}: the default cache's time to live is not stated: taken as 5min"] * bool(unstated)
+
+
+def _times(ttls: Sequence[float]) -> str:
+    return ", ".join(_ttl(ttl) for ttl in ttls)
+
+
+def _ttl(seconds: float | None) -> str:
+    """A time to live as it is typed."""
+    if seconds is None:
+        return NONE[0]
+    for factor, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= factor and seconds % factor == 0:
+            return f"{seconds / factor:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def _sold(sheets: Sequence[Any]) -> str:
+    from headway.bill import modes_of, ttls_of
+
+    return "; ".join(f"{one.model}: {', '.join(modes_of(one))}, caches {_times(ttls_of(one.rates)) or NONE[0]}" for one in sheets[:3])
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------------------
+
+
+def _compared(biller: Any, ways: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
+    """All bills, the cheapest first, and their rows."""
+    from headway.bill import compare
+    from headway.watch import tick
+
+    bills = []
+    for way in ways:
+        bills.append(biller.bill(way))
+        tick(1)
+    found = compare(bills)
+    return found, [_row(one, found[0]) for one in found]
+
+
+def _row(one: Any, cheapest: Any) -> dict[str, Any]:
+    """One bill as it is printed."""
+    bill, way = one.bill, one.bill.way
+    row: dict[str, Any] = {
+        "provider": way.sheet.provider, "model": way.sheet.model, "as_of": way.sheet.as_of, "mode": way.mode, "cache": _ttl(way.ttl_s),
+        "caching": way.caching, "prompt_layout": way.layout, "requests": bill.requests, "prompt_tokens": bill.prompt,
+        "cached_tokens": bill.cached, "written_tokens": bill.written, "output_tokens": bill.output, "cached_share": bill.hit_share,
+    }  # fmt: skip
+    row |= {key: getattr(bill, key) for key in MONEY} | {"over_cheapest": one.over_cheapest, "saved_share": one.saved_share}
+    row |= {key: getattr(bill, key) for key in ("break_even_reads", "reads_per_write", "speed_ratio", "too_long")}
+    why = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
+    return output.clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
+
+
+MONEY = ("usd_input", "usd_cached", "usd_written", "usd_output", "usd_storage", "usd", "usd_each")
+
+
+def _tree(biller: Any, ways: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
+    """The formulas behind one cell."""
+    from headway.bill import compare
+    from headway.formula import record
+    from headway.listing import computed
+
+    with record():
+        for one in compare([biller.bill(way) for way in _needed(ways, row, key, biller)]):
+            if _same(_row(one, None), row):
+                values = {"prompt_tokens": one.bill.prompt, "cached_tokens": one.bill.cached, "written_tokens": one.bill.written,
+                          "output_tokens": one.bill.output, "cached_share": one.bill.hit_share}  # fmt: skip
+                own = getattr(one.bill, key, None) if key not in ("over_cheapest", "saved_share") else getattr(one, key)
+                return computed(values.get(key, own), key)
+    raise BadValue("--explain", key, "a column of numbers")
+
+
+def _same(found: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return all(found[key] == row[key] for key in KEYS)
+
+
+def _needed(ways: Sequence[Any], row: Mapping[str, Any], key: str, biller: Any) -> list[Any]:
+    """The bills that a cell rests on: its own, and where it is a comparison all."""
+    if key in ("over_cheapest", "saved_share"):
+        return list(ways)
+    named = ("provider", "model", "as_of")
+    return [way for way in ways if all(str(getattr(way.sheet, one)) == row[one] for one in named)]
+
+
+# -- words ----------------------------------------------------------------------------------------------------------------------
+
+
+def _words(rows: Any, chosen: Mapping[str, Any], count: int, many: bool) -> output.Words:
+    """The cheapest, what the first way asked for costs beside it, and for each sheet which cache pays."""
+    every = list(rows)
+    if not every:
+        return output.Words("No row is left.")
+    least = min(every, key=lambda row: (not row["fits"], row["usd"]))
+    if not least["fits"]:
+        return output.Words(f"none of these sheets serves every request: {_name(least)}: {least['why']}", _view(every))
+    whole = f"for {count:,} requests ({_usd(least['usd_each'])} each)" if many else "for the totals given"
+    headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {whole}"
+    usual = [row for row in every if row["mode"] == "standard" and row["fits"]]
+    if least["mode"] != "standard" and usual:
+        headline += f"; in standard mode {_name(usual[0])}, {_usd(usual[0]['usd'])}"
+    asked = next((row for row in every if _same(row, chosen)), None)
+    if asked is not None and asked not in (least, *usual[:1]) and least["usd"]:
+        headline += f"; the first asked for, {_name(asked)}, costs {_usd(asked['usd'])}, {asked['over_cheapest']:.3g} times as much"
+    several = len({(row["provider"], row["model"]) for row in every}) > 1
+    return output.Words(headline + ".", _view(every), [*_by_sheet(every), *(["models differ in quality, which no bill shows"] * several)])
+
+
+def _view(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Columns that tell rows apart."""
+    dropped = [] if len({row["prompt_layout"] for row in rows if row["cache"] != NONE[0]}) > 1 else ["prompt_layout"]
+    if len({row["model"] for row in rows}) == len({(row["provider"], row["model"]) for row in rows}):
+        dropped.append("provider")
+    return tuple(key for key in VIEW if key not in dropped)
+
+
+def _by_sheet(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For each sheet, in its standard mode where that is among the rows: which cache pays, and from how many reads on."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["provider"], row["model"], row["as_of"]), []).append(row)
+    said = 0
+    for group in groups.values():
+        modes = [row["mode"] for row in group]
+        mode = "standard" if "standard" in modes else modes[0]
+        own = [row for row in group if row["mode"] == mode]
+        if said < MOST_SAID and len(own) > 1:
+            said += 1
+            yield _which_pays(own)
+
+
+def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
+    best = min(rows, key=lambda row: row["usd"])
+    plain = next((row for row in rows if row["cache"] == NONE[0]), None)
+    if plain is None or (best is plain and len(rows) == 1):
+        told = f"{best['cache']} is the cheapest cache, {_usd(best['usd'])}"
+    elif best is plain:
+        tried = min((row for row in rows if row is not plain), key=lambda row: row["usd"])
+        told = f"no cache pays: {_usd(plain['usd'])} without, {_usd(tried['usd'])} with {tried['cache']}"
+    else:
+        told = f"a {best['cache']} cache pays: {_usd(best['usd'])} against {_usd(plain['usd'])} without, {best['saved_share']:.1%} less"
+    name = f"{best['model']} ({best['mode']}): {told}"
+    layout = best["prompt_layout"] if best is not plain else rows[-1]["prompt_layout"]
+    return "; ".join([name, *_reads([row for row in rows if row["prompt_layout"] == layout])])
+
+
+def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Break-even reads beside those of these requests."""
+    for row in rows:
+        need = row["break_even_reads"]
+        if need is not None and row["reads_per_write"] is not None:
+            prefix = f"a prefix written for {row['cache']} must be read {_whole(need)}x to pay ({need:.2f} on average"
+            yield f"{prefix}; here {row['reads_per_write']:.2f})"
+
+
+def _whole(reads: float) -> int:
+    from headway.laws.pricing import whole_reads
+
+    return int(whole_reads(reads))
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    cache = "no cache" if row["cache"] == NONE[0] else f"{row['cache']} cache"
+    layout = f", {row['prompt_layout']}" if row["prompt_layout"].startswith("shared l") else ""
+    return f"{row['provider']}/{row['model']} ({row['mode']}, {cache}{layout})"
+
+
+def _usd(value: float) -> str:
+    """Dollars as a person writes them."""
+    return f"${value:,.0f}" if value >= 1000 else units.show(value, "USD")
+
+
+def _figure(rows: Any) -> dict[str, Any]:
+    from headway.price_figures import bills
+
+    return bills(list(rows), "What the requests cost")

@@ -1,0 +1,140 @@
+"""The requests of a bill as typed: a trace, a workload in words, or a day's totals."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+from headway import schema, units
+from headway.errors import BadValue
+
+REQUESTS = 10_000
+GAP_S = 60.0
+TOTALS = ("input", "cached", "output")
+CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def add_flags(parser: Any) -> None:
+    """Where requests come from."""
+    group = parser.add_argument_group("requests")
+    group.add_argument(
+        "--requests", metavar="FILE|N", help="a trace (Azure, BurstGPT, Mooncake, Vidur, plain CSV), or how many of --prompt"
+    )
+    group.add_argument(
+        "--prompt", metavar="LENGTHS", help="tokens, what is shared included: 8k, lognormal:8k,1.2, uniform:1k,16k, trace:FILE"
+    )
+    group.add_argument("--shared", metavar="TOKENS", help="tokens that every prompt begins with (a system prompt, tools, a document)")
+    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
+    group.add_argument("--rate", metavar="1/s", help="requests per second: 2/min; of a trace, its own unless given")
+    group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
+    group.add_argument("--turns", metavar="N[,GAP]", help=f"conversations whose prompts grow: mean turns and gap (default {GAP_S:.0f}s)")
+    group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
+    group.add_argument(
+        "--start", default="00:00", metavar="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)"
+    )
+    group.add_argument("--tokens", metavar="KEY=N,...", help="totals in place of requests: input=608B,cached=342B,output=168B")
+
+
+def read(args: Any) -> tuple[Any, list[str]]:
+    """The requests, and what must be said about them."""
+    if args.tokens:
+        alone = [f"--{key}" for key in ("requests", "prompt", "shared", "output", "rate", "turns") if getattr(args, key) is not None]
+        if alone:
+            raise BadValue("--tokens", f"beside {', '.join(alone)}", "totals alone")
+        return _totals(args.tokens), ["totals only: priced as short prompts, whatever their number and lengths"]
+    if args.requests and not re.fullmatch(r"[\d.eE+_kM]+", args.requests.strip()):
+        return _trace(args)
+    return _described(args)
+
+
+def start_s(text: str) -> float:
+    """Seconds into the day of HH:MM."""
+    match = CLOCK.fullmatch(text.strip())
+    if not match:
+        raise BadValue("--start", text, "a time of day in UTC such as 08:30")
+    return 3600.0 * int(match[1]) + 60.0 * int(match[2])
+
+
+def _totals(text: str) -> Any:
+    from headway.bill_requests import requests_of_totals
+
+    found = dict.fromkeys(TOTALS, 0.0)
+    for part in text.split(","):
+        key, equals, value = (one.strip() for one in part.partition("="))
+        if not equals or key not in TOTALS:
+            raise BadValue("--tokens", text, "input=608B,cached=342B,output=168B, the cached ones among the input")
+        found[key] = units.parse(value, "token", f"--tokens {key}")
+        if not 0 <= found[key] <= schema.HUGE:
+            raise BadValue(f"--tokens {key}", value, "0 or more tokens")
+    if not found["input"]:
+        raise BadValue("--tokens", text, "at least the input's tokens")
+    return requests_of_totals(found["input"], found["cached"], found["output"], "totals given by the user")
+
+
+def _trace(args: Any) -> tuple[Any, list[str]]:
+    from headway.bill_requests import requests_of
+    from headway.sim.traffic.read import read_trace
+
+    if args.prompt or args.output or args.turns:
+        raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
+    trace = read_trace(args.requests)
+    traffic = trace.traffic.at_rate(_rate(args.rate)) if args.rate else trace.traffic
+    shared, notes = _shared(args), trace.notes()
+    if not len(traffic.blocks) and not shared and not (traffic.conversation >= 0).any():
+        notes.append("the trace does not say what prompts share, so a cache finds nothing: --shared says what all begin with")
+    return requests_of(traffic, Path(args.requests).name, shared), notes
+
+
+def _described(args: Any) -> tuple[Any, list[str]]:
+    """Requests drawn from what was typed."""
+    from headway.bill_requests import requests_of
+    from headway.sim.traffic.arrivals import parse_arrivals
+    from headway.sim.traffic.conversations import Turns, generate_conversations, parse_turns
+    from headway.sim.traffic.generate import generate
+    from headway.sim.traffic.lengths import parse_lengths
+    from headway.sim.traffic.record import LONGEST
+
+    if not args.prompt or not args.output or not args.rate:
+        wants = "--requests TRACE, or a workload: --prompt 8k --shared 6k --output 500 --rate 2/min --requests 1000 --turns 5"
+        raise BadValue("bill", "no requests" if not args.prompt else "no --output or no --rate", wants)
+    rate, shared = _rate(args.rate), _shared(args)
+    prompt, output = parse_lengths(args.prompt, "--prompt"), parse_lengths(args.output, "--output", answers=True)
+    count, seed = (_whole(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))
+    arrivals = parse_arrivals(args.arrivals, rate)
+    notes = ["drawn from the workload given"]
+    if not args.turns:
+        return requests_of(generate(arrivals, prompt, output, count, seed), notes[0], shared), []
+    typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
+    turns = Turns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
+    traffic = generate_conversations(arrivals, rate, Beyond(prompt, shared), output, turns, count, seed)
+    plain = dataclasses.replace(traffic, blocks=traffic.blocks[:0], block_start=traffic.block_start * 0, block_tokens=0)
+    return requests_of(plain, notes[0], shared), []
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beyond:
+    """What is new of prompts of some lengths, beside what all share."""
+
+    lengths: Any
+    shared: int
+
+    def draw(self, rng: Any, count: int) -> Any:
+        """So many lengths, each at least 1."""
+        return (self.lengths.draw(rng, count) - self.shared).clip(1)
+
+
+def _rate(text: str) -> float:
+    return float(schema.scalar(text, schema.Q("1/s", high=1e12), "--rate"))
+
+
+def _shared(args: Any) -> int:
+    return int(schema.scalar(args.shared, schema.Q("token", whole=True, open_low=False, high=1e9), "--shared")) if args.shared else 0
+
+
+def _whole(text: str, flag: str) -> int:
+    value = units.parse(text, "", flag)
+    if value != int(value) or value < 0:
+        raise BadValue(flag, text, "a whole number")
+    return int(value)
