@@ -225,6 +225,20 @@ _SIM = (
         if key != "itl"
     }
     | {
+        f"{part}_{key}_{end}_s": Column("s", f"{part} {key} had every step taken 10 % (or --sensitivity) {words} than estimated")
+        for part in ("mean", "p99")
+        for key in ("ttft", "tpot")
+        for end, words in (("lo", "less"), ("hi", "longer"))
+    }
+    | {
+        f"prefill_{key}": Column("", f"{words} of the pool that computes prompts")
+        for key, words in (
+            ("busy_share", "share of the time in steps"), ("running_mean", "requests in service"), ("waiting_mean", "requests that wait"),
+            ("kv_used_mean", "share of the KV cache that requests hold"),
+        )
+    }
+    | {
+        "little": Column("", "requests in the replicas, as counted over time, over the time that requests spent there: 1 by Little's law"),
         "stable": Column("bool", "whether the queue does not grow without end"),
         "queue_growth_per_s": Column(
             "1/s", "requests per second by which the queue grew over the second half of the arrivals, where unstable"
@@ -233,7 +247,7 @@ _SIM = (
         "requests": Column("", "requests sent"),
         "completed": Column("", "requests that got their last token"),
         "rejected": Column("", "requests longer than the KV cache of a replica"),
-        "cancelled": Column("", "requests under way when the run was interrupted"),
+        "cancelled": Column("", "requests under way, or not sent yet, when the run was interrupted"),
         "duration_s": Column("s", "from the first request sent to the last token"),
         "offered_req_per_s": Column("1/s", "requests sent per second"),
         "req_per_s": Column("1/s", "requests completed per second over the duration"),

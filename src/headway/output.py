@@ -51,6 +51,7 @@ class Answer:
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # of keys that are not in the contract
     describe: Callable[[Any], Words] | None = None
     most: int = MOST
+    status: int = 0  # exit status of the command, where the answer is not all that was asked for
 
 
 # -- cells ----------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A bar on the terminal for a search that takes longer than a second; nothing in a pipe, nothing for a quick answer."""
+"""A bar on the terminal for what takes longer than a second or two; nothing in a pipe, nothing for a quick answer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PATIENCE_S = 1.0
 
 
 @contextmanager
-def bar(stream: Any = None, counted: str = "layouts weighed") -> Iterator[None]:
-    """Show how many layouts have been weighed, or whatever is counted, once a second has passed."""
+def bar(stream: Any = None, counted: str = "layouts weighed", patience: float = PATIENCE_S) -> Iterator[None]:
+    """Show how many layouts have been weighed, or whatever is counted, once some time has passed."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
@@ -26,10 +26,10 @@ def bar(stream: Any = None, counted: str = "layouts weighed") -> Iterator[None]:
     def listen(count: int) -> None:
         nonlocal weighed
         weighed += count
-        if not shown and time.perf_counter() - start > PATIENCE_S:
+        if not shown and time.perf_counter() - start > patience:
             shown.append(_progress(out))
         if shown:
-            shown[0].update(0, description=f"{weighed} {counted}")
+            shown[0].update(0, description=f"{weighed:,} {counted}")
 
     try:
         with watched(listen):

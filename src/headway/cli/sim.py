@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from headway import output, schema
@@ -16,11 +17,17 @@ from headway.workload import SLO
 VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
         "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
         "hit_rate", "usd_per_mtok", "why")  # fmt: skip
+BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
 COUNTED = "requests answered"  # of the progress bar
+PATIENCE_S = 2.0  # before it shows
+STEPS = 0.1  # by how much steps are made shorter and longer, where
+CHEAP = 20_000  # requests at most are simulated in all
 TRIED = 10  # rates that a search simulates, about
 LOOPS = ("auto", "plain", "compiled")
+INTERRUPTED = 130  # exit status: an answer was printed, of what there was
+COMPILED_S = 1.0  # of compiling, from which on it is told
 
 
 def add_flags(parser: Any) -> None:
@@ -42,6 +49,8 @@ def add_flags(parser: Any) -> None:
     run.add_argument("--so-that", metavar="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")
     run.add_argument("--fast", metavar="SHARE", help="this share of requests goes before all others, in a class of its own")
     run.add_argument("--timeline", metavar="FILE", help="write the last run as trace events, which ui.perfetto.dev opens")
+    run.add_argument("--sensitivity", metavar="SHARE", help="latencies also with every step so much shorter and longer "
+                     f"(default {STEPS:.0%}, above {CHEAP} requests and with --find 0)")  # fmt: skip
     run.add_argument("--warmup", metavar="SHARE", help=f"first requests left out of latencies (default {WARMUP}, of a trace 0)")
     run.add_argument("--loop", default="auto", metavar="|".join(LOOPS), help="run as plain Python or compiled (default: the sooner)")
 
@@ -56,21 +65,70 @@ def run(args: Any) -> output.Answer:
     so_that = _conditions(args)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Q(open_low=False, high=0.9), "--warmup") if args.warmup else default)
-    rows: list[dict[str, Any]] = []
-    last: Any = None
-    for trial, more in _trials(args, loadings, warmup, lasting):
-        notes += [note for note in more if note not in notes]
-        if trial.fleet.pace is None:
-            rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
-        elif so_that:
-            rows += trial.highest(loadings[0].traffic, so_that)
-        else:
-            found, last = _under_each(trial, loadings, notes)
-            rows += found
+    found = Found(rows=[], notes=notes)
+    try:
+        for trial, more in _trials(args, loadings, warmup, lasting):
+            found.tell(more)
+            found.add(trial, loadings, so_that)
+            if found.interrupted:
+                break
+    except KeyboardInterrupt:
+        if not found.rows:
+            raise
+        found.interrupted = True
+        notes.append("interrupted: rows that are missing were not simulated")
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
-    if args.timeline and last is not None:
-        notes.append(f"{args.timeline}: {timeline.save(last, args.timeline)} requests of the last run, for ui.perfetto.dev")
-    return output.Answer(Listing(rows), notes=notes, describe=describe, figure=lambda kept: sim_figure.figure(kept, last))
+    if args.timeline and found.last is not None:
+        notes.append(f"{args.timeline}: {timeline.save(found.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+    return output.Answer(
+        Listing(found.rows), notes=notes, describe=describe, figure=lambda kept: sim_figure.figure(kept, found.last),
+        status=INTERRUPTED if found.interrupted else 0,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Found:
+    """What there is so far, to be told even when the user interrupts the rest."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+    last: Any = None  # the run of the last row
+    interrupted: bool = False
+
+    def tell(self, notes: list[str]) -> None:
+        """Notes that were not told before."""
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
+        """One fleet: under each load, or under the highest that keeps the limits."""
+        if trial.compile_s > COMPILED_S:
+            self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
+        if trial.fleet.pace is None:
+            self.rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
+        elif so_that:
+            rows, ended = trial.highest(loadings[0].traffic, so_that)
+            if not (rows or self.rows or ended):
+                raise KeyboardInterrupt
+            self.rows += rows
+            self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
+        else:
+            self._under_each(trial, loadings)
+
+    def _under_each(self, trial: Any, loadings: list[Any]) -> None:
+        able = None
+        for load in loadings:
+            able = able or (None if load.users else trial.capacity(load.traffic))
+            rows, self.last = trial.rows(load, able)
+            self.rows += rows
+            done = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
+            self._stop(f"interrupted: {done}", self.last.interrupted)
+            if self.interrupted:
+                break
+
+    def _stop(self, note: str, interrupted: bool) -> None:
+        if interrupted:
+            self.interrupted = True
+            self.tell([note])
 
 
 def answer_of(trial: Any) -> dict[str, Any]:
@@ -78,19 +136,6 @@ def answer_of(trial: Any) -> dict[str, Any]:
     from headway.sim import answer
 
     return answer.impossible(trial.fleet)
-
-
-def _under_each(trial: Any, loadings: list[Any], notes: list[str]) -> tuple[list[dict[str, Any]], Any]:
-    """One fleet under each load, until the user interrupts it."""
-    rows, able, run = [], None, None
-    for load in loadings:
-        able = able or (None if load.users else trial.capacity(load.traffic))
-        found, run = trial.rows(load, able)
-        rows += found
-        if run.interrupted:
-            notes.append(f"interrupted: {found[0]['completed']} of {len(load.traffic)} requests had ended; figures are of those")
-            break
-    return rows, run
 
 
 def _check(args: Any) -> None:
@@ -119,18 +164,30 @@ def _conditions(args: Any) -> dict[str, float]:
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
     """How each layout asked for is tried, and what must be said about it."""
-    from headway.sim.fast import chosen
+    from headway.sim.fast import chosen, runner
     from headway.sim.trial import Trial
 
     requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
     limits, _ = _one(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
     for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
-        how = chosen(made.pace.source, requests, args.loop) if made.pace else args.loop
+        how, compile_s = args.loop, 0.0
+        if made.pace:
+            how = chosen(made.pace.source, requests, args.loop)
+            meet = made.pools is not None or (policy.routing != "round-robin" and made.replicas > 1)
+            shared = made.prefix is not None and made.prefix.shared
+            compile_s = runner(made.pace.source, made.pace.step, requests, how, meet, shared).compile_s
         yield Trial(
             fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
-            routing=policy.routing, fast=fast, seed=0,
+            routing=policy.routing, fast=fast, seed=0, compile_s=compile_s, band=_band(args, requests),
         ), notes  # fmt: skip
+
+
+def _band(args: Any, requests: int) -> float:
+    """By how much steps are made shorter and longer: 10 % where that costs little, else what the user says."""
+    if args.sensitivity is None:
+        return STEPS if requests <= CHEAP and not args.find else 0.0
+    return float(schema.scalar(args.sensitivity, schema.Q(open_low=False, high=0.9), "--sensitivity"))
 
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
@@ -189,7 +246,22 @@ def describe(rows: Any) -> output.Words:
     single = len(every) == 1 or every[0]["kind"] == "found"
     headline = _sentence(every[0]) if single else f"{len(every)} simulations."
     kinds = VIEW if len({row["kind"] for row in every}) > 1 else VIEW[1:]
-    return output.Words(headline, kinds, [DEFINED])
+    if single:
+        return output.Words(headline, kinds, [*_sensitive(every[0]), DEFINED])
+    at = kinds.index("p99_itl_s")
+    return output.Words(headline, (*kinds[:at], *BAND, *kinds[at:]), [DEFINED])
+
+
+def _sensitive(row: Mapping[str, Any]) -> list[str]:
+    """What latencies would be had steps been estimated otherwise."""
+    if row.get("mean_ttft_lo_s") is None:
+        return []
+
+    def ends(key: str) -> str:
+        return f"{words.value(row, f'{key}_lo_s')} .. {words.value(row, f'{key}_hi_s') if row[f'{key}_hi_s'] is not None else 'overload'}"
+
+    ttft, tpot = (f"{name.upper()} {ends(f'mean_{name}')} (p99 {ends(f'p99_{name}')})" for name in ("ttft", "tpot"))
+    return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -205,5 +277,3 @@ def _sentence(row: Mapping[str, Any]) -> str:
         about = f"{about} meets the limits up to {words.value(row, 'rate')}"
     told = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
     return f"{about}: at {used} {told} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output."
-
-

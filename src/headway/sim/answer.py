@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from headway.laws.offered import usd_per_request_at
 from headway.sim import report, saturation
 from headway.sim import state as of
@@ -27,13 +29,36 @@ def row(fleet: Fleet, run: Run, able: float | None, limits: Mapping[str, float],
         "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(found.counts.sum()),
     }  # fmt: skip
     rates = report.rates(run)
-    return fleet.named() | standing | rates | figures | report.occupancy(run) | _hits(fleet, run) | cost(fleet, run, rates) | speed(run)
+    full = report.occupancy(run) | {"little": little(fleet, run)} | _prefill(run)
+    return fleet.named() | standing | rates | figures | full | _hits(fleet, run) | cost(fleet, run, rates) | speed(run)
 
 
 def _hits(fleet: Fleet, run: Run) -> dict[str, Any]:
-    if fleet.prefix is None or fleet.pools is not None:
+    """Of the replicas that compute prompts."""
+    if fleet.prefix is None:
         return {}
-    return hit_rates([state.cache for state in run.states], fleet.prefix.names)
+    return hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
+
+
+def _prefill(run: Run) -> dict[str, Any]:
+    """How full the pool of prompts was, where it is another."""
+    if run.prefill is None:
+        return {}
+    full = report.occupancy(run.prefill)
+    return {f"prefill_{key}": full[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
+
+
+def little(fleet: Fleet, run: Run) -> float | None:
+    """Requests in the replicas over time, as counted, over the times that requests spent there: 1 by Little's law."""
+    if not bool(run.completed.any()) or bool(run.cancelled.any()):
+        return None
+    counts = run.completed
+    spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts)) - int(counts.sum()) * run.overhead_s
+    if fleet.pools is not None:  # on the way from one pool to the other a request is in neither
+        spent -= float(np.sum(fleet.pools.transfer_s, where=counts))
+    pools = [run, run.prefill] if run.prefill is not None else [run]
+    counted = sum(report.in_service(pool)[part] for pool in pools for part in (0, 1))
+    return float(counted) / spent if spent > 0 else None
 
 
 def cost(fleet: Fleet, run: Run, rates: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +71,8 @@ def cost(fleet: Fleet, run: Run, rates: Mapping[str, Any]) -> dict[str, Any]:
         found |= {"usd_per_request": usd, "usd_per_mtok": usd * each / tokens * 1e6}
     tdp = fleet.query.system.chip.tdp
     if tdp is not None and run.total(of.EMITTED):
-        found["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * run.total(of.BUSY) / run.total(of.EMITTED)
+        busy = run.total(of.BUSY) + (run.prefill.total(of.BUSY) if run.prefill is not None else 0.0)
+        found["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(of.EMITTED)
     return found
 
 

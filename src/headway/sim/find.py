@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 CLOSE = 0.005  # of the rate, between one that meets the limits and one that does not
@@ -13,6 +13,13 @@ START = 1 / 64  # of the capacity
 def kept(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
     """Whether a row meets every limit; a figure that it does not have meets none."""
     return bool(row["stable"]) and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
+
+
+def between(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> tuple[Any, Any]:
+    """Of the rows tried: that at the highest rate that meets the limits, and at the lowest that does not; None where there is none."""
+    good = [row for row in rows if kept(row, limits)]
+    bad = [row for row in rows if not kept(row, limits)]
+    return max(good, key=lambda row: row["rate"], default=None), min(bad, key=lambda row: row["rate"], default=None)
 
 
 def highest(at: Callable[[float], Mapping[str, Any]], capacity: float, limits: Mapping[str, float]) -> tuple[Any, Any]:

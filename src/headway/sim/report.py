@@ -137,7 +137,7 @@ def rates(run: Run) -> dict[str, Any]:
 def occupancy(run: Run) -> dict[str, Any]:
     """How full the replicas were, over the time that each was simulated."""
     time = sum(float(state.at[of.NOW]) for state in run.states) or 1.0
-    series = np.sum([np.asarray(state.log[of.GAPS :]).reshape(of.BINS, of.SERIES).sum(axis=0) for state in run.states], axis=0)
+    series = in_service(run)
     steps = sum(float(state.count[of.STEP]) for state in run.states)
     return {
         "busy_share": run.total(of.BUSY) / time,
@@ -151,6 +151,11 @@ def occupancy(run: Run) -> dict[str, Any]:
         "preemptions": run.counted(of.PREEMPTED),
         "steps": run.counted(of.STEPS),
     }
+
+
+def in_service(run: Run) -> Any:
+    """Requests running and waiting, and blocks held, each times seconds, of all replicas; and seconds in steps."""
+    return np.sum([np.asarray(state.log[of.GAPS :]).reshape(of.BINS, of.SERIES).sum(axis=0) for state in run.states], axis=0)
 
 
 def goodput(run: Run, found: Measured, limits: Mapping[str, float]) -> dict[str, Any]:

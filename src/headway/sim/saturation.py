@@ -45,6 +45,8 @@ def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str
     rows = np.arange(count) % len(prompt)
     full = Traffic.of(np.zeros(count), prompt[rows], output[rows])
     run = simulate(full, pace, rules._replace(closed=0), how=how)
+    if run.interrupted:
+        raise KeyboardInterrupt
     return rate_while_full(run) * replicas
 
 

@@ -11,10 +11,14 @@ import numpy as np
 from headway.errors import BadValue
 from headway.sim import answer, find, report, saturation
 from headway.sim.fleet import Fleet
+from headway.sim.pacing import scaled
 from headway.sim.simulate import Run, simulate
 from headway.sim.split import split
 from headway.sim.state import LANE
 from headway.sim.traffic.record import Traffic
+
+BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
+LOW, HIGH = "lo", "hi"  # with shorter steps, with longer ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ class Trial:
     routing: str
     fast: float  # share of requests in the first of two classes; 0: one class
     seed: int
+    compile_s: float = 0.0  # that making or loading machine code took, before any run
+    band: float = 0.0  # latencies also with every step by this share shorter and longer; 0: without
 
     def capacity(self, traffic: Traffic) -> float | None:
         """Requests per second that the fleet carries of such traffic."""
@@ -64,16 +70,44 @@ class Trial:
         if self.fleet.pools:
             if load.users or self.fast:
                 raise BadValue("--policy", "disaggregated", "arrivals at a rate or of a trace, in one class")
-            return split(load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix)[0]
+            run, before = split(
+                load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
+                routing=self.routing,
+            )  # fmt: skip
+            return replace(run, prefill=before)
         return simulate(
             load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(len(load.traffic)),
             think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
         )  # fmt: skip
 
     def rows(self, load: Loading, able: float | None) -> tuple[list[dict[str, Any]], Run]:
-        """The row of a load, and one more for each class."""
+        """The row of a load, and one more for each class; with other steps too, where a band is asked for."""
         run = self.run(load)
-        whole = {"rate": load.rate, **answer.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)}
+        try:
+            found = self._told(load, run, able)
+        except KeyboardInterrupt:  # of millions of requests this takes seconds: told all the same, and nothing after it
+            run = replace(run, interrupted=True)
+            found = self._told(load, run, able)
+        if self.band and not run.interrupted:
+            for end, factor in ((LOW, 1.0 - self.band), (HIGH, 1.0 + self.band)):
+                for row, moved in zip(found, self.at_pace(load, able, factor), strict=True):
+                    row |= {f"{key.removesuffix('_s')}_{end}_s": moved[key] for key in BANDED}
+        return found, run
+
+    def at_pace(self, load: Loading, able: float | None, factor: float) -> list[dict[str, Any]]:
+        """The rows of a load had every step taken so many times as long."""
+        if self.fleet.pace is None:
+            return []
+        other = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
+        on_beat = self.fleet.scheduler.rules.departures > 0.0  # then the time of a step is not all there is to capacity
+        found, run = other.rows(load, other.capacity(load.traffic) if able and on_beat else able and able / factor)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        return found
+
+    def _told(self, load: Loading, run: Run, able: float | None) -> list[dict[str, Any]]:
+        about = answer.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
+        whole = {"rate": load.rate, **about, "compile_s": self.compile_s}
         ranks = self.ranks(len(load.traffic))
         found = [whole]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
@@ -82,17 +116,27 @@ class Trial:
             told |= {key: None for key in told if "itl" in key or whole.get("mean_ttft_s") is None}
             named = {**self.fleet.named(), "kind": name, "stable": whole["stable"], "measured": int(part.counts.sum())}
             found.append({"rate": load.rate} | named | told)
-        return found, run
+        return found
 
-    def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> list[dict[str, Any]]:
-        """The row at the highest rate that keeps the limits, and at the lowest that was seen not to."""
-        able = self.capacity(traffic)
+    def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> tuple[list[dict[str, Any]], bool]:
+        """The row at the highest rate that keeps the limits, and at the lowest that was seen not to; whether the search came to its end."""
+        able, tried = self.capacity(traffic), []
         if able is None:
-            return []
+            return [], True
 
         def at(rate: float) -> dict[str, Any]:
-            return self.rows(Loading(traffic=traffic.at_rate(rate), rate=rate), able)[0][0]
+            rows, run = replace(self, band=0.0).rows(Loading(traffic=traffic.at_rate(rate), rate=rate), able)
+            if run.interrupted:
+                raise KeyboardInterrupt
+            tried.append(rows[0])
+            return rows[0]
 
-        good, bad = find.highest(at, able, so_that)
+        ended = True
+        try:
+            good, bad = find.highest(at, able, so_that)
+            if good and self.band:
+                good = self.rows(Loading(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
+        except KeyboardInterrupt:
+            (good, bad), ended = find.between(tried, so_that), False
         found = [(good, "found"), (bad, "beyond")]
-        return [{**row, "kind": kind} for row, kind in found if row is not None]
+        return [{**row, "kind": kind} for row, kind in found if row is not None], ended
