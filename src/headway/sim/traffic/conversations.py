@@ -69,8 +69,8 @@ def generate_conversations(
         if talks > count or (len(order) == count and of[order[-1]] < talks - 1 and time[order[-1]] <= time[of == talks - 1][0]):
             break
         talks = min(2 * talks, count + 1)
-    names = _first_seen(of[order])
-    start, blocks, answer_start, answers = _blocks(context[order], answered[order], names, turns)
+    names = first_seen(of[order])
+    start, blocks, answer_start, answers = turn_blocks(context[order], answered[order], names, turns)
     return Traffic.of(
         time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block,
         answers=answers, answer_start=answer_start,
@@ -95,13 +95,13 @@ def _within(values: Any, first: Ints, sizes: Ints) -> Any:
     return sums - np.repeat(sums[first] - values[first], sizes)
 
 
-def _first_seen(of: Ints) -> Ints:
+def first_seen(of: Ints) -> Ints:
     """Conversations numbered by their first request."""
     _, first, inverse = np.unique(of, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def _blocks(prompt: Ints, answered: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints, Ints, Ints]:
+def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints, Ints, Ints]:
     """Offsets and ids of all prompts' blocks: of the shared start, of each conversation, the part-full ones; then those of answers."""
     full, common, after = prompt // turns.block, turns.shared // turns.block, (prompt + answered - 1) // turns.block
     counts = -(-prompt // turns.block)
