@@ -21,7 +21,7 @@ from headway.laws.reload import per_mtok
 from headway.laws.reuse import hit_tokens, missed_tokens
 from headway.laws.sums import total
 from headway.pick import Pick, found_of
-from headway.price_sheet import Rates
+from headway.price_sheet import PriceSheet, Rates
 from headway.quantity import known
 
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
@@ -125,7 +125,9 @@ def _ends(stem: str, middle: Any, spreads: Mapping[str, _Spread]) -> dict[str, A
 
 
 def _kind(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, Any]:
-    """Cost with idle hours, price with margin, and for output what drives the width of the price."""
+    """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
+    if found[f"usd_per_mtok_{kind}"] is None:
+        return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
     spreads = _spreads(kind, found, terms, utilisation, margin)
     paid = laws.with_idle(found[f"usd_per_mtok_{kind}"], utilisation)
     price = laws.price_at_margin(paid, laws.cost_share(margin))
@@ -155,7 +157,8 @@ def _tokens(pick: Pick, hit: Any) -> dict[str, Any]:
 
 def _request(out: Mapping[str, Any], pick: Pick, hit: Any) -> dict[str, Any]:
     """What a request costs, and the shares of prefill and of decode in it."""
-    bills = {kind: laws.charged_usd(tokens, out[f"cost_{kind}"]) for kind, tokens in _tokens(pick, hit).items()}
+    tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
+    bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
     whole = total(tuple(bills.values()))
     prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
     return {"usd_per_request": whole, "prefill_share": relative(prompt, whole), "decode_share": relative(bills["out"], whole)}
@@ -167,8 +170,9 @@ def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict
     sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
     tokens = _tokens(pick, hit)
     revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
+    paid = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
     costs = {
-        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in tokens.items())) for end in ("", "_lo", "_hi")
+        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in paid.items())) for end in ("", "_lo", "_hi")
     }
     return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
         "usd_charged": revenue,
@@ -186,6 +190,11 @@ def _power(pick: Pick, chip: Interval, middle: Any, electricity: Any) -> dict[st
     usd = power_usd(power, electricity)
     ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
     return {f"power_share{end}": usd_share(usd, price) for end, price in ends}
+
+
+def rates_at(sheet: PriceSheet, prompt: Any) -> Rates:
+    """A sheet's rates for a prompt of this length: those of the last step below it hold for the whole request."""
+    return next((step.rates for step in reversed(sheet.tiers) if prompt > step.above), sheet.rates)
 
 
 def of(value: Any) -> Interval:

@@ -74,8 +74,11 @@ def add_flags(parser: Any) -> None:
     own.add_argument(
         "--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building from the catalogue"
     )
-    schema.add_flags(parser, Sold, group="margin against a price list")
+    sold = parser.add_argument_group("margin against a price list")
+    sold.add_argument("--at-sheet", metavar="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
+    schema.add_flags(sold, Sold)
     schema.add_flags(parser, Load, skip=("context", "rate"), group="load: every number may be a list or a range")
+    parser.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     schema.add_flags(parser, SLO, group="limits (each may be left out)")
     schema.add_flags(parser, Layout, group="layout: the cheapest unless pinned to a value or a list")
     schema.add_flags(parser, Precision, group="number formats: a list is searched")
@@ -90,21 +93,22 @@ def run(args: Any) -> output.Answer:
     from headway.formula import record
 
     plans, notes = _plans(args)
-    asks, rates = list(_asks(args)), _rates(args)
+    asks, (sheet, said) = list(_asks(args)), _rates(args)
+    notes += said
     hits = _hits(args)
     if len(plans) * len(asks) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(asks) * len(hits)} rows", f"at most {MOST_ROWS}")
     cells = [(one, extra, ask, hit) for extra, one in plans for ask in asks for hit in hits]
     rows = []
     for one, extra, ask, hit in cells:
-        row, more = _row(one, extra, ask, hit, rates, args)
+        row, more = _row(one, extra, ask, hit, sheet, args)
         rows.append(row)
         notes += [note for note in more if note not in notes]
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         one, _, ask, hit = cells[next(at for at, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))]
         with record():
-            value = None if one.infeasible else _answer(one, ask, hit, rates, args)[0].get(key)
+            value = None if one.infeasible else _answer(one, ask, hit, sheet, args)[0].get(key)
         if value is None and key in one.table.keys():  # noqa: SIM118 -- a table is not a mapping
             value = one.explain(key)
         if isinstance(value, str | None):
@@ -138,7 +142,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         slo = SLO(**{name: value for name, value in asked.items() if name in limits})
         one = plan(
             model, system, Load(prompt=asked["prompt"], output=asked["output"]), slo, **names, ways=ways, batch=asked.get("batch"),
-            assumptions=schema.defaults(Assumptions, chosen), elasticities=False,
+            assumptions=schema.defaults(Assumptions, chosen), disaggregate=args.disaggregate, elasticities=False,
         )  # fmt: skip
         varied = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1} | edits
         found.append((output.clean(varied | (chosen if len(taken) > 1 else {})), one))
@@ -176,13 +180,15 @@ def _hits(args: Any) -> list[Any]:
     return list(values) if isinstance(values, tuple) else [values]
 
 
-def _rates(args: Any) -> Any:
-    """The list prices that the user gave, None without any."""
-    from headway.price_sheet import Rates
+def _rates(args: Any) -> tuple[Any, list[str]]:
+    """The sheet or the list prices that the user gave, None without any; and what to say of it."""
+    from headway.price_sheet import PriceSheet, Rates
 
     given = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
+    if args.at_sheet:
+        return _sheet(args, [schema.flag(name) for name, text in given.items() if text])
     if not any(given.values()):
-        return None
+        return None, []
     for name in ("input_price", "output_price"):
         if given[name] is None:
             raise BadValue(schema.flag(name), "nothing", "a list price, such as $0.55/Mtok, beside the others")
@@ -190,15 +196,29 @@ def _rates(args: Any) -> Any:
     rates: dict[str, Any] = {
         name: None if text is None else schema.scalar(text, marks[name][0], schema.flag(name)) for name, text in given.items()
     }
-    return Rates(input=rates["input_price"], output=rates["output_price"], cache_read=rates["cached_price"])
+    own = Rates(input=rates["input_price"], output=rates["output_price"], cache_read=rates["cached_price"])
+    return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=own), []
 
 
-def _answer(one: Any, ask: Any, hit: Any, rates: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
+def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
+    from headway.sheets import catalogue
+
+    if beside:
+        raise BadValue("--at-sheet", args.at_sheet, f"no {' and no '.join(beside)} beside it")
+    found = catalogue.read(args.at_sheet, subjects.catalog(args))
+    if len(found.sheets) != 1:
+        raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(found.sheets)}: FILE:MODEL names one")
+    sheet = found.sheets[0]
+    said = [f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags]
+    return sheet, said + ([] if sheet.rates.cache_read is not None else ["it has no rate for cached input: a hit pays the input rate"])
+
+
+def _answer(one: Any, ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
     """The numbers of one row, and what is to be said about the chip's price."""
     from headway import cost
     from headway.chip_cost import ChipPrice, by_metric, over_all, owned
     from headway.memory_cost import hbm_share
-    from headway.price import Terms, priced
+    from headway.price import Terms, priced, rates_at
 
     chip, catalog = one.best.query.system.chip, subjects.catalog(args)
     assumptions, extra = cost.assumptions(catalog), {}
@@ -211,6 +231,7 @@ def _answer(one: Any, ask: Any, hit: Any, rates: Any, args: Any) -> tuple[dict[s
     else:
         about = by_metric(chip, args.price_metric) if args.price_metric else over_all(chip)
     terms = Terms(chip=about.interval, utilisation=ask[1], margin=ask[2])
+    rates = None if sheet is None else rates_at(sheet, one.best.load.prompt)
     found = priced(one.best, terms, hit, rates, assumptions.get("tco_default_electricity"))
     least, most = hbm_share(chip, catalog)
     ends = {
@@ -228,10 +249,10 @@ def _owned(own: Any, chip: Any) -> str:
     return f"an owned {chip.name} costs {output.shown(float(own.whole), 'USD/s')}: {parts}"
 
 
-def _row(one: Any, extra: Mapping[str, Any], ask: Any, hit: Any, rates: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
+def _row(one: Any, extra: Mapping[str, Any], ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
     best = one.table.row(0)
     row = {key: best[key] for key in LAID}
-    found, notes = ({}, []) if one.infeasible else _answer(one, ask, hit, rates, args)
+    found, notes = ({}, []) if one.infeasible else _answer(one, ask, hit, sheet, args)
     row |= {key: value if isinstance(value, str | None) else float(value) for key, value in found.items()}
     return row | dict(extra) | {"fits": best["fits"], "bound": best["bound"], "why": best["why"]}, notes
 
@@ -295,7 +316,8 @@ def _sold(row: Mapping[str, Any]) -> str:
         return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
 
     ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
-    return f"{one('in')}, {one('cached')}, {one('out')}, at {', '.join(ends)}{_at_list(row)}"
+    kinds = ", ".join(one(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
+    return f"{kinds}, at {', '.join(ends)}{_at_list(row)}"
 
 
 def _at_list(row: Mapping[str, Any]) -> str:
@@ -315,6 +337,8 @@ def _by_kind(row: Mapping[str, Any]) -> Listing:
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
     found = []
     for kind, name in BY_KIND.items():
+        if row.get(f"cost_{kind}") is None:
+            continue
         cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
         line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price at most": price[2]}
         if row.get(f"sheet_{kind}") is not None:
