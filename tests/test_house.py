@@ -35,11 +35,11 @@ FLOORS = {
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
         rack rack_fit domains speed expert_load goal efficiency reach training tier_cost cache cache_place cache_rows
-        cache_sizing cache_fee recompute
+        bill_columns price_history cache_sizing cache_fee cache_trace recompute
     """,
-    4: "sim",
+    4: "sim bill bill_requests",
     5: "ledger evidence",
-    6: "figures cli",
+    6: "figures cli price_figures",
 }
 FLOOR = {name: floor for floor, names in FLOORS.items() for name in names.split()}
 LAWS = [law for law in REGISTRY.values() if law.run.__module__.startswith("headway.")]
