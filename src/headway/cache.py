@@ -99,7 +99,7 @@ def _by_recompute(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]
     found["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
     bound = reload.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
     found["hold_bound_s"] = bound
-    load, written = _load(place, asked, subject), place.wear
+    load, written = load_cost(place, asked, subject), place.wear
     if load is None or written.value is None:
         return found
     write = {end: reload.token_bytes_usd(subject.kv, getattr(written, end)) for end in ("value", "low", "high")}
@@ -116,7 +116,7 @@ def _by_recompute(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]
     return found
 
 
-def _load(place: Place, asked: Hold, subject: Subject) -> Any:
+def load_cost(place: Place, asked: Hold, subject: Subject) -> Any:
     """What loading a token costs: the device for as long as it reads, and the chip while it waits. None where nothing is known."""
     if place.in_place:
         return FREE

@@ -102,4 +102,37 @@ class Fee:
     markup_hi: Annotated[Any, Q(help=f"the same {PRICES[0]}")] = None
 
 
-CACHE = (Held, Sized, Fee)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A trace's cache kept for one time to live within one room, and its bill in one tier."""
+
+    trace: Annotated[str, Q(help="the trace")]
+    ttl: Annotated[Any, Q("s", "time that a block is kept after its last use; null for ever")]
+    room: Annotated[Any, Q("byte", "room of the cache, least recently used first out; null without a limit")]
+    requests: Annotated[Any, Q(help="requests sent")]
+    asked_tokens: Annotated[Any, Q("token", "prompt tokens of all requests")]
+    found_tokens: Annotated[Any, Q("token", "of them, found in the cache")]
+    hit_share: Annotated[Any, Q(help="share of prompt tokens found in the cache")]
+    held_tokens_mean: Annotated[Any, Q("token", "tokens held without a limit on room, mean over the trace")] = None
+    held_tokens_peak: Annotated[Any, Q("token", "the most held at any time, likewise")] = None
+    held_bytes_mean: Annotated[Any, Q("byte", "the same in bytes")] = None
+    held_bytes_peak: Annotated[Any, Q("byte", "the same in bytes")] = None
+    tier: Annotated[str, Q(help="tier of memory, as it was asked for")] = ""
+    device: Annotated[str, Q(help="the device that stands for it")] = ""
+    paid_room: Annotated[
+        Any, Q("byte", "what is paid for: the room given, else what is held, mean over the trace; more where bandwidth wants more devices")
+    ] = None
+    usd_held: Annotated[Any, Q("USD", "holding that for the length of the trace")] = None
+    usd_worn: Annotated[Any, Q("USD", "wear of writing what was not found")] = None
+    usd_loaded: Annotated[Any, Q("USD", "chips that wait while what was found is loaded")] = None
+    usd_computed: Annotated[Any, Q("USD", "computing what was not found")] = None
+    usd_prompts: Annotated[Any, Q("USD", "all four: what the prompts cost")] = None
+    usd_per_mtok_prompt: Annotated[Any, Q("USD/Mtok", "the same per million prompt tokens")] = None
+    usd_per_request_prompt: Annotated[Any, Q("USD", "the same per request")] = None
+    saved_share: Annotated[Any, Q(help="share saved of what computing every prompt costs; below 0 where the cache costs more")] = None
+    sheet_usd_per_mtok: Annotated[Any, Q("USD/Mtok", "prompts by the price sheet: writes where not found, reads where found")] = None
+    sheet_saved_share: Annotated[Any, Q(help="share saved of the sheet's plain input rate")] = None
+    best: Annotated[Any, Q("bool", "the least cost of all rows")] = None
+
+
+CACHE = (Held, Sized, Fee, Kept)

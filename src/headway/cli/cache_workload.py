@@ -1,18 +1,36 @@
-"""`headway cache --workload FILE --ttl 5min,1h`: hit rate by time to live and room on a trace, and the bill."""
+"""`headway cache --workload FILE --ttl 5min,1h [--capacity 10GB..1TB*2]`: hit rate by time to live and room on a trace, and the bill."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from headway import output
+from headway import output, schema
+from headway.cli import cache_subject
 from headway.errors import BadValue
+from headway.listing import Listing, computed
+from headway.quantity import known
+from headway.schema import Q
+
+TTLS = "5min,1h,never"
+FOR_EVER = ("never", "inf", "none")
+LEAST_SPAN = 2  # times to live that a trace should last for its holding to be typical
+MOST_ROWS = 5000
+VIEW = ("model", "ttl", "room", "tier", "hit_share", "held_bytes_mean", "held_bytes_peak", "paid_room", "usd_held", "usd_worn",
+        "usd_loaded", "usd_computed", "usd_per_mtok_prompt", "usd_per_request_prompt", "saved_share", "sheet_usd_per_mtok", "sheet_saved_share",
+        "best")  # fmt: skip
+PLAIN = ("ttl", "hit_share", "held_tokens_mean", "held_tokens_peak")
 
 
 def add_flags(parser: Any) -> None:
     """The trace and how its cache is kept."""
     group = parser.add_argument_group("workload: hit rate and bill of a trace")
     group.add_argument("--workload", metavar="FILE", help="Mooncake JSON lines with hash_ids, or a CSV with conversations")
-    group.add_argument("--ttl", metavar="TIME,...", help="times to live, renewed by each use: 5min,1h,never")
+    group.add_argument("--ttl", metavar="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})")
     group.add_argument("--capacity", metavar="BYTES,...", help="room for the cache, least recently used first out: 10GB..1TB*2")
     group.add_argument("--requests", metavar="N", help="the first N requests of the trace alone")
 
@@ -24,5 +42,251 @@ def check_unused(args: Any) -> None:
             raise BadValue(f"--{key}", getattr(args, key), "--workload FILE beside it (the time a prefix is held: --hold)")
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Point:
+    """Where a row comes from: enough to make it again."""
+
+    counted: Any
+    case: Any = None
+    tier: int | None = None
+    rates: Any = None
+
+    def row(self, traced: bool = False) -> Any:
+        """The row; with its equations where asked for (within `record()`)."""
+        from headway.cache_trace import billed, kept, listed
+
+        if self.case is None:
+            found = kept(self.counted)
+        elif self.tier is None:
+            found = kept(self.counted, self.case.kv_bytes())
+        else:
+            found = billed(self.counted, self.case.places()[self.tier], _waiting(self.case.args), self.case.subject(traced))
+        return found if self.rates is None else listed(found, self.counted, self.rates)
+
+
+def _waiting(args: Any) -> Any:
+    from headway.cache import Hold
+
+    asked = schema.read(args, Hold)[0].get("waiting")
+    if isinstance(asked, tuple):
+        raise BadValue("--waiting", args.waiting, "one value beside --workload")
+    return schema.defaults(Hold, {"hold": None} | ({} if asked is None else {"waiting": asked})).waiting
+
+
 def run(args: Any) -> output.Answer:
-    raise BadValue("--workload", args.workload, "soon")
+    """One row for each time to live, room and tier."""
+    from headway.sim.cache_curve import curve
+
+    _check(args)
+    ttls, notes = _ttls(args)
+    traffic, told = _traffic(args)
+    seen = curve(traffic)
+    if not seen.span > 0:
+        raise BadValue("--workload", args.workload, "a trace whose requests do not all arrive at once")
+    points = _points(args, seen, ttls)
+    rows = [output.clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
+    if not any(row["tier"] for row in rows):
+        rows = [{key: value for key, value in row.items() if key not in ("tier", "device", "best")} for row in rows]
+    _mark(rows)
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        from headway.formula import record
+
+        point = points[next(number for number, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))]
+        with record():
+            made = point.row(traced=True)
+        return computed(getattr(made, key, None), key)
+
+    notes = (*notes, *told, *_notes(args, seen, ttls, points))
+    from headway.cli.cache import own_columns
+
+    listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
+    return output.Answer(listing, describe=_describe, figure=lambda kept: _figure(kept, seen, points), columns=own_columns(), most=200)
+
+
+def _check(args: Any) -> None:
+    for key in ("hold", "reuse", "uses", "hit_tokens", "new_tokens", "rate", "hit_rate", "fee", "storage"):
+        if getattr(args, key) is not None:
+            wants = "--ttl for how long it is kept" if key == "hold" else "a trace without it, which says so itself"
+            raise BadValue(schema.flag(key), getattr(args, key), wants)
+
+
+def _ttls(args: Any) -> tuple[list[Any], list[str]]:
+    """Times to live, None for ever, by rising time."""
+    parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
+    timed = [part for part in parts if part.lower() not in FOR_EVER]
+    found, notes = schema.axis(",".join(timed), Q("s", high=1e12), "--ttl") if timed else ((), ())
+    values = sorted(found if isinstance(found, tuple) else (found,))
+    told = [] if args.ttl else [f"by default --ttl {TTLS}"]
+    return [*values, *([None] if len(timed) < len(parts) else [])], [*told, *notes]
+
+
+def _traffic(args: Any) -> tuple[Any, list[str]]:
+    from headway.sim.traffic.read import read_trace
+
+    trace = read_trace(args.workload)
+    count = schema.scalar(args.requests, Q(whole=True, low=1, open_low=False), "--requests") if args.requests else None
+    return trace.traffic if count is None else trace.traffic.head(count), trace.notes()
+
+
+def _points(args: Any, seen: Any, ttls: Sequence[Any]) -> list[_Point]:
+    """Each time to live in each room, tier and case."""
+    named = args.model or args.kv_bytes
+    cases = cache_subject.cases(args)[0] if named or args.on else [None]
+    rates = _rates(args)
+    found = []
+    for case in cases:
+        rooms = _rooms(args, case)
+        tiers = range(len(case.tiers)) if case is not None and case.system is not None else [None]
+        for ttl, room, sheet in itertools.product(ttls, rooms, rates):
+            counted = _counted(args, seen, ttl, room, case)
+            found += [_Point(counted=counted, case=case, tier=tier, rates=sheet) for tier in tiers]
+            if len(found) > MOST_ROWS:
+                raise BadValue("--ttl", "more points", f"at most {MOST_ROWS} rows")
+    return found
+
+
+def _rates(args: Any) -> list[Any]:
+    if not args.sheet:
+        return [None]
+    from headway.cli import subjects
+    from headway.sheets.catalogue import read
+
+    return [one.rates for one in read(args.sheet, subjects.catalog(args)).sheets]
+
+
+def _rooms(args: Any, case: Any) -> list[Any]:
+    if not args.capacity:
+        return [None]
+    if case is None:
+        raise BadValue("--capacity", args.capacity, "a model or --kv-bytes beside it, which says how many tokens it holds")
+    found, _ = schema.axis(args.capacity, Q("byte", high=1e24), "--capacity")
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
+    """What the pass counted, each number a measurement of the trace."""
+    from headway.cache_trace import Counted
+
+    name = Path(args.workload).name
+
+    def measured(value: float, what: str, unit: str) -> Any:
+        return known(value, what, unit, "measured", f"counted in {name}", "undated")
+
+    most = math.inf if ttl is None else float(ttl)
+    blocks = math.inf if room is None else room // (case.kv_bytes() * seen.block_tokens)
+    return Counted(
+        trace=name, ttl=ttl, room=room, requests=measured(seen.requests, "requests", ""), asked=measured(seen.asked, "asked", "token"),
+        found=measured(seen.hit_tokens(most, blocks), "found", "token"), held_s=measured(seen.held_token_s(most), "held", "token*s"),
+        peak=measured(seen.held_peak(most), "peak", "token"), span=measured(seen.span, "span", "s"),
+    )  # fmt: skip
+
+
+def _identity(point: _Point) -> dict[str, Any]:
+    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.case.extra}
+
+
+def _mark(rows: Sequence[dict[str, Any]]) -> None:
+    """The row of least cost."""
+    priced = [row for row in rows if row["usd_prompts"] is not None]
+    least = min(priced, key=lambda row: row["usd_prompts"], default=None)
+    for row in priced:
+        row["best"] = row is least
+
+
+def _notes(args: Any, seen: Any, ttls: Sequence[Any], points: Sequence[_Point]) -> list[str]:
+    from headway.units import show
+
+    notes = [f"{seen.requests} requests in {show(seen.span, 's')}, blocks of {seen.block_tokens} tokens; the cache is empty at the start"]
+    if not seen.answers:
+        notes.append("the trace does not say what answers leave in the cache: a next turn finds at least this much")
+    if any(ttl is None or ttl * LEAST_SPAN > seen.span for ttl in ttls):
+        notes.append(f"the trace lasts {show(seen.span, 's')}: what longer times to live find and hold is cut off at its end")
+    if any(point.tier is not None for point in points):
+        from headway.cli.cache import priced
+
+        case = next(point.case for point in points if point.case is not None)
+        paid = "the room given" if args.capacity else "what is held, mean over the trace,"
+        notes.append(f"holding is paid for {paid} or for more devices where bandwidth wants them")
+        notes += [f"computing again: {case.recompute.how}", *priced(case.places())]
+    return notes
+
+
+# -- words ------------------------------------------------------------------------------------------------------------------------
+
+
+def _describe(kept: Any) -> output.Words:
+    """The best of all, or the hit rates; then the rows."""
+    rows = list(kept)
+    if not rows:
+        return output.Words("No row is left.")
+    best = next((row for row in rows if row.get("best")), None)
+    view = VIEW if rows[0].get("held_bytes_mean") is not None else PLAIN
+    view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]
+    if best is None:
+        shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
+        told = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
+        return output.Words(f"{told}.", view, people=_people(rows))
+    saved = f"saves {best['saved_share']:.1%}" if best["saved_share"] > 0 else f"costs {-best['saved_share']:.1%} more than it saves"
+    told = f"{best['trace']}: least cost {_kept_for(best)} in {best['tier']}: {best['hit_share']:.1%} of prompt tokens found, "
+    told += f"{output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and {output.cell('usd_per_request_prompt', best)} a request"
+    return output.Words(f"{told}; it {saved} of what computing every prompt costs.", view, _least_by_tier(rows), _people(rows))
+
+
+def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:
+    """The rows with what null means in words."""
+    said = {"ttl": "for ever", "room": "no limit"}
+    return Listing([{**row, **{key: text for key, text in said.items() if row[key] is None}} for row in rows])
+
+
+def _kept_for(row: Mapping[str, Any]) -> str:
+    room = "" if row["room"] is None else f" in {output.cell('room', row)}"
+    return ("for ever" if row["ttl"] is None else f"for {output.cell('ttl', row)}") + room
+
+
+def _least_by_tier(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = []
+    for tier in dict.fromkeys(row["tier"] for row in rows if row["usd_prompts"] is not None):
+        own = min((row for row in rows if row["tier"] == tier and row["usd_prompts"] is not None), key=lambda row: row["usd_prompts"])
+        found.append(f"{tier} {_kept_for(own)} ({output.cell('usd_per_mtok_prompt', own)} per Mtok)")
+    return [f"least cost by tier: {', '.join(found)}"] if found else []
+
+
+# -- the picture ------------------------------------------------------------------------------------------------------------------
+
+
+def _figure(kept: Any, seen: Any, points: Sequence[_Point]) -> dict[str, Any]:
+    """Hit rate against time to live and against room, as the trace has it for all of them."""
+    from headway.figures import CONFIG, SCHEMA
+
+    rows = list(kept)
+    if not rows:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    case = points[0].case
+    each = (1.0 if case is None else float(case.kv_bytes())) * seen.block_tokens
+    rooms = list(dict.fromkeys(row["room"] for row in rows))
+    ttls = list(dict.fromkeys(row["ttl"] for row in rows))
+    by_ttl = [
+        {"x": float(ttl) / 60, "y": seen.hit_tokens(float(ttl), math.inf if room is None else room // each) / seen.asked,
+         "line": "no limit on room" if room is None else output.shown(room, "byte")}
+        for room in list(dict.fromkeys((None, *rooms)))[:8] for ttl in seen.gaps()
+    ]  # fmt: skip
+    by_room = [
+        {"x": float(blocks) * each / (1e6 if case is None else 1e9),
+         "y": seen.hit_tokens(math.inf if ttl is None else float(ttl), float(blocks)) / seen.asked,
+         "line": "kept for ever" if ttl is None else f"kept for {output.shown(ttl, 's')}"}
+        for ttl in list(dict.fromkeys((*ttls, None)))[:8] for blocks in seen.rooms()
+    ]  # fmt: skip
+    told = "renewed by each use; least recently used first out; " + ("" if case is None else f"{case.name}, {case.kv} KV cache")
+    title = {"text": f"Prompt tokens found in a prefix cache, {rows[0]['trace']}", "subtitle": told.removesuffix("; ")}
+    unit = "M tokens" if case is None else "GB"
+    panels = [_panel(by_ttl, "time to live (min)"), _panel(by_room, f"room ({unit})")]
+    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels, "resolve": {"scale": {"color": "independent"}}}
+
+
+def _panel(points: list[dict[str, Any]], x: str) -> dict[str, Any]:
+    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}}
+    up = {"field": "y", "type": "quantitative", "title": "share of prompt tokens found", "axis": {"format": ".0%"}}
+    colour = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau10"}}
+    mark = {"type": "line", "strokeWidth": 2, "interpolate": "linear"}
+    return {"width": 380, "height": 300, "data": {"values": points}, "mark": mark, "encoding": {"x": across, "y": up, "color": colour}}

@@ -10,9 +10,9 @@ from headway.units import (
     Number,
     Second,
     Token,
+    TokenPerSecond,
     TokenSecond,
     Usd,
-    UsdPerByte,
     UsdPerByteSecond,
     UsdPerMtok,
     UsdPerToken,
@@ -50,6 +50,16 @@ def mean_held_tokens(held: TokenSecond, span: Second) -> Token:
 
 
 @formula(source="definition")
+def token_rate(tokens: Token, span: Second) -> TokenPerSecond:
+    """Tokens a second over a trace.
+
+    >>> token_rate(608e9, 86400.0) / 1e6  # DeepSeek's day, prompts, million tokens/s
+    7.037037037037037
+    """
+    return tokens / span
+
+
+@formula(source="definition")
 def held_bytes(tokens: Token, kv: BytePerToken) -> Byte:
     """Room for the KV of so many tokens.
 
@@ -67,16 +77,6 @@ def room_usd(room: Byte, span: Second, holding: UsdPerByteSecond) -> Usd:
     0.036
     """
     return room * span * holding
-
-
-@formula(source="bytes written x what writing takes off a device's life")
-def worn_usd(written: Byte, wear: UsdPerByte) -> Usd:
-    """What writing the cache wears out.
-
-    >>> round(worn_usd(70.272e9, 1.95e-13), 4)  # to TLC
-    0.0137
-    """
-    return written * wear
 
 
 @formula(source="tokens x cost of a token")
@@ -127,3 +127,13 @@ def saved_share(cost: Usd, without: Usd) -> Number:
     0.25
     """
     return 1 - cost / without
+
+
+@formula(source="list rates: what was not found is written, what was found is read")
+def listed_usd(left: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
+    """What prompts cost at a provider's rates, all of each cached.
+
+    >>> round(listed_usd(0.7e6, 6.25e-6, 0.3e6, 0.5e-6), 3)  # a million prompt tokens of Opus 4.6, 5 minutes, 30 % found
+    4.525
+    """
+    return left * write + hit * read
