@@ -11,14 +11,18 @@ from headway.sim.lists import push_front, remove
 from headway.sim.pins import able, let_go
 from headway.sim.state import (
     AGAIN,
+    AWAY,
     BACK,
     CLASS,
     CONTEXT,
     DECODING,
     EMITTED,
+    HEAPED,
+    HOSTED,
     JOINED,
     LANE,
     MADE,
+    OUT_S,
     OUTPUT,
     PEAK_BLOCKS,
     PREEMPTED,
@@ -28,6 +32,7 @@ from headway.sim.state import (
     RESERVED,
     RUNNING,
     STEP,
+    SWAPPED,
     TOKEN_AT,
     WHO,
     WIDE,
@@ -125,14 +130,23 @@ def leave(s: State, r: Rules, j: int) -> None:
 
 
 def preempt(s: State, r: Rules, j: int) -> None:
-    """Back to the front of the queue; what was computed is computed again."""
-    remove_at(s, place_of(s, j))
+    """Back to the front of the queue; what was computed goes to the host's memory where that has room, else it is computed again."""
+    remove_at(s.heap, s.count[HEAPED], place_of(s.heap, j))
+    s.count[HEAPED] -= 1
     made = int(s.seat[j + MADE] + (s.count[STEP] - s.seat[j + JOINED]) * r.accept)
     leave(s, r, j)
     s.at[EMITTED] += made - s.seat[j + MADE]
     s.seat[j + MADE] = made
     s.seat[j + AGAIN] += 1
-    s.since[j // WIDE] = max(s.since[j // WIDE], s.at[TOKEN_AT])
+    if s.seat[j + AWAY] == 0:
+        s.since[j // WIDE] = max(s.since[j // WIDE], s.at[TOKEN_AT])
+    away = blocks_for(s.lengths[2 * s.seat[j + WHO] + PROMPT] + made - 1, r.block)  # its last token has not been attended to
+    if s.count[HOSTED] + away > r.swap:
+        away = 0
+    s.seat[j + AWAY] = away
+    s.count[HOSTED] += away
+    s.count[SWAPPED] += min(away, 1)
+    s.at[OUT_S] += away * r.copy_s
     push_front(s, s.seat[j + CLASS] + BACK, j)
     s.count[PREEMPTED] += 1
     s.count[QUEUED] += 1

@@ -110,14 +110,14 @@ def due_tokens(s: State) -> float:
 
 
 def loading(s: State, r: Rules, j: int) -> bool:
-    """Whether a request still waits for what it found."""
-    return r.caching != 0 and s.cache.ready[j // WIDE] > s.at[NOW]
+    """Whether a request still waits for what it found, or for its own blocks to come back."""
+    return r.caching + r.swap > 0 and s.cache.ready[j // WIDE] > s.at[NOW]
 
 
 def next_loaded(s: State, r: Rules) -> float:
     """When the next of the prompts in work is loaded; never where none loads."""
     comes = inf
-    if r.caching:
+    if r.caching + r.swap > 0:
         for place in range(s.count[PARTIAL]):
             if loading(s, r, s.partial[place]):
                 comes = min(comes, s.cache.ready[s.partial[place] // WIDE])

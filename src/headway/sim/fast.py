@@ -87,15 +87,15 @@ def unfolded(where: Any, number: int) -> State:
     """`state_at` of the compiled loop: arrays are bare pointers, which cost nothing to hand on."""
     w = where[number]
     pools = Pools(
-        small(w[25]), small(w[26]), numbers(w[27]), whole(w[28]), numbers(w[29]), w[30], w[31], w[32], w[33],
+        small(w[27]), small(w[28]), numbers(w[29]), whole(w[30]), numbers(w[31]), w[32], w[33], w[34], w[35],
     )  # fmt: skip
     cache = Cache(
-        pools, whole(w[14]), whole(w[15]), whole(w[16]), whole(w[17]), whole(w[18]), whole(w[19]), numbers(w[20]), numbers(w[21]),
-        whole(w[22]), numbers(w[23]), numbers(w[24]),
+        pools, whole(w[16]), whole(w[17]), whole(w[18]), whole(w[19]), whole(w[20]), whole(w[21]), numbers(w[22]), numbers(w[23]),
+        whole(w[24]), numbers(w[25]), numbers(w[26]),
     )  # fmt: skip
     return State(
-        numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), small(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), whole(w[8]),
-        whole(w[9]), whole(w[10]), numbers(w[11]), numbers(w[12]), numbers(w[13]), cache,
+        numbers(w[0]), whole(w[1]), small(w[2]), numbers(w[3]), small(w[4]), whole(w[5]), whole(w[6]), numbers(w[7]), numbers(w[8]),
+        numbers(w[9]), whole(w[10]), whole(w[11]), whole(w[12]), numbers(w[13]), numbers(w[14]), numbers(w[15]), cache,
     )  # fmt: skip
 
 

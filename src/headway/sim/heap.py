@@ -1,59 +1,51 @@
-"""Decoding seats by the step at which they end: a binary heap, of equals the lower seat first."""
+"""Two binary heaps of pairs of numbers, key, name, key, name ...: decoding seats by the step at which they end, requests by arrival.
+
+Of equal keys the lower name is first. Who calls keeps count of the pairs.
+"""
 
 from __future__ import annotations
 
-from headway.sim.state import HEAPED, State
+from typing import Any
 
 
-def push(s: State, key: int, j: int) -> None:
-    """One more sequence."""
-    at = s.count[HEAPED]
-    s.count[HEAPED] = at + 1
-    _rise(s, at, key, j)
+def push(heap: Any, count: int, key: float, name: int) -> None:
+    """One more beside so many."""
+    _rise(heap, count, key, name)
 
 
-def pop(s: State) -> int:
-    """The seat whose sequence ends next, taken out."""
-    j = s.heap[1]
-    remove_at(s, 0)
-    return j
-
-
-def remove_at(s: State, at: int) -> None:
-    """Take out what is at a place of the heap."""
-    last = s.count[HEAPED] - 1
-    s.count[HEAPED] = last
+def remove_at(heap: Any, count: int, at: int) -> None:
+    """Take out what is at a place of the heap of so many."""
+    last = count - 1
     if at == last:
         return
-    key, j = s.heap[2 * last], s.heap[2 * last + 1]
+    key, name = heap[2 * last], heap[2 * last + 1]
     up = (at - 1) >> 1
-    if at > 0 and (key < s.heap[2 * up] or (key == s.heap[2 * up] and j < s.heap[2 * up + 1])):
-        _rise(s, at, key, j)
+    if at > 0 and (key < heap[2 * up] or (key == heap[2 * up] and name < heap[2 * up + 1])):
+        _rise(heap, at, key, name)
     else:
-        _sink(s, at, key, j)
+        _sink(heap, last, at, key, name)
 
 
-def place_of(s: State, j: int) -> int:
-    """Where a seat is in the heap."""
+def place_of(heap: Any, name: int) -> int:
+    """Where a name is in the heap."""
     at = 0
-    while s.heap[2 * at + 1] != j:
+    while heap[2 * at + 1] != name:
         at += 1
     return at
 
 
-def _rise(s: State, at: int, key: int, j: int) -> None:
+def _rise(heap: Any, at: int, key: float, name: float) -> None:
     while at > 0:
         up = (at - 1) >> 1
-        above, other = s.heap[2 * up], s.heap[2 * up + 1]
-        if above < key or (above == key and other < j):
+        above, other = heap[2 * up], heap[2 * up + 1]
+        if above < key or (above == key and other < name):
             break
-        s.heap[2 * at], s.heap[2 * at + 1] = above, other
+        heap[2 * at], heap[2 * at + 1] = above, other
         at = up
-    s.heap[2 * at], s.heap[2 * at + 1] = key, j
+    heap[2 * at], heap[2 * at + 1] = key, name
 
 
-def _sink(s: State, at: int, key: int, j: int) -> None:
-    count, heap = s.count[HEAPED], s.heap
+def _sink(heap: Any, count: int, at: int, key: float, name: float) -> None:
     while True:
         down = 2 * at + 1
         if down >= count:
@@ -64,8 +56,8 @@ def _sink(s: State, at: int, key: int, j: int) -> None:
         ):
             down = right
         below, other = heap[2 * down], heap[2 * down + 1]
-        if key < below or (key == below and j < other):
+        if key < below or (key == below and name < other):
             break
         heap[2 * at], heap[2 * at + 1] = below, other
         at = down
-    heap[2 * at], heap[2 * at + 1] = key, j
+    heap[2 * at], heap[2 * at + 1] = key, name

@@ -5,7 +5,7 @@ A list is a place in `ends`: its first seat, then its last; -1 where it is empty
 
 from __future__ import annotations
 
-from headway.sim.state import AGAIN, BEFORE, CHUNK, CLASS, COMPUTED, FOLLOWING, FREE, MADE, PUBLISHED, WHO, State
+from headway.sim.state import AGAIN, AWAY, BEFORE, CHUNK, CLASS, COMPUTED, FOLLOWING, FREE, MADE, PUBLISHED, WHO, State
 
 
 def push_back(s: State, which: int, j: int) -> None:
@@ -48,7 +48,7 @@ def take_seat(s: State, i: int, lane: int) -> int:
     j = s.count[FREE]
     s.count[FREE] = s.seat[j + FOLLOWING]
     s.seat[j + WHO], s.seat[j + CLASS], s.seat[j + MADE], s.seat[j + AGAIN] = i, lane, 0, 0
-    s.seat[j + CHUNK], s.seat[j + COMPUTED], s.seat[j + PUBLISHED] = 0, 0, 0
+    s.seat[j + CHUNK], s.seat[j + COMPUTED], s.seat[j + PUBLISHED], s.seat[j + AWAY] = 0, 0, 0, 0
     return j
 
 

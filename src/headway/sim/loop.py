@@ -10,20 +10,23 @@ from math import inf
 
 from headway.sim.blocks import make_room, steps_of_room
 from headway.sim.caching import next_loaded
-from headway.sim.events import NEVER, arrive, next_arrival, retire
+from headway.sim.events import NEVER, arrive, next_arrival, next_leaving, retire
 from headway.sim.flatten import Step
 from headway.sim.pace import departed, step_at, steps_s, steps_until
 from headway.sim.prompts import choose, compute, pairs
 from headway.sim.state import (
+    AWAY,
     CONTEXT,
     DECODING,
     DONE,
     FOLLOWING,
     LANE,
     NOW,
+    OUT_S,
     PACKED,
     PARTIAL,
     QUEUED,
+    RETURNED,
     RUNNING,
     SPREAD,
     STEP,
@@ -54,6 +57,10 @@ def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
             return PAUSED
         s.count[WERE_DONE] = s.count[DONE]
         make_room(s, r)
+        if s.at[OUT_S] > 0.0:
+            stand_by(s, r, on_beat(r, s.at[NOW] + s.at[OUT_S]))
+            s.at[OUT_S] = 0.0
+            continue
         tokens = choose(s, r)
         if s.count[PACKED] > 0:
             with_prompts(s, r, step, tokens)
@@ -85,41 +92,50 @@ def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
     ranks = s.spread[min(s.count[PACKED], s.count[SPREAD])]
     context = s.at[CONTEXT] if running else 0.0
     time = departed(r, step(float(running), context, float(tokens), pairs(s), ranks))
+    if running and late_tokens(s):
+        late_gaps(s, r, time)
+    elif running:
+        gap(s, time, float(running))
     elapse(s, r, time, 1)
     if running:
         move_on(s, r, 1)
-        gap(s, time, float(running))
-        s.at[TOKEN_AT] = s.at[NOW]
     compute(s, r)
     retire(s, r)
 
 
 def jump(s: State, r: Rules, step: Step, until: float) -> None:
     """As many decode steps as pass without anything else: until one ends, someone comes who may be let in, or blocks run out."""
-    steps = steps_of_room(s, r, s.heap[0] - s.count[STEP])
+    steps = steps_of_room(s, r, int(s.heap[0]) - s.count[STEP])
     if s.count[QUEUED] == 0:
-        steps = steps_until(s, r, step, min(next_arrival(s, r), until) - s.at[NOW], steps)
-    else:
-        steps = steps_until(s, r, step, until - s.at[NOW], steps)
+        until = min(until, next_arrival(s, r))
+    elif r.leaving:
+        until = min(until, next_leaving(s, r))
+    steps = steps_until(s, r, step, until - s.at[NOW], steps)
     time = steps_s(s, r, step, steps)
     late = 0
-    if r.mixed == 0 and s.at[TOKEN_AT] < s.at[NOW]:
+    if late_tokens(s):
         late = 1
         late_gaps(s, r, step_at(s, r, step, s.count[RUNNING], s.at[CONTEXT]))
     spread_gaps(s, r, step, late, steps)
     elapse(s, r, time, steps)
-    s.at[TOKEN_AT] = s.at[NOW]
     move_on(s, r, steps)
     retire(s, r)
 
 
+def late_tokens(s: State) -> bool:
+    """Whether those who decode have waited for more than the next step: for steps of prompts alone, or for copies."""
+    return s.at[TOKEN_AT] < s.at[NOW] or s.count[RETURNED] > 0
+
+
 def late_gaps(s: State, r: Rules, time: float) -> None:
-    """The first decode step after steps of prompts alone: each sequence has waited since its own last token."""
+    """The decode step after such a wait: each sequence has waited since its own last token."""
     for lane in range(0, r.lanes, LANE):
         j = s.ends[lane + DECODING]
         while j >= 0:
-            gap(s, s.at[NOW] + time - max(s.since[j // WIDE], s.at[TOKEN_AT]), 1.0)
+            gap(s, s.at[NOW] + time - (s.since[j // WIDE] if s.seat[j + AWAY] else max(s.since[j // WIDE], s.at[TOKEN_AT])), 1.0)
+            s.seat[j + AWAY] = 0
             j = s.seat[j + FOLLOWING]
+    s.count[RETURNED] = 0
 
 
 def spread_gaps(s: State, r: Rules, step: Step, first: int, steps: int) -> None:
@@ -135,4 +151,5 @@ def spread_gaps(s: State, r: Rules, step: Step, first: int, steps: int) -> None:
 def move_on(s: State, r: Rules, steps: int) -> None:
     """The decoding sequences are so many steps further."""
     s.count[STEP] += steps
+    s.at[TOKEN_AT] = s.at[NOW]
     s.at[CONTEXT] += s.count[RUNNING] * r.accept * steps

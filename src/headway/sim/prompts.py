@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from headway.sim.blocks import room_for, set_aside
 from headway.sim.caching import loading, room_beside_hits
-from headway.sim.events import admit, begin
+from headway.sim.events import admit, begin, decode, give_up, overdue
 from headway.sim.state import (
     ARRIVED,
+    AWAY,
     BACK,
     CHUNK,
     COMPUTED,
+    HOSTED,
     LANE,
     MADE,
     OWED,
@@ -18,6 +20,7 @@ from headway.sim.state import (
     PREFILLED,
     QUEUED,
     RESERVED,
+    RETURNED,
     RUNNING,
     SERVED,
     WHO,
@@ -31,6 +34,8 @@ def choose(s: State, r: Rules) -> int:
     s.count[PACKED] = 0
     if s.count[PARTIAL] == 0 and s.count[QUEUED] == 0:
         return 0
+    if r.swap > 0:
+        come_back(s, r)
     room = r.budget - r.mixed * int(s.count[RUNNING] * r.accept)
     taken = 0
     for place in range(s.count[PARTIAL]):
@@ -48,6 +53,22 @@ def choose(s: State, r: Rules) -> int:
     return taken
 
 
+def come_back(s: State, r: Rules) -> None:
+    """Sequences whose blocks are back from the host's memory decode on."""
+    kept = 0
+    for place in range(s.count[PARTIAL]):
+        j = s.partial[place]
+        if s.seat[j + AWAY] > 0 and not loading(s, r, j):
+            s.count[HOSTED] -= s.seat[j + AWAY]
+            s.seat[j + AWAY] = -1
+            s.count[RETURNED] += 1
+            decode(s, r, j)
+        else:
+            s.partial[kept] = j
+            kept += 1
+    s.count[PARTIAL] = kept
+
+
 def first_lane(s: State) -> int:
     """The highest class that anyone waits in."""
     lane = 0
@@ -62,11 +83,12 @@ def fits(s: State, r: Rules, lane: int) -> bool:
     i, made = s.order[s.ends[lane + SERVED]] if j < 0 else s.seat[j + WHO], 0 if j < 0 else s.seat[j + MADE]
     if r.reserve > 0.0 and s.count[RESERVED] + set_aside(s, r, i) > r.capacity:
         return False
-    return room_beside_hits(s, r, i, made) if r.caching else room_for(s, r, i, made)
+    beside = r.caching != 0 and (j < 0 or s.seat[j + AWAY] == 0)  # what was copied out comes back whole
+    return room_beside_hits(s, r, i, made) if beside else room_for(s, r, i, made)
 
 
 def _cut(s: State, r: Rules, j: int, room: int) -> int:
-    tokens = 0 if loading(s, r, j) else max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
+    tokens = 0 if s.seat[j + AWAY] > 0 or loading(s, r, j) else max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
     s.seat[j + CHUNK] = tokens
     if tokens > 0:
         s.count[PACKED] += 1
@@ -89,7 +111,9 @@ def compute(s: State, r: Rules) -> None:
         j = s.partial[place]
         s.seat[j + COMPUTED] += s.seat[j + CHUNK]
         s.at[PREFILLED] += s.seat[j + CHUNK]
-        if s.seat[j + COMPUTED] >= s.seat[j + OWED]:
+        if r.leaving and overdue(s, s.seat[j + WHO]):
+            give_up(s, r, j)
+        elif s.seat[j + COMPUTED] >= s.seat[j + OWED]:
             begin(s, r, j)
         else:
             s.partial[kept] = j

@@ -15,7 +15,9 @@ from headway.sim.loop import IDLE, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.prefix import Prefix
 from headway.sim.state import Rules, State, make_state
+from headway.sim.times import given, left
 from headway.sim.traffic.record import Traffic
+from headway.sim.turns import Turns, cut_short, turns_of
 from headway.watch import tick
 
 SLICE = 100_000  # iterations between two looks at the keyboard
@@ -38,8 +40,9 @@ class Run:
     scheduled: Any
     first: Any
     finish: Any
-    refused: Any  # whether the cache could never hold it
+    refused: Any  # whether the cache could never hold it, or a turn before it
     replica: Any
+    left: Any  # when its user gave up, nan where nobody did; None where nobody could
     states: tuple[State, ...]
     rules: Rules
     overhead_s: float
@@ -90,22 +93,24 @@ class Run:
 def simulate(
     traffic: Traffic, pace: Pace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
     users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None, barred: Any = False,
+    patience: Any = None,
 ) -> Run:  # fmt: skip
     """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop.
 
-    `barred` are refused beside those that the cache could never hold.
+    `barred` are refused beside those that the cache could never hold. A user whose first token has not come after `patience` seconds
+    (one number, or one for each request) gives up. Traffic with pauses is of conversations: a turn waits for the answer to the one before.
     """
     start = time.perf_counter()
     count = len(traffic)
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
     refused |= barred
+    turns = turns_of(traffic) if traffic.pause is not None and not users else None
+    refused = refused if turns is None else cut_short(turns, refused)
     served = np.flatnonzero(~refused).astype(np.int32)
-    times = np.full((count, 4), np.nan)
-    times[:, of.ARRIVAL] = traffic.arrival
-    if users:
-        times[users:, of.ARRIVAL] = (0.0 if think is None else np.asarray(think, float)[users:]) + overhead_s
-    lengths = np.empty(2 * count, np.int32)
-    lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
+    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
+    later = _later(count, served[:users]) if users else turns.later if turns else None
+    times = given(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
+    lengths = np.stack((traffic.prompt, traffic.output), axis=1).ravel().astype(np.int32)
     routed = routing != "round-robin" and replicas > 1 and not users
     shared = prefix is not None and prefix.shared and replicas > 1
     if routing == "prefix-aware":
@@ -116,7 +121,8 @@ def simulate(
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
     play = Play(
-        form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared
+        form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared,
+        turns=turns,
     )  # fmt: skip
     if routed:
         states, replica, ended = play.one_by_one(replicas)
@@ -125,20 +131,31 @@ def simulate(
     played = np.asarray(flat[1]).reshape(-1, 4)
     where = np.full(count, -1, np.int16)
     where[play.served] = replica
-    if overhead_s:
-        played[:, of.FIRST] += overhead_s
-        played[:, of.FINISH] += overhead_s
-    if users:
-        played[refused, of.ARRIVAL] = np.nan
-        for state in states:  # who was never asked has no time of asking
-            played[np.asarray(state.order)[int(state.ends[of.KNOWN]) : int(state.count[of.TOTAL])], of.ARRIVAL] = np.nan
+    gave_up = left(played, overhead_s) if overhead_s or patience is not None else None
+    played[_unasked(states, refused, users, turns, np.isfinite(played[:, of.FINISH])), of.ARRIVAL] = np.nan
     return Run(
         traffic=traffic, arrival=played[:, of.ARRIVAL], scheduled=played[:, of.SCHEDULED],
         first=played[:, of.FIRST], finish=played[:, of.FINISH], refused=refused, replica=where,
-        states=tuple(state._replace(lengths=(), order=()) for state in states), rules=rules, overhead_s=overhead_s,
-        interrupted=not ended, compile_s=form.compile_s,
-        wall_s=time.perf_counter() - start,
+        left=gave_up, states=tuple(state._replace(lengths=(), order=()) for state in states), rules=rules, overhead_s=overhead_s,
+        interrupted=not ended, compile_s=form.compile_s, wall_s=time.perf_counter() - start,
     )  # fmt: skip
+
+
+def _later(count: int, first: Any) -> Any:
+    """All requests of a closed loop but those that its users begin with."""
+    later = np.ones(count, bool)
+    later[first] = False
+    return later
+
+
+def _unasked(states: list[State], refused: Any, users: int, turns: Turns | None, completed: Any) -> Any:
+    """Requests that waited for an answer and were never sent: they have no time of sending."""
+    if turns is not None:
+        return turns.unasked(completed)
+    if not users:
+        return np.zeros(0, np.int64)
+    orders = [np.asarray(state.order)[int(state.ends[of.ASKED]) : int(state.count[of.TOTAL])] for state in states]
+    return np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,36 +171,54 @@ class Play:
     ranks: Any
     caches: list[tuple[Any, int]]  # of each replica, and its first pool
     shared: bool  # replicas have a tier of the cache in common
+    turns: Turns | None  # of conversations, where they wait for answers
 
     def state(self, number: int, mine: Any) -> State:
         """A replica to which these requests may go."""
         classes = range(self.rules.lanes // of.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
         pace, (cache, own) = self.pace, self.caches[number]
-        return make_state(self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, own)
+        after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
+        room = len(mine) if self.rules.closed else 0
+        return make_state(
+            self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, own, after, room
+        )  # fmt: skip
+
+    def call(self, state: State, first: Any) -> None:
+        """These come without anyone's answer."""
+        times = np.array([self.times[4 * i + of.ARRIVAL] for i in first])
+        lanes = 0 if self.ranks is None else of.LANE * np.asarray(self.ranks)[first]
+        order = np.argsort(times, kind="stable")  # what is sorted is a heap
+        state.coming[0 : 2 * len(first) : 2] = times[order].tolist()
+        state.coming[1 : 2 * len(first) : 2] = (first.astype(np.int64) * self.rules.lanes + lanes)[order].tolist()
+        state.count[of.COMING] = len(first)
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
-        replica = np.zeros(len(self.served), np.int16)
-        for number in range(1, replicas):
-            replica[number::replicas] = number
+        begins = self.begins
+        replica = self._everyones((np.arange(len(begins)) % replicas).astype(np.int16))
         states = []
         for number in range(replicas):
-            state = self.state(number, self.served[number::replicas])
+            mine = self.served[number::replicas] if self.turns is None else self.served[replica == number]
+            state = self.state(number, mine)
             if users:
-                state.ends[of.KNOWN] = min(users // replicas + (number < users % replicas), int(state.count[of.TOTAL]))
+                state.ends[of.ASKED] = min(users // replicas + (number < users % replicas), len(mine))
+                self.call(state, mine[: state.ends[of.ASKED]])
+            elif self.turns is not None:
+                self.call(state, begins[number::replicas])
             states.append(state)
         return states, replica, self.run(states)
 
     def one_by_one(self, replicas: int) -> tuple[list[State], Any, bool]:
-        """Each request to a replica that is chosen when it comes."""
-        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
+        """Each request to a replica that is chosen when it comes; of a conversation the first, the others follow it."""
+        begins = self.begins
+        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(begins)
         for state in states:
             for lane in range(0, self.rules.lanes, of.LANE):
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
-        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
+        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[begins].astype(np.int64)
         replica = np.full(count, -1)
-        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (self.served, ranks, replica))
+        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (begins, ranks, replica))
         where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
         try:
             for first in range(0, count, size):
@@ -192,8 +227,18 @@ class Play:
                 if ended == STUCK:
                     raise StuckLoop(STUCK_LINE)
         except KeyboardInterrupt:
-            return states, np.asarray(sent), False
-        return states, np.asarray(sent), self.run(states)
+            return states, self._everyones(sent), False
+        return states, self._everyones(sent), self.run(states)
+
+    @property
+    def begins(self) -> Any:
+        """Requests that are served without waiting for an answer before them."""
+        return self.served if self.turns is None else self.served[~self.turns.later[self.served]]
+
+    def _everyones(self, sent: Any) -> Any:
+        """Where each request is served, from where each that begins is: a conversation stays there."""
+        sent = np.asarray(sent)
+        return sent if self.turns is None else sent[np.searchsorted(self.begins, self.turns.first[self.served])]
 
     def run(self, states: list[State]) -> bool:
         """Run replicas by turns, a slice each, until nothing is left to do; False when the user interrupted them."""
@@ -209,20 +254,24 @@ class Play:
 
     def all_idle(self, states: list[State], where: Any) -> bool:
         """Run replicas that share a tier for some turns, side by side; whether nothing is left for them to do."""
-        done = sum(int(state.count[of.DONE]) for state in states)
+        done = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
         ended = self.form.take_turns(where, len(states), self.rules, self.form.step, np.inf, most)
-        tick(sum(int(state.count[of.DONE]) for state in states) - done)
+        tick(sum(_ended(state) for state in states) - done)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
         return ended == IDLE
 
     def idle(self, states: list[State], where: Any, number: int) -> bool:
         """Run one replica for a slice; whether nothing is left for it to do."""
-        count = states[number].count
-        done = int(count[of.DONE])
+        done = _ended(states[number])
         ended = self.form.run_one(where, number, self.rules, self.form.step, np.inf, PLAIN_SLICE if self.form.lists else SLICE)
-        tick(int(count[of.DONE]) - done)
+        tick(_ended(states[number]) - done)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
         return ended == IDLE
+
+
+def _ended(state: State) -> int:
+    """Requests that are over."""
+    return int(state.count[of.DONE] + state.count[of.LEFT])

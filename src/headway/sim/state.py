@@ -24,7 +24,9 @@ BIN_S = 6  # width of a bin of the series
 DECODED = 7  # sequences in each decode step, summed over steps
 TOKEN_AT = 8  # time of the last decode step's tokens
 DUE = 9  # prompt tokens to be computed for those who queue for the first time, as expected when they were sent by prefix
-FLOATS = 10
+OUT_S = 10  # copies to the host's memory that the next step waits for
+LINK_AT = 11  # end of the last copy back from it
+FLOATS = 12
 
 # Elements of `count` (whole numbers).
 RUNNING = 0  # sequences that decode
@@ -46,11 +48,16 @@ SHARED = 15  # blocks that requests hold together with the prefix cache, counted
 FOUND = 16  # blocks of a prompt that the prefix cache has
 WERE_DONE = 17  # DONE before the last iteration
 OWN = 18  # first pool of the replica's prefix cache
-COUNTS = 19
+COMING = 19  # length of `coming`
+LEFT = 20  # requests whose users gave up
+SWAPPED = 21  # preemptions that kept what was computed
+HOSTED = 22  # blocks in the host's memory
+RETURNED = 23  # sequences that are back from there and have not decoded since
+COUNTS = 24
 
 # A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
 PROMPT, OUTPUT = 0, 1
-ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3
+ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3  # FIRST: until it comes, minus the time at which the user gives up; then in FINISH for ever
 
 # A seat's numbers, seat[j + WHO]; seats are named by where they begin.
 WHO = 0  # the request
@@ -65,7 +72,8 @@ FOLLOWING = 8  # neighbours in the list it is in
 BEFORE = 9
 AGAIN = 10  # preemptions
 PUBLISHED = 11  # blocks of its prompt that others can find
-WIDE = 12
+AWAY = 12  # blocks of it in the host's memory; -1: they are back, and it has not decoded since
+WIDE = 13
 
 # A class of priority has a lane: ends[lane + ARRIVED].
 ARRIVED = 0  # position in `order` of the next to arrive
@@ -73,6 +81,7 @@ SERVED = 1  # and of the next to be served for the first time
 KNOWN = 2  # and the end of what is known
 BACK = 3  # first of those sent back by a preemption, then the last
 DECODING = 5  # first of the decoding sequences, then the last
+ASKED = 7  # position in `order` of the next that a user of a closed loop will ask
 LANE = 8
 
 BINS = 1024  # of the series over time; neighbours are joined when time runs over the last
@@ -94,11 +103,14 @@ class Rules(NamedTuple):
     reserve: float  # part of an answer that is set aside when a request is admitted
     departures: float  # steps begin at multiples of this; 0: as soon as the last ends
     accept: float  # tokens that a step yields for a sequence
-    closed: int  # 1: users who each wait for an answer; 0: requests arrive when they arrive
+    closed: int  # who waits for an answer before the next request: 0 nobody, 1 each user, 2 each conversation
     lanes: int  # LANE times the classes of priority
     caching: int = 0  # 1: prompts find what others computed
     block_tokens: int = 1  # of a block of traffic, which blocks of KV cache make up
     block_bytes: float = 0.0  # of such a block, on all chips of a rank
+    leaving: int = 0  # 1: users give up when their first token has not come in time
+    swap: int = 0  # blocks of KV cache that the host's memory has room for, of those who are sent back
+    copy_s: float = 0.0  # to copy one of them there, or back
     answer: float = 0.0  # tokens of a mean answer, where requests are routed by prefix; 0: they are not
 
 
@@ -131,6 +143,8 @@ class State(NamedTuple):
     seat: Any
     since: Any  # by seat: time of its first token, or of the last before a preemption
     heap: Any  # decoding seats by the step at which they end: step, seat, step, seat ...
+    coming: Any  # requests that an answer has called for, by arrival: time, lanes * request + lane, ...
+    after: Any  # by request: the next turn of its conversation, -1 where there is none
     partial: Any  # seats whose prompts are in work, in order
     phase: Any  # decoding sequences by (context - STEP) modulo the block
     spread: Any  # prompts in a step -> ranks that they keep busy
@@ -141,30 +155,33 @@ class State(NamedTuple):
 
 def make_state(
     rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: Cache | None = None,
-    first: int = 0,
+    first: int = 0, after: Any = None, coming: int = 0,
 ) -> State:  # fmt: skip
     """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
 
-    `first` is the first pool of its prefix cache.
+    `first` is the first pool of its prefix cache; `after`, and room for so many in `coming`, are where requests depend on answers.
     """
     places = rules.seats * len(lanes) + 2
     ends = np.zeros(rules.lanes, np.int64)
     for number, start in enumerate(np.concatenate(([0], np.cumsum([len(lane) for lane in lanes])[:-1])).astype(int)):
-        ends[number * LANE : number * LANE + LANE] = [start, start, start + len(lanes[number]), -1, -1, -1, -1, 0]
+        known = start if rules.closed else start + len(lanes[number])
+        ends[number * LANE : number * LANE + LANE] = [start, start, known, -1, -1, -1, -1, start]
     shared = len(lanes) == 1 and not rules.closed and not lists  # nobody moves in it: millions of requests are not copied
     order = np.ascontiguousarray(lanes[0], np.int32) if shared else np.concatenate(lanes).astype(np.int32, copy=False)
     seat = np.zeros(places * WIDE, np.int64)
     seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
     own = {
         "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
-        "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places, np.int64), "partial": np.zeros(places, np.int64),
+        "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
+        "partial": np.zeros(places, np.int64),
         "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
     held = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
     held = held._replace(ready=[0.0] * places if lists else np.zeros(places))
     kept = {key: value.tolist() if lists else value for key, value in own.items()}
-    made = State(lengths=lengths, times=times, cache=held, **kept)
+    nobody = [-1] if lists else np.full(1, -1)
+    made = State(lengths=lengths, times=times, cache=held, after=nobody if after is None else after, **kept)
     made.at[BIN_S] = 0.01
     made.count[TOTAL], made.count[SPREAD], made.count[OWN] = len(made.order), len(made.spread) - 1, first
     return made

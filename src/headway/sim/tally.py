@@ -58,17 +58,17 @@ def elapse(s: State, r: Rules, time: float, steps: int) -> None:
     _add(s, at, end - start, running, waiting, blocks, busy)
 
 
-def waited(s: State, since: float) -> None:
-    """Someone came while a step was under way, and has waited for its end."""
+def waited(s: State, since: float, requests: float) -> None:
+    """So many came while a step was under way, and have waited for its end; -1 has left meanwhile."""
     while s.at[NOW] >= BINS * s.at[BIN_S]:
         _join(s)
     width = s.at[BIN_S]
     at, last = int(since / width), int(s.at[NOW] / width)
     while at < last:
         edge = (at + 1) * width
-        s.log[GAPS + at * SERIES + 1] += edge - since
+        s.log[GAPS + at * SERIES + 1] += requests * (edge - since)
         since, at = edge, at + 1
-    s.log[GAPS + at * SERIES + 1] += s.at[NOW] - since
+    s.log[GAPS + at * SERIES + 1] += requests * (s.at[NOW] - since)
 
 
 def _add(s: State, at: int, time: float, running: float, waiting: float, blocks: float, busy: float) -> None:

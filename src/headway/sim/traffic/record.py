@@ -32,6 +32,7 @@ class Traffic:
     block_tokens: int  # prompt tokens in a block, of which a prompt's last may be part full; 0 where no blocks are known
     answers: Ints  # ids of the blocks that answers fill, where they are known: the first of each may begin with the end of its prompt
     answer_start: Ints  # offsets likewise
+    pause: Floats | None = None  # seconds from the answer to a conversation's turn before until this one is sent; None: sent as recorded
 
     def __post_init__(self) -> None:
         _check_shape(self)
@@ -53,6 +54,7 @@ class Traffic:
         block_tokens: int = 0,
         answers: Any = (),
         answer_start: Any = None,
+        pause: Any = None,
     ) -> Self:
         """Traffic from anything array-like; lengths may be one number for all requests."""
         times = np.ascontiguousarray(arrival, np.float64)
@@ -67,6 +69,7 @@ class Traffic:
             block_tokens=block_tokens,
             answers=np.ascontiguousarray(answers, np.int64),
             answer_start=_same(0, count + 1) if answer_start is None else np.ascontiguousarray(answer_start, np.int64),
+            pause=None if pause is None else np.ascontiguousarray(pause, np.float64),
         )
 
     def __len__(self) -> int:
@@ -88,6 +91,7 @@ class Traffic:
             block_start=self.block_start[start : stop + 1] - first,
             answers=self.answers[begin:end],
             answer_start=self.answer_start[start : stop + 1] - begin,
+            pause=None if self.pause is None else self.pause[start:stop],
         )
 
     def head(self, count: int) -> Self:
@@ -139,6 +143,8 @@ def _check_shape(traffic: Traffic) -> None:
         wanted = count + (name in IDS.values())
         if name not in IDS and len(values) != wanted:
             raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{wanted}, for {count} requests")
+    if traffic.pause is not None and not (traffic.pause.shape == (count,) and (traffic.pause >= 0).all()):
+        raise BadValue("traffic: pause", f"{traffic.pause.shape}, {traffic.pause.min(initial=0):g} s", f"{count} times, none below 0 s")
     for name, offsets in IDS.items():
         start, many = getattr(traffic, offsets), len(getattr(traffic, name))
         if start[0] != 0 or start[-1] != many or (start.strides != (0,) and (np.diff(start) < 0).any()):
