@@ -21,8 +21,8 @@ FOR_EVER = ("never", "inf", "none")
 LEAST_SPAN = 2  # times to live that a trace should last for its holding to be typical
 MOST_ROWS = 5000
 VIEW = ("model", "ttl", "room", "tier", "hit_share", "held_bytes_mean", "held_bytes_peak", "paid_room", "usd_held", "usd_worn",
-        "usd_loaded", "usd_computed", "usd_per_mtok_prompt", "usd_per_request_prompt", "saved_share", "sheet_usd_per_mtok", "sheet_saved_share",
-        "best")  # fmt: skip
+        "usd_loaded", "usd_computed", "usd_per_mtok_prompt", "usd_per_request_prompt", "saved_share", "sheet_usd_per_mtok",
+        "sheet_saved_share", "best")  # fmt: skip
 PLAIN = ("ttl", "hit_share", "held_tokens_mean", "held_tokens_peak")
 
 
