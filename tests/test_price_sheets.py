@@ -107,7 +107,7 @@ m,2026-11,,6,30,,,,,01:00-04:00,
 def test_another_currency_needs_its_worth(tmp_path: Path) -> None:
     text = 'currency = "CNY"\nusd_per_unit = 0.14\nas_of = "2026"\ninput = 2\noutput = 8\n'
     assert close(one(written(tmp_path, text)).rates.output, 1.12)
-    with pytest.raises(BadFile, match="CNY.*usd_per_unit"):
+    with pytest.raises(BadFile, match=r"CNY.*usd_per_unit"):
         read_sheets(written(tmp_path, text.replace("usd_per_unit = 0.14\n", "")))
 
 
@@ -324,14 +324,19 @@ def providers() -> Iterator[Any]:
     step = prices(input_mtok=tiered("5", 200_000, "10"), output_mtok=tiered("25", 200_000, "37.5"), cache_read_mtok="0.5",
                   cache_write_mtok=tiered("6.25", 200_000, "12.5"), cache_write_1h_mtok="10", web_searches_kcount="10")  # fmt: skip
     flat = prices(input_mtok="5", output_mtok="25", cache_read_mtok="0.5", cache_write_mtok="6.25", cache_write_1h_mtok="10")
-    opal = SimpleNamespace(id="opal-2", context_window=1_000_000, prices=[row(None, step), row(from_day(2026, 3, 13), flat)], price_variants=variants(
+    modes = variants(
         ({"processing": "batch"}, prices(input_mtok="2.5", output_mtok="12.5")),
-        ({"service_tier": "default"}, prices()), ({"service_tier": "priority"}, prices(input_mtok="10", output_mtok="50")),
-        ({"service_tier": "fast"}, prices(input_mtok="10", output_mtok="50")), ({"route": "eu"}, prices(input_mtok="6"))))  # fmt: skip
-    east = SimpleNamespace(id="east-4", context_window=None, price_variants=None, prices=[
-        row(None, prices(input_mtok="0.66", output_mtok="1.98")), row(hours(9, 11), prices(input_mtok="1.32", output_mtok="3.96"))])  # fmt: skip
-    grok = SimpleNamespace(id="grok", context_window=None, price_variants=None, prices=prices(
-        input_mtok=tiered("1", 199_999, "2"), output_mtok=tiered("2", 199_999, "4"), cache_write_mtok="1.25"))  # fmt: skip
+        ({"service_tier": "default"}, prices()),
+        ({"service_tier": "priority"}, prices(input_mtok="10", output_mtok="50")),
+        ({"service_tier": "fast"}, prices(input_mtok="10", output_mtok="50")),
+        ({"route": "eu"}, prices(input_mtok="6")),
+    )
+    dated = [row(None, step), row(from_day(2026, 3, 13), flat)]
+    opal = SimpleNamespace(id="opal-2", context_window=1_000_000, prices=dated, price_variants=modes)
+    usual, peak = prices(input_mtok="0.66", output_mtok="1.98"), prices(input_mtok="1.32", output_mtok="3.96")
+    east = SimpleNamespace(id="east-4", context_window=None, price_variants=None, prices=[row(None, usual), row(hours(9, 11), peak)])
+    stepped = prices(input_mtok=tiered("1", 199_999, "2"), output_mtok=tiered("2", 199_999, "4"), cache_write_mtok="1.25")
+    grok = SimpleNamespace(id="grok", context_window=None, price_variants=None, prices=stepped)
     voice = SimpleNamespace(id="voice", context_window=None, price_variants=None, prices=prices(audio_hours="1"))
     yield SimpleNamespace(id="opal", models=[opal, voice])
     yield SimpleNamespace(id="east", models=[east])
