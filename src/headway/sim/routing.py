@@ -19,7 +19,7 @@ from headway.sim.loop import IDLE, PAUSED, STUCK, advance
 from headway.sim.state import ARRIVAL, DONE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, WERE_DONE, Rules, State
 
 AT_ONCE = 1 << 40  # iterations: all there are
-AHEAD = 0.1  # seconds that a replica may be ahead of another with which it shares a tier, beside the rest of its step
+AHEAD = 0.25  # seconds that a replica may be ahead of another with which it shares a tier, beside the rest of its step
 
 
 def state_at(where: Any, number: int) -> State:
