@@ -27,7 +27,7 @@ from headway.quantity import known
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
-KINDS = {"in": "fresh input", "cached": "cached input", "out": "output"}
+KINDS = ("in", "cached", "out")  # fresh input, cached input, output
 INPUTS = ("estimate", "chip_price", "utilisation", "margin")
 SAID = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
 NO_HIT = known(0, "no prefix cache", "", "default", "default of --hit")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from headway import interval, output, schema
 from headway.assumptions import Assumptions
-from headway.cli import loads, serve, subjects, words
+from headway.cli import loads, price_words, serve, subjects
 from headway.errors import BadValue
 from headway.interval import Interval
 from headway.layout import Layout
@@ -22,48 +22,27 @@ from headway.workload import SLO, Load
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
 HIT_STEP = "+0.05"  # of a range of hit rates without one
-BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
-LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
-ENDS = ("chip_price", "utilisation", "margin")
-DRIVERS = {
-    "estimate": "the estimate of the times",
-    "chip_price": "the price of a chip",
-    "utilisation": "utilisation",
-    "margin": "the margin",
-}
-MANY = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
-        "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
-HOW = (
-    "intervals: 90 %, the estimate's own 90 % interval with the price of a chip (even in its logarithm between the ends), utilisation and "
-    "margin (even between theirs), deviations of the logarithms in quadrature; at most: every input at its worse end at once"
-)
 TERM = "2.2..4.5 is one interval, 1,2,3 three values, 0..0.8+0.2 five"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What turns chip time into a price, and the sheet that it is set beside."""
+    """What turns chip time into a price."""
 
-    chip_price: Annotated[Any, Q("USD/s", bare="USD/h", help=f"price of a chip; left out, all that the catalogue has for it; {TERM}")] = (
+    chip_price: Annotated[Any, Q("USD/s", bare="USD/h", help=f"price of a chip (default: all that the catalogue has for it); {TERM}")] = (
         None
     )
     utilisation: Annotated[Any, Q(high=1, help="share of paid chip-hours that do useful work, the same way (default 1)")] = None
-    margin: Annotated[
-        Any, Q(low=-10, open_low=False, high=0.999, help="share of the price that is not cost, the same way (default 0: price is cost)")
-    ] = None
+    margin: Annotated[Any, Q(low=-10, open_low=False, high=0.999, help="share of the price above cost, the same way (default 0)")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sold:
     """A price list to set the cost beside."""
 
-    hit: Annotated[
-        Any, Q(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache; 0..0.95 goes by steps of 0.05")
-    ] = None
+    hit: Annotated[Any, Q(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05")] = None
     input_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
-    cached_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="list price of cached input (default: as fresh)")] = (
-        None
-    )
+    cached_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")] = None
     output_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")] = None
 
 
@@ -71,9 +50,7 @@ def add_flags(parser: Any) -> None:
     """Terms, sheet, load, limits, layout, formats, assumptions."""
     schema.add_flags(parser, Ask, group="cost to price")
     own = parser.add_argument_group("cost to price, further")
-    own.add_argument(
-        "--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building from the catalogue"
-    )
+    own.add_argument("--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building")
     sold = parser.add_argument_group("margin against a price list")
     sold.add_argument("--at-sheet", metavar="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
     schema.add_flags(sold, Sold)
@@ -92,10 +69,10 @@ def run(args: Any) -> output.Answer:
     """One row for each plan, terms and hit rate."""
     from headway.formula import record
 
-    plans, notes = _plans(args)
+    hits = _hits(args)
+    plans, notes = _plans(args, hits)
     asks, (sheet, said) = list(_asks(args)), _rates(args)
     notes += said
-    hits = _hits(args)
     if len(plans) * len(asks) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(asks) * len(hits)} rows", f"at most {MOST_ROWS}")
     cells = [(one, extra, ask, hit) for extra, one in plans for ask in asks for hit in hits]
@@ -116,10 +93,10 @@ def run(args: Any) -> output.Answer:
         return value
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
-    return output.Answer(listing, describe=lambda kept: _describe(kept, asks), figure=_figure)
+    return output.Answer(listing, describe=price_words.describe, figure=price_words.figure)
 
 
-def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
+def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """One plan for each model, machine, load, limit and assumption: the cheapest layout that keeps the limits."""
     from headway.plan import plan
 
@@ -128,6 +105,8 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     ways, dropped = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
     taken, assumed = serve.combinations(args, Assumptions)
+    several = len(hits) > 1
+    planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
     load, unsaid = loads.requested(load)
     models, systems = subjects.models(args), subjects.systems(args)
     unsaid += loads.beyond(models, load)
@@ -142,7 +121,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         slo = SLO(**{name: value for name, value in asked.items() if name in limits})
         one = plan(
             model, system, Load(prompt=asked["prompt"], output=asked["output"]), slo, **names, ways=ways, batch=asked.get("batch"),
-            assumptions=schema.defaults(Assumptions, chosen), disaggregate=args.disaggregate, elasticities=False,
+            assumptions=schema.defaults(Assumptions, chosen | planned), disaggregate=args.disaggregate, elasticities=False,
         )  # fmt: skip
         varied = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1} | edits
         found.append((output.clean(varied | (chosen if len(taken) > 1 else {})), one))
@@ -150,7 +129,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         note for _, one in found for note in one.notes if not note.startswith(("chip price", "without a price")) and "has no" not in note
     ]
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
-    kept = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if args.hit else []
+    kept = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
     return found, [*notes, *unsaid, *free, *kept, *more, *dropped, *assumed, *dict.fromkeys(said)]
 
 
@@ -236,7 +215,7 @@ def _answer(one: Any, ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[s
     least, most = hbm_share(chip, catalog)
     ends = {
         f"{name}_{end}": getattr(getattr(terms, name.removesuffix("_price")), end_)
-        for name in ENDS
+        for name in price_words.ENDS
         for end, end_ in (("lo", "low"), ("hi", "high"))
     }
     return found | ends | extra | {"memory_share_lo": least, "memory_share_hi": most}, [about.note] if about.note else []
@@ -251,141 +230,7 @@ def _owned(own: Any, chip: Any) -> str:
 
 def _row(one: Any, extra: Mapping[str, Any], ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
     best = one.table.row(0)
-    row = {key: best[key] for key in LAID}
+    row = {key: best[key] for key in price_words.LAID}
     found, notes = ({}, []) if one.infeasible else _answer(one, ask, hit, sheet, args)
     row |= {key: value if isinstance(value, str | None) else float(value) for key, value in found.items()}
     return row | dict(extra) | {"fits": best["fits"], "bound": best["bound"], "why": best["why"]}, notes
-
-
-# -- words ----------------------------------------------------------------------------------------------------------------------
-
-
-def _describe(kept: Any, asks: Sequence[Any]) -> output.Words:
-    """The sentence, a table by kind of token or by row, and what drives the width."""
-    rows = list(kept)
-    if not rows:
-        return output.Words("No row is left.")
-    priced = [row for row in rows if row.get("price_out") is not None]
-    if not priced:
-        return output.Words(f"{_where(rows[0])}: no price, {rows[0]['why']}.", [*LAID, "why"])
-    if len(rows) == 1:
-        row = rows[0]
-        return output.Words(f"{_where(row)}: {_sold(row)}.", people=_by_kind(row), after=[*_after(row), HOW])
-    view = [*_varying(rows), *(key for key in MANY if any(row.get(key.partition("~")[0]) is not None for row in rows))]
-    told = _margins(priced) or _span(priced)
-    return output.Words(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {told}.", view, [HOW])
-
-
-def _span(rows: Sequence[Mapping[str, Any]]) -> str:
-    least, most = (output.cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
-    return f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
-
-
-def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    keys = [
-        key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
-    ]
-    found = [key for key in keys if len({row.get(key) for row in rows}) > 1]
-    for name in ENDS:  # a point is shown once
-        if all(row.get(f"{name}_lo") == row.get(f"{name}_hi") for row in rows):
-            found = [key for key in found if key not in (f"{name}_lo", f"{name}_hi")]
-        else:
-            found = [key for key in found if key != name]
-    return found
-
-
-def _margins(rows: Sequence[Mapping[str, Any]]) -> str:
-    if rows[0].get("sheet_margin") is None:
-        return ""
-    ends = (pick(rows, key=lambda row: row["sheet_margin"]) for pick in (min, max))
-    least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
-    return f"the list leaves a margin of {least} to {most}"
-
-
-def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
-    if {"model", "system"} & set(varying):
-        return "Cost to price"
-    if varying:
-        return f"{row['model']} on {row['system']}"
-    return f"{row['model']} on {row['system']} with {words.layout(row)}, {words.formats(row)}, {words.work(row)}"
-
-
-def _sold(row: Mapping[str, Any]) -> str:
-    def one(kind: str) -> str:
-        middle, low, high = (output.cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
-        return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
-
-    ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
-    kinds = ", ".join(one(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
-    return f"{kinds}, at {', '.join(ends)}{_at_list(row)}"
-
-
-def _at_list(row: Mapping[str, Any]) -> str:
-    if row.get("sheet_margin") is None:
-        return ""
-    middle, low, high = (row[f"sheet_margin{end}"] for end in ("", "_lo", "_hi"))
-    return f"; the list leaves a margin of {middle:.0%} (90 % {low:.0%} .. {high:.0%}) at a hit rate of {row['hit_rate']:.0%}"
-
-
-def _interval(row: Mapping[str, Any], name: str) -> str:
-    low, high = (output.cell(f"{name}_{end}", row) for end in ("lo", "hi"))
-    return low if low == high else f"{low} .. {high}"
-
-
-def _by_kind(row: Mapping[str, Any]) -> Listing:
-    """One row for each kind of token."""
-    shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
-    found = []
-    for kind, name in BY_KIND.items():
-        if row.get(f"cost_{kind}") is None:
-            continue
-        cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
-        line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price at most": price[2]}
-        if row.get(f"sheet_{kind}") is not None:
-            line["list"] = output.cell(f"sheet_{kind}", row)
-        share = shares[kind]
-        found.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
-    return Listing(found)
-
-
-def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
-    middle, low, high, least, most = (output.cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
-    return middle, f"{low} .. {high}", f"{least} .. {most}"
-
-
-def _after(row: Mapping[str, Any]) -> list[str]:
-    lines = [f"what binds a step: {row['bound']}; TPOT {output.cell('tpot_s', row)}, {output.cell('tok_per_s_chip', row)} per chip"]
-    shares = {name: row.get(f"width_{name}") for name in DRIVERS}
-    told = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda one: -(one[1] or 0)) if share]
-    if told:
-        lines.append(f"what drives the width of the price of output: {', '.join(told)}")
-    if row["utilisation"] < 1:
-        lines.append(
-            f"idle hours are paid for: at a utilisation of {row['utilisation']:.0%} they are {1 - row['utilisation']:.0%} of the cost"
-        )
-    if row.get("power_share") is not None:
-        lines.append(f"power is {_share(row, 'power_share')} of the price of a chip by the hour")
-    if row.get("memory_share_lo") is not None:
-        lines.append(
-            f"HBM is {row['memory_share_lo']:.1%} .. {row['memory_share_hi']:.1%} of what a chip costs to buy (more with --memory-share)"
-        )
-    return lines
-
-
-def _share(row: Mapping[str, Any], name: str) -> str:
-    low, high = row[f"{name}_lo"], row[f"{name}_hi"]
-    return f"{low:.1%}" if low == high else f"{low:.1%} .. {high:.1%}"
-
-
-def _figure(kept: Any) -> dict[str, Any]:
-    """Margin against hit rate at a sheet; else prices against what varies most."""
-    from headway import figures
-
-    rows = [row for row in kept if row.get("price_out") is not None]
-    varying = [key for key in _varying(rows) if "~" not in key and key not in words.TEXTS] if rows else []
-    if not varying:
-        raise BadValue("--plot", "nothing varies", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")
-    x = "hit_rate" if "hit_rate" in varying else max(varying, key=lambda key: len({row[key] for row in rows}))
-    ys = ("sheet_margin",) if rows[0].get("sheet_margin") is not None else ("price_in", "price_out")
-    title = f"{rows[0]['model']} on {rows[0]['system']}"
-    return figures.table(rows, x, ys, [key for key in varying if key != x], title, "band: 90 % interval")
