@@ -47,6 +47,10 @@ def terms(chip_price: float = 2.0, utilisation: float = 1.0, margin: float = 0.0
     return Terms(**dict(zip(("chip", "utilisation", "margin"), (point(given(v, name, unit)) for name, v, unit in values), strict=True)))
 
 
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: value if isinstance(value, str | None) else float(value) for key, value in found.items()}
+
+
 def rows(capsys: pytest.CaptureFixture[str], command: str) -> dict[str, Any]:
     assert main([*command.split(), "-o", "json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -75,7 +79,7 @@ def test_idle_hours_and_margin_divide(best: Plan) -> None:
 
 
 def test_a_request_is_its_prompt_and_its_output(best: Plan) -> None:
-    found = {key: value if isinstance(value, str | None) else float(value) for key, value in priced(best.best, terms()).items()}
+    found = plain(priced(best.best, terms()))
     whole = (found["cost_in"] * 8000 + found["cost_out"] * 1000) / 1e6
     assert found["usd_per_request"] == pytest.approx(whole, rel=1e-12)
     assert found["prefill_share"] + found["decode_share"] == pytest.approx(1, rel=1e-12)
@@ -88,7 +92,7 @@ def test_a_request_is_its_prompt_and_its_output(best: Plan) -> None:
 
 @pytest.mark.parametrize("kind", ["in", "cached", "out"])
 def test_the_interval_is_that_of_independent_draws(best: Plan, kind: str) -> None:
-    found = {key: value if isinstance(value, str | None) else float(value) for key, value in priced(best.best, WIDE).items()}
+    found = plain(priced(best.best, WIDE))
     alone = priced(best.best, Terms(chip=point(WIDE.chip.low), utilisation=point(1.0), margin=point(0.0)))
     middle, low, high = (float(alone[f"cost_{kind}{end}"]) for end in ("", "_lo", "_hi"))
     rng = np.random.default_rng(1)
