@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from headway.bill_columns import BILL, HISTORY
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Column:
@@ -311,8 +313,9 @@ _PRICE = {
     **{f"own_{part}": Column("USD/s", f"{part} of a chip that is owned") for part in ("capital", "upkeep", "power", "building")},
 }  # fmt: skip
 IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
+_BILL = {key: Column(*about) for key, about in (BILL | HISTORY).items()}
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _PRICE
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _PRICE | _BILL
 
 
 @functools.cache
