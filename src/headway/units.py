@@ -177,7 +177,7 @@ _SHOWN = {"byte": "B", "byte/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "W":
 # Money as it is quoted: what SI is multiplied by, and what it is then a price of.
 _MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
           "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
-_MANY = [(1e9, "B"), (1e6, "M"), (1e4, "k")]
+_MANY = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # from where, in what, its name
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
@@ -185,8 +185,8 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
 
     >>> show(3.35e12, "byte/s"), show(0.0213, "s"), show(8000, "token"), show(None)
     ('3.35 TB/s', '21.3 ms', '8k', '-')
-    >>> show(671e9), show(70272, "byte/token")
-    ('671B', '70.3 kB/token')
+    >>> show(671e9), show(70272, "byte/token"), show(45_000, "USD"), show(2 / 3600, "USD/s")
+    ('671B', '70.3 kB/token', '$45k', '$2/h')
     """
     if value is None:
         return "-"
@@ -201,7 +201,7 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
         return _show_time(number / 1000, digits)
     if unit in _MONEY:
         factor, per = _MONEY[unit]
-        scale, prefix = next(((scale, name) for scale, name in _MANY if abs(number * factor) >= scale), (1.0, ""))
+        scale, prefix = next(((scale, name) for least, scale, name in _MANY if abs(number * factor) >= least), (1.0, ""))
         return f"${number * factor / scale:.{digits}g}{prefix}{per}"
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
         return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
