@@ -58,7 +58,7 @@ def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: b
     start = time.perf_counter()
     with compiling():
         step = _machine_step(source)
-        loop = _machine_loop()
+        loop = routing.run_one if shared else _machine_loop()  # then replicas never run by themselves
         sending = _machine_send() if routed else routing.send
         turns = _machine_turns() if shared else routing.take_turns
     return Runner(loop, turns, sending, step, False, time.perf_counter() - start)

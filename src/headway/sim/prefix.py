@@ -20,7 +20,7 @@ from headway.sim.tiers import CacheTier, chained
 from headway.sim.traffic.record import Traffic
 from headway.tier_cost import holding_of
 
-FAST = (math.inf, 0.0, 0.0)  # the path of what is read in place
+FAST = (math.inf, 0.0, 0.0, 0.0)  # the path of what is read in place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from headway.sim.tiers import CacheTier, own_tiers
 from headway.tier_cost import holding_of
 
 NEVER = np.iinfo(np.int64).max
-PATH = 3  # entries of one pool in what `paths_of` makes
+PATH = 4  # entries of one pool in what `paths_of` makes
 
 
 def least_by_time(tiers: Sequence[CacheTier], *, block_bytes: float, block_s: float) -> Any:
@@ -45,20 +45,26 @@ def _least(tier: CacheTier, block_bytes: float, block_s: float, weight: float) -
 
 
 def paths_of(tiers: Sequence[CacheTier], replicas: int = 1) -> Any:
-    """Flat, for each pool: bytes a second, seconds to the first byte, time at which its last load ends; what `fetched_s` takes."""
+    """Flat, for each pool: bytes a second, seconds to the first byte, times at which its last load ends and began; what `fetched_s` takes."""
     own = own_tiers(tiers)
     every = [*list(tiers[:own]) * replicas, *tiers[own:]]
-    return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0] for one in every]).ravel()
+    return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0, 0.0] for one in every]).ravel()
 
 
 def fetched_s(paths: Any, pools: Pools, p: int, found: Any, block_bytes: float, now: float) -> float:
-    """Time at which a found prefix has arrived in pool p: each tier sends one load after the other, tiers send at once; numba-safe."""
+    """Time at which a found prefix has arrived in pool p: each tier sends one load after the other, tiers send at once; numba-safe.
+
+    A replica that is behind another waits for what is to be sent before its own, not for the clock of the other.
+    """
     ready, q = now, pools.pool[p * POOL + BELOW]
     depth = 1
     while q != NOWHERE:
         if found[depth] > 0:
-            start = max(now, paths[q * PATH + 2])
-            paths[q * PATH + 2] = start + found[depth] * block_bytes / paths[q * PATH]
+            asked = max(now, paths[q * PATH + 3])
+            ahead = max(0.0, paths[q * PATH + 2] - asked)
+            start = now + ahead
+            paths[q * PATH + 2] = asked + ahead + found[depth] * block_bytes / paths[q * PATH]
+            paths[q * PATH + 3] = asked
             ready = max(ready, start + fetch_s(found[depth] * block_bytes, paths[q * PATH], paths[q * PATH + 1]))
         q = pools.pool[q * POOL + BELOW]
         depth += 1
