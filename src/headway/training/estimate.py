@@ -20,8 +20,8 @@ from headway.training.conventions import Utilisation, utilisation
 from headway.training.memory import Allowance, Memory, memory
 from headway.training.reach import TrainingReach
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
-from headway.training.stage import stage
-from headway.training.time import Machine, StepTime, step_time, step_work
+from headway.training.stage import Stage, stage
+from headway.training.time import Machine, StepTime, StepWork, step_time, step_work
 from headway.training.work import TrainingWork
 
 
@@ -63,12 +63,22 @@ def machine(system: System, dtype: str) -> Machine:
     )  # fmt: skip
 
 
+def asked_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
+    """What a layout's step asks of the machine."""
+    part, tokens, count = _placed(case, layout)
+    return step_work(case.work, part, layout, case.recipe, case.optimizer, case.machine, tokens, count)
+
+
+def _placed(case: TrainingCase, layout: TrainingLayout) -> tuple[Stage, Any, Any]:
+    """The fullest stage, the tokens of a micro-batch on a chip, and how many micro-batches there are."""
+    tokens = micro_tokens(layout.micro_batch, case.work.sequence, layout.cp)
+    return stage(case.work, layout), tokens, micro_batches(case.batch, case.work.sequence, layout.dp, layout.micro_batch)
+
+
 def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     """The numbers of a layout."""
     work, recipe, reach = case.work, case.recipe, case.reach
-    part = stage(work, layout)
-    tokens = micro_tokens(layout.micro_batch, work.sequence, layout.cp)
-    count = micro_batches(case.batch, work.sequence, layout.dp, layout.micro_batch)
+    part, tokens, count = _placed(case, layout)
     room = Allowance(fragmentation=reach.fragmentation, fixed=reach.fixed)
     held = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
     asked = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)

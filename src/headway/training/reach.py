@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from headway.errors import BadFile
 from headway.schema import Q
 
 FILE = "data/training/efficiency.toml"
+BY_KERNELS = ("traffic", "launch", "attention")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +38,19 @@ class TrainingReach:
     spread_memory: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = None
 
 
-def reached(chip: Chip, dtype: str, asked: TrainingReach | None = None) -> TrainingReach:
+def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None) -> TrainingReach:
     """The numbers for a chip's family and a format; those that the user gave, in their place."""
-    table, kind = training_efficiencies(), family_of(chip)
-    own = asked or TrainingReach()
-    form = "fp8" if dtype == "fp8" else WIDE
-    found = {}
-    for field in fields(TrainingReach):
-        given = getattr(own, field.name)
-        key, of = ("compute", WIDE) if field.name == "wide_compute" else (field.name, form)
-        found[field.name] = table.kernel("training", kind, of, key) if given is None else given
-    return TrainingReach(**found)
+    found = from_table(training_efficiencies(), chip, dtype, kernels)
+    own = {field.name: getattr(asked, field.name) for field in fields(TrainingReach) if getattr(asked, field.name, None) is not None}
+    return replace(found, **own)
+
+
+def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str) -> TrainingReach:
+    """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one."""
+    kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
+    places = {field.name: (field.name, form) for field in fields(TrainingReach)} | {"wide_compute": ("compute", WIDE)}
+    places |= {name: (f"{name}_{kernels}", form) for name in BY_KERNELS}
+    return TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
 
 
 def family_of(chip: Chip) -> str:

@@ -16,6 +16,7 @@ from headway.workload import MOST
 
 MOST_WAYS = 1_000_000
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
+KERNELS = ("fused", "eager")
 RECOMPUTE = ("none", "selective", "full")
 DTYPES = ("bf16", "fp16", "fp8")
 FILE = "data/training/optimizers.toml"
@@ -50,6 +51,7 @@ class Recipe:
     sequence_parallel: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1
     fused_attention: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
     dropout: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
+    kernels: Annotated[str, Q(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
     trainable: Annotated[Any, Q(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
     imbalance: Annotated[Any, Q(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
     bytes_param_wire: Annotated[Any, Q("byte", help="bytes of a parameter gathered by ZeRO")] = 2

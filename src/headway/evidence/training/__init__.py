@@ -1,1 +1,1 @@
-"""Measured training runs: rows, what they say about their model and layout, predictions beside them, and the fit of what training reaches."""
+"""Measured training runs: rows, what they say of their model and layout, predictions beside them, the fit of what training reaches."""

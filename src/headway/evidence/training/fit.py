@@ -1,0 +1,104 @@
+"""Fit what training reaches to measured runs: regularised by what was believed before, robust, each source counted equally.
+
+A row's residual is ln(predicted / measured) of tokens per second and chip. Nothing is keyed by source, model or row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.efficiency import Efficiencies
+from headway.evidence.stacked import columns
+from headway.evidence.training.numbers import TrainingNumber, table, values
+from headway.evidence.training.setup import TrainingSetup
+from headway.evidence.training.target import measured_speed
+from headway.laws.training_step import tokens_per_s_chip
+from headway.training.estimate import asked_of
+from headway.training.reach import TrainingReach, from_table
+from headway.training.recipe import TrainingLayout
+from headway.training.time import StepWork, step_time
+
+SCATTER = 0.1  # of ln(predicted / measured) that no fit removes
+EACH = 20.0  # rows that a source counts as, however many it has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """Rows of one pipeline schedule, laid side by side."""
+
+    schedule: str
+    place: Any  # in the list of all rows
+    layout: TrainingLayout
+    work: StepWork
+    batch: Any
+    chips: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingProblem:
+    """Rows to fit, worked out once at every peak."""
+
+    setups: tuple[TrainingSetup, ...]
+    groups: tuple[Scheduled, ...]
+    measured: Any
+    sources: Any
+    base: Efficiencies
+
+
+def problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> TrainingProblem:
+    """The rows that measured a speed."""
+    timed = tuple(one for one in setups if measured_speed(one) is not None)
+    schedules = [one.case.recipe.schedule for one in timed]
+    groups = []
+    for schedule in sorted(set(schedules)):
+        place = np.array([index for index, name in enumerate(schedules) if name == schedule])
+        rows = [timed[index] for index in place]
+        groups.append(Scheduled(
+            schedule=schedule, place=place, layout=columns([one.layout for one in rows]),
+            work=columns([asked_of(one.case, one.layout) for one in rows]),
+            batch=np.array([float(one.case.batch) for one in rows]), chips=np.array([float(one.case.system.chips) for one in rows]),
+        ))  # fmt: skip
+    measured = np.array([measured_speed(one) for one in timed])
+    sources = np.array([one.row.source for one in timed])
+    return TrainingProblem(setups=timed, groups=tuple(groups), measured=measured, sources=sources, base=base)
+
+
+def speeds(asked: TrainingProblem, found: Efficiencies) -> Any:
+    """Tokens per second and chip of every row under a table of numbers."""
+    out = np.empty(len(asked.setups))
+    for group in asked.groups:
+        reach = _reach(asked, group, found)
+        step = step_time(group.layout, group.schedule, group.work, reach).step
+        out[group.place] = tokens_per_s_chip(group.batch, step, group.chips)
+    return out
+
+
+def _reach(asked: TrainingProblem, group: Scheduled, found: Efficiencies) -> TrainingReach:
+    cases = [asked.setups[index].case for index in group.place]
+    return columns([from_table(found, case.system.chip, case.recipe.dtype, case.recipe.kernels) for case in cases])
+
+
+def errors(asked: TrainingProblem, found: Efficiencies) -> Any:
+    """ln(predicted / measured) of every row."""
+    return np.log(speeds(asked, found) / asked.measured)
+
+
+def fit(asked: TrainingProblem, every: Sequence[TrainingNumber], seen: Any = None) -> dict[tuple[str, str], float]:
+    """The numbers found on the rows `seen` (all of them where it is None)."""
+    from scipy.optimize import least_squares
+
+    rows = np.ones(len(asked.setups), bool) if seen is None else seen
+    _, place, count = np.unique(asked.sources[rows], return_inverse=True, return_counts=True)
+    weight = np.sqrt(EACH / count[place]) / SCATTER
+    free = sum(1 for one in every if one.spread)
+
+    def residuals(z: Any) -> Any:
+        scaled = errors(asked, table(values(every, z), asked.base))[rows] / SCATTER
+        soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1)) * weight * SCATTER
+        return np.concatenate([soft, z])
+
+    return values(every, least_squares(residuals, np.zeros(free), max_nfev=30).x)
