@@ -45,7 +45,7 @@ def _least(tier: CacheTier, block_bytes: float, block_s: float, weight: float) -
 
 
 def paths_of(tiers: Sequence[CacheTier], replicas: int = 1) -> Any:
-    """Flat, for each pool: bytes a second, seconds to the first byte, times at which its last load ends and began; what `fetched_s` takes."""
+    """Flat, for each pool: bytes a second, seconds to the first byte, when its last load ends and was asked for; what `fetched_s` takes."""
     own = own_tiers(tiers)
     every = [*list(tiers[:own]) * replicas, *tiers[own:]]
     return np.array([[np.inf if one.in_place else one.read_bw, 0.0 if one.in_place else one.latency, 0.0, 0.0] for one in every]).ravel()
