@@ -29,7 +29,8 @@ STEP = [*POINT, "--context", "8k"]
 REQUEST = [*POINT, "--prompt", "1k", "--output", "1k"]
 PLAN = ["plan", "llama-3.1-70b", "--on", "8xh100-sxm", "--prompt", "1k", "--output", "1k"]
 EVERY = [STEP, REQUEST, PLAN, ["show", "model", "gpt-oss-20b"], ["show", "chip", "h100"], ["show", "system", "gb200-nvl72"],
-         ["list", "models"], ["list", "chips"], ["list", "systems"], ["list", "laws"], ["list", "sources"], ["trend", "chips"], ["lecture"],
+         ["list", "models"], ["list", "chips"], ["list", "systems"], ["list", "tiers"], ["list", "laws"], ["list", "sources"],
+         ["trend", "chips"], ["lecture"],
          ["lecture", "RB-10"], ["solve", *STEP[:-1], "8k", "--for", "batch", "--so-that", "step_s=20ms"]]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from headway.cli import progress
+from headway.cli import progress, sim
 from headway.watch import tick
 
 
@@ -21,7 +21,17 @@ def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.M
     with progress.bar(out):
         tick(4106)
         tick(4106)
-    assert "8212 layouts weighed" in out.getvalue()
+    assert "8,212 layouts weighed" in out.getvalue()
+
+
+def test_a_simulation_is_given_two_seconds() -> None:
+    out = Terminal()
+    with progress.bar(out, "requests answered", sim.PATIENCE_S):
+        tick(1)
+    with progress.bar(out, "requests answered", -1.0):
+        tick(1)
+    assert sim.PATIENCE_S == 2.0
+    assert out.getvalue().count("1 requests answered") == 1
 
 
 def test_a_quick_answer_and_a_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

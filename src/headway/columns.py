@@ -235,11 +235,14 @@ _SIM = (
     | {
         f"prefill_{key}": Column("", f"{words} of the pool that computes prompts")
         for key, words in (
-            ("busy_share", "share of the time in steps"), ("running_mean", "requests in service"), ("waiting_mean", "requests that wait"),
+            ("busy_share", "share of the time in steps"),
+            ("running_mean", "requests in service"),
+            ("waiting_mean", "requests that wait"),
             ("kv_used_mean", "share of the KV cache that requests hold"),
         )
     }
     | {
+        "users": Column("", "users of a closed loop, each of whom waits for an answer and asks again"),
         "little": Column("", "requests in the replicas, as counted over time, over the time that requests spent there: 1 by Little's law"),
         "stable": Column("bool", "whether the queue does not grow without end"),
         "queue_growth_per_s": Column(
@@ -277,6 +280,13 @@ _SIM = (
         "compile_s": Column("s", "time that compiling it took, before"),
     }
 )
+_TIERS = {
+    "memory": Column("", "kind of memory"),
+    "device": Column("", "what one device is"),
+    "write_bw": Column("byte/s", "sequential writing"),
+    "fee_usd_per_byte_s": Column("USD/byte/s", "list price of holding a byte, where it is rented"),
+    "price_date": Column("", "when that price was asked"),
+}
 _TOKENS = {"in": "fresh input", "cached": "cached input", "out": "output"}
 _ENDS = {"": ", middle", "_lo": ", least", "_hi": ", most"}
 _PRICE = {
@@ -312,10 +322,10 @@ _PRICE = {
     "memory_share_hi": Column("", "share of what a chip costs to buy that its HBM is, high end"),
     **{f"own_{part}": Column("USD/s", f"{part} of a chip that is owned") for part in ("capital", "upkeep", "power", "building")},
 }  # fmt: skip
-IDENTITY = (*_WHAT, "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
+IDENTITY = (*_WHAT, "users", "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 _BILL = {key: Column(*about) for key, about in (BILL | HISTORY).items()}
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _PRICE | _BILL
+COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|sheets|laws|sources`."""
+"""`headway list models|chips|systems|tiers|sheets|laws|sources`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.cli import subjects
 from headway.errors import UnknownName
 from headway.listing import Listing
 
-KINDS = ("models", "chips", "systems", "sheets", "laws", "sources")
+KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources")
 
 
 def add_flags(parser: Any) -> None:
@@ -22,10 +22,12 @@ def run(args: Any) -> output.Answer:
     """One row for each."""
     if args.what not in KINDS:
         raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
-    rows, view = {"models": _models, "chips": _chips, "systems": _systems, "sheets": _sheets, "laws": _laws, "sources": _sources}[
-        args.what
-    ](args)
-    return output.Answer(Listing(rows), describe=lambda kept: output.Words(f"{len(kept)} {args.what}", view), most=100_000)
+    makers = {
+        "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
+    }  # fmt: skip
+    rows, view = makers[args.what](args)
+    own = _tier_columns() if args.what == "tiers" else {}
+    return output.Answer(Listing(rows), describe=lambda kept: output.Words(f"{len(kept)} {args.what}", view), columns=own, most=100_000)
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -52,6 +54,36 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         texts = {"name": system.name, "chip": system.chip.name, "topology": system.topology}
         rows.append(output.clean(texts | {key: getattr(system, key) for key in facts.declared(System)}))
     return rows, ("name", "chip", "topology", "chips", "scale_up_domain", "scale_up_bw", "scale_out_bw", "power")
+
+
+def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Devices that can hold a KV cache: what they hold, how long it takes to read it all, what a byte costs and since when."""
+    from headway.laws.drain import drain_s
+    from headway.tier import Tier, tiers
+    from headway.tier_cost import price_of
+
+    rows = []
+    for one in tiers(subjects.catalog(args)):
+        quoted = next((fact for fact in (one.price, one.price_low, one.fee) if fact is not None), None)
+        drain = drain_s(one.capacity, one.read_bw) if one.capacity is not None and one.read_bw is not None else None
+        told = {"name": one.name, "memory": one.memory, "device": one.device}
+        told |= {key: getattr(one, key) for key in facts.declared(Tier) if not key.startswith(("price", "fee"))} | {"drain_s": drain}
+        told |= {"device_usd_per_byte": price_of(one), "device_usd_per_byte_lo": one.price_low, "device_usd_per_byte_hi": one.price_high}
+        rows.append(output.clean(told | {"fee_usd_per_byte_s": one.fee, "price_date": quoted.date if quoted is not None else None}))
+    price = ("device_usd_per_byte", "fee_usd_per_byte_s", "price_date")
+    return rows, ("name", "memory", "device", "capacity", "read_bw", "write_bw", "drain_s", *price)
+
+
+def _tier_columns() -> dict[str, Any]:
+    """What means something of its own here."""
+    from headway import schema
+    from headway.columns import Column
+    from headway.tier import Tier
+
+    found = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(Tier).items()}
+    price = "price of a byte: the stated one, or the middle of a range"
+    ends = {"": price, "_lo": "the low end of that range", "_hi": "its high end"}
+    return found | {f"device_usd_per_byte{end}": Column("USD/byte", doc) for end, doc in ends.items()}
 
 
 def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

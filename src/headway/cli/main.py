@@ -24,7 +24,7 @@ VERBS = {
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
-    "list": ("headway.cli.listed", "models, chips, systems, price sheets, laws or sources"),
+    "list": ("headway.cli.listed", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
     "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
@@ -75,9 +75,9 @@ def _run(argv: list[str]) -> int:
         return 0
     check_tail(args)
     from headway.cli.finish import finish
-    from headway.cli.progress import PATIENCE_S, bar
+    from headway.cli.progress import bar
 
-    with bar(counted=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", PATIENCE_S)):
+    with bar(counted=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)
     finish(answer, args, ["headway", *argv])
     return answer.status

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
-from headway.cli import loads, sim_figure, sim_traffic, subjects, words
+from headway.cli import loads, sim_figure, sim_traffic, sim_words, subjects
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
 from headway.workload import SLO
 
-VIEW = ("kind", "rate", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
-        "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
-        "hit_rate", "usd_per_mtok", "why")  # fmt: skip
-BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
-DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 WARMUP = 0.1
 COUNTED = "requests answered"  # of the progress bar
 PATIENCE_S = 2.0  # before it shows
@@ -81,7 +77,7 @@ def run(args: Any) -> output.Answer:
     if args.timeline and found.last is not None:
         notes.append(f"{args.timeline}: {timeline.save(found.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return output.Answer(
-        Listing(found.rows), notes=notes, describe=describe, figure=lambda kept: sim_figure.figure(kept, found.last),
+        Listing(found.rows), notes=notes, describe=sim_words.describe, figure=lambda kept: sim_figure.figure(kept, found.last),
         status=INTERRUPTED if found.interrupted else 0,
     )  # fmt: skip
 
@@ -110,6 +106,7 @@ class Found:
             if not (rows or self.rows or ended):
                 raise KeyboardInterrupt
             self.rows += rows
+            self.tell([f"the search ended there: {sim_words.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
             self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
         else:
             self._under_each(trial, loadings)
@@ -147,6 +144,10 @@ def _check(args: Any) -> None:
         raise BadValue("--find", args.find or "nothing", "--find rate --so-that p99_ttft_s=1s,p99_tpot_s=50ms")
     if args.find and args.users:
         raise BadValue("--find", "rate", "traffic with a rate, not --users")
+    if args.fast and args.users:
+        raise BadValue("--fast", args.fast, "arrivals at a rate or of a trace, not --users: there is one class of users")
+    if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
+        raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 
 
 def _conditions(args: Any) -> dict[str, float]:
@@ -236,44 +237,3 @@ def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
     ways, notes = schema.read(args, Layout)
     layouts, dropped = loads.ranked(shape(work_of(model).blocks), ways)
     return layouts, [*notes, *dropped]
-
-
-def describe(rows: Any) -> output.Words:
-    """The sentence, the columns to show, and the lines below the table."""
-    every = list(rows)
-    if not every:
-        return output.Words("No row is left.")
-    single = len(every) == 1 or every[0]["kind"] == "found"
-    headline = _sentence(every[0]) if single else f"{len(every)} simulations."
-    kinds = VIEW if len({row["kind"] for row in every}) > 1 else VIEW[1:]
-    if single:
-        return output.Words(headline, kinds, [*_sensitive(every[0]), DEFINED])
-    at = kinds.index("p99_itl_s")
-    return output.Words(headline, (*kinds[:at], *BAND, *kinds[at:]), [DEFINED])
-
-
-def _sensitive(row: Mapping[str, Any]) -> list[str]:
-    """What latencies would be had steps been estimated otherwise."""
-    if row.get("mean_ttft_lo_s") is None:
-        return []
-
-    def ends(key: str) -> str:
-        return f"{words.value(row, f'{key}_lo_s')} .. {words.value(row, f'{key}_hi_s') if row[f'{key}_hi_s'] is not None else 'overload'}"
-
-    ttft, tpot = (f"{name.upper()} {ends(f'mean_{name}')} (p99 {ends(f'p99_{name}')})" for name in ("ttft", "tpot"))
-    return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
-
-
-def _sentence(row: Mapping[str, Any]) -> str:
-    about = f"{row['model']} on {row['system']}, {words.layout(row)}"
-    if row.get("fits") is False:
-        return f"{about}: does not run: {row['why']}."
-    able = words.value(row, "capacity_req_per_s")
-    used = f"{row['utilisation']:.0%} of its capacity ({able})" if row["utilisation"] else "the load asked"
-    if not row["stable"] and row["mean_ttft_s"] is None:
-        grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
-        return f"{about}: overloaded, at {used}; {grows}."
-    if row["kind"] == "found":
-        about = f"{about} meets the limits up to {words.value(row, 'rate')}"
-    told = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
-    return f"{about}: at {used} {told} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output."

@@ -15,7 +15,7 @@ RATE = schema.Q("1/s", high=1e12)
 def add_flags(parser: Any) -> None:
     """Where requests come from."""
     group = parser.add_argument_group("traffic")
-    group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival, prompt, output")
+    group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival_s, prompt, output")
     group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
     group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
     group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
@@ -36,12 +36,14 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
         if users or args.prompt or args.output or args.turns:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
         return _trace(args, rates, notes)
+    if args.find and len(rates) > 1:
+        raise BadValue("--rate", args.rate, "no rate, or one, where the rate is looked for")
     if args.find and not rates and not users:
         rates = (1.0,)  # the shape of the traffic; its rate is what is looked for
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output, told = _lengths(args)
-    count, seed = _whole(args.requests, "--requests") or REQUESTS, _whole(args.seed, "--seed")
+    count, seed = _whole(args.requests, "--requests") or REQUESTS, _whole(args.seed, "--seed", 0)
     if users:
         return _loops(args, users, prompt, output, count, seed), False, [*notes, *told]
     return _drawn(args, rates, prompt, output, count, seed), True, [*notes, *told]
@@ -101,10 +103,10 @@ def _axis(text: str | None, q: schema.Q, field: str) -> tuple[tuple[Any, ...], l
     return values if isinstance(values, tuple) else (values,), list(notes)
 
 
-def _whole(text: str | None, field: str) -> int:
+def _whole(text: str | None, field: str, least: int = 1) -> int:
     if text is None:
         return 0
     value = units.parse(text, "", field)
-    if value != int(value) or value < 0:
-        raise BadValue(field, text, "a whole number")
+    if value != int(value) or value < least:
+        raise BadValue(field, text, f"a whole number of at least {least}")
     return int(value)

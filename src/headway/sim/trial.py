@@ -107,7 +107,7 @@ class Trial:
 
     def _told(self, load: Loading, run: Run, able: float | None) -> list[dict[str, Any]]:
         about = answer.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
-        whole = {"rate": load.rate, **about, "compile_s": self.compile_s}
+        whole = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(len(load.traffic))
         found = [whole]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():

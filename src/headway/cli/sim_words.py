@@ -1,0 +1,104 @@
+"""What a person reads of simulations: the sentence, the columns, what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output
+from headway.cli import words
+
+VIEW = ("kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
+        "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
+        "hit_rate", "usd_per_mtok", "why")  # fmt: skip
+BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
+DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
+ONE = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
+MANY = 10  # times its capacity, above which a load is no percentage
+
+
+def describe(rows: Any) -> output.Words:
+    """The sentence, the columns to show, and the lines below the table."""
+    every = list(rows)
+    if not every:
+        return output.Words("No row is left.")
+    runs = [row for row in every if row.get("kind") not in ONE]
+    kinds = VIEW if len({row.get("kind") for row in every}) > 1 else VIEW[1:]
+    rejected = _rejected(every[0])
+    if len(runs) <= 1:
+        return output.Words(_sentence(every[0]), kinds, [*rejected, *_sensitive(every[0]), DEFINED])
+    at = kinds.index("p99_itl_s")
+    return output.Words(_several(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, DEFINED])
+
+
+def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
+    """Which limits a row does not keep."""
+    missed = [
+        f"{key} is {words.value(row, key)}, above {output.shown(most, 's')}" for key, most in limits.items() if _misses(row, key, most)
+    ]
+    return f"at {words.value(row, 'rate')} {' and '.join(missed)}"
+
+
+def _misses(row: Mapping[str, Any], key: str, most: float) -> bool:
+    return row.get(key) is None or row[key] > most
+
+
+def _several(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Of many runs: how many are stable, and from which load on the rest are not."""
+    known = [row for row in runs if row.get("fits") is not False]
+    stable = [row for row in known if row["stable"]]
+    told = f"{len(runs)} simulations, {len(stable)} of them stable"
+    rates = [row["rate"] for row in stable if row.get("rate")]
+    if rates and len(rates) == len(stable):
+        last = max(stable, key=lambda row: row["rate"])
+        used = f" ({_used(last)})" if last.get("utilisation") else ""
+        told += f", the highest at {words.value(last, 'rate')}{used}: p99 TTFT {words.value(last, 'p99_ttft_s')}"
+        told += f", p99 TPOT {words.value(last, 'p99_tpot_s')}"
+    return told + "."
+
+
+def _rejected(row: Mapping[str, Any]) -> list[str]:
+    """Requests that the cache could never hold."""
+    if not row.get("rejected"):
+        return []
+    room = f"the {words.value(row, 'kv_tokens')} tokens of a replica's KV cache"
+    return [f"{row['rejected']:,} of {row['requests']:,} requests are rejected: they are longer than {room}."]
+
+
+def _sensitive(row: Mapping[str, Any]) -> list[str]:
+    """What latencies would be had steps been estimated otherwise."""
+    if row.get("mean_ttft_lo_s") is None:
+        return []
+
+    def ends(key: str) -> str:
+        low, high = (row.get(f"{key}_{end}_s") for end in ("lo", "hi"))
+        return f"{words.value(row, f'{key}_lo_s')} .. {'overload' if low is not None and high is None else words.value(row, f'{key}_hi_s')}"
+
+    ttft, tpot = (f"{name.upper()} {ends(f'mean_{name}')} (p99 {ends(f'p99_{name}')})" for name in ("ttft", "tpot"))
+    return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
+
+
+def _used(row: Mapping[str, Any]) -> str:
+    share, able = row.get("utilisation"), words.value(row, "capacity_req_per_s")
+    if not share:
+        return "the load asked"
+    return f"{share:.0%} of its capacity ({able})" if share < MANY else f"{output.shown(share, '')} times its capacity ({able})"
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    about = f"{row['model']} on {row['system']}, {words.layout(row)}"
+    if row.get("fits") is False:
+        return f"{about}: does not run: {row['why']}."
+    if not row["completed"]:
+        return f"{about}: no request was completed."
+    used = _used(row)
+    if not row["stable"] and row["mean_ttft_s"] is None:
+        grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
+        return f"{about}: overloaded, at {used}; {grows}."
+    if row["kind"] == "found":
+        about = f"{about} meets the limits up to {words.value(row, 'rate')}"
+    if row["kind"] == "beyond":
+        about = f"{about} meets the limits at no rate, not even {words.value(row, 'rate')}"
+    told = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
+    more = "" if row["stable"] else " Overloaded: the queue grows as long as the trace lasts, and these latencies with it."
+    return f"{about}: at {used} {told} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output.{more}"
