@@ -16,6 +16,7 @@ def add_flags(parser: Any) -> None:
     """Where requests come from."""
     group = parser.add_argument_group("traffic")
     group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival_s, prompt, output")
+    group.add_argument("--trace-block", metavar="TOKENS", help="prompt tokens that each of a trace's hash_ids stands for (default 512)")
     group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
     group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
     group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
@@ -44,6 +45,8 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output, told = _lengths(args)
     count, seed = _whole(args.requests, "--requests") or REQUESTS, _whole(args.seed, "--seed", 0)
+    if args.trace_block:
+        raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
         return _loops(args, users, prompt, output, count, seed), False, [*notes, *told]
     return _drawn(args, rates, prompt, output, count, seed), True, [*notes, *told]
@@ -53,7 +56,10 @@ def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[
     from headway.sim.traffic.read import read_trace
     from headway.sim.trial import Loading
 
-    trace = read_trace(args.trace)
+    block = _whole(args.trace_block, "--trace-block")
+    trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
+    if block and not len(trace.traffic.blocks):
+        raise BadValue("--trace-block", args.trace_block, f"a trace with hash_ids, which this one in {trace.format} format has not")
     count = _whole(args.requests, "--requests")
     traffic = trace.traffic.head(count) if count else trace.traffic
     if not len(traffic):

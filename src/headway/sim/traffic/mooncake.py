@@ -12,7 +12,7 @@ from headway.sim.traffic.cells import FARTHEST
 from headway.sim.traffic.record import LONGEST, Ints, Traffic
 from headway.sim.traffic.trace import Tally, Trace, in_order
 
-BLOCK = 512  # tokens
+BLOCK = 512  # tokens, in Mooncake's own traces
 MILLISECOND = 1e-3
 
 
@@ -20,8 +20,8 @@ class _Bad(Exception):
     """What is wrong with a line."""
 
 
-def read_mooncake(file: TextIO, path: object, most_malformed: float) -> Trace:
-    """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [...]}."""
+def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
+    """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [...]}, an id for each `block` tokens."""
     tally = Tally()
     times, prompts, outputs, starts, blocks = [], [], [], [0], []
     for number, line in enumerate(file, 1):
@@ -29,7 +29,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float) -> Trace:
             continue
         tally.lines += 1
         try:
-            time, prompt, output, ids = _request(line)
+            time, prompt, output, ids = _request(line, block)
         except _Bad as error:
             tally.bad(number, str(error))
             continue
@@ -45,7 +45,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float) -> Trace:
     if order is not None:
         arrival, lengths = arrival[order], tuple(column[order] for column in lengths)
         ids, start = _reordered(ids, start, order)
-    traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=BLOCK)
+    traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=block)
     return Trace(
         format="mooncake",
         traffic=traffic,
@@ -57,7 +57,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float) -> Trace:
     )
 
 
-def _request(line: str) -> tuple[float, int, int, list[int]]:
+def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -71,8 +71,8 @@ def _request(line: str) -> tuple[float, int, int, list[int]]:
     ids: Any = row.get("hash_ids", [])
     if type(ids) is not list or not all(type(one) is int and -(2**63) <= one < 2**63 for one in ids):
         raise _Bad(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
-    if len(ids) > -(-prompt // BLOCK):
-        raise _Bad(f"hash_ids: got {len(ids)}; wants one for each {BLOCK} tokens of a prompt of {prompt}")
+    if len(ids) > -(-prompt // block):
+        raise _Bad(f"hash_ids: got {len(ids)}; wants one for each {block} tokens (--trace-block) of a prompt of {prompt}")
     return float(time), prompt, output, ids
 
 

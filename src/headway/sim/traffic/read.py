@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import io
 import zlib
 from pathlib import Path
 
 from headway.errors import BadFile, BadValue
-from headway.sim.traffic.mooncake import read_mooncake
+from headway.sim.traffic.mooncake import BLOCK, read_mooncake
 from headway.sim.traffic.table import read_table
 from headway.sim.traffic.trace import Trace
 
@@ -18,11 +19,11 @@ LOOKED_AT = 4096  # bytes
 GZIP = b"\x1f\x8b"
 
 
-def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED) -> Trace:
+def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: int = BLOCK) -> Trace:
     """The requests of a trace from the first arrival on, which is at 0, and what became of its other lines.
 
     Azure, BurstGPT, Vidur and plain (arrival_s,prompt,output[,conversation]) CSV, and Mooncake's JSON lines; any of them in gzip.
-    Requests out of order are sorted by arrival, and counted. Malformed lines are left out, and more than a share of them refused.
+    `block` is the prompt tokens that an id of JSON lines stands for. Requests out of order are sorted by arrival, and counted. Malformed lines are left out, and more than a share of them refused.
     """
     if not 0 <= most_malformed <= 1:
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")
@@ -34,7 +35,7 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED) -> Trac
                 begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
                 if not begin:
                     raise BadFile(path, "is empty")
-                read = read_mooncake if begin == b"{" else read_table
+                read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
                 # Bytes that are no text become a malformed line, not the end of the file.
                 with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
                     return read(file, path, most_malformed)
