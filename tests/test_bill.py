@@ -252,6 +252,7 @@ def drawn(rows: list[tuple[float, int, int, int]]) -> Traffic:
 @settings(max_examples=60, deadline=None)
 def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, int, int]], shared: int, name: str) -> None:
     traffic, made = drawn(rows), sheet(name)
+    shared = min(shared, int(traffic.prompt.max()))
     for layout in (FIRST, LAST):
         for ttl in ttls_of(made.rates):
             bill = billed(traffic, way(made, ttl, layout=layout), shared)
@@ -266,7 +267,7 @@ def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, i
 @settings(max_examples=40, deadline=None)
 def test_longer_is_never_found_less_and_automatic_never_costs_more(rows: list[tuple[float, int, int, int]], shared: int) -> None:
     traffic, made = drawn(rows), sheet("deepseek-v4-pro")
-    biller = Biller(requests=requests_of(traffic, "drawn", shared))
+    biller = Biller(requests=requests_of(traffic, "drawn", min(shared, int(traffic.prompt.max()))))
     bills = [biller.bill(way(made, ttl, layout=FIRST)) for ttl in (1.0, 60.0, 3600.0)]
     assert bills[0].cached <= bills[1].cached <= bills[2].cached
     assert biller.bill(way(made)).usd >= bills[0].usd - 1e-15 >= bills[2].usd - 1e-12
@@ -369,6 +370,7 @@ def test_a_bill_is_a_tree_of_laws() -> None:
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --turns 5,x", "--turns"),
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --shared 1.5", "--shared"),
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --requests 0", "--requests"),
+        ("--sheet claude-opus --prompt 1k --shared 2k --output 10 --rate 1/s", "at most the longest prompt"),
     ],
 )
 def test_wrong_input(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,6 +244,17 @@ LITELLM = {
         "litellm_provider": "xai", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6,
         "input_cost_per_token_above_200k_tokens": 2e-6, "output_cost_per_token_above_200k_tokens": 4e-6,
     },
+    "east-4": {
+        "litellm_provider": "east", "mode": "chat", "input_cost_per_token": 1.32e-6, "output_cost_per_token": 3.96e-6,
+        "cache_read_input_token_cost": 4.4e-8, "cache_creation_input_token_cost": 0.0,
+        "off_peak_pricing": {
+            "input_cost_per_token": 6.6e-7, "output_cost_per_token": 1.98e-6, "cache_read_input_token_cost": 2.2e-8,
+            "windows": [
+                {"hours_utc": ["04:00-06:00", "10:00-00:00"], "weekdays": [1, 2, 3, 4, 5]},
+                {"hours_utc": "00:00-00:00", "weekdays": [6, 7]},
+            ],
+        },
+    },
     "picture": {"litellm_provider": "opal", "mode": "image_generation", "input_cost_per_token": 1e-6},
     "free of tokens": {"litellm_provider": "opal", "mode": "chat"},
     "broken": {"litellm_provider": "opal", "mode": "chat", "input_cost_per_token": -1e-6, "output_cost_per_token": 2e-6},
@@ -252,16 +263,20 @@ LITELLM = {
 
 def test_litellm(tmp_path: Path) -> None:
     found = read_sheets(written(tmp_path, json.dumps(LITELLM), "prices.json"))
-    opal, ladder, step = found.sheets
+    opal, ladder, step, east = found.sheets
     assert (opal.provider, opal.model, opal.as_of, opal.context_limit) == ("opal", "opal-2", "undated", 1e6)
     assert close(opal.rates.cache_read, 0.5)
-    assert [(write.ttl_s, round(write.rate / MTOK, 9)) for write in opal.rates.cache_writes] == [(None, 6.25), (3600, 10)]
+    assert [(write.ttl_s, round(write.rate / MTOK, 9)) for write in opal.rates.cache_writes] == [(300, 6.25), (3600, 10)]
     [tier] = opal.tiers
     assert tier.above == 200_000 and close(tier.rates.output, 37.5) and close(tier.rates.cache_read, 0.5)
     assert {mode.name for mode in opal.modes} == {"batch", "priority"}
     priority = next(mode for mode in opal.modes if mode.name == "priority")
     assert close(priority.tiers[0].rates.input, 20) and close(priority.tiers[0].rates.output, 50)
     assert (ladder.model, ladder.tiers[0].above) == ("ladder", 32_000) and close(ladder.tiers[0].rates.output, 9)
+    assert [round(write.rate / MTOK, 9) for write in tier.rates.cache_writes] == [12.5, 20], "that of 5 minutes keeps its multiple"
+    assert east.rates.cache_writes == (), "a write at 0 is no fee"
+    assert [(one.start_s, one.end_s) for one in east.hours] == [(14400, 21600), (36000, 0)]
+    assert close(east.hours[1].rates.output, 1.98) and "other days" in east.flags[0]
     assert step.tiers[0].above == 199_999, "a vendor whose threshold belongs to the dearer side"
     assert "1 that do not chat, 1 without prices of tokens" in found.notes[0]
     assert "broken" in found.notes[1]
@@ -419,7 +434,7 @@ def test_names_that_do_not_name_one() -> None:
 def test_a_file_by_name(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(LITELLM), "prices.json")
     assert [made.model for made in read(f"{path}:opal-2").sheets] == ["opal-2"]
-    assert len(read(str(path)).sheets) == 3
+    assert len(read(str(path)).sheets) == 4
 
 
 def test_of_two_dates_the_one_that_holds_today() -> None:

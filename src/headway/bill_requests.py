@@ -63,6 +63,8 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
         raise BadValue("--requests", source, "at least one request")
     if len(traffic.blocks) and shared:
         raise BadValue("--shared", shared, "requests without block ids, which say themselves what is shared")
+    if shared > traffic.prompt.max():
+        raise BadValue("--shared", shared, f"at most the longest prompt's {traffic.prompt.max()} tokens, of which it is a part")
     sharing: Sharing = ByBlock(traffic) if len(traffic.blocks) else ByConversation(traffic, shared)
     order = np.argsort(traffic.prompt, kind="stable")
     return Requests(
@@ -147,7 +149,7 @@ class ByConversation:
 
 
 class Stated:
-    """Totals of which it is known how much was found."""
+    """Totals of which it is known how much was found; where nothing was, nothing was asked to be kept."""
 
     layouts = (RECORDED,)
 
@@ -155,7 +157,7 @@ class Stated:
         self.prompt, self.hit = np.array([prompt]), np.array([found])
 
     def marked(self, layout: str) -> Any:
-        return self.prompt
+        return np.where(self.hit > 0, self.prompt, 0)
 
     def found(self, ttl_s: float, layout: str) -> Any:
         return self.hit

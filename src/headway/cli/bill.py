@@ -230,7 +230,7 @@ def _words(rows: Any, chosen: Mapping[str, Any], count: int, many: bool) -> outp
     headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {whole}"
     usual = [row for row in every if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:
-        headline += f"; in standard mode {_name(usual[0])}, {_usd(usual[0]['usd'])}"
+        headline += f"; in the standard mode {_name(usual[0], False)}, {_usd(usual[0]['usd'])}"
     asked = next((row for row in every if _same(row, chosen)), None)
     if asked is not None and asked not in (least, *usual[:1]) and least["usd"]:
         headline += f"; the first asked for, {_name(asked)}, costs {_usd(asked['usd'])}, {asked['over_cheapest']:.3g} times as much"
@@ -269,6 +269,7 @@ def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
     elif best is plain:
         tried = min((row for row in rows if row is not plain), key=lambda row: row["usd"])
         told = f"no cache pays: {_usd(plain['usd'])} without, {_usd(tried['usd'])} with {tried['cache']}"
+        told = f"a cache changes nothing: {_usd(plain['usd'])}" if tried["usd"] == plain["usd"] else told
     else:
         told = f"a {best['cache']} cache pays: {_usd(best['usd'])} against {_usd(plain['usd'])} without, {best['saved_share']:.1%} less"
     name = f"{best['model']} ({best['mode']}): {told}"
@@ -291,10 +292,10 @@ def _whole(reads: float) -> int:
     return int(whole_reads(reads))
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _name(row: Mapping[str, Any], mode: bool = True) -> str:
     cache = "no cache" if row["cache"] == NONE[0] else f"{row['cache']} cache"
     layout = f", {row['prompt_layout']}" if row["prompt_layout"].startswith("shared l") else ""
-    return f"{row['provider']}/{row['model']} ({row['mode']}, {cache}{layout})"
+    return f"{row['provider']}/{row['model']} ({row['mode'] + ', ' if mode else ''}{cache}{layout})"
 
 
 def _usd(value: float) -> str:

@@ -12,6 +12,7 @@ from headway.errors import BadValue
 
 REQUESTS = 10_000
 GAP_S = 60.0
+DRAWN = "drawn from the workload given"
 TOTALS = ("input", "cached", "output")
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -103,14 +104,14 @@ def _described(args: Any) -> tuple[Any, list[str]]:
     prompt, output = parse_lengths(args.prompt, "--prompt"), parse_lengths(args.output, "--output", answers=True)
     count, seed = (_whole(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))
     arrivals = parse_arrivals(args.arrivals, rate)
-    notes = ["drawn from the workload given"]
     if not args.turns:
-        return requests_of(generate(arrivals, prompt, output, count, seed), notes[0], shared), []
+        notes = [] if shared else ["prompts share nothing, so a cache finds nothing: --shared and --turns say what they share"]
+        return requests_of(generate(arrivals, prompt, output, count, seed), DRAWN, shared), notes
     typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
     turns = Turns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
     traffic = generate_conversations(arrivals, rate, Beyond(prompt, shared), output, turns, count, seed)
     plain = dataclasses.replace(traffic, blocks=traffic.blocks[:0], block_start=traffic.block_start * 0, block_tokens=0)
-    return requests_of(plain, notes[0], shared), []
+    return requests_of(plain, DRAWN, shared), []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
     >>> sheet("claude-opus").model
     'claude-opus-5.5'
     """
-    return find(name, sheets(catalog))
+    return find(name, sheets(catalog), "`headway list sheets` shows those that ship")
 
 
 def read(text: str, catalog: Catalog | None = None) -> Found:
@@ -76,7 +76,7 @@ def genai() -> Found:
     return read_genai()
 
 
-def find(name: str, among: Sequence[PriceSheet]) -> PriceSheet:
+def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
     """The one sheet that a name means among these: the newest of the model, else the newest of the family it begins."""
     wanted, at, date = name.strip().partition("@")
     provider, slash, rest = fold(wanted).partition("/")
@@ -86,8 +86,7 @@ def find(name: str, among: Sequence[PriceSheet]) -> PriceSheet:
     exact = [one for one in candidates if fold(one.model) == asked]
     matching = exact or [one for one in candidates if fold(one.model).startswith(asked + "-")]
     if not asked or not matching:
-        hint = _hint(wanted, date, among) if at else "`headway list sheets` shows those that ship"
-        raise UnknownName("price sheet", name, names(among), hint)
+        raise UnknownName("price sheet", name, names(among), _hint(wanted, date, among) if at else hint)
     return _one(name, newest(matching))
 
 

@@ -1,4 +1,4 @@
-"""Price sheets from litellm's model_prices_and_context_window.json, by path. Its entries have no date."""
+"""Price sheets from litellm's model_prices_and_context_window.json, by path. Its entries have no date; a cache write at 0 is no fee."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ KEY = re.compile(
 NAMES = {"input_cost_per_token": "input", "output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read"}
 MODES = {"batches": "batch", "flex": "flex", "priority": "priority", "fast": "fast", "ultrafast": "ultrafast", "balanced": "balanced"}
 INCLUSIVE = ("xai",)  # charge the higher rate from the threshold on, not only above it
+WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cost_above_1hr"  # the first is of 5 minutes beside the second
+MONDAY = 1
 
 
 def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
@@ -31,7 +33,7 @@ def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
             continue
         if entry.get("mode", "chat") not in CHAT:
             left_out["that do not chat"] += 1
-        elif found := _document(name, entry):
+        elif found := _document(name, {key: value for key, value in entry.items() if not (key.startswith(WRITE) and value == 0)}):
             documents.append(found)
         else:
             left_out["without prices of tokens"] += 1
@@ -50,6 +52,7 @@ def _document(name: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
         "source": f"litellm price JSON ({entry.get('source') or 'no source stated'})", "rates": dict(usual[0]), "tiers": tiers_of(usual),
     }  # fmt: skip
     priced = {mode: steps for mode, steps in modes.items() if "input" in steps.get(0, {}) or "output" in steps.get(0, {})}
+    found |= _off_peak(entry)
     found["modes"] = {mode: {"rates": dict(steps[0]), "tiers": tiers_of(steps)} for mode, steps in priced.items()}
     limit = entry.get("max_input_tokens")
     if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
@@ -72,7 +75,8 @@ def _modes(entry: Mapping[str, Any], inclusive: bool) -> dict[str, dict[float, d
         if match[1] in NAMES:
             rates[NAMES[match[1]]] = _mtok(value)
         else:
-            rates.setdefault("cache_write", {})[f"{match[2]}h" if match[2] else "default"] = _mtok(value)
+            default = "5min" if LONG in entry else "default"
+            rates.setdefault("cache_write", {})[f"{match[2]}h" if match[2] else default] = _mtok(value)
     return found if "standard" in found and 0.0 in found["standard"] else {}
 
 
@@ -85,6 +89,24 @@ def _listed(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
         if isinstance(start, int | float):
             found[float(start)] = {NAMES[key]: _mtok(tier[key]) for key in NAMES if tier.get(key) is not None}
     return found
+
+
+def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Hours at other rates, as they are on a working day; those of other days are left out, and said."""
+    about = entry.get("off_peak_pricing")
+    if not isinstance(about, Mapping) or not isinstance(about.get("windows"), list):
+        return {}
+    rates = {NAMES[key]: _mtok(about[key]) for key in NAMES if about.get(key) is not None}
+    hours: list[str] = []
+    other = False
+    for window in about["windows"]:
+        given = window.get("hours_utc") if isinstance(window, Mapping) else None
+        if given is not None and MONDAY in window.get("weekdays", [MONDAY]):
+            hours += given if isinstance(given, list) else [given]
+        else:
+            other = True
+    notes = ["hours of a working day; other days are off-peak for longer and not reckoned"] if other else []
+    return {"time_of_day": [{"utc": utc, "rates": rates} for utc in hours], "notes": notes}
 
 
 def _mtok(value: Any) -> Any:

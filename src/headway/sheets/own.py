@@ -169,7 +169,7 @@ def _rates(unit: _Unit, entry: Entry, base: Rates | None) -> Rates:
         input=first,
         output=unit.rate(entry, "output", base.output if base else None, first),
         cache_read=unit.rate(entry, "cache_read", moved.cache_read if moved else None, first),
-        cache_writes=_writes(unit, entry, first) or (moved.cache_writes if moved else ()),
+        cache_writes=_joined(_writes(unit, entry, first), moved.cache_writes if moved else ()),
         storage=(base.storage if base else None)
         if storage is None
         else unit.known(storage * unit.usd / MTOK / HOUR, "storage", unit.kind, "USD/token/s"),
@@ -191,6 +191,12 @@ def _writes(unit: _Unit, entry: Entry, input_rate: float) -> tuple[CacheWrite, .
     if len({write.ttl_s for write in found}) < len(found):
         raise entry.wrong("cache_write", "states one time to live twice")
     return tuple(found)
+
+
+def _joined(given: tuple[CacheWrite, ...], below: tuple[CacheWrite, ...]) -> tuple[CacheWrite, ...]:
+    """Writes as given, those of other times to live as below."""
+    stated = {one.ttl_s for one in given}
+    return tuple(sorted((*given, *(one for one in below if one.ttl_s not in stated)), key=lambda write: write.ttl_s or 0.0))
 
 
 def _ttl(table: Entry, key: str) -> float:
