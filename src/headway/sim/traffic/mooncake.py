@@ -21,7 +21,7 @@ class _Bad(Exception):
 
 
 def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
-    """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [...]}, an id for each `block` tokens."""
+    """Lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id for each `block` tokens]}."""
     tally = Tally()
     times, prompts, outputs, starts, blocks = [], [], [], [0], []
     for number, line in enumerate(file, 1):

@@ -23,7 +23,8 @@ def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: 
     """The requests of a trace from the first arrival on, which is at 0, and what became of its other lines.
 
     Azure, BurstGPT, Vidur and plain (arrival_s,prompt,output[,conversation]) CSV, and Mooncake's JSON lines; any of them in gzip.
-    `block` is the prompt tokens that an id of JSON lines stands for. Requests out of order are sorted by arrival, and counted. Malformed lines are left out, and more than a share of them refused.
+    Requests out of order are sorted by arrival, and counted. Malformed lines are left out, and more than a share of them refused.
+    `block` is the prompt tokens that an id of JSON lines stands for.
     """
     if not 0 <= most_malformed <= 1:
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")

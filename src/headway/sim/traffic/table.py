@@ -21,7 +21,7 @@ Rows = tuple[Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversati
 
 def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
     """A trace from a CSV file whose header names its format."""
-    lines = csv.reader(file)
+    lines = csv.reader(map(_closed, file))
     try:
         header = [name.strip().lower() for name in next(lines, [])]
         layout = recognised(header)
@@ -46,6 +46,11 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
         failed=tally.failed,
         sorted=late,
     )
+
+
+def _closed(line: str) -> str:
+    """A line whose quotes are in pairs; one that is not would take those after it for its own, and is malformed by itself."""
+    return line if line.count('"') % 2 == 0 else line.replace('"', "'")
 
 
 def _columns(layout: Format, header: list[str]) -> list[tuple[int, str, cells.Column]]:
