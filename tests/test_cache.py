@@ -339,7 +339,8 @@ def test_what_rests_on_the_estimate_explains_itself() -> None:
 
 
 def test_choices_need_no_prices_of_all() -> None:
-    from headway.cache import Hold, Subject, held
+    from headway.cache import Subject, held
+    from headway.cache_ask import Hold
     from headway.cache_place import Span
     from headway.cost import own
     from headway.quantity import given

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Any
 
+from headway.cache_ask import Hold
 from headway.cache_place import Place, Span
 from headway.cache_rows import Held
 from headway.cost import Price
@@ -19,7 +20,6 @@ from headway.laws.drain import drain_s
 from headway.laws.money import cached_token_s
 from headway.laws.reload import per_mtok
 from headway.quantity import known
-from headway.schema import Q
 
 DRAIN, MONEY, WEAR, STORE = "drain time", "least cost", "cost with wear", "store-or-recompute"
 CRITERIA = (DRAIN, MONEY, WEAR, STORE)
@@ -30,16 +30,6 @@ NO_WRITE = known(0.0, "writing free", "USD/token", "constant", "of the bound: wr
 NO_WORN = known(0.0, "wear counted apart", "USD/byte", "constant", "W is a term of its own")
 FULL = known(1.0, "bought by capacity", "", "constant", "of b T h, and of what is rented: room alone")
 SURE = known(1.0, "every hold used", "", "constant", "of the bound: every hold is used once")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """How a prefix is kept and used."""
-
-    hold: Annotated[Any, Q("s", high=1e12, help="time for which a prefix is held: 5min,1h,24h")]
-    reuse: Annotated[Any, Q(open_low=False, high=1, help="probability that the prefix is used within the hold")] = 1
-    uses: Annotated[Any, Q(high=1e9, help="reads and writes of the bytes held, within one hold")] = 1
-    waiting: Annotated[Any, Q(open_low=False, high=1, help="share of the loading time in which the chip waits (0: hidden)")] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
+from headway.cache_ask import Service
 from headway.cache_place import Place
 from headway.cache_rows import Sized
 from headway.laws import reuse, sums, wear
 from headway.laws import tiers as laws
-from headway.schema import Q
-from headway.workload import MOST
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """What a service finds in its cache and writes to it; both as rates of tokens, or described by its requests."""
-
-    hit_tokens: Annotated[Any, Q("token/s", high=1e18, help="prompt tokens found in the cache, over all: 342G/d")] = None
-    new_tokens: Annotated[Any, Q("token/s", high=1e18, help="tokens whose KV is made and stored: missed prompt tokens and answers")] = None
-    rate: Annotated[Any, Q("1/s", high=MOST, help="requests per second, with --prompt, --output and --hit-rate instead of the two")] = None
-    hit_rate: Annotated[Any, Q(open_low=False, high=1, help="share of prompt tokens found in the cache")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

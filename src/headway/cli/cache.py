@@ -9,6 +9,7 @@ from typing import Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
+from headway.cache_ask import Hold, Service
 from headway.cli import cache_subject, cache_workload
 from headway.errors import BadValue
 from headway.layout import Layout
@@ -24,8 +25,6 @@ VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "
 
 def add_flags(parser: Any) -> None:
     """Subject, hold, computing again, service, fees, workload, and the estimate's own flags."""
-    from headway.cache import Hold
-    from headway.cache_sizing import Service
 
     cache_subject.add_flags(parser)
     schema.add_flags(parser, Hold, group="hold: every number may be a list or a range")
@@ -58,7 +57,6 @@ def run(args: Any) -> output.Answer:
 
 def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     """The fields of Hold that were asked for, each a list, and notes."""
-    from headway.cache import Hold
     from headway.quantity import default
 
     asked, notes = schema.read(args, Hold)
@@ -80,7 +78,7 @@ class _Point:
 
 def _criteria(args: Any) -> output.Answer:
     """One row for each hold and tier."""
-    from headway.cache import Hold, chosen, held
+    from headway.cache import chosen, held
 
     axes, notes = holds(args)
     cases, more = cache_subject.cases(args)

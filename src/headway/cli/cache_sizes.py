@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway import output, schema, units
+from headway.cache_ask import Service
 from headway.cli import cache, cache_subject
 from headway.errors import BadValue
 from headway.listing import Listing, computed
@@ -51,7 +52,7 @@ def _row(case: Any, make: Callable[[], Any]) -> _Row:
 
 def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
-    from headway.cache_sizing import Service, sized
+    from headway.cache_sizing import sized
 
     axes, notes = cache.holds(args)
     if axes.keys() - {"hold"}:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headway import output, schema
+from headway.cache_ask import Hold
 from headway.cli import cache_subject
 from headway.errors import BadValue
 from headway.listing import Listing, computed
@@ -65,8 +66,6 @@ class _Point:
 
 
 def _waiting(args: Any) -> Any:
-    from headway.cache import Hold
-
     asked = schema.read(args, Hold)[0].get("waiting")
     if isinstance(asked, tuple):
         raise BadValue("--waiting", args.waiting, "one value beside --workload")
