@@ -166,6 +166,43 @@ def test_a_malformed_line_is_named_and_left_out(tmp_path: Path, bad: str) -> Non
     assert trace.notes()[0].startswith("1 of 100 lines malformed (line 52: ")
 
 
+ROWS = {  # by format: the first line, and a request at a second with a prompt and an answer
+    "azure": ("TIMESTAMP,ContextTokens,GeneratedTokens\n", "2023-11-16 18:15:{:02d}.68,{},{}\n"),
+    "burstgpt": ("Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n", "{},,1,m,{},{},9,c\n"),
+    "vidur": ("arrived_at,num_prefill_tokens,num_decode_tokens,more\n", "{},{},{},1\n"),
+    "plain": ("arrival_s,prompt,output\n", "{},{},{}\n"),
+    "mooncake": ("", '{{"timestamp": {}e3, "input_length": {}, "output_length": {}, "hash_ids": []}}\n'),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_format_names_its_malformed_lines_and_keeps_the_others(tmp_path: Path, name: str) -> None:
+    """Unsorted arrivals, a prompt of 0, lengths below 0, a line that breaks off, a quote that is never closed, and words."""
+    header, row = ROWS[name]
+    lines = [row.format(second, 100 + second, 5) for second in range(50)]
+    lines[7], lines[8] = lines[8], lines[7]
+    bad = {20: row.format(20, 0, 5), 21: row.format(21, -3, 5), 22: row.format(22, 5, -1), 23: lines[23][:5] + "\n", 24: '"' + lines[24],
+           25: "and so on\n", 49: lines[49][:5]}  # fmt: skip
+    for at, text in bad.items():
+        lines[at] = text
+    path, first = written(tmp_path, header + "".join(lines)), 1 + bool(header)
+    trace = read_trace(path, most_malformed=0.2)
+    assert (trace.format, trace.lines, trace.sorted) == (name, 50, 1)
+    assert [one.line for one in trace.malformed] == [first + at for at in bad]
+    assert trace.traffic.prompt.tolist() == [100 + second for second in range(50) if second not in bad]
+    with pytest.raises(BadFile, match=f"7 of 50 lines malformed .line {first + 20}: .*more than 0.05 of the lines, so not read") as caught:
+        read_trace(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("block", "count"), [(16, 0), (512, 1)])
+def test_ids_may_stand_for_blocks_of_any_size(tmp_path: Path, block: int, count: int) -> None:
+    lines = mooncake(*(request(second, 100, 5, [1]) for second in range(40)), request(50, 100, 5, list(range(7))))
+    trace = read_trace(written(tmp_path, lines), block=block)
+    assert trace.malformed_count == count and trace.traffic.block_tokens == block
+    assert not count or "--trace-block" in trace.malformed[0].why
+
+
 def test_many_malformed_lines_are_refused_above_the_stated_share(tmp_path: Path) -> None:
     lines = ["arrival_s,prompt,output", *(f"{second},{0 if second % 10 == 3 else 10},10" for second in range(20_000))]
     path = written(tmp_path, "\n".join(lines))
