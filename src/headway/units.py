@@ -40,6 +40,7 @@ UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
 TokenPerMtok = Annotated[Any, "token/Mtok"]
 UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
+Joule = Annotated[Any, "W*s"]
 UsdPerJoule = Annotated[Any, "USD/W/s"]
 UsdPerWatt = Annotated[Any, "USD/W"]
 Kilogram = Annotated[Any, "kg"]

@@ -1,0 +1,88 @@
+"""The best layout of a training run: every legal one weighed at once, recompute mode by recompute mode; the fewest chips; the lowest cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.model import Model
+from headway.training.candidates import candidates, one, rows
+from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
+from headway.training.legality import bounds
+from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
+from headway.training.work import training_work
+from headway.watch import tick
+
+AT_ONCE = 20_000  # layouts weighed together: beyond it their arrays leave the cache
+KEPT = 8  # of each recompute mode, for the table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One layout with the case it was weighed in."""
+
+    case: TrainingCase
+    layout: TrainingLayout
+    step: float
+    fits: bool
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The best layouts, best first, and how many were weighed."""
+
+    best: tuple[Found, ...]
+    weighed: int
+    fitting: int
+
+
+def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> Searched:
+    """The layouts of smallest step time that fit; where none does, those that need least memory."""
+    sequence = int(case.work.sequence)
+    schedule = "" if case.recipe.schedule == "1f1b" else case.recipe.schedule
+    of = bounds(model, int(case.system.chips), sequence, int(case.batch) // sequence, schedule)
+    every = candidates(of, int(case.system.scale_up_domain), pinned)
+    found: list[Found] = []
+    weighed = fitting = 0
+    for asked, layouts in _cases(case, model, every, modes):
+        steps, fits, used = _weigh(asked, layouts)
+        weighed, fitting = weighed + len(steps), fitting + int(fits.sum())
+        order = np.lexsort((steps, ~fits)) if fits.any() else np.argsort(used)
+        found += [
+            Found(case=asked, layout=one(layouts, int(i)), step=float(steps[i]), fits=bool(fits[i]), bytes=float(used[i]))
+            for i in order[:KEPT]
+        ]
+    found.sort(key=lambda each: (not each.fits, each.step if each.fits else each.bytes))
+    return Searched(best=tuple(found), weighed=weighed, fitting=fitting)
+
+
+def _cases(case: TrainingCase, model: Model, every: TrainingLayout, modes: Sequence[str]) -> Iterator[tuple[TrainingCase, TrainingLayout]]:
+    """Recompute modes, and the schedules that chunks of layers ask for: what is not a number of the layout."""
+    chunked = every.vpp > 1
+    for mode in modes:
+        if mode == "selective" and case.recipe.fused_attention and len(modes) > 1:
+            continue  # fused attention computes its scores again by itself
+        for schedule, rows_of in ((case.recipe.schedule, ~chunked), ("interleaved", chunked)):
+            if len(every.tp) and rows_of.any():
+                yield with_recipe(case, model, replace(case.recipe, recompute=mode, schedule=schedule)), rows(every, np.flatnonzero(rows_of))
+
+
+def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCase:
+    """The same case under another recipe."""
+    return replace(case, recipe=recipe, work=training_work(model, recipe, case.work.sequence))
+
+
+def _weigh(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
+    """Step time, whether it fits, and memory, of each layout."""
+    parts = []
+    for start in range(0, len(layouts.tp), AT_ONCE):
+        some = rows(layouts, slice(start, start + AT_ONCE))
+        found: TrainingEstimate = estimate(case, some)
+        shape = np.shape(some.tp)
+        parts.append(tuple(np.broadcast_to(value, shape) for value in (found.time.step, found.fits, found.memory.total)))
+        tick(len(some.tp))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
