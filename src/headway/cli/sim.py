@@ -46,7 +46,7 @@ def add_flags(parser: Any) -> None:
     run.add_argument("--fast", metavar="SHARE", help="this share of requests goes before all others, in a class of its own")
     run.add_argument("--timeline", metavar="FILE", help="write the last run as trace events, which ui.perfetto.dev opens")
     run.add_argument("--sensitivity", metavar="SHARE", help="latencies also with every step so much shorter and longer "
-                     f"(default {STEPS:.0%}, above {CHEAP} requests and with --find 0)")  # fmt: skip
+                     f"(default {STEPS:.0%}%, above {CHEAP} requests and with --find 0)")  # fmt: skip
     run.add_argument("--warmup", metavar="SHARE", help=f"first requests left out of latencies (default {WARMUP}, of a trace 0)")
     run.add_argument("--loop", default="auto", metavar="|".join(LOOPS), help="run as plain Python or compiled (default: the sooner)")
 
