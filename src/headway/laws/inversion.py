@@ -105,6 +105,16 @@ def whole_markup(utilisation: Number, cost_share: Number, policy: Number) -> Num
     return policy / (utilisation * cost_share)
 
 
+@formula(source="between cost (none of it: a longer tier must only stay profitable, claim AP-14) and all of it")
+def carried_markup(markup: Number, share: Number) -> Number:
+    """What is added to the cost of further context, when the price of a longer tier carries that share of a markup's logarithm.
+
+    >>> round(carried_markup(4.0, 0.5), 3)
+    2.0
+    """
+    return markup**share
+
+
 # -- backwards ------------------------------------------------------------------------------------------------------------------
 
 
@@ -146,6 +156,16 @@ def rate_slope(shorter_rate: UsdPerToken, longer_rate: UsdPerToken, shorter: Tok
     62.5
     """
     return (longer_rate - shorter_rate) / (longer - shorter)
+
+
+@formula(source="definition")
+def within_tier(above: Token, to: Token, share: Number) -> Token:
+    """The context that lies at a share of a tier of contexts.
+
+    >>> within_tier(32e3, 128e3, 0.5)  # Qwen3-Coder-480B's second tier
+    80000.0
+    """
+    return above + (to - above) * share
 
 
 @formula(source="reading KV at full bandwidth, sold at cost: all of the slope is KV, so that real KV is smaller")

@@ -1,0 +1,200 @@
+"""Many models and machines that may be behind a price sheet, drawn from the priors, and what each would be sold at by the cost laws."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from headway.catalog import Catalog
+from headway.interval import Interval
+from headway.inversion.priors import Assumed, Machine, Priors, given, machines, reference
+from headway.laws import inversion as laws
+from headway.laws.balance import compute_s_per_token, kv_s_per_token
+from headway.laws.margin import cost_share
+from headway.laws.memory import parameter_bytes
+
+SEED = 20260429
+TENTH = NormalDist().inv_cdf(0.9)  # of a normal: from its middle to its 90 % point
+MOST_SPARSE = 100.0
+LEAST, MOST = 1e-300, 1e300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """One array per quantity, a draw each; `log_price` is the logarithm of what input, output and a ladder's slope would be sold at.
+
+    `log_cost` are the same at the cost of busy reference chips and the usual batch: what a markup is stated over.
+    """
+
+    active: Any
+    total: Any
+    sparsity: Any
+    kv: Any
+    batch: Any
+    utilisation: Any
+    margin: Any
+    mfu: Any
+    weight_byte: Any
+    chip_price: Any
+    context: Any
+    log_price: Any  # 3 x draws
+    log_cost: Any  # 3 x draws, with the usual KV
+    log_cost_kv: Any  # 3 x draws, with the draw's own KV
+    log_weight: Any  # of the prior, where what is assumed makes draws unlikely
+
+
+class _Stream:
+    """Latin hypercube columns: each a shuffle of evenly spaced points, the same for the same seed."""
+
+    def __init__(self, count: int) -> None:
+        self.rng = np.random.default_rng(SEED)
+        self.count = count
+
+    def even(self) -> Any:
+        """Shares between 0 and 1."""
+        return self.rng.permutation((np.arange(self.count) + 0.5) / self.count)
+
+    def normal(self) -> Any:
+        """Standard normal values."""
+        return self.rng.permutation(_normal_points(self.count))
+
+
+@functools.cache
+def _normal_points(count: int) -> Any:
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((index + 0.5) / count) for index in range(count)])
+
+
+def draw(priors: Priors, assumed: Assumed, count: int, catalog: Catalog | None = None) -> Draws:
+    """`count` draws from the priors, with what is assumed in their place."""
+    stream, own = _Stream(count), given(assumed)
+    active, sparsity, log_weight = _size(stream, priors, own)
+    kv = _positive(stream, own.get("kv"), priors.kv_low, priors.kv_high)
+    batch = np.maximum(_positive(stream, own.get("batch"), priors.batch_low, priors.batch_high), 1.0)
+    byte = _positive(stream, own.get("weight_byte"), priors.weight_byte_low, priors.weight_byte_high)
+    utilisation = _even(stream, own.get("utilisation"), priors.utilisation_low, priors.utilisation_high)
+    margin = _even(stream, own.get("margin"), priors.margin_low, priors.margin_high)
+    wobble = np.exp(float(priors.mfu_spread) * stream.normal())
+    mfu = np.minimum(laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent)) * wobble, 1.0)
+    mfu = _between(stream, own["mfu"]) if "mfu" in own else mfu
+    context = _between(stream, own["context"]) if "context" in own else np.full(count, float(priors.context))
+    work = _Work(active=active, sparsity=sparsity, kv=kv, batch=batch, byte=byte, context=context)
+    hardware = _hardware(stream, machines(assumed, catalog))
+    markup = laws.whole_markup(utilisation, cost_share(margin), 1.0)
+    return Draws(
+        active=active, total=work.total, sparsity=sparsity, kv=kv, batch=batch, utilisation=utilisation, margin=margin, mfu=mfu,
+        weight_byte=byte, chip_price=hardware.price, context=context, log_weight=log_weight,
+        log_price=_log_rates(work, hardware, priors, mfu, markup),
+        log_cost=reference_log_cost(priors, reference(catalog), active, sparsity),
+        log_cost_kv=reference_log_cost(priors, reference(catalog), active, sparsity, kv),
+    )  # fmt: skip
+
+
+# -- the parts of a draw --------------------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """What is served."""
+
+    def __init__(self, *, active: Any, sparsity: Any, kv: Any, batch: Any, byte: Any, context: Any) -> None:
+        self.active, self.sparsity, self.kv, self.batch, self.byte, self.context = active, sparsity, kv, batch, byte, context
+        self.total = laws.total_from_sparsity(active, sparsity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hardware:
+    peak: Any
+    mem_bw: Any
+    capacity: Any
+    price: Any
+
+
+def _size(stream: _Stream, priors: Priors, own: dict[str, Interval]) -> tuple[Any, Any, Any]:
+    """Active parameters, total over active, and the logarithm of the prior where both sizes are assumed apart."""
+    middle, spread = float(priors.active_middle), float(priors.active_spread)
+    active = _between(stream, own["active"]) if "active" in own else middle * np.exp(spread * stream.normal())
+    dense = stream.even() < float(priors.dense_share)
+    many = float(priors.sparsity_middle) * np.exp(float(priors.sparsity_spread) * stream.normal())
+    sparsity = np.where(dense, 1.0, np.clip(many, 1.5, MOST_SPARSE))
+    if "total" not in own:
+        return active, sparsity, np.zeros(stream.count)
+    total = _between(stream, own["total"])
+    if "active" not in own:  # the sparsity is drawn, the active parameters follow
+        active = total / sparsity
+        return active, sparsity, -0.5 * (np.log(active / middle) / spread) ** 2
+    found = total / active
+    return active, np.maximum(found, 1.0), np.where(found < 1 - 1e-9, -np.inf, 0.0)
+
+
+def _hardware(stream: _Stream, found: tuple[Machine, ...]) -> _Hardware:
+    """A chip for each draw, in equal shares, at a price even in the logarithm between its ends."""
+    which = np.minimum((stream.even() * len(found)).astype(int), len(found) - 1)
+    share = stream.even()
+
+    def of(values: list[Any]) -> Any:
+        return np.array([float(value) for value in values])[which]
+
+    low, high = of([one.price.low for one in found]), of([one.price.high for one in found])
+    return _Hardware(
+        peak=of([one.peak for one in found]), mem_bw=of([one.chip.hbm_bw for one in found]),
+        capacity=of([one.chip.hbm for one in found]), price=low * (high / low) ** share,
+    )  # fmt: skip
+
+
+def _positive(stream: _Stream, own: Interval | None, low: Any, high: Any) -> Any:
+    """Log-normal by its 10 % and 90 % points."""
+    if own is not None:
+        return _between(stream, own)
+    middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * TENTH)
+    return np.exp(middle + spread * stream.normal())
+
+
+def _even(stream: _Stream, own: Interval | None, low: Any, high: Any) -> Any:
+    start, end = (float(low), float(high)) if own is None else (float(own.low), float(own.high))
+    return start + (end - start) * stream.even()
+
+
+def _between(stream: _Stream, own: Interval) -> Any:
+    """Even in the logarithm between the ends of what is assumed."""
+    low, high = float(own.low), float(own.high)
+    return low * (high / low) ** stream.even()
+
+
+# -- what it would cost and be sold at ------------------------------------------------------------------------------------------
+
+
+def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any) -> Any:
+    """Logarithms of the rates of input, output, and of what a token of context adds to the latter."""
+    compute = compute_s_per_token(work.active, on.peak)
+    prefill = laws.prefill_chip_s(compute, mfu)
+    weights = parameter_bytes(work.total, work.byte)
+    chips = laws.chips_for(weights, on.capacity, float(priors.weights_share))
+    decode = laws.decode_chip_s(
+        compute, float(priors.step_fixed), chips, weights, laws.context_kv(work.context, work.kv), work.batch, on.mem_bw,
+        float(priors.eff_compute), float(priors.eff_memory),
+    )  # fmt: skip
+    further = kv_s_per_token(1.0, work.kv, on.mem_bw) / float(priors.eff_memory)
+    carried = laws.carried_markup(markup, float(priors.ladder_markup))
+    rates = [laws.price_of(chip_s, on.price, added) for chip_s, added in ((prefill, markup), (decode, markup), (further, carried))]
+    return np.log(np.clip(np.broadcast_arrays(*rates), LEAST, MOST))
+
+
+def reference_log_cost(priors: Priors, one: Machine, active: Any, sparsity: Any, kv: Any = None) -> Any:
+    """The same at the cost of reference chips, never idle, at the middle of their price, with the usual batch, weight format and KV."""
+    price = _middle(one.price.low, one.price.high)
+    at = _Hardware(peak=float(one.peak), mem_bw=float(one.chip.hbm_bw), capacity=float(one.chip.hbm), price=price)
+    mfu = laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent))
+    usual = _Work(
+        active=active, sparsity=sparsity, kv=_middle(priors.kv_low, priors.kv_high) if kv is None else kv, context=float(priors.context),
+        batch=_middle(priors.batch_low, priors.batch_high), byte=_middle(priors.weight_byte_low, priors.weight_byte_high),
+    )  # fmt: skip
+    return _log_rates(usual, at, priors, mfu, 1.0)
+
+
+def _middle(low: Any, high: Any) -> float:
+    """The middle of an interval in the logarithm."""
+    return float(low) ** 0.5 * float(high) ** 0.5

@@ -1,0 +1,105 @@
+"""What a price sheet says, as numbers that the cost laws can be held against: levels, the slope of a ladder, the least batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from headway.laws import inversion as laws
+from headway.laws.speed import batch_ratio_identity
+from headway.price_sheet import ContextTier, PriceSheet, Rates
+from headway.quantity import default
+
+# Where in a tier its requests lie: the middle, and the ends of what is tried.
+WITHIN = (0.25, 0.5, 0.75)
+MIDDLE = default(0.5, "within the tier", "", "requests lie in the middle of a context tier, a quarter to three quarters of it are tried")
+OPEN_ENDED = default(2.0, "open tier", "", "the last tier ends at twice its start where the sheet names no longest context")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One tier of a ladder: prompts above `above` and up to `to` tokens, and the rates of all of such a request."""
+
+    above: Any
+    to: Any
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """What the output rates of context tiers rise by: the middle one of the secants between neighbouring tiers."""
+
+    slope: Any  # USD/token^2
+    spread: float  # of its logarithm, by where in the tiers requests lie
+    lower: Rung
+    upper: Rung
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """The features of one sheet; None where it has no such feature."""
+
+    input: float  # USD/token
+    output: float
+    ladder: Ladder | None = None
+    least_batch: float | None = None
+    fast_mode: str = ""
+
+
+def features(sheet: PriceSheet) -> Features | None:
+    """What a sheet says; None for one that gives tokens away, of which no law says anything."""
+    rates = sheet.rates
+    if not (rates.input > 0 and rates.output > 0):
+        return None
+    batch, mode = _least_batch(sheet)
+    return Features(input=rates.input, output=rates.output, ladder=ladder(rungs(sheet)), least_batch=batch, fast_mode=mode)
+
+
+def rungs(sheet: PriceSheet) -> tuple[Rung, ...]:
+    """The context tiers with their ends, the shortest first; only those whose start is within the longest context."""
+    tiers = [one for one in sheet.tiers if sheet.context_limit is None or one.above < sheet.context_limit]
+    starts = [0.0, *(one.above for one in tiers)]
+    last = sheet.context_limit if sheet.context_limit is not None else OPEN_ENDED * starts[-1]
+    ends = [*starts[1:], last]
+    return tuple(_rung(start, end, rates) for start, end, rates in zip(starts, ends, _rates(sheet, tiers), strict=True))
+
+
+def _rates(sheet: PriceSheet, tiers: list[ContextTier]) -> list[Rates]:
+    return [sheet.rates, *(one.rates for one in tiers)]
+
+
+def _rung(start: float, end: float, rates: Rates) -> Rung:
+    return Rung(above=start, to=end, rates=rates)
+
+
+def ladder(found: tuple[Rung, ...]) -> Ladder | None:
+    """The slope of a ladder's output rates; None where they do not rise."""
+    pairs = [(one, two) for one, two in pairwise(found) if two.rates.output > one.rates.output > 0]
+    if not pairs:
+        return None
+    slopes = sorted((secant(one, two, 0.5), number) for number, (one, two) in enumerate(pairs))
+    lower, upper = pairs[slopes[(len(slopes) - 1) // 2][1]]
+    tried = [secant(lower, upper, share) for share in WITHIN]
+    return Ladder(slope=secant(lower, upper, MIDDLE), spread=0.5 * math.log(max(tried) / min(tried)), lower=lower, upper=upper)
+
+
+def secant(lower: Rung, upper: Rung, share: Any) -> Any:
+    """The slope between two tiers whose requests lie at `share` of each."""
+    return laws.rate_slope(lower.rates.output, upper.rates.output, at(lower, share), at(upper, share))
+
+
+def at(rung: Rung, share: Any) -> Any:
+    """The context at `share` of a tier."""
+    return laws.within_tier(rung.above, rung.to, share)
+
+
+def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
+    """The most that price x speed of any faster mode asks of the standard batch, and which mode."""
+    found = [
+        (batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name)
+        for mode in sheet.modes
+        if mode.speed_ratio is not None and mode.speed_ratio > 1 and mode.rates.output > sheet.rates.output
+    ]
+    return max(found, default=(None, ""))
