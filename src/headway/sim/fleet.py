@@ -71,6 +71,8 @@ def fleet(
     pace = None if why else pace_of(compiled.step, query.assumptions, rules.rules.seats, longest)
     if pace is not None and policy.step_factor != 1:
         pace = scaled(pace, float(policy.step_factor))
+    if prefix is not None and pace is not None:
+        rules = replace(rules, notes=(*rules.notes, *prefix.notes(rules.rules, traffic, pace)))
     return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools, prefix=prefix)
 
 

@@ -14,7 +14,7 @@ from headway.laws.reload import load_gain_s
 from headway.sim.kvcache import ASKED, HITS
 from headway.sim.kvcache_arrays import Pools, as_lists, dense_ids
 from headway.sim.pacing import Pace
-from headway.sim.reload import least_by_cost, least_by_time, paths_of
+from headway.sim.reload import NEVER, least_by_cost, least_by_time, paths_of
 from headway.sim.state import Cache, Rules
 from headway.sim.tiers import CacheTier, chained
 from headway.sim.traffic.record import Traffic
@@ -63,6 +63,15 @@ class Prefix:
         if self.usd_per_s is None:
             return least_by_time(self.below, block_bytes=block_bytes, block_s=block_s)
         return least_by_cost(self.below, block_bytes=block_bytes, block_s=block_s, usd_per_s=self.usd_per_s, waiting=0.0)
+
+    def notes(self, rules: Rules, traffic: Traffic, pace: Pace) -> tuple[str, ...]:
+        """From what length on a prefix is loaded, of each tier below the HBM."""
+        better = "sooner" if self.usd_per_s is None else "cheaper"
+        found = []
+        for one, least in zip(self.below, self.least(rules.block_bytes, self.block_s(traffic, pace)).tolist(), strict=True):
+            long = f"of {least * rules.block_tokens} tokens and more" if least < NEVER else "never"
+            found.append(f"prefix cache: from {one.name} {'of all replicas ' if one.shared else ''}a prefix is loaded {long} ({better} than computing it)")
+        return tuple(found)
 
     def worth(self, block_bytes: float, block_s: float) -> Any:
         """By tier, the HBM included: the share of computing a block that is saved where it is found."""
