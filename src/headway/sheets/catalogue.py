@@ -16,7 +16,8 @@ from headway import facts
 from headway.catalog import Catalog, default_catalog, fold
 from headway.errors import HeadwayError, UnknownName, clip
 from headway.price_sheet import PriceSheet
-from headway.sheets.files import SUFFIXES, Found, read_sheets
+from headway.sheets.files import SUFFIXES, read_sheets
+from headway.sheets.found import Found
 
 GENAI = "genai-prices"
 UNDATED = "undated"

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headway.errors import BadFile
-from headway.price_sheet import PriceSheet
+from headway.sheets.found import Found
 
 MOST_BYTES = 100_000_000
 SUFFIXES = (".toml", ".json", ".csv")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The sheets of a file, and what must be said about the rest of it."""
-
-    sheets: tuple[PriceSheet, ...]
-    notes: tuple[str, ...] = ()
 
 
 def read_sheets(path: str | Path) -> Found:

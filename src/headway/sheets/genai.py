@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import MissingExtra
-from headway.sheets.files import Found
+from headway.sheets.found import Found
 from headway.sheets.others import read_all, tiers_of
 
 NAMES = {"input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cache_read"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.sheets.files import Found
+from headway.sheets.found import Found
 from headway.sheets.others import read_all, tiers_of
 
 MTOK = 1e6

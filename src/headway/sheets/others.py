@@ -10,7 +10,7 @@ from typing import Any
 from headway.errors import BadFile
 from headway.price_sheet import PriceSheet
 from headway.sheets.entry import Entry
-from headway.sheets.files import Found
+from headway.sheets.found import Found
 from headway.sheets.own import sheet_of
 
 Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: the usual rates) -> rates in USD per Mtok
