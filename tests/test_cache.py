@@ -401,3 +401,14 @@ def test_a_tier_without_a_price(tmp_path: Any) -> None:
     (folder / "mine.toml").write_text('memory = "cxl"\n[facts]\ncapacity = "10TB"\nread_bw = "10GB/s"\n')
     with pytest.raises(HeadwayError, match=r"price is not known.*--set tier\.mine\.price"):
         listing(*V3, *H100, "--catalog", str(tmp_path), "--tier", "mine")
+
+
+def test_the_library_gives_the_same_as_the_verb() -> None:
+    import headway as hw
+
+    rows = by_tier("deepseek-v3", "--on", "8xh200", "--hold", "5min", "--reuse", "0.8", "--kv", "fp8")
+    for own in hw.cache("deepseek-v3", "8xh200", "5min", reuse=0.8, kv="fp8"):
+        assert (own.chosen_by, own.usd_per_mtok_gain) == (rows[own.tier]["chosen_by"], rows[own.tier]["usd_per_mtok_gain"])
+    for wrong in ({"hold": -1.0}, {"reuse": 2.0}, {"kv": "fp9"}, {"mfu": math.nan}):
+        with pytest.raises(HeadwayError):
+            hw.cache("deepseek-v3", "8xh200", **{"hold": 60.0} | wrong)

@@ -28,6 +28,7 @@ _HOME = {
     "System": "system",
     "Table": "grid",
     "anonymous": "formula",
+    "cache": "cache_case",
     "chip": "chip",
     "edit": "edit",
     "explain": "explain",

@@ -1,12 +1,14 @@
-"""What is asked about a cache: how a prefix is held and used, and what a service finds in it and writes to it."""
+"""What is asked about a cache: how a prefix is held and used, what its tokens cost to compute, what a service finds and writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from headway.schema import Q
 from headway.workload import MOST
+
+COUNT = Q("token", whole=True, low=1, open_low=False, high=MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +29,15 @@ class Service:
     new_tokens: Annotated[Any, Q("token/s", high=1e18, help="tokens whose KV is made and stored: missed prompt tokens and answers")] = None
     rate: Annotated[Any, Q("1/s", high=MOST, help="requests per second, with --prompt, --output and --hit-rate instead of the two")] = None
     hit_rate: Annotated[Any, Q(open_low=False, high=1, help="share of prompt tokens found in the cache")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """The model, and what computing its tokens costs, where it is not the estimate's answer."""
+
+    prompt: Annotated[Any, replace(COUNT, help="prompt tokens of a request, for the estimate of prefill (default 8k)")] = None
+    output: Annotated[Any, replace(COUNT, help="output tokens of a request (default 1k)")] = None
+    mfu: Annotated[Any, Q(high=1, help="computing again reaches this share of the peak, instead of the estimate")] = None
+    fresh: Annotated[Any, Q("token/s", high=1e12, help="prompt tokens that one chip was measured to compute, instead")] = None
+    kv_bytes: Annotated[Any, Q("byte", high=1e12, help="KV bytes per token, instead of the model's")] = None
+    active: Annotated[Any, Q(high=1e15, help="active parameters, instead of the model's (for --mfu)")] = None

@@ -71,7 +71,7 @@ def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
 class _Point:
     """Where a row comes from: enough to make it again."""
 
-    case: Any
+    asked: Any
     hold: Any
     tier: int
 
@@ -83,13 +83,14 @@ def _criteria(args: Any) -> output.Answer:
     axes, notes = holds(args)
     cases, more = cache_subject.cases(args)
     rows, points = [], []
-    for case in cases:
+    for one in cases:
+        case = one.case
         places, subject = case.places(), case.subject()
         for values in itertools.product(*axes.values()):
             hold = schema.defaults(Hold, dict(zip(axes, values, strict=True)))
             group = chosen([held(place, hold, subject) for place in places])
-            rows += [output.clean(dataclasses.asdict(one)) | output.clean(case.extra) for one in group]
-            points += [_Point(case=case, hold=hold, tier=number) for number in range(len(places))]
+            rows += [output.clean(dataclasses.asdict(row)) | output.clean(one.extra) for row in group]
+            points += [_Point(asked=one, hold=hold, tier=number) for number in range(len(places))]
             if len(rows) > MOST_ROWS:
                 raise BadValue("cache", "more points", f"at most {MOST_ROWS} rows")
 
@@ -98,8 +99,8 @@ def _criteria(args: Any) -> output.Answer:
 
         point = points[_place(rows, row)]
         with record():
-            made = held(point.case.places()[point.tier], point.hold, point.case.subject(traced=True))
-        return computed(getattr(made, key, point.case.extra.get(key)), key)
+            made = held(point.asked.case.places()[point.tier], point.hold, point.asked.case.subject(traced=True))
+        return computed(getattr(made, key, point.asked.extra.get(key)), key)
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
     return output.Answer(listing, describe=lambda kept: _describe(kept, cases), figure=_figure, columns=own_columns(), most=200)
@@ -122,7 +123,7 @@ def _notes(cases: Sequence[Any]) -> list[str]:
     from headway.units import show
 
     notes = []
-    for case in cases:
+    for case in (one.case for one in cases):
         price = case.price()
         notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
         notes += priced(case.places())
@@ -159,7 +160,7 @@ def _describe(kept: Any, cases: Sequence[Any]) -> output.Words:
     about = f"{first['model']} on {first['system']}: " if len({(row["model"], row["system"]) for row in rows}) == 1 else ""
     single = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) == 1]
     view = [*cases[0].extra, *(key for key in VIEW if key not in single)]
-    return output.Words(f"{about}{told}.", view, [line for case in cases[:TOLD] for line in _bands(case, first)] + _decides(first))
+    return output.Words(f"{about}{told}.", view, [line for one in cases[:TOLD] for line in _bands(one.case, first)] + _decides(first))
 
 
 def _groups(rows: Sequence[Mapping[str, Any]]) -> dict[Any, list[Mapping[str, Any]]]:

@@ -12,7 +12,7 @@ from headway.cache_ask import Service
 from headway.cli import cache, cache_subject
 from headway.errors import BadValue
 from headway.listing import Listing, computed
-from headway.quantity import default, given
+from headway.quantity import given
 
 SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
          "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
@@ -42,8 +42,9 @@ def _listing(rows: Sequence[_Row], notes: Sequence[str]) -> Listing:
     return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
 
 
-def _row(case: Any, make: Callable[[], Any]) -> _Row:
-    plain = output.clean({"model": case.name, "system": case.machine} | dataclasses.asdict(make()) | dict(case.extra))
+def _row(asked: Any, make: Callable[[], Any]) -> _Row:
+    named = {"model": asked.case.name, "system": asked.case.machine}
+    plain = output.clean(named | dataclasses.asdict(make()) | dict(asked.extra))
     return _Row(plain=plain, make=make)
 
 
@@ -52,7 +53,7 @@ def _row(case: Any, make: Callable[[], Any]) -> _Row:
 
 def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
-    from headway.cache_sizing import sized
+    from headway.cache_sizing import flow_of, sized
 
     axes, notes = cache.holds(args)
     if axes.keys() - {"hold"}:
@@ -62,18 +63,18 @@ def sizes(args: Any) -> output.Answer:
     args.tier = args.tier or "ddr,flash,disk"
     cases, told = cache_subject.cases(args)
     rows = []
-    for case, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
+    for one, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
         service = Service(**dict(zip(lists, values, strict=True)))
         _whole(service)
-        for number in range(len(case.tiers)):
+        for number in range(len(one.case.tiers)):
 
-            def make(case: Any = case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
-                return sized(case.places()[number], hold, _flow(case, service), case.kv_bytes())
+            def make(case: Any = one.case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
+                return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
 
-            rows.append(_row(case, make))
+            rows.append(_row(one, make))
         if len(rows) > cache.MOST_ROWS:
             raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
-    notes += [*more, *told, *cache.priced(cases[0].places())]
+    notes += [*more, *told, *cache.priced(cases[0].case.places())]
     return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache.own_columns(), most=200)
 
 
@@ -83,13 +84,6 @@ def _whole(service: Any) -> None:
     if (rates, described) not in (((True, True), (False, False)), ((False, False), (True, True))):
         given = [schema.flag(key) for key in ("hit_tokens", "new_tokens", "rate", "hit_rate") if getattr(service, key) is not None]
         raise BadValue("sizes", " ".join(given), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
-
-
-def _flow(case: Any, service: Any) -> Any:
-    from headway.cache_sizing import flow_of
-
-    request = {key: case.asked.get(key, default(most, key, "token", f"default of --{key}")) for key, most in cache_subject.REQUEST.items()}
-    return flow_of(service, request["prompt"], request["output"])
 
 
 def _told(kept: Any) -> output.Words:
@@ -135,15 +129,15 @@ def fees(args: Any) -> output.Answer:
     cases, more = cache_subject.cases(args)
     rates = _rates(args)
     rows, told = [], []
-    for case in cases:
-        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(case.tiers))):
+    for one in cases:
+        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(one.case.tiers))):
 
-            def make(case: Any = case, place: int = place, at: int = at) -> Any:
-                return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.kv_bytes())
+            def make(case: Any = one.case, place: int = place, at: int = at) -> Any:
+                return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.token_bytes())
 
-            rows.append(_row(case, make))
-        rows += _reads(case, rates)
-        told += cache.priced(case.places())
+            rows.append(_row(one, make))
+        rows += _reads(one, rates)
+        told += cache.priced(one.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     notes = notes if args.fee or args.storage or any(one.storage is not None for one in rates) else []
@@ -160,20 +154,20 @@ def _rates(args: Any) -> list[Any]:
     return [one.rates for one in read(args.sheet, subjects.catalog(args)).sheets]
 
 
-def _reads(case: Any, rates: Sequence[Any]) -> list[_Row]:
+def _reads(asked: Any, rates: Sequence[Any]) -> list[_Row]:
     """What the cache-read rates would pay for, where it was said how fast tokens are computed again."""
     from headway.cache_fee import read_fee, read_share
 
-    found = []
-    if not {"mfu", "fresh"} & case.asked.keys():
+    found, case = [], asked.case
+    if case.mfu is None and case.fresh is None:
         return found
     for one, place in itertools.product(rates, range(len(case.tiers))):
 
         def make(one: Any = one, place: int = place) -> Any:
-            return read_fee(case.places()[place], read_share(one), case.recompute.chip_time().value, case.kv_bytes())
+            return read_fee(case.places()[place], read_share(one), case.recompute.chip_time().value, case.token_bytes())
 
         if one.cache_read is not None and make() is not None:
-            found.append(_row(case, make))
+            found.append(_row(asked, make))
     return found
 
 

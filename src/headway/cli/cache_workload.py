@@ -48,9 +48,15 @@ class _Point:
     """Where a row comes from: enough to make it again."""
 
     counted: Any
-    case: Any = None
+    asked: Any = None
     tier: int | None = None
     rates: Any = None
+    waiting: Any = None
+
+    @property
+    def case(self) -> Any:
+        """The case, where a model or a machine was named."""
+        return None if self.asked is None else self.asked.case
 
     def row(self, traced: bool = False) -> Any:
         """The row; with its equations where asked for (within `record()`)."""
@@ -59,9 +65,9 @@ class _Point:
         if self.case is None:
             found = kept(self.counted)
         elif self.tier is None:
-            found = kept(self.counted, self.case.kv_bytes())
+            found = kept(self.counted, self.case.token_bytes())
         else:
-            found = billed(self.counted, self.case.places()[self.tier], _waiting(self.case.args), self.case.subject(traced))
+            found = billed(self.counted, self.case.places()[self.tier], self.waiting, self.case.subject(traced))
         return found if self.rates is None else listed(found, self.counted, self.rates)
 
 
@@ -134,12 +140,13 @@ def _points(args: Any, seen: Any, ttls: Sequence[Any]) -> list[_Point]:
     cases = cache_subject.cases(args)[0] if named or args.on else [None]
     rates = _rates(args)
     found = []
-    for case in cases:
+    for one in cases:
+        case = None if one is None else one.case
         rooms = _rooms(args, case)
         tiers = range(len(case.tiers)) if case is not None and case.system is not None else [None]
         for ttl, room, sheet in itertools.product(ttls, rooms, rates):
             counted = _counted(args, seen, ttl, room, case)
-            found += [_Point(counted=counted, case=case, tier=tier, rates=sheet) for tier in tiers]
+            found += [_Point(counted=counted, asked=one, tier=tier, rates=sheet, waiting=_waiting(args)) for tier in tiers]
             if len(found) > MOST_ROWS:
                 raise BadValue("--ttl", "more points", f"at most {MOST_ROWS} rows")
     return found
@@ -173,7 +180,7 @@ def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
         return known(value, what, unit, "measured", f"counted in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
-    blocks = math.inf if room is None else room // (case.kv_bytes() * seen.block_tokens)
+    blocks = math.inf if room is None else room // (case.token_bytes() * seen.block_tokens)
     return Counted(
         trace=name, ttl=ttl, room=room, requests=measured(seen.requests, "requests", ""), asked=measured(seen.asked, "asked", "token"),
         found=measured(seen.hit_tokens(most, blocks), "found", "token"), held_s=measured(seen.held_token_s(most), "held", "token*s"),
@@ -182,7 +189,7 @@ def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
 
 
 def _identity(point: _Point) -> dict[str, Any]:
-    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.case.extra}
+    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.asked.extra}
 
 
 def _mark(rows: Sequence[dict[str, Any]]) -> None:
@@ -262,7 +269,7 @@ def _figure(kept: Any, seen: Any, points: Sequence[_Point]) -> dict[str, Any]:
     if not rows:
         raise BadValue("--plot", "no rows", "rows to draw")
     case = points[0].case
-    each = (1.0 if case is None else float(case.kv_bytes())) * seen.block_tokens
+    each = (1.0 if case is None else float(case.token_bytes())) * seen.block_tokens
     rooms = list(dict.fromkeys(row["room"] for row in rows))
     ttls = list(dict.fromkeys(row["ttl"] for row in rows))
     by_ttl = [

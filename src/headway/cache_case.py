@@ -1,0 +1,180 @@
+"""A cache to be judged: whose KV, on which machine, in which tiers, and how its tokens are computed again; names looked up here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from headway.assumptions import Assumptions
+from headway.cache import Subject, chosen, held
+from headway.cache_ask import Fresh, Hold
+from headway.cache_place import OWN, Place, device_named, own_memory, place_of
+from headway.cache_rows import Held
+from headway.catalog import Catalog
+from headway.chip import chip_price
+from headway.compile import work_of
+from headway.cost import Price
+from headway.errors import BadValue, MissingFact
+from headway.hfconfig import model as find_model
+from headway.laws.sums import total
+from headway.model import Model
+from headway.plan import Plan, plan
+from headway.precision import Precision, formats
+from headway.quantity import Known, default, given
+from headway.recompute import Recompute
+from headway.resolve import STORED, main_part, peak
+from headway.schema import defaults, fields, scalar
+from headway.system import System
+from headway.system import system as find_system
+from headway.whole_model import index_bytes_per_token, kv_bytes_per_token
+from headway.workload import Load
+
+TIERS = (OWN, "ddr", "flash", "disk")
+PROMPT = default(8000, "prompt", "token", "default of --prompt")
+OUTPUT = default(1000, "output", "token", "default of --output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One model on one machine with one set of numbers. `mfu` or `fresh` stand in for the estimate of prefill."""
+
+    model: Model | None = None  # None where `kv_bytes` stands for it
+    system: System | None = None
+    kv: str = "bf16"
+    weights: str = ""
+    compute: str = ""
+    prompt: Any = PROMPT
+    output: Any = OUTPUT
+    mfu: Any = None
+    fresh: Any = None  # prompt tokens a second and chip
+    kv_bytes: Any = None  # of one token
+    active: Any = None  # parameters
+    assumptions: Assumptions = field(default_factory=lambda: defaults(Assumptions))
+    ways: Mapping[str, Any] = field(default_factory=dict)  # of the layout, pinned
+    tiers: Sequence[str] = TIERS
+    edits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # tier -> its facts as the user has them
+    catalog: Catalog | None = None
+
+    @property
+    def name(self) -> str:
+        """The model in a row."""
+        return self.model.name if self.model is not None else "-"
+
+    @property
+    def machine(self) -> str:
+        """The machine in a row."""
+        return self.system.name if self.system is not None else "-"
+
+    def token_bytes(self) -> Any:
+        """KV bytes of one token, index keys included, in the format asked for."""
+        if self.kv_bytes is not None:
+            return given(float(self.kv_bytes), "kv_bytes", "byte/token")
+        if self.model is None:
+            raise BadValue("cache", "no model", "a model, such as headway cache deepseek-v3 --on 8xh200, or --kv-bytes 35kB")
+        element = formats()[self.kv].bytes
+        found = total((kv_bytes_per_token(self.model, element), index_bytes_per_token(self.model, element)))
+        if not found > 0:
+            raise BadValue("model", self.model.name, "a model whose cache grows with the context, or --kv-bytes 35kB")
+        return found
+
+    def on(self) -> System:
+        """The machine, which must have been named."""
+        if self.system is None:
+            raise BadValue("--on", "nothing", "a machine whose chips compute and whose HBM holds, such as --on 8xh200")
+        return self.system
+
+    def price(self) -> Price:
+        """What one chip costs."""
+        metric = self.assumptions.price_metric
+        found = chip_price(self.on().chip, metric)
+        if found is None:
+            raise MissingFact(self.on().chip.name, f"price ({metric})", "give --set chip.price=$2/h or another --price-metric")
+        return found
+
+    def places(self) -> list[Place]:
+        """The tiers; laws are recorded where they are made within `record()`."""
+        return [self._place(name) for name in self.tiers]
+
+    def _place(self, name: str) -> Place:
+        if name == OWN and self.system is not None and OWN not in self.edits:
+            return own_memory(self.system.chip, self.price())
+        return place_of(device_named(name, dict(self.edits.get(name, {})), self.catalog), name)
+
+    @cached_property
+    def recompute(self) -> Recompute:
+        """What computing a token again costs."""
+        chip, price = self.on().chip, self.price()
+        if self.fresh is not None:
+            return Recompute(chip=chip, price=price, fresh=self.fresh)
+        if self.mfu is None:
+            return Recompute(chip=chip, price=price, plan=self._plan())
+        if self.model is None and self.active is None:
+            raise BadValue("--mfu", "no model", "a model, or --active 37B")
+        compute, _ = peak(chip, self.compute or self._stored())
+        return Recompute(chip=chip, price=price, mfu=self.mfu, model=self.model, active=self.active, compute=compute)
+
+    def _stored(self) -> str:
+        """The format that most of the checkpoint is multiplied in."""
+        if self.model is None:
+            return "bf16"
+        blocks = work_of(self.model).blocks
+        block, part = main_part(blocks)
+        return getattr(blocks[block], f"{STORED[part]}_dtype")
+
+    def _plan(self) -> Plan:
+        if self.model is None:
+            raise BadValue("cache", "no model", "a model, or --fresh 4k/s or --mfu 0.5 --active 37B for what computing again costs")
+        found = plan(
+            self.model, self.on(), Load(prompt=self.prompt, output=self.output), weights=self.weights, kv=self.kv, compute=self.compute,
+            ways=self.ways, assumptions=self.assumptions, elasticities=False,
+        )  # fmt: skip
+        if found.infeasible:
+            wants = "a machine that holds the model, or --fresh 4k/s or --mfu 0.5 for what computing again costs"
+            raise BadValue("--on", f"{self.machine}: {found.infeasible}", wants)
+        return found
+
+    def subject(self, traced: bool = False) -> Subject:
+        """What is held and what it would cost to compute; with its equations where asked for (within `record()`)."""
+        return Subject(
+            model=self.name, system=self.machine, kv=self.token_bytes(), chip_time=self.recompute.chip_time(traced), price=self.price()
+        )
+
+
+def cache(
+    model: Model | str | None,
+    system: System | str,
+    hold: Any,
+    *,
+    reuse: Any = None,
+    uses: Any = None,
+    waiting: Any = None,
+    **about: Any,
+) -> list[Held]:
+    """Each tier for one hold ("5min", or seconds), by every criterion; `about` are further fields of `Case`: kv, tiers, mfu, fresh, ...
+
+    >>> rows = cache("deepseek-v3", "8xh100-sxm", "5min", fresh=4030, kv="fp8")
+    >>> [(row.tier, row.chosen_by) for row in rows if row.chosen_by][:2]
+    [('hbm', 'store-or-recompute'), ('ddr', 'cost with wear')]
+    """
+    found = find_model(model) if isinstance(model, str) else model
+    machine = find_system(system) if isinstance(system, str) else system
+    said: dict[str, Any] = dict(about)
+    for record in (Fresh, Precision):
+        said |= {key: _checked(record, key, about[key]) for key in fields(record) if key in about}
+    case = Case(model=found, system=machine, **said)
+    asked = {"hold": hold, "reuse": reuse, "uses": uses, "waiting": waiting}
+    kept = defaults(Hold, {key: _checked(Hold, key, value) for key, value in asked.items() if value is not None})
+    subject = case.subject()
+    return chosen([held(place, kept, subject) for place in case.places()])
+
+
+def _checked(record: type, key: str, value: Any) -> Any:
+    q, _ = fields(record)[key]
+    if isinstance(value, str):
+        return scalar(value, q, key)
+    wants = q.illegal(value)
+    if wants:
+        raise BadValue(key, value, wants)
+    return value if isinstance(value, Known) else given(value, key, q.unit)
