@@ -69,8 +69,11 @@ class Prefix:
         better = "sooner" if self.usd_per_s is None else "cheaper"
         found = []
         for one, least in zip(self.below, self.least(rules.block_bytes, self.block_s(traffic, pace)).tolist(), strict=True):
-            long = f"of {least * rules.block_tokens} tokens and more" if least < NEVER else "never"
-            found.append(f"prefix cache: from {one.name} {'of all replicas ' if one.shared else ''}a prefix is loaded {long} ({better} than computing it)")
+            where = f"{one.name}, of all replicas together" if one.shared else f"{one.name} of each replica"
+            if least < NEVER:
+                found.append(f"prefix cache: {least * rules.block_tokens} tokens and more are loaded from {where}: {better} than computing them")
+            else:
+                found.append(f"prefix cache: nothing is loaded from {where}: computing is {better}")
         return tuple(found)
 
     def worth(self, block_bytes: float, block_s: float) -> Any:

@@ -53,9 +53,9 @@ def parse_tiers(text: str, ttl: str = "", catalog: Catalog | None = None) -> tup
     keeps = parse_ttls(ttl, len(parts)) if ttl else (math.inf,) * len(parts)
     found = tuple(_parsed(part, text, keep, catalog) for part, keep in zip(parts, keeps, strict=True))
     found = tuple(replace(one, shared=any(above.shared for above in found[: depth + 1])) for depth, one in enumerate(found))
+    if found[0].in_place and found[0].shared:
+        raise BadValue(FLAG, text, "HBM of each replica; what can be shared lies below it")
     for above, below in pairwise(found):
-        if above.in_place and above.shared:
-            raise BadValue(FLAG, text, "HBM of each replica; what can be shared lies below it")
         if below.in_place:
             raise BadValue(FLAG, text, f"HBM first; {EXAMPLE}")
         if not above.in_place and below.read_bw > above.read_bw:
