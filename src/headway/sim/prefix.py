@@ -71,7 +71,7 @@ class Prefix:
         for one, least in zip(self.below, self.least(rules.block_bytes, self.block_s(traffic, pace)).tolist(), strict=True):
             where = f"{one.name}, of all replicas together" if one.shared else f"{one.name} of each replica"
             if least < NEVER:
-                found.append(f"prefix cache: {least * rules.block_tokens} tokens and more are loaded from {where}: {better} than computing them")
+                found.append(f"prefix cache: {least * rules.block_tokens} tokens and more are loaded from {where}: {better} than computing")
             else:
                 found.append(f"prefix cache: nothing is loaded from {where}: computing is {better}")
         return tuple(found)
