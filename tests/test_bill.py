@@ -57,12 +57,12 @@ def test_a_shared_prefix_by_hand() -> None:
     """Three requests of 1,000 + 200 tokens and 100 of answer, a minute and ten minutes apart: one write, one read, one write again."""
     traffic = Traffic.of([0, 60, 660], 1200, 100)
     bill = billed(traffic, way(own(), 300.0, layout=FIRST), shared=1000)
-    assert (bill.cached, bill.written, bill.prompt, bill.output) == (1000, 2000, 3600, 300)
+    assert (bill.cached_tokens, bill.written_tokens, bill.prompt_tokens, bill.output_tokens) == (1000, 2000, 3600, 300)
     assert parts(bill) == pytest.approx((600 * 4 * MTOK, 1000 * 0.4 * MTOK, 2000 * 5 * MTOK, 300 * 20 * MTOK))
     assert bill.usd == pytest.approx(sum(parts(bill)))
     assert bill.usd_storage is None
     long = billed(traffic, way(own(), 3600.0, layout=FIRST), shared=1000)
-    assert (long.cached, long.written) == (2000, 1000)
+    assert (long.cached_tokens, long.written_tokens) == (2000, 1000)
     assert parts(long)[2] == pytest.approx(1000 * 8 * MTOK)
     plain = billed(traffic, way(own()), shared=1000)
     assert parts(plain) == pytest.approx((3600 * 4 * MTOK, 0, 0, 300 * 20 * MTOK))
@@ -70,21 +70,21 @@ def test_a_shared_prefix_by_hand() -> None:
 
 def test_a_hit_begins_the_time_anew() -> None:
     traffic = Traffic.of([0, 250, 500, 750], 1000, 1)
-    assert billed(traffic, way(own(), 300.0, layout=FIRST), shared=1000).cached == 3000
-    assert billed(traffic, way(own(), 249.0, layout=FIRST), shared=1000).cached == 0
-    assert billed(traffic, way(own(), 250.0, layout=FIRST), shared=1000).cached == 3000, "kept to the last second"
+    assert billed(traffic, way(own(), 300.0, layout=FIRST), shared=1000).cached_tokens == 3000
+    assert billed(traffic, way(own(), 249.0, layout=FIRST), shared=1000).cached_tokens == 0
+    assert billed(traffic, way(own(), 250.0, layout=FIRST), shared=1000).cached_tokens == 3000, "kept to the last second"
 
 
 def test_a_conversation_by_hand() -> None:
     """Prompts 1,000, then 1,500, then 2,200 of one talk: each turn reads the last prompt and writes what is new."""
     talk = Traffic.of([0, 100, 200], [1000, 1500, 2200], 100, conversation=[0, 0, 0])
     bill = billed(talk, way(own(), 300.0, layout=FIRST))
-    assert (bill.cached, bill.written) == (1000 + 1500, 1000 + 500 + 700)
+    assert (bill.cached_tokens, bill.written_tokens) == (1000 + 1500, 1000 + 500 + 700)
     two = Traffic.of([0, 1, 100, 101], [1000, 1000, 1500, 1500], 100, conversation=[0, 1, 0, 1])
-    assert billed(two, way(own(), 300.0, layout=FIRST), shared=400).cached == 0 + 400 + 1000 + 1000
+    assert billed(two, way(own(), 300.0, layout=FIRST), shared=400).cached_tokens == 0 + 400 + 1000 + 1000
     last = billed(two, way(own(), 300.0, layout=LAST), shared=400)
-    assert last.cached == 600 + 600, "what is shared last is never at the beginning of another prompt"
-    assert last.written == 600 + 600 + 500 + 500 and last.usd_input == pytest.approx(4 * 400 * 4 * MTOK)
+    assert last.cached_tokens == 600 + 600, "what is shared last is never at the beginning of another prompt"
+    assert last.written_tokens == 600 + 600 + 500 + 500 and last.usd_input == pytest.approx(4 * 400 * 4 * MTOK)
 
 
 def test_blocks_by_hand() -> None:
@@ -93,8 +93,8 @@ def test_blocks_by_hand() -> None:
         [0, 10, 400], [1200, 1100, 1100], 50, blocks=[1, 2, 3, 1, 2, 4, 1, 2, 4], block_start=[0, 3, 6, 9], block_tokens=512
     )
     bill = billed(traffic, way(own(), 300.0, layout=RECORDED))
-    assert (bill.cached, bill.written) == (1024, 1200 + 76 + 1100)
-    assert billed(traffic, way(own(), 3600.0, layout=RECORDED)).cached == 1024 + 1100
+    assert (bill.cached_tokens, bill.written_tokens) == (1024, 1200 + 76 + 1100)
+    assert billed(traffic, way(own(), 3600.0, layout=RECORDED)).cached_tokens == 1024 + 1100
 
 
 def test_the_day_of_deepseek() -> None:
@@ -108,9 +108,9 @@ def test_the_day_of_deepseek() -> None:
 
 def test_a_prefix_too_short_to_be_cached() -> None:
     traffic = Traffic.of([0, 1], 1500, 1)
-    assert billed(traffic, way(own(min_prefix=1024), 300.0, layout=FIRST), shared=1024).cached == 1024
+    assert billed(traffic, way(own(min_prefix=1024), 300.0, layout=FIRST), shared=1024).cached_tokens == 1024
     short = billed(traffic, way(own(min_prefix=1025), 300.0, layout=FIRST), shared=1024)
-    assert (short.cached, short.written) == (0, 0)
+    assert (short.cached_tokens, short.written_tokens) == (0, 0)
 
 
 def test_storage_is_paid_while_it_is_held() -> None:
@@ -259,7 +259,7 @@ def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, i
             plain = billed(traffic, way(made), shared)
             multiple = max(write.rate for write in made.rates.cache_writes) / made.rates.input
             assert bill.usd <= (plain.usd - plain.usd_output) * multiple + plain.usd_output + 1e-12
-            assert bill.cached + bill.written <= bill.prompt and min(parts(bill)) >= 0
+            assert bill.cached_tokens + bill.written_tokens <= bill.prompt_tokens and min(parts(bill)) >= 0
             assert math.fsum(parts(bill)) == pytest.approx(float(bill.usd))
 
 
@@ -269,7 +269,7 @@ def test_longer_is_never_found_less_and_automatic_never_costs_more(rows: list[tu
     traffic, made = drawn(rows), sheet("deepseek-v4-pro")
     biller = Biller(requests=requests_of(traffic, "drawn", min(shared, int(traffic.prompt.max()))))
     bills = [biller.bill(way(made, ttl, layout=FIRST)) for ttl in (1.0, 60.0, 3600.0)]
-    assert bills[0].cached <= bills[1].cached <= bills[2].cached
+    assert bills[0].cached_tokens <= bills[1].cached_tokens <= bills[2].cached_tokens
     assert biller.bill(way(made)).usd >= bills[0].usd - 1e-15 >= bills[2].usd - 1e-12
 
 

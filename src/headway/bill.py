@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from headway.bill_requests import ANY, Requests
+from headway.bill_requests import ANY, Requests, requests_of
 from headway.laws import pricing
 from headway.laws.cache_bill import hit_share_of, saved_share, tokens_usd, usd_each
 from headway.laws.compare import relative
 from headway.laws.sums import total
 from headway.price_sheet import ContextTier, Hours, PriceSheet, Rates
 from headway.quantity import known
+from headway.sheets.catalogue import sheet
+from headway.sim.traffic.record import Traffic
 
 DAY = 86400.0
 STANDARD = "standard"
@@ -44,19 +46,19 @@ class Bill:
     """What the requests cost one way; dollars in all unless it says otherwise."""
 
     way: Way
-    requests: int
-    prompt: Any  # tokens
-    cached: Any  # tokens read from the cache
-    written: Any  # tokens written to it
-    output: Any  # tokens
-    hit_share: Any
+    requests: int | None
+    prompt_tokens: Any
+    cached_tokens: Any  # read from the cache
+    written_tokens: Any  # written to it
+    output_tokens: Any
+    cached_share: Any
     usd_input: Any
     usd_cached: Any
     usd_written: Any
     usd_output: Any
     usd_storage: Any
     usd: Any
-    usd_each: Any
+    usd_each: Any  # None where only totals are known
     break_even_reads: Any  # reads within the time to live that pay for a write; None where there is nothing to pay
     reads_per_write: Any
     speed_ratio: Any
@@ -83,14 +85,13 @@ class Biller:
         storage = self._storage(way)
         usd = total((usd_input, usd_cached, usd_written, usd_output, storage) if storage is not None else
                     (usd_input, usd_cached, usd_written, usd_output))  # fmt: skip
-        count, prompt = len(self.requests.prompt), total((fresh, cached, written))
-        rates = rates_of(way.sheet, way.mode)[0]
+        count, prompt = len(self.requests.prompt) if self.requests.lengths else None, total((fresh, cached, written))
         return Bill(
-            way=way, requests=count, prompt=prompt, cached=cached, written=written, output=output,
-            hit_share=hit_share_of(cached, prompt), usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
+            way=way, requests=count, prompt_tokens=prompt, cached_tokens=cached, written_tokens=written, output_tokens=output,
+            cached_share=hit_share_of(cached, prompt), usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
             usd_output=usd_output, usd_storage=storage, usd=usd,
-            usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)),
-            break_even_reads=_break_even(rates, way), reads_per_write=relative(cached, written) if written else None,
+            usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)) if count else None,
+            break_even_reads=_break_even(way), reads_per_write=relative(cached, written) if written else None,
             speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
         )  # fmt: skip
 
@@ -177,8 +178,9 @@ def _write(rates: Rates, ttl_s: float | None, default: Any) -> Any:
     return stated.get(ttl_s, stated.get(None, default) if ttl_s == NOT_STATED_TTL else default)
 
 
-def _break_even(rates: Rates, way: Way) -> Any:
+def _break_even(way: Way) -> Any:
     """AP-17, where a write costs more than input and a read less."""
+    rates = rates_of(way.sheet, way.mode)[0]
     write = _write(rates, way.ttl_s, None)
     if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
         return None
@@ -249,3 +251,24 @@ def without(one: Bill, bills: Sequence[Bill]) -> Bill | None:
     """The bill of the same mode of the same sheet without a cache."""
     plain = (other for other in bills if other.way.ttl_s is None and other.way.mode == one.way.mode and other.way.sheet is one.way.sheet)
     return next(plain, None)
+
+
+def bill(
+    sheets: Sequence[PriceSheet | str],
+    traffic: Traffic,
+    *,
+    modes: Sequence[str] = (),
+    ttls: Sequence[float | None] = (),
+    shared: int = 0,
+    start_s: float = 0.0,
+) -> list[Compared]:
+    """Every way to buy some traffic's tokens, the cheapest first; of no modes or times to live named, all that are sold.
+
+    >>> talk = Traffic.of([0, 60, 120], [8000, 9000, 10000], 500, conversation=[0, 0, 0])
+    >>> [(one.bill.way.ttl_s, round(one.bill.usd, 4)) for one in bill(["claude-opus-4.6"], talk, modes=["standard"])]
+    [(300.0, 0.1085), (3600.0, 0.146), (None, 0.1725)]
+    """
+    requests = requests_of(traffic, "given by the user", shared)
+    biller = Biller(requests=requests, start_s=start_s)
+    named = [sheet(one) if isinstance(one, str) else one for one in sheets]
+    return compare([biller.bill(way) for one in named for way in ways_of(one, modes, ttls, requests.sharing.layouts)])

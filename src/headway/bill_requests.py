@@ -1,7 +1,8 @@
 """The requests that a bill is for: how long each is, and how much of its prompt a cache of a time to live would have.
 
 What requests share is known from a trace's block ids, or from its conversations and what all prompts begin with. A cache of a provider
-has no limit but time: each use begins a prefix's time to live anew.
+has no limit but time: each use begins a prefix's time to live anew. A request finds what any before it asked to be kept, however little
+before.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # what 
 EVERY = "all"
 NONE = ("none", "off", "no")
 MOST_SAID = 6  # sheets that get a line of their own
+MOST_FLAGS = 10
 COUNTED = "bills reckoned"
 
 
@@ -40,7 +41,10 @@ def run(args: Any) -> output.Answer:
     found, rows = _compared(biller, ways)
     chosen = _row(next(one for one in found if one.bill.way is ways[0]), None)
     reckoned = Listing(rows, tree=lambda row, key: _tree(biller, ways, row, key))
-    notes += [f"{one.provider}/{one.model} ({one.as_of}): {flag}" for one in sheets for flag in one.flags]
+    flags = [f"{one.provider}/{one.model} ({one.as_of}): {flag}" for one in sheets for flag in one.flags]
+    notes += (
+        flags if len(flags) <= MOST_FLAGS else [f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"]
+    )
     return output.Answer(
         reckoned, notes=notes, describe=lambda kept: _words(kept, chosen, len(requests.prompt), requests.lengths), figure=_figure
     )
@@ -76,7 +80,8 @@ def _ways(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[An
         raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold(sheets)}")
     notes = _not_sold(sheets, ttls) + _taken(ways)
     if any(way.sheet.hours for way in ways):
-        notes.append(f"prices by the hour: the first request comes at {args.start} UTC (--start)")
+        first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
+        notes.append(f"prices by the hour: {first} at {args.start} UTC (--start)")
     if not requests.lengths and any(way.sheet.tiers for way in ways):
         notes.append("context tiers are left out: the lengths of the requests are not known")
     return Biller(requests=requests, start_s=bill_traffic.start_s(args.start)), ways, notes
@@ -175,16 +180,16 @@ def _row(one: Any, cheapest: Any) -> dict[str, Any]:
     bill, way = one.bill, one.bill.way
     row: dict[str, Any] = {
         "provider": way.sheet.provider, "model": way.sheet.model, "as_of": way.sheet.as_of, "mode": way.mode, "cache": _ttl(way.ttl_s),
-        "caching": way.caching, "prompt_layout": way.layout, "requests": bill.requests, "prompt_tokens": bill.prompt,
-        "cached_tokens": bill.cached, "written_tokens": bill.written, "output_tokens": bill.output, "cached_share": bill.hit_share,
+        "caching": way.caching, "prompt_layout": way.layout,
     }  # fmt: skip
-    row |= {key: getattr(bill, key) for key in MONEY} | {"over_cheapest": one.over_cheapest, "saved_share": one.saved_share}
-    row |= {key: getattr(bill, key) for key in ("break_even_reads", "reads_per_write", "speed_ratio", "too_long")}
+    row |= {key: getattr(bill, key) for key in BILLED} | {"over_cheapest": one.over_cheapest, "saved_share": one.saved_share}
     why = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
     return output.clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
 
 
-MONEY = ("usd_input", "usd_cached", "usd_written", "usd_output", "usd_storage", "usd", "usd_each")
+BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "cached_share", "usd_input", "usd_cached",
+          "usd_written", "usd_output", "usd_storage", "usd", "usd_each", "break_even_reads", "reads_per_write", "speed_ratio",
+          "too_long")  # fmt: skip
 
 
 def _tree(biller: Any, ways: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
@@ -196,10 +201,8 @@ def _tree(biller: Any, ways: Sequence[Any], row: Mapping[str, Any], key: str) ->
     with record():
         for one in compare([biller.bill(way) for way in _needed(ways, row, key, biller)]):
             if _same(_row(one, None), row):
-                values = {"prompt_tokens": one.bill.prompt, "cached_tokens": one.bill.cached, "written_tokens": one.bill.written,
-                          "output_tokens": one.bill.output, "cached_share": one.bill.hit_share}  # fmt: skip
-                own = getattr(one.bill, key, None) if key not in ("over_cheapest", "saved_share") else getattr(one, key)
-                return computed(values.get(key, own), key)
+                owner = one if key in ("over_cheapest", "saved_share") else one.bill
+                return computed(getattr(owner, key, None), key)
     raise BadValue("--explain", key, "a column of numbers")
 
 
@@ -272,9 +275,10 @@ def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
         told = f"a cache changes nothing: {_usd(plain['usd'])}" if tried["usd"] == plain["usd"] else told
     else:
         told = f"a {best['cache']} cache pays: {_usd(best['usd'])} against {_usd(plain['usd'])} without, {best['saved_share']:.1%} less"
-    name = f"{best['model']} ({best['mode']}): {told}"
+        other = [row for row in rows if row["cache"] == best["cache"] and row["prompt_layout"] != best["prompt_layout"]]
+        told += f" ({_usd(other[0]['usd'])} with what is {other[0]['prompt_layout']})" if other else ""
     layout = best["prompt_layout"] if best is not plain else rows[-1]["prompt_layout"]
-    return "; ".join([name, *_reads([row for row in rows if row["prompt_layout"] == layout])])
+    return "; ".join([f"{best['model']} ({best['mode']}): {told}", *_reads([row for row in rows if row["prompt_layout"] == layout])])
 
 
 def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
