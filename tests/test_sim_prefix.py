@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from headway.errors import MissingFact
 from headway.sim import state as of
 from headway.sim.kvcache import ASKED, FOUND_AGAIN, HITS
 from headway.sim.kvcache_arrays import CAPACITY, PAGES, PINNED, STORED
-from headway.sim.prefix import Prefix, hit_rates
+from headway.sim.prefix import Prefix, hit_rates, prefix_of
+from headway.sim.reload import NEVER
 from headway.sim.simulate import Run, simulate
 from headway.sim.state import LANE
 from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.record import Traffic
+from headway.tier import Tier
 from simulated import RULES, pace
 
 HBM = Prefix(below=(), ttl=np.inf, names=("hbm",))
@@ -67,6 +71,33 @@ def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
     loaded = counted[HITS + 1] * 1e6 / 1e9 + float(tiers[0].latency)
     again = (run.first - run.arrival)[2]
     assert again == pytest.approx(loaded + 0.01 + 1e-3 * (16 - 4 * (counted[HITS] + counted[HITS + 1]) or 1))
+
+
+@pytest.mark.parametrize(("usd_per_s", "loads"), [(None, False), (1e-2, True), (1e-9, False)])
+def test_by_cost_what_is_slower_may_be_worth_loading_and_what_is_dear_not(usd_per_s: float | None, loads: bool) -> None:
+    """A block takes some 5 ms to compute and 10 ms to load, which takes a terabyte of memory that costs 0.14 mUSD a second."""
+    prefix = Prefix(below=parse_tiers("ddr:1TB@0.1GB/s"), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
+    traffic = talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2)
+    run = play(traffic, prefix, capacity=10)
+    assert (run.states[0].cache.counted[HITS + 1] > 0) == loads
+
+
+def test_the_price_at_which_loading_costs_what_computing_does() -> None:
+    """Loading takes the tier's devices for bytes over bandwidth, computing the chips for a block's time: prices in inverse ratio."""
+    [tier] = parse_tiers("ddr:1TB@1GB/s")
+    year, block_s, block_bytes = 365.25 * 86400.0, 0.004, 1e6
+    devices = 15e-9 * 1.2 / (4 * year) * 1e12
+    even = devices * block_bytes / 1e9 / block_s
+    for usd_per_s, loads in ((even * 1.01, True), (even * 0.99, False)):
+        prefix = Prefix(below=(tier,), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
+        assert (prefix.least(block_bytes, block_s)[0] < NEVER) == loads
+
+
+def test_a_tier_without_a_price_cannot_be_weighed() -> None:
+    unknown = replace(parse_tiers("ddr:1TB")[0], device=Tier(name="mine", memory="ddr"))
+    with pytest.raises(MissingFact, match="price"):
+        prefix_of([unknown], 1.0)
+    assert prefix_of([unknown])[0].usd_per_s is None
 
 
 def test_a_preempted_request_is_no_hit() -> None:

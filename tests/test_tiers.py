@@ -284,6 +284,8 @@ def test_tiers_from_text() -> None:
         ("hbm:60GB,disk:1TB,flash:1TB", "fastest first"),
         ("ddr:1TB,ddr:1TB", "twice"),
         ("store:1PB", "read_bw"),
+        ("hbm:60GB:shared", "of each replica"),
+        ("hbm:60GB,ddr:1TB:all", "such as hbm:60GB"),
     ],
 )
 def test_malformed_tiers_are_one_clear_line(text: str, says: str) -> None:
@@ -350,6 +352,14 @@ def test_pools_of_replicas() -> None:
     for wrong in (lambda: pools_of(found, 10, 0.0), lambda: pools_of(found[2:], 10, 1e9), lambda: pools_of(found, 10, 1e9, replicas=0)):
         with pytest.raises(BadValue):
             wrong()
+
+
+def test_what_lies_below_a_tier_of_all_is_one_of_all() -> None:
+    found = parse_tiers("hbm:60GB,ddr:1TB@100GB/s:shared,flash:30TB")
+    assert [one.shared for one in found] == [False, True, True] and found[1].read_bw == 100e9
+    assert [one.shared for one in parse_tiers("hbm:60GB,ddr:1TB,remote:2TB")] == [False, False, True]
+    pools = pools_of(found, 10, 1e9, replicas=3)
+    assert pools.shared == 3 and pools.pool[BELOW::POOL].tolist() == [3, 3, 3, 4, NOWHERE]
 
 
 def test_loading_or_computing_again() -> None:
