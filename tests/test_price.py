@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway import cost
+from headway import cost, facts
 from headway.case import case
 from headway.chip import chip
 from headway.chip_cost import by_metric, over_all, owned
-from headway.chip_memory import chip_memory
+from headway.chip_memory import PATH, chip_memory
 from headway.cli.main import main
 from headway.edit import edit
 from headway.errors import BadValue, HeadwayError, MissingFact, UnknownName
@@ -30,6 +30,7 @@ from headway.schema import Q
 from headway.serve import serve
 from headway.service_day import account
 from headway.system import system
+from headway.tier import tier
 from headway.workload import Load
 
 ANCHOR = "deepseek-v3 --on gb200-nvl72 --tpot 50ms"
@@ -210,6 +211,14 @@ def test_memory_is_a_small_share_of_a_chip() -> None:
     assert float(flash.usd_hi) == pytest.approx(100_000 * 10_950 / 30_720)
     assert float(every.share_of_machine_lo) == pytest.approx(float(every.usd_lo) / (72 * 45_000 * 1.3))
     assert chip_memory("h100_sxm").dram is None
+
+
+def test_every_chip_with_a_known_memory_is_in_the_catalogue() -> None:
+    for name in facts.table(facts.read(PATH), "chips", PATH):
+        memory = chip_memory(chip(name).name)
+        assert memory.hbm or memory.dram is not None, name
+        for kind in filter(None, (memory.hbm, memory.dram_tier)):
+            assert tier(kind).price_low <= tier(kind).price_high
 
 
 # -- a published day ------------------------------------------------------------------------------------------------------------
