@@ -84,6 +84,9 @@ def main() -> None:
         key = "prefix cache, tiers, preemption, routing"
         told("compiled, prefix cache, tiers, 4 replicas", rate(tiered, shared, "compiled"), key)
         told("the same, least loaded", rate(tiered, shared, "compiled", "least-loaded"), key)
+        told("the same, prefix-aware", rate(tiered, shared, "compiled", "prefix-aware"), key)
+        common = prepared(shared, "hbm:20GB,ddr:200GB,flash:2TB:shared", None, 4)
+        told("prefix-aware, the last tier shared", rate(common, shared, "compiled", "prefix-aware"), key)
 
 
 if __name__ == "__main__":
