@@ -6,6 +6,7 @@ import dataclasses
 import functools
 
 from headway.bill_columns import BILL, HISTORY
+from headway.training_columns import TRAINING
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -324,8 +325,9 @@ _PRICE = {
 }  # fmt: skip
 IDENTITY = (*_WHAT, "users", "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
 _BILL = {key: Column(*about) for key, about in (BILL | HISTORY).items()}
+_TRAINING = {key: Column(*about) for key, about in TRAINING.items()}
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
+COLUMNS: dict[str, Column] = _TRAINING | SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
 
 
 @functools.cache

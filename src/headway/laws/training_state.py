@@ -74,16 +74,6 @@ def expert_ways(ep: Number, tp: Number) -> Number:
     return np.maximum(ep, tp)
 
 
-@formula(source="definition")
-def per_chip_params(params: Number, ways: Number) -> Number:
-    """Parameters of a chip when so many share them evenly.
-
-    >>> per_chip_params(926679040, 8)
-    115834880.0
-    """
-    return params / ways
-
-
 @formula(source=MEGATRON + ": the embedding on the first stage, the head on the last, both on the only one")
 def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Number:
     """Embedding or head on a stage, or both where it is the only one.

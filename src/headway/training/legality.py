@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.layout import Shape, shape
-from headway.model import MoE, Model
+from headway.model import Model, MoE
 from headway.training.recipe import TrainingLayout
 from headway.whole_model import works
 
@@ -45,7 +45,8 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
     yield pp * vpp > of.shape.layers, f"pp x vpp is more than the {of.shape.layers} layers"
     yield (vpp > 1) & (pp == 1), "vpp needs more than one pipeline stage"
     yield of.sequences % (dp * layout.micro_batch) != 0, f"dp x micro_batch does not divide the {of.sequences} sequences of a step"
-    yield (vpp > 1) & (of.sequences // (dp * layout.micro_batch) % pp != 0), "the interleaved schedule wants micro-batches in multiples of pp"
+    uneven = of.sequences // (dp * layout.micro_batch) % pp != 0
+    yield (vpp > 1) & uneven, "the interleaved schedule wants micro-batches in multiples of pp"
     yield (pp > 1) & (layout.zero == 3), "ZeRO-3 gathers every micro-batch's weights again in each stage: no schedule does"
     yield (ep > 1) & (of.shape.experts == 0), "ep needs routed experts, and the model has none"
     yield ep > max(of.shape.experts, 1), f"ep is more than the {of.shape.experts} routed experts"

@@ -14,14 +14,13 @@ from headway.laws.activations import (
     head_bytes_chip,
     layer_activation_bytes,
 )
-from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.training_state import (
     allowance_bytes,
     end_params,
     fuller,
     gathered_bytes,
     part_of_fuller,
-    per_chip_params,
     sharded_from,
     states_bytes,
 )
@@ -110,8 +109,8 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
         (optimizer.states, STAGE_1, trained),
     ):
         held = (
-            states_bytes(per_chip_params(dense, sharded_from(layout.zero, stage, part.ways)), each),
-            states_bytes(per_chip_params(routed, sharded_from(layout.zero, stage, part.expert_ways)), each),
+            states_bytes(divided(dense, sharded_from(layout.zero, stage, part.ways)), each),
+            states_bytes(divided(routed, sharded_from(layout.zero, stage, part.expert_ways)), each),
         )
         found.append(times(total(held), share))
     return found[0], found[1], found[2]
@@ -128,7 +127,7 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
             layer_activation_bytes(kind.whole, total((kind.split, kind.routed)), kind.scores, keeps_scores, layout.tp, whole_ways)
             for kind in work.layers
         )
-        return per_chip_params(sum_over_blocks(counts, layers), part.layers)
+        return divided(sum_over_blocks(counts, layers), part.layers)
 
     if recipe.recompute == "full":
         return Kept(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=each(ONE))

@@ -15,18 +15,18 @@ from headway.errors import BadFile
 from headway.schema import Q
 
 FILE = "data/training/efficiency.toml"
-BY_KERNELS = ("traffic", "launch", "attention")
+BY_KERNELS = ("traffic", "launch", "eff_attention")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReach:
     """Shares of peaks, hidden shares of communication, and factors; every one can be given instead of the fitted one."""
 
-    compute: Annotated[Any, Q(high=1, help="share of the peak that matmuls reach in training")] = None
-    wide_compute: Annotated[Any, Q(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
-    attention: Annotated[Any, Q(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    eff_compute: Annotated[Any, Q(high=1, help="share of the peak that matmuls reach in training")] = None
+    eff_head: Annotated[Any, Q(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
+    eff_attention: Annotated[Any, Q(high=1, help="share of the 16-bit peak that attention reaches")] = None
     traffic: Annotated[Any, Q(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
-    memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
+    eff_memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
     launch: Annotated[Any, Q("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
     hidden_tp: Annotated[Any, Q(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
     hidden_dp: Annotated[Any, Q(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
@@ -48,8 +48,8 @@ def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = 
 def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str) -> TrainingReach:
     """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one."""
     kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
-    places = {field.name: (field.name, form) for field in fields(TrainingReach)} | {"wide_compute": ("compute", WIDE)}
-    places |= {name: (f"{name}_{kernels}", form) for name in BY_KERNELS}
+    places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
+    places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
     return TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
 
 

@@ -1,4 +1,4 @@
-"""The best layout of a training run: every legal one weighed at once, recompute mode by recompute mode; the fewest chips; the lowest cost."""
+"""The best layout of a training run: every legal one weighed at once, one recompute mode after the other."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def _cases(case: TrainingCase, model: Model, every: TrainingLayout, modes: Seque
             continue  # fused attention computes its scores again by itself
         for schedule, rows_of in ((case.recipe.schedule, ~chunked), ("interleaved", chunked)):
             if len(every.tp) and rows_of.any():
-                yield with_recipe(case, model, replace(case.recipe, recompute=mode, schedule=schedule)), rows(every, np.flatnonzero(rows_of))
+                recipe = replace(case.recipe, recompute=mode, schedule=schedule)
+                yield with_recipe(case, model, recipe), rows(every, np.flatnonzero(rows_of))
 
 
 def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCase:

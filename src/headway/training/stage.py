@@ -8,9 +8,9 @@ from typing import Any
 from headway.laws.compile_terms import mixer_params_chip, split_params
 from headway.laws.params import routed_params
 from headway.laws.shard import head_share
-from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.topology import stage_chips
-from headway.laws.training_state import expert_data_ways, expert_ways, per_chip_params, stage_layers
+from headway.laws.training_state import expert_data_ways, expert_ways, stage_layers
 from headway.model import ONE
 from headway.training.recipe import TrainingLayout
 from headway.training.work import LayerWork, TrainingWork
@@ -39,12 +39,12 @@ def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
     held = stage_layers(layers, layout.pp, layout.vpp)
     split = expert_ways(layout.ep, layout.tp)
     dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
-    routed = tuple(per_chip_params(routed_params(kind.block.expert_params, kind.block.experts), split) for kind in work.layers)
+    routed = tuple(divided(routed_params(kind.block.expert_params, kind.block.experts), split) for kind in work.layers)
     return Stage(
-        layers=layers, held=held, share=per_chip_params(held, layers),
+        layers=layers, held=held, share=divided(held, layers),
         dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
         largest=total((dense[-1], routed[-1])),
-        embedding=per_chip_params(work.embedding, layout.tp), head=per_chip_params(work.head, layout.tp),
+        embedding=divided(work.embedding, layout.tp), head=divided(work.head, layout.tp),
         ways=times(layout.dp, layout.cp),
         expert_ways=expert_data_ways(stage_chips(layout.tp, layout.cp, layout.dp), split),
     )  # fmt: skip

@@ -7,10 +7,10 @@ from typing import Any
 
 from headway.fabric import Fabric, LinkCosts
 from headway.laws.shard import head_share
-from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.training_flop import training_passes
 from headway.laws.training_network import reduction_cover_s
-from headway.laws.training_state import per_chip_params, sharded_from, stage_state_params
+from headway.laws.training_state import sharded_from, stage_state_params
 from headway.laws.training_step import (
     activation_traffic_s,
     exposed_s,
@@ -91,7 +91,7 @@ class StepWork:
 
 
 IDEAL = TrainingReach(
-    **{key: ONE for key in ("compute", "wide_compute", "attention", "memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep")},
+    **{key: ONE for key in ("eff_compute", "eff_head", "eff_attention", "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep")},
     traffic=NONE, launch=NO_TIME,
 )  # fmt: skip
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
@@ -103,11 +103,11 @@ def step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Trai
 
 
 def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: TrainingReach) -> StepTime:
-    forward, score = reached_s(work.matmuls, reach.compute), reached_s(work.scores, reach.attention)
+    forward, score = reached_s(work.matmuls, reach.eff_compute), reached_s(work.scores, reach.eff_attention)
     matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
     once = times(work.traffic, reach.traffic)
     traffic, launch = times(once, traffic_passes(work.again)), launches_of_layers_s(work.held, reach.launch)
-    head = times(reached_s(work.head, reach.wide_compute), work.passes)
+    head = times(reached_s(work.head, reach.eff_head), work.passes)
     tp, cp = exposed_s(matmuls, work.sent.tp, reach.hidden_tp), exposed_s(scores, work.sent.cp, reach.hidden_cp)
     ep = exposed_s(matmuls, work.sent.ep, reach.hidden_ep)
     stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
@@ -115,7 +115,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
     pipeline = total((pipeline_s(total((stage, head)), stage, work.count, share), work.sent.hops))
     parameters = exposed_s(reduction_cover_s(layout.zero, work.count, stage), work.sent.parameters, reach.hidden_dp)
-    update = reached_s(work.update, reach.memory)
+    update = reached_s(work.update, reach.eff_memory)
     step = optimiser_step_s(pipeline, parameters, update)
 
     def all_of(each: Any) -> Any:
@@ -137,7 +137,7 @@ def step_work(
         matmuls=matmuls_s(_active(work, part, layout, recipe), tokens, TWO_FLOP, machine.peak),
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         traffic=activation_traffic_s(kept, tokens, part.held, machine.hbm_bw),
-        head=matmuls_s(per_chip_params(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
+        head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         sent=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         held=part.held, count=count, passes=training_passes(recipe.trainable), again=_again(recipe),
@@ -178,7 +178,7 @@ def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, 
 def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
     each = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
     held = stage_state_params(
-        per_chip_params(total((times(part.dense, part.share), part.head)), sharded_from(layout.zero, STAGE_1, part.ways)),
-        per_chip_params(times(part.experts, part.share), sharded_from(layout.zero, STAGE_1, part.expert_ways)),
+        divided(total((times(part.dense, part.share), part.head)), sharded_from(layout.zero, STAGE_1, part.ways)),
+        divided(times(part.experts, part.share), sharded_from(layout.zero, STAGE_1, part.expert_ways)),
     )
     return update_s(times(held, recipe.trainable), each, bandwidth)

@@ -1,0 +1,163 @@
+"""`headway train MODEL --on MACHINE --tokens 15T --seq 8k --global-batch 16M`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output, schema, units
+from headway.cli import subjects
+from headway.errors import BadValue
+from headway.listing import Listing, computed
+from headway.training.outlook import Failures
+from headway.training.reach import TrainingReach
+from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
+from headway.training_columns import PARTS as MEMORY
+
+OBJECTIVES = ("step", "chips", "cost")
+VIEW = ("kind", "model", "system", "chips", "seq", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute", "schedule",
+        "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
+DRAWN = ("step_s", "tokens_per_s_chip", "memory_bytes_chip", "mfu")
+PARTS = ("compute", "attention", "traffic", "head", "tp", "cp", "ep", "bubble", "parameters", "update", "launch")
+MOST_CASES, DAY = 200, 86400.0
+
+
+def add_flags(parser: Any) -> None:
+    """Subject, run, layout, recipe, failures, what is reached."""
+    parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
+    parser.add_argument("--on", required=True, metavar="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")
+    schema.add_flags(parser, Run, group="run")
+    schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list")
+    schema.add_flags(parser, Recipe, group="recipe (recompute is searched unless given)")
+    schema.add_flags(parser, Failures, group="failures")
+    schema.add_flags(parser, TrainingReach, group="what training reaches, instead of the fitted numbers")
+    question = parser.add_argument_group("question")
+    question.add_argument("--objective", default="step", metavar="|".join(OBJECTIVES), help="shortest step, fewest chips or lowest cost")
+    question.add_argument("--deadline", metavar="TIME", help="the run ends within this time: the fewest chips that do it, such as 60d")
+    question.add_argument("--price-metric", default="rental_3yr", metavar="NAME", help="which price of a chip (default rental_3yr)")
+
+
+def run(args: Any) -> output.Answer:
+    """The best layouts, with the days, the money and the energy of the run."""
+    from headway.training.train import rows, train
+
+    asked, notes = _asked(args)
+    found = [(one, train(one)) for one in asked]
+    plain, origins = [], []
+    for one, trained in found:
+        made = rows(one, trained, 8 if len(found) == 1 else 1)
+        plain += [output.clean(row) for row in made]
+        origins += [(one, each, trained.price) for each in trained.found[: len(made)]]
+        notes += trained.notes
+    weighed, fitting = sum(t.weighed for _, t in found), sum(t.fitting for _, t in found)
+    notes = (*notes, f"{weighed:,} legal layouts weighed, {fitting:,} fit")
+
+    def tree(row: Any, key: str) -> Any:
+        from headway.training.train import explained
+
+        return computed(explained(*origins[plain.index(dict(row))], key), key)
+
+    listed = Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
+    return output.Answer(listed, describe=_describe, figure=_figure, most=100)
+
+
+def _asked(args: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """One question for each combination of lists, those of the layout apart: they limit the search."""
+    from headway.training.train import Asked
+
+    if args.objective not in OBJECTIVES:
+        raise BadValue("--objective", args.objective, "one of " + ", ".join(OBJECTIVES))
+    given, notes = {}, ()
+    for record in (Run, Recipe, Failures, TrainingReach):
+        values, more = schema.read(args, record)
+        given[record], notes = values, (*notes, *more)
+    pinned, more = schema.read(args, TrainingLayout)
+    limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in pinned.items()}
+    modes = given[Recipe].pop("recompute", RECOMPUTE)
+    deadline = schema.scalar(args.deadline, schema.Q("s"), "deadline") if args.deadline else None
+    objective = "chips" if deadline is not None and args.objective == "step" else args.objective
+    shared: dict[str, Any] = {
+        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "pinned": limits, "price_metric": args.price_metric,
+        "objective": objective, "deadline": deadline,
+    }  # fmt: skip
+    found = []
+    for model, (system, _), records in itertools.product(subjects.models(args), subjects.systems(args), _points(given)):
+        run, recipe, failures, reach = records
+        found.append(Asked(model=model, system=system, run=run, recipe=recipe, failures=failures, reach=reach, **shared))
+        if len(found) > MOST_CASES:
+            raise BadValue("train", "more combinations of lists", f"at most {MOST_CASES}")
+    return found, (*notes, *more)
+
+
+def _points(given: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The records of every combination of listed values."""
+    each = []
+    for record, values in given.items():
+        axes = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
+        made = []
+        for combination in itertools.product(*axes.values()):
+            plain = dict(zip(axes, combination, strict=True))
+            made.append(TrainingReach(**plain) if record is TrainingReach else schema.defaults(record, plain))
+        each.append(made)
+    return list(itertools.product(*each))
+
+
+# -- words ----------------------------------------------------------------------------------------------------------------------
+
+
+def _describe(rows: Any) -> output.Words:
+    kept = list(rows)
+    if not kept:
+        return output.Words("No row is left.")
+    best = kept[0]
+    return output.Words(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _helps(kept)) if line])
+
+
+def _headline(best: Mapping[str, Any]) -> str:
+    """The answer: whether it fits, the layout, the step, the run."""
+    where = f"{best['model']} on {best['system']}"
+    layout = " ".join(f"{name}={best[name]}" for name in ("tp", "cp", "pp", "vpp", "ep", "dp") if best[name] != 1) or "one way of everything"
+    if not best["fits"]:
+        return f"{where}: no layout fits; nearest {layout}, {best['why']}."
+    step = f"{output.cell('step_s', best)} a step ({output.cell('step_lo_s~step_hi_s', best)})"
+    said = f"{where}: {layout}, recompute {best['recompute']}: {step}"
+    said += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"
+    if best.get("run_s") is not None:
+        days = f"{best['run_s'] / DAY:,.1f} days ({_days(best)})"
+        said += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
+    if best.get("run_usd") is not None:
+        said += f", ${best['run_usd'] / 1e6:,.1f}M"
+    return said + "."
+
+
+def _days(row: Mapping[str, Any]) -> str:
+    return f"{row['run_lo_s'] / DAY:,.1f} .. {row['run_hi_s'] / DAY:,.1f}"
+
+
+def _parts(best: Mapping[str, Any]) -> str:
+    """Where a step's time goes, the largest parts first."""
+    shares = sorted(((best[f"{name}_s"] / best["step_s"], name) for name in PARTS if best[f"{name}_s"] is not None), reverse=True)
+    return "a step goes to " + ", ".join(f"{name} {share:.0%}" for share, name in shares if share >= 0.005)
+
+
+def _memory(best: Mapping[str, Any]) -> str:
+    held = sorted(((best[f"{name}_bytes_chip"], name) for name in MEMORY), reverse=True)
+    shown = ", ".join(f"{name} {output.shown(size, 'byte')}" for size, name in held if size > 0.005 * best["memory_bytes_chip"])
+    return f"memory of the fullest chip {output.cell('memory_bytes_chip', best)}: {shown}"
+
+
+def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What binds, and how near the next layout is."""
+    best = rows[0]
+    said = f"bound by {best['bound']}"
+    if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
+        said += f"; the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower"
+    return said
+
+
+def _figure(rows: Any) -> dict[str, Any]:
+    """Step, speed, memory and MFU of the rows."""
+    from headway import figures
+
+    return figures.listing(rows, DRAWN, "training layouts")

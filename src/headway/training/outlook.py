@@ -1,0 +1,66 @@
+"""What a run takes at a step time: days with failures taken off, money, energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.cost import Price
+from headway.laws.sums import times
+from headway.laws.training_flop import run_flop, training_run_s
+from headway.laws.training_run import best_interval_s, chip_power_w, failure_rate, goodput_share, run_energy_j, run_usd, wall_s
+from headway.model import ONE
+from headway.schema import Q
+from headway.system import System
+from headway.training.estimate import TrainingEstimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How often chips fail and what that costs; without a rate nothing fails."""
+
+    mtbf: Annotated[Any, Q("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
+    restart: Annotated[Any, Q("s", open_low=False, help="time from a failure to the first step after it")] = 900
+    checkpoint: Annotated[Any, Q("s", help="time that a checkpoint holds training up")] = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A run's totals; None where the run or the price is not known."""
+
+    goodput: Any
+    run: Any = None  # seconds of wall time, and at the ends of the step's interval
+    run_low: Any = None
+    run_high: Any = None
+    usd: Any = None
+    usd_low: Any = None
+    usd_high: Any = None
+    energy: Any = None
+    flop: Any = None
+
+
+def outlook(found: TrainingEstimate, system: System, batch: Any, tokens: Any, failures: Failures, price: Price | None) -> Outlook:
+    """What so many tokens take."""
+    goodput = goodput_of(system, failures)
+    if tokens is None:
+        return Outlook(goodput=goodput)
+    low, run, high = (wall_s(training_run_s(tokens, batch, step), goodput) for step in (found.step_low, found.time.step, found.step_high))
+    usd = [None if price is None else run_usd(each, system.chips, time)
+           for each, time in zip(_prices(price), (low, run, high), strict=True)]  # fmt: skip
+    power = None if system.chip.tdp is None else chip_power_w(system.chip.tdp, system.chips)
+    return Outlook(
+        goodput=goodput, run=run, run_low=low, run_high=high, usd=usd[1], usd_low=usd[0], usd_high=usd[2],
+        energy=None if power is None else run_energy_j(power, run), flop=run_flop(found.use.flop_per_token, tokens),
+    )  # fmt: skip
+
+
+def _prices(price: Price | None) -> tuple[Any, Any, Any]:
+    return (None, None, None) if price is None else (price.low, price.value, price.high)
+
+
+def goodput_of(system: System, failures: Failures) -> Any:
+    """Share of the wall time that advances the run, checkpoints as often as loses least."""
+    if failures.mtbf is None:
+        return times(ONE, ONE)
+    rate = failure_rate(system.chips, failures.mtbf)
+    return goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
