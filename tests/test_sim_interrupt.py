@@ -1,0 +1,79 @@
+"""Ctrl-C in the middle of a simulation: a real signal to a real command, which prints what it has and says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from headway.sim.compiled import available
+
+ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 3M"
+# The command itself sends the signal, some slices into the run of the load: no clock decides what a test sees.
+CHILD = """
+import os, signal, sys
+from headway.sim import simulate, trial
+from headway.cli.main import guarded
+inner, slices, played = simulate.Play.idle, int(sys.argv[1]), []
+def idle(self, states, where, number):
+    if len(self.served) >= 100_000:  # the load, not its capacity before it
+        played.append(number)
+        if len(played) == slices:
+            os.kill(os.getpid(), signal.SIGINT)
+    return inner(self, states, where, number)
+simulate.Play.idle = idle
+sys.exit(guarded(sys.argv[2:]))
+"""
+
+
+def interrupted(command: str, slices: int = 3) -> tuple[int, Any, str]:
+    """Exit status, the answer, and what stands on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(slices), *command.split(), "-o", "json"], capture_output=True, text=True, check=False
+    )
+    found = json.loads(done.stdout) if done.stdout else None
+    return done.returncode, found, done.stderr
+
+
+@pytest.mark.parametrize("how", ["plain", "compiled"])
+def test_a_run_prints_what_it_has(how: str) -> None:
+    if how == "compiled" and not available():
+        pytest.skip("without numba")
+    command = f"{ASKED} --rate 3 --loop {how}".replace("3M", "3M" if how == "compiled" else "200k")
+    status, found, err = interrupted(command)
+    [row] = found["rows"]
+    assert status == 130
+    assert not err
+    assert 0 < row["completed"] < row["requests"]
+    assert row["completed"] + row["cancelled"] == row["requests"]
+    assert row["stable"]  # who has not been sent yet does not wait
+    assert row["offered_req_per_s"] == pytest.approx(3.0, rel=0.1)
+    assert row["measured"] == pytest.approx(0.9 * row["completed"], rel=0.05)
+    assert row["p99_ttft_s"] > row["mean_ttft_s"] > 0
+    assert [note for note in found["notes"] if note.startswith(f"interrupted: {row['completed']:,} of")]
+
+
+def test_replicas_stop_together() -> None:
+    command = "sim llama-3.1-8b --on 4xh100-sxm --replicas 4 --rate 12 --prompt 500 --output 50 --requests 100k --loop plain"
+    status, found, _ = interrupted(command, 10)
+    assert status == 130
+    assert found["rows"][0]["offered_req_per_s"] == pytest.approx(12.0, rel=0.5)
+
+
+def test_earlier_loads_stay_and_later_ones_do_not_begin() -> None:
+    status, found, _ = interrupted(f"{ASKED.replace('3M', '100k')} --rate 30,30,30 --output 1 --prompt 10 --loop plain", 30)
+    assert status == 130
+    assert len(found["rows"]) < 3
+
+
+def test_nothing_to_show_is_said() -> None:
+    child = "import headway.sim.trial as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
+    done = subprocess.run(
+        [sys.executable, "-c", child, "1", *ASKED.replace("3M", "10").split(), "--rate", "1"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 130
+    assert done.stdout == ""
+    assert done.stderr == "headway: interrupted, with nothing to show\n"
