@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ class Biller:
     requests: Requests
     start_s: float = 0.0  # time of day (UTC) of the first request
     _counted: dict[tuple[float, str, float], Any] = field(default_factory=dict)
+    _summed: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _held: dict[tuple[float, str], float] = field(default_factory=dict)
 
     def bill(self, way: Way) -> Bill:
@@ -97,39 +99,43 @@ class Biller:
 
     def _pieces(self, way: Way) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
         """Rates of fresh, cached, written and output tokens, and so many of each, by context tier and hours."""
+        usual, tiers, hours = rates_of(way.sheet, way.mode)
+        rest = self._by_tier(way, tiers, None)
+        for one in hours:
+            rest = rest - self._by_tier(way, tiers, one)
+            yield from _priced(self._by_tier(way, one.tiers, one), one.rates, one.tiers, way)
+        yield from _priced(rest, usual, tiers, way)
+
+    def _by_tier(self, way: Way, tiers: Sequence[ContextTier], hours: Hours | None) -> Any:
+        """Tokens of each kind by context tier, of all requests or of those that come within some hours."""
+        above = tuple(tier.above for tier in tiers) if self.requests.lengths else ()
+        window = (hours.start_s, hours.end_s) if hours else None
+        key = (way.ttl_s, way.layout, way.sheet.min_prefix, way.caching == AUTOMATIC, above, window)
+        if key not in self._summed:
+            self._summed[key] = self._sums(way, above, window)
+        return self._summed[key]
+
+    def _sums(self, way: Way, above: tuple[float, ...], window: tuple[float, float] | None) -> Any:
         r = self.requests
         found, written = self._cached(way)
-        written = np.zeros(len(written)) if way.caching == AUTOMATIC else written
-        tokens = (r.prompt - found - written, found, written, r.output)
-        for rates, tiers, inside in self._windows(way):
-            above = [tier.above for tier in tiers] if r.lengths else []
-            cuts = [0, *np.searchsorted(r.prompt, above, side="right").tolist(), len(r.prompt)]
-            for tier, begin, end in zip((rates, *(one.rates for one in tiers)), cuts, cuts[1:], strict=False):
-                if end > begin:
-                    picked = slice(begin, end)
-                    counts = [float(one[picked].sum() if inside is None else one[picked] @ inside[picked]) for one in tokens]
-                    if any(counts):
-                        yield _paid(tier, way), tuple(counts)
+        written = np.zeros_like(written) if way.caching == AUTOMATIC else written
+        kinds = (r.prompt - found - written, found, written, r.output)
+        if window:
+            within = self._within(*window)
+            kinds = tuple(one * within for one in kinds)
+        cuts = [0, *np.searchsorted(r.prompt, above, side="right").tolist(), len(r.prompt)]
+        return np.array([[one[begin:end].sum() for one in kinds] for begin, end in pairwise(cuts)])
 
-    def _windows(self, way: Way) -> Iterator[tuple[Rates, Sequence[ContextTier], Any]]:
-        """Rates and tiers by part of the day, and which requests come then (None: all)."""
-        usual, tiers, hours = rates_of(way.sheet, way.mode)
-        if not hours:
-            yield usual, tiers, None
-            return
+    def _within(self, start_s: float, end_s: float) -> Any:
+        """Which requests come within these hours of the day; an end before the start is that of the next day."""
         second = np.mod(self.start_s + self.requests.arrival, DAY)
-        rest = np.ones(len(second), bool)
-        for one in hours:
-            late, early = second >= one.start_s, second < one.end_s
-            inside = late & early if one.start_s < one.end_s else late | early
-            rest &= ~inside
-            yield one.rates, one.tiers, inside.astype(float)
-        yield usual, tiers, rest.astype(float)
+        late, early = second >= start_s, second < end_s
+        return late & early if start_s < end_s else late | early
 
     def _cached(self, way: Way) -> tuple[Any, Any]:
         """Tokens found and written of each prompt, none without a cache."""
         if way.ttl_s is None:
-            none = np.zeros(len(self.requests.prompt))
+            none = np.zeros(len(self.requests.prompt), np.int64)
             return none, none
         key = (way.ttl_s, way.layout, way.sheet.min_prefix or 0.0)
         if key not in self._counted:
@@ -165,6 +171,13 @@ def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier]
         return sheet.rates, sheet.tiers, sheet.hours
     found = next(one for one in sheet.modes if one.name == mode)
     return found.rates, found.tiers, ()
+
+
+def _priced(counts: Any, rates: Rates, tiers: Sequence[ContextTier], way: Way) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
+    """The rates of each context tier with its tokens."""
+    for tier, tokens in zip((rates, *(one.rates for one in tiers)), counts.tolist(), strict=False):
+        if any(tokens):
+            yield _paid(tier, way), tuple(tokens)
 
 
 def _paid(rates: Rates, way: Way) -> tuple[Any, Any, Any, Any]:

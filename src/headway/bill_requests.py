@@ -69,7 +69,7 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
     sharing: Sharing = ByBlock(traffic) if len(traffic.blocks) else ByConversation(traffic, shared)
     order = np.argsort(traffic.prompt, kind="stable")
     return Requests(
-        source=source, prompt=traffic.prompt[order].astype(float), output=traffic.output[order].astype(float),
+        source=source, prompt=traffic.prompt[order], output=traffic.output[order],
         arrival=traffic.arrival[order], order=order, sharing=sharing,
     )  # fmt: skip
 
@@ -155,7 +155,7 @@ class Stated:
     layouts = (RECORDED,)
 
     def __init__(self, prompt: float, found: float) -> None:
-        self.prompt, self.hit = np.array([prompt]), np.array([found])
+        self.prompt, self.hit = np.array([int(prompt)]), np.array([int(found)])
 
     def marked(self, layout: str) -> Any:
         return np.where(self.hit > 0, self.prompt, 0)
@@ -173,6 +173,6 @@ def requests_of_totals(prompt: float, found: float, output: float, source: str) 
         raise BadValue("--tokens", f"cached={found:g}", f"cached tokens among the input's {prompt:g}")
     zero = np.zeros(1, np.int64)
     return Requests(
-        source=source, prompt=np.array([prompt]), output=np.array([output]), arrival=zero.astype(float), order=zero,
+        source=source, prompt=np.array([int(prompt)]), output=np.array([int(output)]), arrival=zero.astype(float), order=zero,
         sharing=Stated(prompt, found), lengths=False,
     )  # fmt: skip

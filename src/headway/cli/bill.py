@@ -78,7 +78,7 @@ def _ways(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[An
     ways = [way for one in sheets for way in ways_of(one, modes, ttls, requests.sharing.layouts)]
     if not ways:
         raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold(sheets)}")
-    notes = _not_sold(sheets, ttls) + _taken(ways)
+    notes = _not_sold(sheets, ttls) + (_taken(ways) if requests.lengths else [])
     if any(way.sheet.hours for way in ways):
         first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
         notes.append(f"prices by the hour: {first} at {args.start} UTC (--start)")
@@ -133,9 +133,8 @@ def _taken(ways: Sequence[Any]) -> list[str]:
         for way in ways
         if way.caching == PRICED and any(one.ttl_s is None for one in way.sheet.rates.cache_writes)
     )
-    notes = [
-        f"{', '.join(automatic)}: caching is automatic and its time to live not stated: what it holds is taken from the column cache"
-    ] * bool(automatic)
+    kept = "caching is automatic, for how long is not stated: taken as the column cache says"
+    notes = [f"{', '.join(automatic)}: {kept}"] if automatic else []
     return notes + [f"{', '.join(unstated)}: the default cache's time to live is not stated: taken as 5min"] * bool(unstated)
 
 

@@ -12,6 +12,7 @@ from headway.errors import BadValue
 
 REQUESTS = 10_000
 GAP_S = 60.0
+MOST_TOKENS = 1e18
 DRAWN = "drawn from the workload given"
 TOTALS = ("input", "cached", "output")
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -67,8 +68,8 @@ def _totals(text: str) -> Any:
         if not equals or key not in TOTALS:
             raise BadValue("--tokens", text, "input=608B,cached=342B,output=168B, the cached ones among the input")
         found[key] = units.parse(value, "token", f"--tokens {key}")
-        if not 0 <= found[key] <= schema.HUGE:
-            raise BadValue(f"--tokens {key}", value, "0 or more tokens")
+        if not 0 <= found[key] <= MOST_TOKENS:
+            raise BadValue(f"--tokens {key}", value, f"0 to {MOST_TOKENS:g} tokens")
     if not found["input"]:
         raise BadValue("--tokens", text, "at least the input's tokens")
     return requests_of_totals(found["input"], found["cached"], found["output"], "totals given by the user")
