@@ -412,3 +412,12 @@ def test_the_library_gives_the_same_as_the_verb() -> None:
     for wrong in ({"hold": -1.0}, {"reuse": 2.0}, {"kv": "fp9"}, {"mfu": math.nan}):
         with pytest.raises(HeadwayError):
             hw.cache("deepseek-v3", "8xh200", **{"hold": 60.0} | wrong)
+
+
+def test_a_picture_of_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("vl_convert")
+    picture = tmp_path / "holds.svg"
+    assert main(["cache", *V3, *H100, "--hold", "1min..48h*4", "--plot", str(picture)]) == 0
+    assert "computing again" in picture.read_text()
+    assert main(["cache", *V3, *H100, "--hold", "1h", "--plot", str(picture)]) == 2
+    assert "several, such as" in capsys.readouterr().err

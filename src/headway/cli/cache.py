@@ -10,7 +10,7 @@ from typing import Any
 from headway import output, schema
 from headway.assumptions import Assumptions
 from headway.cache_ask import Hold, Service
-from headway.cli import cache_subject, cache_workload
+from headway.cli import cache_figure, cache_subject, cache_workload
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing, computed
@@ -103,7 +103,7 @@ def _criteria(args: Any) -> output.Answer:
         return computed(getattr(made, key, point.asked.extra.get(key)), key)
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
-    return output.Answer(listing, describe=lambda kept: _describe(kept, cases), figure=_figure, columns=own_columns(), most=200)
+    return output.Answer(listing, describe=lambda kept: _describe(kept, cases), figure=cache_figure.holds, columns=own_columns(), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
@@ -210,15 +210,3 @@ def _decides(row: Mapping[str, Any]) -> list[str]:
         "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for "
         "bandwidth and wear; store-or-recompute: the fastest tier in which so long a hold still pays",
     ]
-
-
-def _figure(kept: Any) -> dict[str, Any]:
-    """Cost with wear, money in devices and gain against the hold, a line for each tier."""
-    from headway import figures
-
-    rows = list(kept)
-    if len({row["hold"] for row in rows}) < 2:
-        raise BadValue("--plot", "one hold", "several, such as --hold 1min..48h*2")
-    series = [key for key in ("tier", "model", "system", "reuse", "uses") if key == "tier" or len({row[key] for row in rows}) > 1]
-    title = f"What a hold costs, {rows[0]['model']} on {rows[0]['system']}"
-    return figures.table(rows, "hold", ("device_usd_per_byte", "usd_per_mtok_held", "usd_per_mtok_gain"), series, title)

@@ -6,12 +6,13 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headway import output, schema
 from headway.cache_ask import Hold
-from headway.cli import cache_subject
+from headway.cli import cache_figure, cache_subject
 from headway.errors import BadValue
 from headway.listing import Listing, computed
 from headway.quantity import known
@@ -106,7 +107,12 @@ def run(args: Any) -> output.Answer:
     from headway.cli.cache import own_columns
 
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
-    return output.Answer(listing, describe=_describe, figure=lambda kept: _figure(kept, seen, points), columns=own_columns(), most=200)
+    figure = partial(_figure, seen=seen, case=points[0].case)
+    return output.Answer(listing, describe=_describe, figure=figure, columns=own_columns(), most=200)
+
+
+def _figure(kept: Any, seen: Any, case: Any) -> dict[str, Any]:
+    return cache_figure.trace(list(kept), seen, case)
 
 
 def _check(args: Any) -> None:
@@ -180,7 +186,7 @@ def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
         return known(value, what, unit, "measured", f"counted in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
-    blocks = math.inf if room is None else room // (case.token_bytes() * seen.block_tokens)
+    blocks = math.inf if room is None else seen.blocks_in(room, case.token_bytes())
     return Counted(
         trace=name, ttl=ttl, room=room, requests=measured(seen.requests, "requests", ""), asked=measured(seen.asked, "asked", "token"),
         found=measured(seen.hit_tokens(most, blocks), "found", "token"), held_s=measured(seen.held_token_s(most), "held", "token*s"),
@@ -256,43 +262,3 @@ def _least_by_tier(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         own = min((row for row in rows if row["tier"] == tier and row["usd_prompts"] is not None), key=lambda row: row["usd_prompts"])
         found.append(f"{tier} {_kept_for(own)} ({output.cell('usd_per_mtok_prompt', own)} per Mtok)")
     return [f"least cost by tier: {', '.join(found)}"] if found else []
-
-
-# -- the picture ------------------------------------------------------------------------------------------------------------------
-
-
-def _figure(kept: Any, seen: Any, points: Sequence[_Point]) -> dict[str, Any]:
-    """Hit rate against time to live and against room, as the trace has it for all of them."""
-    from headway.figures import CONFIG, SCHEMA
-
-    rows = list(kept)
-    if not rows:
-        raise BadValue("--plot", "no rows", "rows to draw")
-    case = points[0].case
-    each = (1.0 if case is None else float(case.token_bytes())) * seen.block_tokens
-    rooms = list(dict.fromkeys(row["room"] for row in rows))
-    ttls = list(dict.fromkeys(row["ttl"] for row in rows))
-    by_ttl = [
-        {"x": float(ttl) / 60, "y": seen.hit_tokens(float(ttl), math.inf if room is None else room // each) / seen.asked,
-         "line": "no limit on room" if room is None else output.shown(room, "byte")}
-        for room in list(dict.fromkeys((None, *rooms)))[:8] for ttl in seen.gaps()
-    ]  # fmt: skip
-    by_room = [
-        {"x": float(blocks) * each / (1e6 if case is None else 1e9),
-         "y": seen.hit_tokens(math.inf if ttl is None else float(ttl), float(blocks)) / seen.asked,
-         "line": "kept for ever" if ttl is None else f"kept for {output.shown(ttl, 's')}"}
-        for ttl in list(dict.fromkeys((*ttls, None)))[:8] for blocks in seen.rooms()
-    ]  # fmt: skip
-    told = "renewed by each use; least recently used first out; " + ("" if case is None else f"{case.name}, {case.kv} KV cache")
-    title = {"text": f"Prompt tokens found in a prefix cache, {rows[0]['trace']}", "subtitle": told.removesuffix("; ")}
-    unit = "M tokens" if case is None else "GB"
-    panels = [_panel(by_ttl, "time to live (min)"), _panel(by_room, f"room ({unit})")]
-    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels, "resolve": {"scale": {"color": "independent"}}}
-
-
-def _panel(points: list[dict[str, Any]], x: str) -> dict[str, Any]:
-    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}}
-    up = {"field": "y", "type": "quantitative", "title": "share of prompt tokens found", "axis": {"format": ".0%"}}
-    colour = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau10"}}
-    mark = {"type": "line", "strokeWidth": 2, "interpolate": "linear"}
-    return {"width": 380, "height": 300, "data": {"values": points}, "mark": mark, "encoding": {"x": across, "y": up, "color": colour}}

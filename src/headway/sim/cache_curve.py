@@ -50,6 +50,14 @@ class Curve:
         found = (self.reuse.distance < NEVER) & (self.reuse.age <= ttl) & (self.reuse.distance <= room)
         return int(self.tokens[found].sum())
 
+    def hit_share(self, ttl: float = math.inf, room: float = math.inf) -> float:
+        """The same over all prompt tokens."""
+        return self.hit_tokens(ttl, room) / self.asked
+
+    def blocks_in(self, room: float | None, token_bytes: float) -> float:
+        """Whole blocks that so many bytes hold; None: no limit."""
+        return math.inf if room is None else room // (token_bytes * self.block_tokens)
+
     def held_token_s(self, ttl: float = math.inf) -> float:
         """Tokens held, over the time from the first arrival to the last, without a limit on room."""
         left = self.uses.end - self.uses.time

@@ -1,0 +1,78 @@
+"""Figures of caches: what a hold costs by tier, and how much of a trace's prompts is found by time to live and by room."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import output
+from headway.errors import BadValue
+from headway.figures import CONFIG, SCHEMA
+
+HOUR, GB, MILLION = 3600.0, 1e9, 1e6  # units of the axes
+MOST_LINES = 8
+COLOURS = {"scheme": "tableau10"}
+
+
+def holds(kept: Any) -> dict[str, Any]:
+    """Money in devices and cost with wear against the hold, a line for each tier, with what computing again costs across it."""
+    rows = list(kept)
+    if len({row["hold"] for row in rows}) < 2:
+        raise BadValue("--plot", "one hold", "several, such as --hold 1min..48h*2")
+    apart = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) > 1]
+    lines = [{**row, "line": ", ".join([row["tier"], *(f"{key} {output.cell(key, row)}" for key in apart)])} for row in rows]
+    devices = [_point(row, row["device_usd_per_byte"], GB) for row in lines if row["device_usd_per_byte"] is not None]
+    costs = [_point(row, row["usd_per_mtok_held"], 1.0) for row in lines if row["usd_per_mtok_held"] is not None]
+    again = [_point(row, row["usd_per_mtok_recompute"], 1.0) | {"line": "computing again"} for row in lines]
+    panels = [
+        _lines(devices, "hold (h)", "money in devices (USD per GB held)", log=True),
+        _lines([*costs, *(again if not apart else [])], "hold (h)", "cost with wear (USD per Mtok and hold)", log=True),
+    ]
+    title = {"text": f"What a hold costs, {rows[0]['model']} on {rows[0]['system']}", "subtitle": "at the stated prices"}
+    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels}
+
+
+def _point(row: Mapping[str, Any], value: float, unit: float) -> dict[str, Any]:
+    return {"x": row["hold"] / HOUR, "y": value * unit, "line": row["line"]}
+
+
+def trace(rows: Sequence[Mapping[str, Any]], seen: Any, case: Any) -> dict[str, Any]:
+    """Share of prompt tokens found, against time to live for each room and against room for each time to live."""
+    if not rows:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    token = 1.0 if case is None else float(case.token_bytes())
+    rooms = list(dict.fromkeys((None, *(row["room"] for row in rows))))[:MOST_LINES]
+    ttls = list(dict.fromkeys((*(row["ttl"] for row in rows), None)))[:MOST_LINES]
+
+    by_ttl = [
+        {"x": float(ttl) / 60, "y": seen.hit_share(float(ttl), seen.blocks_in(room, token)), "line": _limit(room)}
+        for room in rooms for ttl in seen.gaps()
+    ]  # fmt: skip
+    by_room = [
+        {"x": float(blocks) * seen.block_tokens * token / (MILLION if case is None else GB),
+         "y": seen.hit_share(math.inf if ttl is None else float(ttl), float(blocks)), "line": _kept(ttl)}
+        for ttl in ttls for blocks in seen.rooms()
+    ]  # fmt: skip
+    told = "renewed by each use; least recently used first out" + ("" if case is None else f"; {case.name}, {case.kv} KV cache")
+    title = {"text": f"Prompt tokens found in a prefix cache, {rows[0]['trace']}", "subtitle": told}
+    words = "share of prompt tokens found"
+    panels = [_lines(by_ttl, "time to live (min)", words), _lines(by_room, f"room ({'M tokens' if case is None else 'GB'})", words)]
+    return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels, "resolve": {"scale": {"color": "independent"}}}
+
+
+def _limit(room: Any) -> str:
+    return "no limit on room" if room is None else output.shown(room, "byte")
+
+
+def _kept(ttl: Any) -> str:
+    return "kept for ever" if ttl is None else f"kept for {output.shown(ttl, 's')}"
+
+
+def _lines(points: list[dict[str, Any]], x: str, y: str, log: bool = False) -> dict[str, Any]:
+    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}}
+    up = {"field": "y", "type": "quantitative", "title": y, "axis": {"format": "~g" if log else ".0%"}}
+    up |= {"scale": {"type": "log", "nice": False}} if log else {}
+    colour = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": COLOURS}
+    return {"width": 400, "height": 320, "data": {"values": points}, "mark": {"type": "line", "strokeWidth": 2},
+            "encoding": {"x": across, "y": up, "color": colour}}  # fmt: skip
