@@ -457,7 +457,7 @@ def test_history_says_what_changed() -> None:
     assert "input $5 to $4" in rows["claude-opus-5.5", "2026-10"].changed
     assert "cached 0.1x to 0.05x of input" in rows["claude-opus-5.5", "2026-10"].changed
     deepseek = {made.model: made for made in history([made for made in sheets() if made.provider == "deepseek"])}
-    assert deepseek["deepseek-v4-pro"].peak_multiple == pytest.approx(2)
+    assert deepseek["deepseek-v4-pro"].hours_multiple == pytest.approx(2)
     assert deepseek["deepseek-v3"].changed == "", "read later, but no follower of v3.2"
 
 
@@ -466,3 +466,22 @@ def test_list_sheets(capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {"name", "as_of", "input_rate", "source"} <= rows[0].keys()
     assert len(rows) == len(sheets())
+
+
+def test_history_through_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["price", "--history", "anthropic", "--plot", str(tmp_path / "prices.svg")]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("9 price sheets of 8 models, 2026-02 to 2026-11-12; output 5x of input")
+    assert "fast modes 2x to 6x of standard, the newest 2x" in text
+    assert (tmp_path / "prices.svg").stat().st_size > 10_000
+    assert main(["price", "--history", "anthropic", "-o", "json", "--explain", "cached_multiple"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert all(column["doc"] for column in told["columns"].values())
+    assert told["rows"][0]["step_above"] == 200_000
+    assert main(["price", "--history", "antropic"]) == 2
+    assert "did you mean anthropic" in capsys.readouterr().err
+
+
+def test_cheaper_hours_are_hours(tmp_path: Path) -> None:
+    made = one(written(tmp_path, FLAT + 'time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]\n'))
+    assert history([made])[0].hours_multiple == pytest.approx(0.5)

@@ -34,6 +34,7 @@ HISTORY = {
     "steps": ("token", "prompt lengths above which the whole request is re-priced"),
     "modes": ("", "other modes that are sold"),
     "flags": ("", "what is odd about the sheet"),
+    "line": ("", "line of models: the model's name without its version"),
     "changed": ("", "what changed against the sheet before in the same line of models"),
     "input_usd_per_mtok": ("USD/Mtok", "input rate"),
     "output_usd_per_mtok": ("USD/Mtok", "output rate"),
@@ -48,6 +49,6 @@ HISTORY = {
     "fast_multiple": ("", "output rate of the fastest mode sold over the standard one"),
     "fast_speed_multiple": ("", "its speed over the standard mode's, as advertised"),
     "slow_multiple": ("", "output rate of the cheapest mode sold over the standard one"),
-    "peak_multiple": ("", "output rate within the dearest hours over the usual one"),
+    "hours_multiple": ("", "output rate of peak hours over the usual one; of off-peak hours where the usual ones are the peak"),
     "context_limit": ("token", "longest context sold"),
 }

@@ -25,7 +25,7 @@ PANELS = (
     ),
     ("above the context step, over below", {"step_input_multiple": "input", "step_output_multiple": "output"}, "linear"),
     ("fastest mode over standard", {"fast_multiple": "price", "fast_speed_multiple": "speed, as advertised"}, "linear"),
-    ("cheapest mode, and peak hours, over standard", {"slow_multiple": "cheapest mode", "peak_multiple": "peak hours"}, "linear"),
+    ("cheapest mode, and other hours, over standard", {"slow_multiple": "cheapest mode", "hours_multiple": "other hours"}, "linear"),
 )
 
 

@@ -38,7 +38,7 @@ class Dated:
     fast_multiple: Any  # of the standard mode's output
     fast_speed_multiple: Any
     slow_multiple: Any
-    peak_multiple: Any
+    hours_multiple: Any
     context_limit: Any
     source: str
 
@@ -57,7 +57,7 @@ def history(sheets: Sequence[PriceSheet]) -> tuple[Dated, ...]:
 
 def _dated(one: PriceSheet, before: PriceSheet | None) -> Dated:
     rates, step = one.rates, one.tiers[0] if one.tiers else None
-    fast, slow, peak = _fast(one), _slow(one), _peak(one)
+    fast, slow, hours = _fast(one), _slow(one), _hours(one)
     writes = [write.rate for write in rates.cache_writes]
     return Dated(
         as_of=one.as_of, provider=one.provider, model=one.model, line=family(one), changed="; ".join(_changes(one, before)),
@@ -69,7 +69,7 @@ def _dated(one: PriceSheet, before: PriceSheet | None) -> Dated:
         step_above=step.above if step else None, step_input_multiple=_times(step and step.rates.input, rates.input),
         step_output_multiple=_times(step and step.rates.output, rates.output),
         fast_multiple=_times(fast and fast.rates.output, rates.output), fast_speed_multiple=fast.speed_ratio if fast else None,
-        slow_multiple=_times(slow and slow.rates.output, rates.output), peak_multiple=_times(peak and peak.output, rates.output),
+        slow_multiple=_times(slow and slow.rates.output, rates.output), hours_multiple=_times(hours and hours.output, rates.output),
         context_limit=one.context_limit, source=one.source,
     )  # fmt: skip
 
@@ -89,10 +89,13 @@ def _slow(one: PriceSheet) -> Mode | None:
     return min(cheaper, key=lambda mode: mode.rates.output, default=None)
 
 
-def _peak(one: PriceSheet) -> Rates | None:
-    """The rates of the dearest hours, also where they are given as a mode."""
-    dear = [hours.rates for hours in one.hours] + [mode.rates for mode in one.modes if mode.name == PEAK]
-    return max(dear, key=lambda rates: rates.output, default=None)
+def _hours(one: PriceSheet) -> Rates | None:
+    """The rates of the dearest hours, also where they are given as a mode; where none is dearer, of the cheapest."""
+    other = [hours.rates for hours in one.hours] + [mode.rates for mode in one.modes if mode.name == PEAK]
+    if not other:
+        return None
+    dearest = max(other, key=lambda rates: rates.output)
+    return dearest if dearest.output > one.rates.output else min(other, key=lambda rates: rates.output)
 
 
 # -- what changed ---------------------------------------------------------------------------------------------------------------

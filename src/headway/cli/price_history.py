@@ -70,9 +70,10 @@ def _words(rows: Any) -> output.Words:
     every = list(rows)
     if not every:
         return output.Words("No row is left.")
+    every.sort(key=lambda row: row["as_of"].replace("undated", ""))
     dates = [row["as_of"] for row in every if row["as_of"] != "undated"]
     span = f"{dates[0]} to {dates[-1]}" if len(set(dates)) > 1 else (dates or ["undated"])[0]
-    people = [_short(row) for row in every]
+    people = [_short(row) for row in rows]
     if len({row["provider"] for row in every}) == 1:
         for row in people:
             del row["provider"]
@@ -89,7 +90,7 @@ def _short(row: Mapping[str, Any]) -> dict[str, Any]:
         "date": row["as_of"], "provider": row["provider"], "model": row["model"], "in": units.show(row["input_usd_per_mtok"], "USD"),
         "out": units.show(row["output_usd_per_mtok"], "USD"), "out/in": _x(row["output_multiple"]), "cached/in": _x(row["cached_multiple"]),
         "write/in": writes, "step": step if row["step_above"] else "",
-        "fast": fast, "slow": _x(row["slow_multiple"]), "peak": _x(row["peak_multiple"]), "changed": row["changed"],
+        "fast": fast, "slow": _x(row["slow_multiple"]), "hours": _x(row["hours_multiple"]), "changed": row["changed"],
     }  # fmt: skip
 
 
