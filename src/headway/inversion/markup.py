@@ -7,6 +7,7 @@ context adds to the latter.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,17 @@ def markup(draws: Draws, priors: Priors, slope: float | None = None, hosts: bool
     found = np.linalg.inv(whole)
     pulled = precision[0] @ middle + precision[1] @ stated - precision[2] @ base
     return Markup(middle=found @ pulled, spread=found, stated=stated, stated_spread=narrowed, policy=policy)
+
+
+def stated_only(priors: Priors) -> Priors:
+    """The priors with the markup that chip prices, utilisation, margin, MFU, batch and KV as stated give, in place of the learned one."""
+    middle, spread, _, _ = _base(priors, False)
+    spread = spread[:2, :2] + np.eye(2) * float(priors.policy_spread) ** 2
+    own = np.sqrt(spread.diagonal())
+    return dataclasses.replace(
+        priors, markup_input=float(np.exp(middle[0])), markup_output=float(np.exp(middle[1])), markup_input_spread=float(own[0]),
+        markup_output_spread=float(own[1]), markup_correlation=float(spread[0, 1] / (own[0] * own[1])),
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=64)

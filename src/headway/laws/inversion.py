@@ -115,6 +115,16 @@ def carried_markup(markup: Number, share: Number) -> Number:
     return markup**share
 
 
+@formula(source="definition: what a list price has beside cost, idle hours and margin")
+def with_policy(markup: Number, policy: Number) -> Number:
+    """A markup times what policy adds to it or takes from it.
+
+    >>> with_policy(2.0, 1.25)
+    2.5
+    """
+    return markup * policy
+
+
 # -- backwards ------------------------------------------------------------------------------------------------------------------
 
 

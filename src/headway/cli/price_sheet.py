@@ -1,0 +1,190 @@
+"""`headway price --sheet NAME`: a price sheet read backwards, what it implies about the model and the machine and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway import output, units
+from headway.cli import subjects
+from headway.columns import Column
+from headway.errors import BadValue, UnknownName
+from headway.listing import Listing
+
+COLUMNS = {
+    "provider": Column("", "who sells"),
+    "model": Column("", "what is sold"),
+    "as_of": Column("", "date of the sheet"),
+    "kind": Column("", "quantity; upper bound, lower bound or equality of a closed form; contradiction"),
+    "quantity": Column("", "what is asked of the sheet"),
+    "unit": Column("", "unit of value, lo, hi, prior_lo and prior_hi"),
+    "value": Column("", "middle of the weighted draws; of a closed form its value"),
+    "lo": Column("", "lower end of the interval of `level`; of a closed form, at the other end of what it is taken at"),
+    "hi": Column("", "upper end of it"),
+    "level": Column("", "share of the weighted draws within the interval"),
+    "prior_lo": Column("", "lower end of the interval before the sheet is seen"),
+    "prior_hi": Column("", "upper end of it"),
+    "driven_by": Column("", "the feature whose loss widens the interval most"),
+    "widens": Column("", "times that the interval is wider without it"),
+    "verdict": Column("", "identified (2.5 times narrower than before the sheet), bounded (2), not identified, or assumed"),
+    "why": Column("", "what would identify it; how a closed form is meant; what contradicts"),
+}
+VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
+CLOSED = ("quantity", "value", "lo", "hi", "kind")
+MOST = 50
+SAID = {"active": "active", "total": "in all"}
+ASSUME = (
+    "take as known or narrow, with commas: active=100B, total, kv, batch, chip=tpu-v7, price=$2/h, mfu, utilisation, margin=0.3..0.6, ..."
+)
+MEDIAN = "markups are those of medians over hosts; for one host's prices of a model that many host, --assume hosts=1 widens the intervals"
+
+
+def add_flags(parser: Any) -> None:
+    """Which sheet, and what to assume."""
+    group = parser.add_argument_group("a price sheet read backwards")
+    group.add_argument("--sheet", default="", metavar="NAME|FILE", help="price sheet by name or file: gemini-3.1-pro, my_prices.toml")
+    group.add_argument("--assume", default="", metavar="KEY=VALUE", help=ASSUME.replace("%", "%%"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows(Listing):
+    """The rows; --explain takes a quantity's name as well."""
+
+    def explain(self, key: str, row: int = 0) -> Any:
+        named = [number for number, one in enumerate(self.plain) if one["quantity"] == key]
+        if not named and key not in self.keys():
+            raise UnknownName("column", key, [*self.keys(), *(one["quantity"] for one in self.plain if one["quantity"])])
+        return Listing.explain(self, "value", named[0]) if named else Listing.explain(self, key, row)
+
+
+def run(args: Any) -> output.Answer:
+    """One row for each quantity, closed form and contradiction of each sheet."""
+    from headway.formula import record
+    from headway.inversion.answer import invert
+    from headway.inversion.explained import tree as explained
+    from headway.inversion.priors import priors, read_assumed
+    from headway.sheets import catalogue
+
+    assumed = read_assumed(args.assume)
+    found = catalogue.read(args.sheet, subjects.catalog(args))
+    if not found.sheets:
+        raise BadValue("--sheet", args.sheet, "a file with at least one sheet")
+    answers = invert(found.sheets, assumed, catalog=subjects.catalog(args))
+
+    def tree(row: Mapping[str, Any], key: str) -> Any:
+        if key != "value" or not row["quantity"]:
+            raise BadValue("--explain", key, "a quantity, such as active, total, kv or kv_slope, or value")
+        one = next(each for each in answers if all(getattr(each.sheet, name) == row[name] for name in ("provider", "model", "as_of")))
+        with record():
+            return explained(one, priors(), row["quantity"])
+
+    rows = _Rows([line for one in answers for line in _lines(one)], tree=tree)
+    notes = [*found.notes, *(flag for one in answers[:MOST] for flag in one.sheet.flags), *_notes(assumed)]
+    return output.Answer(rows, describe=lambda kept: _describe(list(kept), answers), notes=notes, columns=COLUMNS, most=400, figure=_figure)
+
+
+def _lines(one: Any) -> Any:
+    from headway.inversion.priors import LEVEL
+
+    for each in one.rows:
+        row: dict[str, Any] = {"provider": one.sheet.provider, "model": one.sheet.model, "as_of": one.sheet.as_of}
+        row |= {name: getattr(each, name) for name in ("kind", "quantity", "unit", "value", "lo", "hi")}
+        row["level"] = LEVEL if each.kind == "quantity" and each.lo is not None else None
+        yield row | {name: getattr(each, name) for name in ("prior_lo", "prior_hi", "driven_by", "widens", "verdict", "why")}
+
+
+# -- words ----------------------------------------------------------------------------------------------------------------------
+
+
+def _describe(kept: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Words:
+    """What each sheet says in one sentence, the table, contradictions and what would narrow it."""
+    if not kept:
+        return output.Words("No row is left.")
+    named = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in kept))
+    if len(named) > 1:
+        return output.Words(f"{len(named)} price sheets read backwards", people=Listing([_brief(kept, name) for name in named[:MOST]]))
+    quantities = [row for row in kept if row["kind"] == "quantity"]
+    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities])
+    return output.Words(_sentence(kept, named[0]), VIEW, _after(kept), people if quantities else None)
+
+
+def _sentence(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
+    """The answer first."""
+    from headway.inversion.priors import LEVEL
+
+    own = {row["quantity"]: row for row in kept if row["kind"] == "quantity"}
+    parts = [f"{_span(own[key])} {word}" for key, word in SAID.items() if key in own]
+    kv = own.get("kv")
+    if kv is not None:
+        parts.append(f"KV {_span(kv)} read" if kv["verdict"] != "not identified" else "KV not identified")
+    sorted_by = {
+        verdict: [key for key, row in own.items() if row["verdict"] == verdict] for verdict in ("identified", "bounded", "not identified")
+    }
+    told = [f"{verdict}: {', '.join(keys)}" for verdict, keys in sorted_by.items() if keys]
+    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals: {', '.join(parts)}; {'; '.join(told)}."
+
+
+def _brief(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
+    own = {row["quantity"]: row for row in kept if (row["provider"], row["model"], row["as_of"]) == name and row["kind"] == "quantity"}
+    found = {"provider": name[0], "model": name[1], "as_of": name[2]}
+    for key in ("active", "total", "kv"):
+        row = own.get(key)
+        found[key] = "-" if row is None else row["verdict"] if row["verdict"] == "not identified" else _span(row)
+    return found
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    return "-" if row["lo"] is None else f"{_shown(row, 'lo')}..{_shown(row, 'hi')}" if row["lo"] != row["hi"] else _shown(row, "value")
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    if name == "driven_by" and row["widens"]:
+        return f"{row['driven_by']} (x{row['widens']:.3g} without)"
+    return _shown(row, name) if name in ("value", "lo", "hi") else row[name]
+
+
+def _shown(row: Mapping[str, Any], name: str) -> str:
+    value = row[name]
+    return "-" if value is None else units.show(value, row["unit"])
+
+
+def _after(kept: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Closed forms, contradictions, what would narrow the rest."""
+    lines = [
+        f"{row['quantity']} ({row['kind']}): {_shown(row, 'value')}, {_span(row)}: {row['why']}"
+        for row in kept
+        if row["kind"].endswith(("bound", "equality"))
+    ]
+    lines += [f"contradiction: {row['why']}" for row in kept if row["kind"] == "contradiction"]
+    open_ones = [row for row in kept if row["kind"] == "quantity" and row["why"]]
+    return lines + [f"{row['quantity']} is {row['verdict']}; what would narrow it: {row['why']}" for row in open_ones]
+
+
+def _notes(assumed: Any) -> list[str]:
+    """What the answer takes for granted, with sources and dates."""
+    from headway.inversion.priors import Priors, given, machines, priors
+    from headway.schema import fields
+
+    basis, own = priors(), given(assumed)
+    chips = machines(assumed)
+    notes = [f"assumed by you: {', '.join([*own, *(['chip'] if assumed.chip else [])])}"] if own or assumed.chip else []
+    prices = ", ".join(
+        f"{one.chip.name} {units.show(float(one.price.low), 'USD/s')} to {units.show(float(one.price.high), 'USD/s')}" for one in chips
+    )
+    notes.append(f"chips: {prices}, each equally likely")
+    by: dict[tuple[str, str], list[str]] = {}
+    for name, (q, _) in fields(Priors).items():
+        value = getattr(basis, name)
+        by.setdefault((value.source, value.date), []).append(f"{name} {units.show(float(value), q.unit)}")
+    return [*notes, MEDIAN, *(f"{', '.join(values)}: {source}, {date}" for (source, date), values in by.items())]
+
+
+def _figure(rows: Any) -> dict[str, Any]:
+    """The intervals of active and total parameters by sheet."""
+    from headway import figures
+
+    drawn = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in SAID and row["lo"] is not None]
+    if not drawn:
+        raise BadValue("--plot", "these rows", "rows with active or total parameters")
+    return figures.listing(Listing(drawn), ("value",), "Parameters behind price sheets: the middle of the interval")
