@@ -28,7 +28,7 @@ FLOORS = {
     0: "units errors formula quantity schema explain watch interval",
     1: """
         catalog facts chip cost system edit about model hf hfconfig workload precision rack_facts
-        offers tier price_sheet sheets case chip_memory
+        offers tier price_sheet sheets case chip_memory terms
     """,
     2: "laws",
     3: """
@@ -200,7 +200,9 @@ def test_no_file_names(what: str) -> None:
 # -- what is imported when ------------------------------------------------------------------------------------------------------
 
 
-INSTANT = ("--help", "--version", "serve --help", "plan --help", "list models", "list chips", "list systems", "list sources")
+INSTANT = (
+    "--help", "--version", "serve --help", "plan --help", "list models", "list chips", "list systems", "list sheets", "list sources",
+)  # fmt: skip
 WITHOUT_NUMPY = """
 import sys
 from headway.cli.main import main
