@@ -421,3 +421,9 @@ def test_a_picture_of_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -
     assert "computing again" in picture.read_text()
     assert main(["cache", *V3, *H100, "--hold", "1h", "--plot", str(picture)]) == 2
     assert "several, such as" in capsys.readouterr().err
+
+
+def test_an_answer_is_of_all_tiers_whichever_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", *V3, *H100, "--hold", "5min", "--where", "tier = disk"]) == 0
+    out = capsys.readouterr().out
+    assert "hbm by store-or-recompute (4 criteria, 3 answers)" in out.splitlines()[0] and "TLC" not in out.splitlines()[3]

@@ -28,6 +28,7 @@ from headway.resolve import STORED, main_part, peak
 from headway.schema import defaults, fields, scalar
 from headway.system import System
 from headway.system import system as find_system
+from headway.units import show
 from headway.whole_model import index_bytes_per_token, kv_bytes_per_token
 from headway.workload import Load
 
@@ -60,7 +61,7 @@ class Case:
     @property
     def name(self) -> str:
         """The model in a row."""
-        return self.model.name if self.model is not None else "-"
+        return self.model.name if self.model is not None else show(self.token_bytes(), "byte/token")
 
     @property
     def machine(self) -> str:

@@ -103,7 +103,7 @@ def _criteria(args: Any) -> output.Answer:
         return computed(getattr(made, key, point.asked.extra.get(key)), key)
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
-    return output.Answer(listing, describe=lambda kept: _describe(kept, cases), figure=cache_figure.holds, columns=own_columns(), most=200)
+    return output.Answer(listing, describe=lambda kept: _describe(kept, rows, cases), figure=cache_figure.holds, columns=own_columns(), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
@@ -149,31 +149,32 @@ def priced(places: Sequence[Any]) -> list[str]:
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(kept: Any, cases: Sequence[Any]) -> output.Words:
+def _describe(kept: Any, every: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Words:
     """The answers by criterion, the tiers, where one gives way to the next, and what decides."""
     rows = list(kept)
     if not rows:
         return output.Words("No row is left.")
-    groups = list(_groups(rows).values())
-    told = "; ".join(_answers(group) for group in groups[:TOLD]) + (f"; and {len(groups) - TOLD} more" if len(groups) > TOLD else "")
-    first = rows[0]
-    about = f"{first['model']} on {first['system']}: " if len({(row["model"], row["system"]) for row in rows}) == 1 else ""
-    single = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) == 1]
-    view = [*cases[0].extra, *(key for key in VIEW if key not in single)]
-    return output.Words(f"{about}{told}.", view, [line for one in cases[:TOLD] for line in _bands(one.case, first)] + _decides(first))
+    extra = list(dict.fromkeys(key for one in cases for key in one.extra))
+    apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in every}) > 1)]
+    shown, whole = _groups(rows, apart), _groups(every, apart)  # an answer is of all tiers, whichever are left
+    groups = [whole[key] for key in shown]
+    told = "; ".join(_answers(group, apart) for group in groups[:TOLD]) + (f"; and {len(groups) - TOLD} more" if len(groups) > TOLD else "")
+    about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
+    view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
+    bands = dict.fromkeys(line for one in cases for line in _bands(one.case, rows[0]))
+    return output.Words(f"{about}{told}.", view, [*itertools.islice(bands, 2 * TOLD), *_decides(rows[0])])
 
 
-def _groups(rows: Sequence[Mapping[str, Any]]) -> dict[Any, list[Mapping[str, Any]]]:
+def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
     """Rows of one hold together."""
     found: dict[Any, list[Mapping[str, Any]]] = {}
-    apart = [key for key in rows[0] if key in ("model", "system", "hold", "reuse", "uses", "waiting", "kv_bytes", "usd_per_mtok_recompute")]
     for row in rows:
-        found.setdefault(tuple(row[key] for key in apart), []).append(row)
+        found.setdefault(tuple(row[key] for key in ("hold", "waiting", *apart)), []).append(row)
     return found
 
 
-def _answers(group: Sequence[Mapping[str, Any]]) -> str:
-    """`5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute: 3 answers`."""
+def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
+    """`5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)`."""
     from headway.cache import CRITERIA, RECOMPUTE, STORE
 
     by = {row["tier"]: row["chosen_by"].split(", ") for row in group if row["chosen_by"]}
@@ -183,7 +184,8 @@ def _answers(group: Sequence[Mapping[str, Any]]) -> str:
     order = sorted(by.items(), key=lambda item: CRITERIA.index(item[1][0]))
     parts = [f"{tier} by {' and '.join(criteria)}" for tier, criteria in order]
     count = f"{len(parts)} answers" if len(parts) > 1 else "one answer"
-    return f"{output.cell('hold', group[0])}: {', '.join(parts)} ({len(CRITERIA)} criteria, {count})"
+    of = ", ".join([*(f"{key} {output.cell(key, group[0])}" for key in apart), output.cell("hold", group[0])])
+    return f"{of}: {', '.join(parts)} ({len(CRITERIA)} criteria, {count})"
 
 
 def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
