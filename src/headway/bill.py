@@ -250,7 +250,9 @@ class Compared:
 def compare(bills: Sequence[Bill]) -> list[Compared]:
     """Bills from the cheapest on; one that does not serve every request comes after those that do, and is never the cheapest."""
     order = sorted(bills, key=lambda one: (one.too_long > 0, float(one.usd)))
-    return [compared(one, order[0], without(one, bills)) for one in order]
+    if not order:
+        return []
+    return [compared(one, order[0], without(one, order)) for one in order]
 
 
 def compared(one: Bill, cheapest: Bill, plain: Bill | None) -> Compared:
