@@ -19,22 +19,26 @@ from headway.cli.main import main
 from headway.edit import edit
 from headway.errors import BadValue, HeadwayError, MissingFact, UnknownName
 from headway.formula import anonymous, record
-from headway.interval import Interval, point, read
+from headway.interval import read
 from headway.memory_cost import hbm_share, parts
 from headway.plan import Plan, plan
 from headway.precision import Precision
-from headway.price import INPUTS, Terms, of, priced, rates_at
+from headway.price import price, rates_at
 from headway.price_sheet import ContextTier, PriceSheet, Rates
+from headway.priced import INPUTS, priced
 from headway.quantity import given
 from headway.schema import Q
 from headway.serve import serve
 from headway.service_day import account
+from headway.sheets import catalogue
 from headway.system import system
+from headway.terms import Terms
+from headway.terms import terms as agreed
 from headway.tier import tier
 from headway.workload import Load
 
 ANCHOR = "deepseek-v3 --on gb200-nvl72 --tpot 50ms"
-WIDE = Terms(chip=of((2.2 / 3600, 4.5 / 3600)), utilisation=of((0.3, 0.7)), margin=of((0.0, 0.8)))
+WIDE = agreed(chip_price="2.2..4.5", utilisation=(0.3, 0.7), margin=(0.0, 0.8))
 R1 = Rates(input=0.55e-6, output=2.19e-6, cache_read=0.14e-6)
 
 
@@ -44,8 +48,7 @@ def best() -> Plan:
 
 
 def terms(chip_price: float = 2.0, utilisation: float = 1.0, margin: float = 0.0) -> Terms:
-    values = (("chip_price", chip_price / 3600, "USD/s"), ("utilisation", utilisation, ""), ("margin", margin, ""))
-    return Terms(**dict(zip(("chip", "utilisation", "margin"), (point(given(v, name, unit)) for name, v, unit in values), strict=True)))
+    return agreed(chip_price=chip_price / 3600, utilisation=utilisation, margin=margin)
 
 
 def plain(found: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def test_a_request_is_its_prompt_and_its_output(best: Plan) -> None:
 @pytest.mark.parametrize("kind", ["in", "cached", "out"])
 def test_the_interval_is_that_of_independent_draws(best: Plan, kind: str) -> None:
     found = plain(priced(best.best, WIDE))
-    alone = priced(best.best, Terms(chip=point(WIDE.chip.low), utilisation=point(1.0), margin=point(0.0)))
+    alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     middle, low, high = (float(alone[f"cost_{kind}{end}"]) for end in ("", "_lo", "_hi"))
     rng = np.random.default_rng(1)
     size = 400_000
@@ -111,7 +114,7 @@ def test_the_interval_is_that_of_independent_draws(best: Plan, kind: str) -> Non
 
 def test_the_ends_are_those_of_all_inputs_at_once(best: Plan) -> None:
     found = priced(best.best, WIDE)
-    alone = priced(best.best, Terms(chip=point(WIDE.chip.low), utilisation=point(1.0), margin=point(0.0)))
+    alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     assert float(found["price_out_most"]) == pytest.approx(float(alone["cost_out_hi"]) * 4.5 / 2.2 / 0.3 / 0.2, rel=1e-9)
     assert float(found["price_out_least"]) == pytest.approx(float(alone["cost_out_lo"]) / 0.7, rel=1e-9)
     ends = [float(found[f"price_out{end}"]) for end in ("_least", "_lo", "", "_hi", "_most")]
@@ -122,7 +125,7 @@ def test_an_input_alone_has_its_own_interval(best: Plan) -> None:
     """A margin alone: its 5 % and 95 % points, beside an estimate whose spread is 1."""
     one = dataclasses.replace(best.best, query=dataclasses.replace(best.best.query, assumptions=dataclasses.replace(
         best.best.query.assumptions, spread=1)))  # fmt: skip
-    found = priced(one, Terms(chip=point(2 / 3600), utilisation=point(1.0), margin=of((0.0, 0.8))))
+    found = priced(one, agreed(chip_price=2 / 3600, margin=(0.0, 0.8)))
     cost_out = float(found["cost_out"])
     assert float(found["cost_out_lo"]) == pytest.approx(cost_out) == pytest.approx(float(found["cost_out_most"]))
     assert float(found["price_out_lo"]) == pytest.approx(cost_out / (1 - 0.04), rel=1e-9)
@@ -134,7 +137,7 @@ def test_the_driver_is_the_widest_input_and_the_shares_are_whole(best: Plan) -> 
     found = priced(best.best, WIDE)
     assert found["driver"] == "margin"
     assert sum(float(found[f"width_{name}"]) for name in INPUTS) == pytest.approx(1)
-    dear = priced(best.best, Terms(chip=of((0.2 / 3600, 20 / 3600)), utilisation=of((0.6, 0.7)), margin=point(0.0)))
+    dear = priced(best.best, agreed(chip_price=(0.2 / 3600, 20 / 3600), utilisation=(0.6, 0.7)))
     assert dear["driver"] == "chip_price"
     assert dear["width_margin"] is None
 
@@ -259,10 +262,8 @@ def test_the_estimate_holds_the_measured_costs_of_that_day() -> None:
 
 def test_every_number_explains_itself(best: Plan) -> None:
     with record():
-        wide = Terms(**{name: Interval(low=given(low, name, unit), high=given(high, name, unit)) for name, low, high, unit in
-                        (("chip", 6e-4, 1.2e-3, "USD/s"), ("utilisation", 0.3, 0.7, ""), ("margin", 0.0, 0.8, ""))})  # fmt: skip
         rates = Rates(input=given(0.55e-6, "input", "USD/token"), output=given(2.19e-6, "output", "USD/token"))
-        found = priced(best.best, wide, given(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])
+        found = priced(best.best, WIDE, given(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])
         day, memory = account(case("deepseek-day6")), parts(system("gb200-nvl72"))
     for key, value in found.items():
         assert isinstance(value, str | None) or anonymous(value) == [], key
@@ -297,6 +298,23 @@ def test_a_sheet_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     answer = rows(capsys, f"price {ANCHOR} --chip-price 2 --at-sheet deepseek-r1@2025-03 --hit 0.5")
     assert answer["rows"][0]["sheet_out"] == pytest.approx(2.19)
     assert any("as of 2025-02-28" in note for note in answer["notes"])
+
+
+def test_the_call_gives_what_the_verb_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = rows(capsys, f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.5 --hit 0.5 --at-sheet deepseek-v3")["rows"]
+    sheet = catalogue.sheet("deepseek-v3")
+    load = Load(prompt=8000, output=1000)
+    table = price("deepseek-v3", "gb200-nvl72", load, chip_price="2.2..4.5", utilisation=0.5, hit=0.5, sheet=sheet, tpot="50ms")
+    found = table.row(0)
+    assert set(found) <= set(row)
+    for key, value in found.items():
+        assert value == (pytest.approx(row[key], rel=1e-12) if isinstance(value, float) else row[key]), key
+    assert float(table.explain("price_in_hi")) == pytest.approx(row["price_in_hi"], rel=1e-12)
+    for wrong in ("1,2", True, (3.0, 2.0), -1.0, math.nan, "abc"):
+        with pytest.raises(HeadwayError):
+            price("deepseek-v3", "gb200-nvl72", load, chip_price=wrong)
+    with pytest.raises(BadValue, match="hit"):
+        price("deepseek-v3", "gb200-nvl72", load, hit=2)
 
 
 def test_infeasible_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:

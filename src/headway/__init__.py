@@ -37,6 +37,7 @@ _HOME = {
     "formula": "formula",
     "model": "hfconfig",
     "plan": "plan",
+    "price": "price",
     "racks": "rack",
     "record": "formula",
     "replay": "formula",

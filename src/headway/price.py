@@ -1,204 +1,116 @@
-"""Cost to price: what a million tokens of each kind cost at a layout, and sell for, as intervals with what drives their width.
-
-The estimate's 90 % interval meets what else is uncertain: the price of a chip (even in the logarithm between its ends), the share of
-paid hours that work and the margin (even between theirs). `_lo`, `_hi` are the 5 % and 95 % points, from deviations of the logarithms in
-quadrature; `_least`, `_most` take every input at its worse end at once.
-"""
+"""`price`: what a million tokens cost and sell for on a machine, at the cheapest layout that keeps the limits, beside a price sheet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway import cost
-from headway.chip_cost import POWER, fact
-from headway.interval import Interval, point
-from headway.laws import margin as laws
-from headway.laws.compare import relative
-from headway.laws.owning import power_usd, usd_share
-from headway.laws.reload import per_mtok
-from headway.laws.reuse import hit_tokens, missed_tokens
-from headway.laws.sums import total
-from headway.pick import Pick, found_of
+from headway import cost, schema, units
+from headway.assumptions import Assumptions
+from headway.catalog import Catalog
+from headway.chip import Chip
+from headway.chip_cost import ChipPrice, Owned, by_metric, over_all, owned
+from headway.errors import BadValue
+from headway.formula import record
+from headway.grid import Table, from_rows
+from headway.interval import point
+from headway.memory_cost import hbm_share
+from headway.pick import Pick
+from headway.plan import Plan, plan
 from headway.price_sheet import PriceSheet, Rates
-from headway.quantity import known
+from headway.priced import priced
+from headway.quantity import Known, given
+from headway.terms import Terms, terms
+from headway.workload import Load
 
-LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
-HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
-HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
-KINDS = ("in", "cached", "out")  # fresh input, cached input, output
-INPUTS = ("estimate", "chip_price", "utilisation", "margin")
-SAID = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
-NO_HIT = known(0, "no prefix cache", "", "default", "default of --hit")
+LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
+PARTS = ("capital", "upkeep", "power", "building")  # of owning a chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What turns chip time into a price, each an interval."""
+class Ask:
+    """What a price is asked for beyond a layout: terms, by what a chip is priced where they do not say, hit rate, sheet."""
 
-    chip: Interval  # USD/s
-    utilisation: Interval  # share of paid chip-hours that do useful work
-    margin: Interval  # share of the price that is not cost
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
-    """One input of a product: its middle, and by what it lowers and raises the product at its 5 % and 95 % points and at its ends."""
-
-    low: Any
-    high: Any
-    least: Any
-    most: Any
+    terms: Terms
+    metric: str = ""
+    own: bool = False
+    hit: Any = None
+    sheet: PriceSheet | None = None
+    catalog: Catalog | None = None
 
 
-def priced(pick: Pick, terms: Terms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
-    """Cost and price of a million tokens of each kind at one layout and load; with `rates`, the margin that a sheet leaves.
+def price(
+    model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
+    metric: str = "", own: bool = False, hit: Any = None, sheet: PriceSheet | None = None, **planned: Any,
+) -> Table:  # fmt: skip
+    """One row: cost and price of fresh input, cached input and output, each with its interval, and what drives its width.
 
-    `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
+    `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5"; without a chip price it is
+    the catalogue's by `metric`, that of an owned chip, or all it has. The rest is `plan`'s: ttft, tpot, ways, batch, assumptions, ...
     """
-    chip = _middle_price(terms.chip)
-    at = cost.Price(value=chip, low=chip, high=chip, metric="input", note="")
-    assumptions = pick.query.assumptions if hit is None else replace(pick.query.assumptions, hit_rate=hit)
-    query = replace(pick.query, price=at, assumptions=assumptions)
-    found = found_of(pick, query)
-    utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
-    out: dict[str, Any] = {key: found[key] for key in SAID}
-    out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
-    for kind in KINDS:
-        out |= _kind(kind, found, terms, utilisation, margin)
-    out |= _request(out, pick, assumptions.hit_rate)
-    if rates is not None:
-        out |= _against(out, pick, assumptions.hit_rate, rates)
-    return out | _power(pick, terms.chip, chip, electricity)
+    taken = planned.pop("assumptions", None) or schema.defaults(Assumptions)
+    if hit is not None:
+        hit = _share(hit)
+        taken = replace(taken, hit_rate=hit)
+    found = plan(model, system, load, elasticities=False, assumptions=taken, **planned)
+    ask = Ask(terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, own=own, hit=hit, sheet=sheet)
+    values, notes = row(found, ask)
+    return from_rows([values], (*found.notes, *notes), lambda _, key: explained(found, ask, key))
 
 
-# -- intervals ------------------------------------------------------------------------------------------------------------------
+def _share(hit: Any) -> Any:
+    q = schema.fields(Assumptions)["hit_rate"][0]
+    if isinstance(hit, bool) or not isinstance(hit, int | float) or q.illegal(hit):
+        raise BadValue("hit", hit, f"a number {q.range()}")
+    return hit if isinstance(hit, Known) else given(float(hit), "hit_rate")
 
 
-def _middle_price(one: Interval) -> Any:
-    return laws.log_even_quantile(one.low, one.high, HALF) if one.wide else one.low
+def row(found: Plan, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The best layout of a plan with its costs and prices, as plain numbers, and what is to be said; no prices where nothing fits."""
+    best = found.table.row(0)
+    values, notes = ({}, ()) if found.infeasible else quote(found.best, ask)
+    plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
+    return {key: best[key] for key in LAID} | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
 
 
-def _middle(one: Interval) -> Any:
-    return laws.even_quantile(one.low, one.high, HALF) if one.wide else one.low
+def explained(found: Plan, ask: Ask, key: str) -> Any:
+    """One number of that row as a tree of laws."""
+    with record():
+        value = None if found.infeasible else quote(found.best, ask)[0].get(key)
+    if value is None and key in found.table.columns:
+        return found.explain(key)
+    if isinstance(value, str | None):
+        raise BadValue("explain", key, "a number that this row has, such as price_out, cost_in or chip_price")
+    return value
 
 
-def _spreads(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, _Spread]:
-    """By input: only those that have a width."""
-    stem = f"usd_per_mtok_{kind}"
-    expected, low, high = found[stem], found[f"{stem}_lo"], found[f"{stem}_hi"]
-    below, above = relative(expected, low), relative(high, expected)
-    spreads = {"estimate": _Spread(low=below, high=above, least=below, most=above)} if high > low else {}
-    if terms.chip.wide:
-        spreads["chip_price"] = _of_price(terms.chip)
-    if terms.utilisation.wide:
-        spreads["utilisation"] = _of_share(terms.utilisation, utilisation)
-    if terms.margin.wide:
-        kept = Interval(low=laws.cost_share(terms.margin.high), high=laws.cost_share(terms.margin.low))
-        spreads["margin"] = _of_share(kept, laws.cost_share(margin))
-    return spreads
+def quote(pick: Pick, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Costs and prices at one layout and load, with the interval of each input, and what is to be said about the chip's price."""
+    chip, assumptions = pick.query.system.chip, cost.assumptions(ask.catalog)
+    own = owned(chip, assumptions) if ask.own else None
+    about = _chip_price(chip, ask, own)
+    agreed = replace(ask.terms, chip_price=about.interval)
+    rates = None if ask.sheet is None else rates_at(ask.sheet, pick.load.prompt)
+    found = priced(pick, agreed, ask.hit, rates, assumptions.get("tco_default_electricity"))
+    for name in (field.name for field in dataclasses.fields(agreed)):
+        one = getattr(agreed, name)
+        found |= {f"{name}_lo": one.low, f"{name}_hi": one.high}
+    least, most = hbm_share(chip, ask.catalog)
+    found |= {"memory_share_lo": least, "memory_share_hi": most}
+    found |= {f"own_{part}": getattr(own, part) for part in PARTS} if own is not None else {}
+    return found, (about.note,) if about.note else ()
 
 
-def _of_price(one: Interval) -> _Spread:
-    low, middle, high = (laws.log_even_quantile(one.low, one.high, share) for share in (LOW, HALF, HIGH))
-    return _Spread(low=relative(middle, low), high=relative(high, middle), least=relative(middle, one.low), most=relative(one.high, middle))
-
-
-def _of_share(one: Interval, middle: Any) -> _Spread:
-    """What a product is divided by: it is low where the share is high."""
-    low, high = (laws.even_quantile(one.low, one.high, share) for share in (LOW, HIGH))
-    return _Spread(low=relative(high, middle), high=relative(middle, low), least=relative(one.high, middle), most=relative(middle, one.low))
-
-
-def _ends(stem: str, middle: Any, spreads: Mapping[str, _Spread]) -> dict[str, Any]:
-    every = tuple(spreads.values())
-    if not every:
-        return {stem: middle} | {f"{stem}_{end}": middle for end in ("lo", "hi", "least", "most")}
-    return {
-        stem: middle,
-        f"{stem}_lo": laws.lower_end(middle, tuple(one.low for one in every)),
-        f"{stem}_hi": laws.upper_end(middle, tuple(one.high for one in every)),
-        f"{stem}_least": laws.lowest(middle, tuple(one.least for one in every)),
-        f"{stem}_most": laws.highest(middle, tuple(one.most for one in every)),
-    }
-
-
-def _kind(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, Any]:
-    """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
-    if found[f"usd_per_mtok_{kind}"] is None:
-        return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
-    spreads = _spreads(kind, found, terms, utilisation, margin)
-    paid = laws.with_idle(found[f"usd_per_mtok_{kind}"], utilisation)
-    price = laws.price_at_margin(paid, laws.cost_share(margin))
-    of_cost = {name: one for name, one in spreads.items() if name != "margin"}
-    out = _ends(f"cost_{kind}", paid, of_cost) | _ends(f"price_{kind}", price, spreads)
-    return out | _drivers(spreads) if kind == "out" else out
-
-
-def _drivers(spreads: Mapping[str, _Spread]) -> dict[str, Any]:
-    """The share of the width of the 90 % interval that each input is behind, and the one behind most of it."""
-    widths = {name: laws.whole_factor(one.low, one.high) for name, one in spreads.items()}
-    shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
-    found: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
-    return found | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
-
-
-# -- requests -------------------------------------------------------------------------------------------------------------------
-
-
-def _tokens(pick: Pick, hit: Any) -> dict[str, Any]:
-    """Tokens of a request by kind."""
-    load = pick.load
-    if not hit:
-        return {"in": load.prompt, "out": load.output}
-    return {"in": missed_tokens(load.prompt, hit), "cached": hit_tokens(load.prompt, hit), "out": load.output}
-
-
-def _request(out: Mapping[str, Any], pick: Pick, hit: Any) -> dict[str, Any]:
-    """What a request costs, and the shares of prefill and of decode in it."""
-    tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
-    bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
-    whole = total(tuple(bills.values()))
-    prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
-    return {"usd_per_request": whole, "prefill_share": relative(prompt, whole), "decode_share": relative(bills["out"], whole)}
-
-
-def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict[str, Any]:
-    """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
-    read = rates.input if rates.cache_read is None else rates.cache_read
-    sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
-    tokens = _tokens(pick, hit)
-    revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
-    paid = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
-    costs = {
-        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in paid.items())) for end in ("", "_lo", "_hi")
-    }
-    return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
-        "usd_charged": revenue,
-        "sheet_margin": laws.gross_margin(costs[""], revenue),
-        "sheet_margin_lo": laws.gross_margin(costs["_hi"], revenue),
-        "sheet_margin_hi": laws.gross_margin(costs["_lo"], revenue),
-    }
-
-
-def _power(pick: Pick, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
-    """The share of the cost that is power; dear chips make it small."""
-    power = fact(pick.query.system.chip, POWER)
-    if power is None or electricity is None:
-        return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
-    usd = power_usd(power, electricity)
-    ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
-    return {f"power_share{end}": usd_share(usd, price) for end, price in ends}
+def _chip_price(chip: Chip, ask: Ask, own: Owned | None) -> ChipPrice:
+    if own is not None:
+        parts = ", ".join(f"{part} {units.show(getattr(own, part), 'USD/s')}" for part in PARTS)
+        return ChipPrice(interval=point(own.whole), note=f"an owned {chip.name} costs {units.show(own.whole, 'USD/s')}: {parts}")
+    if ask.terms.chip_price is not None:
+        return ChipPrice(interval=ask.terms.chip_price, note="")
+    return by_metric(chip, ask.metric) if ask.metric else over_all(chip)
 
 
 def rates_at(sheet: PriceSheet, prompt: Any) -> Rates:
     """A sheet's rates for a prompt of this length: those of the last step below it hold for the whole request."""
     return next((step.rates for step in reversed(sheet.tiers) if prompt > step.above), sheet.rates)
-
-
-def of(value: Any) -> Interval:
-    """A number, a pair of ends or an Interval as an Interval."""
-    if isinstance(value, Interval):
-        return value
-    return Interval(low=value[0], high=value[1]) if isinstance(value, tuple) else point(value)

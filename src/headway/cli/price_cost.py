@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,28 +11,15 @@ from headway import interval, output, schema
 from headway.assumptions import Assumptions
 from headway.cli import loads, price_words, serve, subjects
 from headway.errors import BadValue
-from headway.interval import Interval
 from headway.layout import Layout
 from headway.listing import Listing
 from headway.precision import Precision
-from headway.quantity import default
 from headway.schema import Q
+from headway.terms import Terms
 from headway.workload import SLO, Load
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
 HIT_STEP = "+0.05"  # of a range of hit rates without one
-TERM = "2.2..4.5 is one interval, 1,2,3 three values, 0..0.8+0.2 five"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What turns chip time into a price."""
-
-    chip_price: Annotated[Any, Q("USD/s", bare="USD/h", help=f"price of a chip (default: all that the catalogue has for it); {TERM}")] = (
-        None
-    )
-    utilisation: Annotated[Any, Q(high=1, help="share of paid chip-hours that do useful work, the same way (default 1)")] = None
-    margin: Annotated[Any, Q(low=-10, open_low=False, high=0.999, help="share of the price above cost, the same way (default 0)")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +34,7 @@ class Sold:
 
 def add_flags(parser: Any) -> None:
     """Terms, sheet, load, limits, layout, formats, assumptions."""
-    schema.add_flags(parser, Ask, group="cost to price")
+    schema.add_flags(parser, Terms, group="cost to price")
     own = parser.add_argument_group("cost to price, further")
     own.add_argument("--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building")
     sold = parser.add_argument_group("margin against a price list")
@@ -67,30 +53,25 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each plan, terms and hit rate."""
-    from headway.formula import record
+    from headway.price import Ask, explained, row
 
     hits = _hits(args)
     plans, notes = _plans(args, hits)
-    asks, (sheet, said) = list(_asks(args)), _rates(args)
+    every, (sheet, said) = list(_terms(args)), _rates(args)
     notes += said
-    if len(plans) * len(asks) * len(hits) > MOST_ROWS:
-        raise BadValue("price", f"{len(plans) * len(asks) * len(hits)} rows", f"at most {MOST_ROWS}")
-    cells = [(one, extra, ask, hit) for extra, one in plans for ask in asks for hit in hits]
+    if len(plans) * len(every) * len(hits) > MOST_ROWS:
+        raise BadValue("price", f"{len(plans) * len(every) * len(hits)} rows", f"at most {MOST_ROWS}")
+    rest: dict[str, Any] = {"metric": args.price_metric or "", "own": args.own, "sheet": sheet, "catalog": subjects.catalog(args)}
+    cells = [(one, extra, Ask(terms=agreed, hit=hit, **rest)) for extra, one in plans for agreed in every for hit in hits]
     rows = []
-    for one, extra, ask, hit in cells:
-        row, more = _row(one, extra, ask, hit, sheet, args)
-        rows.append(row)
+    for one, extra, ask in cells:
+        found, more = row(one, ask)
+        rows.append(found | dict(extra))
         notes += [note for note in more if note not in notes]
 
-    def tree(row: Mapping[str, Any], key: str) -> Any:
-        one, _, ask, hit = cells[next(at for at, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))]
-        with record():
-            value = None if one.infeasible else _answer(one, ask, hit, sheet, args)[0].get(key)
-        if value is None and key in one.table.keys():  # noqa: SIM118 -- a table is not a mapping
-            value = one.explain(key)
-        if isinstance(value, str | None):
-            raise BadValue("--explain", key, "a number that this row has, such as price_out, cost_in or chip_price")
-        return value
+    def tree(kept: Mapping[str, Any], key: str) -> Any:
+        one, _, ask = cells[next(at for at, own in enumerate(rows) if all(kept.get(name) == own[name] for name in own))]
+        return explained(one, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
     return output.Answer(listing, describe=price_words.describe, figure=price_words.figure)
@@ -125,29 +106,32 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
         )  # fmt: skip
         varied = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1} | edits
         found.append((output.clean(varied | (chosen if len(taken) > 1 else {})), one))
-    said = [
-        note for _, one in found for note in one.notes if not note.startswith(("chip price", "without a price")) and "has no" not in note
-    ]
+    said = [note for _, one in found for note in _kept(one)]
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
     kept = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
     return found, [*notes, *unsaid, *free, *kept, *more, *dropped, *assumed, *dict.fromkeys(said)]
 
 
-def _asks(args: Any) -> Iterator[tuple[Interval | None, Interval, Interval]]:
-    """Every combination of chip price, utilisation and margin; no chip price stands for the catalogue's."""
+def _kept(one: Any) -> list[str]:
+    """The notes of a plan without those on its own price of a chip."""
+    query = one.best.query
+    others = ("chip price $", "without a price the objective", f"{query.system.chip.name} has no {query.assumptions.price_metric} price")
+    return [note for note in one.notes if not note.startswith(others)]
+
+
+def _terms(args: Any) -> Iterator[Terms]:
+    """Every combination of chip price, utilisation and margin."""
     if args.chip_price and (args.own or args.price_metric):
         raise BadValue("--chip-price", args.chip_price, "no --own and no --price-metric beside it: each says what a chip costs")
     if args.own and args.price_metric:
         raise BadValue("--own", args.price_metric, "no --price-metric beside it: each says what a chip costs")
-    told: dict[str, Any] = {"utilisation": (1.0, "all paid hours work"), "margin": (0.0, "the price is the cost")}
-    lists: list[tuple[Any, ...]] = []
-    for name, (q, _) in schema.fields(Ask).items():
-        text = getattr(args, name)
-        if text is not None:
-            lists.append(interval.read(text, q, schema.flag(name)))
-        else:
-            lists.append((None,) if name == "chip_price" else (interval.point(default(told[name][0], name, "", told[name][1])),))
-    yield from itertools.product(*lists)
+    given = {
+        name: interval.read(getattr(args, name), q, schema.flag(name))
+        for name, (q, _) in schema.fields(Terms).items()
+        if getattr(args, name) is not None
+    }
+    for values in itertools.product(*given.values()):
+        yield Terms(**dict(zip(given, values, strict=True)))
 
 
 def _hits(args: Any) -> list[Any]:
@@ -190,47 +174,3 @@ def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
     sheet = found.sheets[0]
     said = [f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags]
     return sheet, said + ([] if sheet.rates.cache_read is not None else ["it has no rate for cached input: a hit pays the input rate"])
-
-
-def _answer(one: Any, ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
-    """The numbers of one row, and what is to be said about the chip's price."""
-    from headway import cost
-    from headway.chip_cost import ChipPrice, by_metric, over_all, owned
-    from headway.memory_cost import hbm_share
-    from headway.price import Terms, priced, rates_at
-
-    chip, catalog = one.best.query.system.chip, subjects.catalog(args)
-    assumptions, extra = cost.assumptions(catalog), {}
-    own = owned(chip, assumptions) if args.own else None
-    if own is not None:
-        about = ChipPrice(interval=interval.point(own.whole), note=_owned(own, chip))
-        extra = {f"own_{field.name}": getattr(own, field.name) for field in dataclasses.fields(own) if field.name != "whole"}
-    elif ask[0] is not None:
-        about = ChipPrice(interval=ask[0], note="")
-    else:
-        about = by_metric(chip, args.price_metric) if args.price_metric else over_all(chip)
-    terms = Terms(chip=about.interval, utilisation=ask[1], margin=ask[2])
-    rates = None if sheet is None else rates_at(sheet, one.best.load.prompt)
-    found = priced(one.best, terms, hit, rates, assumptions.get("tco_default_electricity"))
-    least, most = hbm_share(chip, catalog)
-    ends = {
-        f"{name}_{end}": getattr(getattr(terms, name.removesuffix("_price")), end_)
-        for name in price_words.ENDS
-        for end, end_ in (("lo", "low"), ("hi", "high"))
-    }
-    return found | ends | extra | {"memory_share_lo": least, "memory_share_hi": most}, [about.note] if about.note else []
-
-
-def _owned(own: Any, chip: Any) -> str:
-    parts = ", ".join(
-        f"{f.name} {output.shown(float(getattr(own, f.name)), 'USD/s')}" for f in dataclasses.fields(own) if f.name != "whole"
-    )
-    return f"an owned {chip.name} costs {output.shown(float(own.whole), 'USD/s')}: {parts}"
-
-
-def _row(one: Any, extra: Mapping[str, Any], ask: Any, hit: Any, sheet: Any, args: Any) -> tuple[dict[str, Any], list[str]]:
-    best = one.table.row(0)
-    row = {key: best[key] for key in price_words.LAID}
-    found, notes = ({}, []) if one.infeasible else _answer(one, ask, hit, sheet, args)
-    row |= {key: value if isinstance(value, str | None) else float(value) for key, value in found.items()}
-    return row | dict(extra) | {"fits": best["fits"], "bound": best["bound"], "why": best["why"]}, notes

@@ -11,7 +11,6 @@ from headway.errors import BadValue
 from headway.listing import Listing
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
-LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
 ENDS = ("chip_price", "utilisation", "margin")
 DRIVERS = {
     "estimate": "the estimate of the times",
@@ -29,6 +28,8 @@ HOW = (
 
 def describe(kept: Any) -> output.Words:
     """The sentence, a table by kind of token or by row, and what drives the width."""
+    from headway.price import LAID
+
     rows = list(kept)
     if not rows:
         return output.Words("No row is left.")
@@ -49,6 +50,8 @@ def _span(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    from headway.price import LAID
+
     keys = [
         key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
     ]

@@ -1,0 +1,183 @@
+"""Cost to price: what a million tokens of each kind cost at a layout, and sell for, as intervals with what drives their width.
+
+The estimate's 90 % interval meets what else is uncertain: the price of a chip (even in the logarithm between its ends), the share of
+paid hours that work and the margin (even between theirs). `_lo`, `_hi` are the 5 % and 95 % points, from deviations of the logarithms in
+quadrature; `_least`, `_most` take every input at its worse end at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway import cost
+from headway.chip_cost import POWER, fact
+from headway.interval import Interval
+from headway.laws import margin as laws
+from headway.laws.compare import relative
+from headway.laws.owning import power_usd, usd_share
+from headway.laws.reload import per_mtok
+from headway.laws.reuse import hit_tokens, missed_tokens
+from headway.laws.sums import total
+from headway.pick import Pick, found_of
+from headway.price_sheet import Rates
+from headway.quantity import known
+from headway.terms import Terms
+
+LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
+HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
+HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
+KINDS = ("in", "cached", "out")  # fresh input, cached input, output
+INPUTS = ("estimate", "chip_price", "utilisation", "margin")
+SAID = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spread:
+    """One input of a product: its middle, and by what it lowers and raises the product at its 5 % and 95 % points and at its ends."""
+
+    low: Any
+    high: Any
+    least: Any
+    most: Any
+
+
+def priced(pick: Pick, terms: Terms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
+    """Cost and price of a million tokens of each kind at one layout and load; with `rates`, the margin that a sheet leaves.
+
+    `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
+    """
+    chip = _middle_price(terms.chip_price)
+    at = cost.Price(value=chip, low=chip, high=chip, metric="input", note="")
+    assumptions = pick.query.assumptions if hit is None else replace(pick.query.assumptions, hit_rate=hit)
+    query = replace(pick.query, price=at, assumptions=assumptions)
+    found = found_of(pick, query)
+    utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
+    out: dict[str, Any] = {key: found[key] for key in SAID}
+    out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
+    for kind in KINDS:
+        out |= _kind(kind, found, terms, utilisation, margin)
+    out |= _request(out, pick, assumptions.hit_rate)
+    if rates is not None:
+        out |= _against(out, pick, assumptions.hit_rate, rates)
+    return out | _power(pick, terms.chip_price, chip, electricity)
+
+
+# -- intervals ------------------------------------------------------------------------------------------------------------------
+
+
+def _middle_price(one: Interval) -> Any:
+    return laws.log_even_quantile(one.low, one.high, HALF) if one.wide else one.low
+
+
+def _middle(one: Interval) -> Any:
+    return laws.even_quantile(one.low, one.high, HALF) if one.wide else one.low
+
+
+def _spreads(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, _Spread]:
+    """By input: only those that have a width."""
+    stem = f"usd_per_mtok_{kind}"
+    expected, low, high = found[stem], found[f"{stem}_lo"], found[f"{stem}_hi"]
+    below, above = relative(expected, low), relative(high, expected)
+    spreads = {"estimate": _Spread(low=below, high=above, least=below, most=above)} if high > low else {}
+    if terms.chip_price.wide:
+        spreads["chip_price"] = _of_price(terms.chip_price)
+    if terms.utilisation.wide:
+        spreads["utilisation"] = _of_share(terms.utilisation, utilisation)
+    if terms.margin.wide:
+        kept = Interval(low=laws.cost_share(terms.margin.high), high=laws.cost_share(terms.margin.low))
+        spreads["margin"] = _of_share(kept, laws.cost_share(margin))
+    return spreads
+
+
+def _of_price(one: Interval) -> _Spread:
+    low, middle, high = (laws.log_even_quantile(one.low, one.high, share) for share in (LOW, HALF, HIGH))
+    return _Spread(low=relative(middle, low), high=relative(high, middle), least=relative(middle, one.low), most=relative(one.high, middle))
+
+
+def _of_share(one: Interval, middle: Any) -> _Spread:
+    """What a product is divided by: it is low where the share is high."""
+    low, high = (laws.even_quantile(one.low, one.high, share) for share in (LOW, HIGH))
+    return _Spread(low=relative(high, middle), high=relative(middle, low), least=relative(one.high, middle), most=relative(middle, one.low))
+
+
+def _ends(stem: str, middle: Any, spreads: Mapping[str, _Spread]) -> dict[str, Any]:
+    every = tuple(spreads.values())
+    if not every:
+        return {stem: middle} | {f"{stem}_{end}": middle for end in ("lo", "hi", "least", "most")}
+    return {
+        stem: middle,
+        f"{stem}_lo": laws.lower_end(middle, tuple(one.low for one in every)),
+        f"{stem}_hi": laws.upper_end(middle, tuple(one.high for one in every)),
+        f"{stem}_least": laws.lowest(middle, tuple(one.least for one in every)),
+        f"{stem}_most": laws.highest(middle, tuple(one.most for one in every)),
+    }
+
+
+def _kind(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, Any]:
+    """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
+    if found[f"usd_per_mtok_{kind}"] is None:
+        return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
+    spreads = _spreads(kind, found, terms, utilisation, margin)
+    paid = laws.with_idle(found[f"usd_per_mtok_{kind}"], utilisation)
+    price = laws.price_at_margin(paid, laws.cost_share(margin))
+    of_cost = {name: one for name, one in spreads.items() if name != "margin"}
+    out = _ends(f"cost_{kind}", paid, of_cost) | _ends(f"price_{kind}", price, spreads)
+    return out | _drivers(spreads) if kind == "out" else out
+
+
+def _drivers(spreads: Mapping[str, _Spread]) -> dict[str, Any]:
+    """The share of the width of the 90 % interval that each input is behind, and the one behind most of it."""
+    widths = {name: laws.whole_factor(one.low, one.high) for name, one in spreads.items()}
+    shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
+    found: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
+    return found | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
+
+
+# -- requests -------------------------------------------------------------------------------------------------------------------
+
+
+def _tokens(pick: Pick, hit: Any) -> dict[str, Any]:
+    """Tokens of a request by kind."""
+    load = pick.load
+    if not hit:
+        return {"in": load.prompt, "out": load.output}
+    return {"in": missed_tokens(load.prompt, hit), "cached": hit_tokens(load.prompt, hit), "out": load.output}
+
+
+def _request(out: Mapping[str, Any], pick: Pick, hit: Any) -> dict[str, Any]:
+    """What a request costs, and the shares of prefill and of decode in it."""
+    tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
+    bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
+    whole = total(tuple(bills.values()))
+    prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
+    return {"usd_per_request": whole, "prefill_share": relative(prompt, whole), "decode_share": relative(bills["out"], whole)}
+
+
+def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict[str, Any]:
+    """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
+    tokens = _tokens(pick, hit)
+    revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
+    paid = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
+    costs = {
+        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in paid.items())) for end in ("", "_lo", "_hi")
+    }
+    return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
+        "usd_charged": revenue,
+        "sheet_margin": laws.gross_margin(costs[""], revenue),
+        "sheet_margin_lo": laws.gross_margin(costs["_hi"], revenue),
+        "sheet_margin_hi": laws.gross_margin(costs["_lo"], revenue),
+    }
+
+
+def _power(pick: Pick, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
+    """The share of the cost that is power; dear chips make it small."""
+    power = fact(pick.query.system.chip, POWER)
+    if power is None or electricity is None:
+        return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
+    usd = power_usd(power, electricity)
+    ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
+    return {f"power_share{end}": usd_share(usd, price) for end, price in ends}
