@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -103,7 +104,8 @@ def _criteria(args: Any) -> output.Answer:
         return computed(getattr(made, key, point.asked.extra.get(key)), key)
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
-    return output.Answer(listing, describe=lambda kept: _describe(kept, rows, cases), figure=cache_figure.holds, columns=own_columns(), most=200)
+    describe = functools.partial(_describe, every=rows, cases=cases)
+    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=own_columns(), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:

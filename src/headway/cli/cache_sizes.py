@@ -206,5 +206,6 @@ def _paid(kept: Any) -> output.Words:
     view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
     own = output.cell("kv_bytes", first)
     after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {own} are taken, and the markup follows"]
-    after += ["cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost"]
+    if any(row["fee_of"] == "cache read" for row in rows):
+        after.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")
     return output.Words(f"{told}.", view, after)
