@@ -40,7 +40,6 @@ class Runner:
     """The loop, the routing and the step, in the form that runs: lists in plain Python, arrays compiled."""
 
     run_one: Callable[..., int]
-    take_turns: Callable[..., int]
     send: Callable[..., int]
     step: Any
     lists: bool
@@ -54,14 +53,13 @@ class Runner:
 def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
     """The form that answers so many requests soonest; `how` is auto, plain or compiled; replicas meet `routed` or in a `shared` tier."""
     if how == "plain" or (how == "auto" and not _pays(source, requests)):
-        return Runner(routing.run_one, routing.take_turns, routing.send, plain, True, 0.0)
+        return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
     with compiling():
         step = _machine_step(source)
         loop = routing.run_one if shared else _machine_loop()  # then replicas never run by themselves
-        sending = _machine_send() if routed else routing.send
-        turns = _machine_turns() if shared else routing.take_turns
-    return Runner(loop, turns, sending, step, False, time.perf_counter() - start)
+        sending = _machine_send() if routed or shared else routing.send
+    return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
 def chosen(source: str, requests: int, how: str) -> str:
@@ -137,7 +135,9 @@ def _door(run: Callable[..., int]) -> Callable[..., int]:
     names |= {name: part(getattr(routing, name)) for name in OUTER}
     for name in INNER:
         if name != run.__name__:
-            names[name] = numba.njit(types.FunctionType(getattr(routing, name).__code__, names, name))
+            njit: Any = numba.njit
+            bare = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+            names[name] = bare(types.FunctionType(getattr(routing, name).__code__, names, name))
     return numba.njit(cache=True)(types.FunctionType(run.__code__, names, run.__name__))  # type: ignore[return-value]
 
 
@@ -154,16 +154,8 @@ def _machine_loop() -> Callable[..., int]:
 def _machine_send() -> Callable[..., int]:
     """The routing, compiled for any step."""
     sending, state, none = _door(routing.send), _nobody(), np.zeros(1, np.int64)
-    sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0)
+    sending(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
     return sending
-
-
-@functools.cache
-def _machine_turns() -> Callable[..., int]:
-    """Replicas that share a tier, compiled for any step."""
-    turns, state = _door(routing.take_turns), _nobody()
-    turns(np.array([addresses(state)], np.int64), 1, NO_RULES, _machine_step(NO_STEP), 0.0, 0)
-    return turns
 
 
 def _nobody() -> State:

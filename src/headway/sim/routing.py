@@ -67,8 +67,13 @@ def catch_up(where: Any, many: int, r: Rules, step: Step, until: float) -> int:
     return PAUSED
 
 
-def send(where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int) -> int:
-    """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes."""
+def send(
+    where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
+) -> int:  # fmt: skip
+    """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes; then turns.
+
+    Both in one, since what is compiled is the loop once for each function that is called from outside.
+    """
     for at in range(first, last):
         i = served[at]
         if catch_up(where, many, r, step, state_at(where, 0).times[4 * i + ARRIVAL]) == STUCK:
@@ -80,7 +85,7 @@ def send(where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, r
         s, lane = state_at(where, best), LANE * ranks[at]
         s.order[s.ends[lane + KNOWN]] = i
         s.ends[lane + KNOWN] += 1
-    return PAUSED
+    return take_turns(where, many, r, step, inf, turns)
 
 
 def by_load(where: Any, many: int, i: int) -> int:

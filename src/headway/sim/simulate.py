@@ -222,7 +222,7 @@ class Play:
         where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
         try:
             for first in range(0, count, size):
-                ended = self.form.send(where, replicas, self.rules, self.form.step, who, lanes, sent, first, min(first + size, count))
+                ended = self.form.send(where, replicas, self.rules, self.form.step, who, lanes, sent, first, min(first + size, count), 0)
                 tick(size)
                 if ended == STUCK:
                     raise StuckLoop(STUCK_LINE)
@@ -256,7 +256,8 @@ class Play:
         """Run replicas that share a tier for some turns, side by side; whether nothing is left for them to do."""
         done = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
-        ended = self.form.take_turns(where, len(states), self.rules, self.form.step, np.inf, most)
+        nobody = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        ended = self.form.send(where, len(states), self.rules, self.form.step, *nobody, 0, 0, most)
         tick(sum(_ended(state) for state in states) - done)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
