@@ -304,6 +304,14 @@ def test_the_verb_answers_first(trace: Path) -> None:
     assert "states no rate for cached tokens" in text
 
 
+def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
+    path = tmp_path / "requests.csv"
+    path.write_text("arrival_s,prompt,output\n0,1000,100\n60,1500,100\n", encoding="utf-8")
+    text = said(f"--sheet claude-opus-4.6 --requests {path} --mode standard --cache 5min,none")
+    assert text.startswith("cheapest: anthropic/claude-opus-4.6 (standard, no cache)")
+    assert "a cache changes nothing" in text and "does not say what prompts share" in text
+
+
 def test_rows_have_every_part(trace: Path) -> None:
     found = asked(f"--sheet claude-opus-4.6 --requests {trace} --mode standard --cache 5min,none")
     assert all(column["doc"] for column in found["columns"].values())

@@ -249,7 +249,7 @@ class Compared:
 
 def compare(bills: Sequence[Bill]) -> list[Compared]:
     """Bills from the cheapest on; one that does not serve every request comes after those that do, and is never the cheapest."""
-    order = sorted(bills, key=lambda one: (one.too_long > 0, float(one.usd)))
+    order = sorted(bills, key=lambda one: (one.too_long > 0, float(one.usd), one.way.ttl_s is not None))
     if not order:
         return []
     return [compared(one, order[0], without(one, order)) for one in order]

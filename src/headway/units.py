@@ -203,7 +203,10 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
     if unit in _MONEY:
         factor, per = _MONEY[unit]
         scale, prefix = next(((scale, name) for least, scale, name in _MANY if abs(number * factor) >= least), (1.0, ""))
-        return f"${number * factor / scale:.{digits}g}{prefix}{per}"
+        shown = number * factor / scale
+        rounded = float(f"{shown:.{digits}g}")
+        text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{shown:.{digits}g}"  # $1,190, not $1.19e+03
+        return f"${text}{prefix}{per}"
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
         return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
     if unit in _SHOWN and not (unit == "" and abs(number) < 1000):

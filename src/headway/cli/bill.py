@@ -264,7 +264,7 @@ def _by_sheet(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
-    best = min(rows, key=lambda row: row["usd"])
+    best = min(rows, key=lambda row: (row["usd"], row["cache"] != NONE[0]))
     plain = next((row for row in rows if row["cache"] == NONE[0]), None)
     if plain is None or (best is plain and len(rows) == 1):
         told = f"{best['cache']} is the cheapest cache, {_usd(best['usd'])}"
