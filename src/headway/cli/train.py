@@ -34,7 +34,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, TrainingReach, group="what training reaches, instead of the fitted numbers")
     question = parser.add_argument_group("question")
     question.add_argument("--objective", default="step", metavar="|".join(OBJECTIVES), help="shortest step, fewest chips or lowest cost")
-    question.add_argument("--deadline", metavar="TIME", help="the run ends within this time: the fewest chips that do it, such as 60d")
+    question.add_argument("--deadline", metavar="TIME", help="the fewest chips that end the run within this time, such as 60d")
     question.add_argument("--price-metric", default="rental_3yr", metavar="NAME", help="which price of a chip (default rental_3yr)")
 
 

@@ -19,6 +19,7 @@ from headway.units import (
     SecondPerToken,
     Token,
     TokenPerSecond,
+    Watt,
 )
 
 FLASH = "Dao 2023, FlashAttention-2 (arXiv:2307.08691) section 3.1: five matmuls backward for two forward, scores recomputed"
@@ -235,3 +236,13 @@ def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
     30
     """
     return weight + gradient + 2 * states
+
+
+@formula(source="CMOS: dynamic power is f V^2, and V rises with f; frequency goes as the square root of power where that binds")
+def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak: FlopPerSecond) -> Number:
+    """Clock under load of a chip with less power for each FLOP than its sister (H100 of 500 W against 700 W).
+
+    >>> round(float(clock_share(500, 989.5e12, 700, 989.5e12)), 3)
+    0.845
+    """
+    return np.minimum(1, np.sqrt(power / peak * (usual_peak / usual_power)))

@@ -10,12 +10,15 @@ from typing import Annotated, Any
 
 from headway import facts
 from headway.chip import Chip
+from headway.chip import chip as find_chip
 from headway.efficiency import OTHER, WIDE, Efficiencies, family, sections
 from headway.errors import BadFile
+from headway.laws.sums import times
+from headway.laws.training_step import clock_share
 from headway.schema import Q
 
 FILE = "data/training/efficiency.toml"
-BY_KERNELS = ("traffic", "launch", "eff_attention")
+BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,22 @@ class TrainingReach:
     spread_memory: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = None
 
 
+def power_limited(found: TrainingReach, chip: Chip) -> TrainingReach:
+    """The same shares on a chip whose power per FLOP is less than that of the family's usual chip: clocks under load are lower."""
+    usual = usual_chip(family_of(chip))
+    if usual is None or chip.tdp is None or chip.peak_bf16 is None or usual.name == chip.name:
+        return found
+    share = clock_share(chip.tdp, chip.peak_bf16, usual.need("tdp"), usual.need("peak_bf16"))
+    return replace(found, **{name: times(getattr(found, name), share) for name in ("eff_compute", "eff_head", "eff_attention")})
+
+
+@functools.cache
+def usual_chip(kind: str) -> Chip | None:
+    """The chip of a family that its measured training runs are mostly of, or None."""
+    name = {"ampere": "a100_sxm_80", "hopper": "h100_sxm", "blackwell": "b200_sxm"}.get(kind)
+    return None if name is None else find_chip(name)
+
+
 def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None) -> TrainingReach:
     """The numbers for a chip's family and a format; those that the user gave, in their place."""
     found = from_table(training_efficiencies(), chip, dtype, kernels)
@@ -50,7 +69,8 @@ def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str) -> Tra
     kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
     places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
-    return TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
+    found = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
+    return power_limited(found, chip)
 
 
 def family_of(chip: Chip) -> str:

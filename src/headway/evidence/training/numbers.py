@@ -22,7 +22,8 @@ MEANINGS = {
     "memory": ("", "share of HBM bandwidth that the optimiser's update reaches"),
     "launch_fused": ("s", "fixed cost of a layer, forward and backward, on one micro-batch, kernels between matmuls fused"),
     "launch_eager": ("s", "the same where they run one by one"),
-    "hidden_tp": ("", "share of tensor parallelism's exchanges that runs beside matmuls"),
+    "hidden_tp_fused": ("", "share of tensor parallelism's exchanges that runs beside matmuls, in Megatron"),
+    "hidden_tp_eager": ("", "the same in PyTorch"),
     "hidden_dp": ("", "share of gathers and reductions over data-parallel ranks that runs beside work"),
     "hidden_cp": ("", "share of context parallelism's exchanges that runs beside attention"),
     "hidden_ep": ("", "share of exchanges between experts that runs beside matmuls"),
@@ -32,10 +33,10 @@ MEANINGS = {
 PRIORS = {  # of every family, in 16 bits: the number, and the logarithm of what it may be off by
     "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "traffic_fused": (4.0, 0.5),
     "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
-    "hidden_tp": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
+    "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
-APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp": 0.3}  # and a family's from it
-SHARES = ("compute", "attention_fused", "attention_eager", "memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep")
+APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # and a family's from it
+SHARES = ("compute", "attention_fused", "attention_eager", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp", "hidden_ep")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

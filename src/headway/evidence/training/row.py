@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headway.errors import BadFile, clip
 from headway.evidence.row import Bad
@@ -85,7 +86,7 @@ def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list
 def _row(cells: dict[str, str], line: int, measured: bool) -> TrainingRow:
     if cells.get(""):
         raise ValueError("more cells than column names")
-    found: dict = {}
+    found: dict[str, Any] = {}
     for name in (*TEXTS, *WHOLE, *AMOUNTS):
         text = (cells.get(name) or "").strip()
         if not text or (name in MEASURED and not measured):
@@ -94,8 +95,8 @@ def _row(cells: dict[str, str], line: int, measured: bool) -> TrainingRow:
     for name in NEEDED[1:]:
         if name not in found:
             raise ValueError(f"{name}: missing")
-    known = {field.name for field in fields(TrainingRow)}
-    return TrainingRow(line=line, **{"id": ""} | {key: value for key, value in found.items() if key in known})
+    make: Any = TrainingRow
+    return make(line=line, **({"id": ""} | found))
 
 
 def _number(name: str, text: str) -> float | int:

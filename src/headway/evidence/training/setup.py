@@ -145,6 +145,12 @@ def _recompute(row: TrainingRow) -> tuple[str, ...]:
     return ("none", "selective")
 
 
+def _scores_kept(row: TrainingRow) -> bool:
+    """Whether attention writes its scores to memory: said, or trained in fp16 with loss scaling, as before fused attention (2022)."""
+    said, precision = row.notes.lower(), row.precision.lower()
+    return "no flashattention" in said or ("fp16" in precision and "bf16" not in precision and "flashattention" not in said)
+
+
 def _kernels(where: System, ways: _Ways) -> str:
     """Fully sharded training on GPUs is PyTorch's, which runs what is between matmuls one by one; XLA and Megatron fuse it."""
     return "eager" if ways.zero == 3 and not where.chip.name.startswith("tpu") else "fused"
@@ -171,7 +177,7 @@ def _tried(row: TrainingRow, model: Model, where: System, sequence: int, ways: _
     said = row.notes.lower()
     recipe = defaults(Recipe, {
         "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": _kernels(where, ways),
-        "fused_attention": given(0 if "no flashattention" in said else 1, "fused_attention"),
+        "fused_attention": given(0 if _scores_kept(row) else 1, "fused_attention"),
         "trainable": given(0 if "finetune lora" in said else 1, "trainable"),
     })  # fmt: skip
     work = training_work(model, recipe, given(sequence, "seq", "token"))
