@@ -11,15 +11,12 @@ from typing import Any
 from headway import output, schema
 from headway.assumptions import Assumptions
 from headway.cache_ask import Hold, Service
-from headway.cli import cache_figure, cache_subject, cache_workload
+from headway.cli import cache_figure, cache_sizes, cache_subject, cache_words, cache_workload
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing, computed
 from headway.precision import Precision
 
-HOLDS = (300.0, 3600.0, 86400.0)
-MOST_ROWS = 10_000
-TOLD = 3  # holds named in the first sentence
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
 
@@ -46,26 +43,10 @@ def run(args: Any) -> output.Answer:
         return cache_workload.run(args)
     cache_workload.check_unused(args)
     if any(getattr(args, key) is not None for key in ("hit_tokens", "new_tokens", "rate", "hit_rate")):
-        from headway.cli import cache_sizes
-
         return cache_sizes.sizes(args)
     if args.sheet or args.fee or args.storage:
-        from headway.cli import cache_sizes
-
         return cache_sizes.fees(args)
     return _criteria(args)
-
-
-def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
-    """The fields of Hold that were asked for, each a list, and notes."""
-    from headway.quantity import default
-
-    asked, notes = schema.read(args, Hold)
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
-    if "hold" not in axes:
-        axes["hold"] = tuple(default(one, "hold", "s", "default of --hold") for one in HOLDS)
-        notes = (*notes, "by default --hold 5min,1h,24h")
-    return axes, list(notes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +62,7 @@ def _criteria(args: Any) -> output.Answer:
     """One row for each hold and tier."""
     from headway.cache import chosen, held
 
-    axes, notes = holds(args)
+    axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
     rows, points = [], []
     for one in cases:
@@ -92,8 +73,8 @@ def _criteria(args: Any) -> output.Answer:
             group = chosen([held(place, hold, subject) for place in places])
             rows += [output.clean(dataclasses.asdict(row)) | output.clean(one.extra) for row in group]
             points += [_Point(asked=one, hold=hold, tier=number) for number in range(len(places))]
-            if len(rows) > MOST_ROWS:
-                raise BadValue("cache", "more points", f"at most {MOST_ROWS} rows")
+            if len(rows) > cache_words.MOST_ROWS:
+                raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.formula import record
@@ -105,20 +86,11 @@ def _criteria(args: Any) -> output.Answer:
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
     describe = functools.partial(_describe, every=rows, cases=cases)
-    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=own_columns(), most=200)
+    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
     return next(number for number, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))
-
-
-def own_columns() -> dict[str, Any]:
-    """Keys that mean something of their own here."""
-    from headway.cache_rows import Held
-    from headway.columns import Column
-
-    fields = schema.fields(Held)
-    return {key: Column(fields[key][0].unit, fields[key][0].help) for key in ("model", "system", "tier", "capacity", "drain_s")}
 
 
 def _notes(cases: Sequence[Any]) -> list[str]:
@@ -128,23 +100,7 @@ def _notes(cases: Sequence[Any]) -> list[str]:
     for case in (one.case for one in cases):
         price = case.price()
         notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
-        notes += priced(case.places())
-    return notes
-
-
-def priced(places: Sequence[Any]) -> list[str]:
-    """What each tier is, what a byte of it costs and since when; and what of it is not known."""
-    from headway.units import show
-
-    notes = []
-    for place in places:
-        span = place.price if place.price.value is not None else place.holding
-        unit = "USD/byte" if span is place.price else "USD/byte/s"
-        ends = "" if span.low == span.high else f" ({show(span.low, unit)} .. {show(span.high, unit)})"
-        dated = place.dated if span is place.price else ""
-        notes.append(f"{place.name}: {place.device}, {show(span.value, unit)}{ends}{f', {dated}' if dated else ''}")
-        if place.wear.value is None:
-            notes.append(f"{place.name}: its rated writes are not public, so no cost with wear (--set tier.{place.name}.drive_writes=1/d)")
+        notes += cache_words.priced(case.places())
     return notes
 
 
@@ -160,11 +116,11 @@ def _describe(kept: Any, every: Sequence[Mapping[str, Any]], cases: Sequence[Any
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in every}) > 1)]
     shown, whole = _groups(rows, apart), _groups(every, apart)  # an answer is of all tiers, whichever are left
     groups = [whole[key] for key in shown]
-    told = "; ".join(_answers(group, apart) for group in groups[:TOLD]) + (f"; and {len(groups) - TOLD} more" if len(groups) > TOLD else "")
+    told = "; ".join(_answers(group, apart) for group in groups[:cache_words.TOLD]) + (f"; and {len(groups) - cache_words.TOLD} more" if len(groups) > cache_words.TOLD else "")
     about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for one in cases for line in _bands(one.case, rows[0]))
-    return output.Words(f"{about}{told}.", view, [*itertools.islice(bands, 2 * TOLD), *_decides(rows[0])])
+    return output.Words(f"{about}{told}.", view, [*itertools.islice(bands, 2 * cache_words.TOLD), *_decides(rows[0])])
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:

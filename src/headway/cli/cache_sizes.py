@@ -9,7 +9,7 @@ from typing import Any
 
 from headway import output, schema, units
 from headway.cache_ask import Service
-from headway.cli import cache, cache_subject
+from headway.cli import cache_subject, cache_words
 from headway.errors import BadValue
 from headway.listing import Listing, computed
 from headway.quantity import given
@@ -55,7 +55,7 @@ def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
     from headway.cache_sizing import flow_of, sized
 
-    axes, notes = cache.holds(args)
+    axes, notes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "sizes without it: what hits read is given")
     asked, more = schema.read(args, Service)
@@ -72,10 +72,10 @@ def sizes(args: Any) -> output.Answer:
                 return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
 
             rows.append(_row(one, make))
-        if len(rows) > cache.MOST_ROWS:
-            raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
-    notes += [*more, *told, *cache.priced(cases[0].case.places())]
-    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache.own_columns(), most=200)
+        if len(rows) > cache_words.MOST_ROWS:
+            raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
+    notes += [*more, *told, *cache_words.priced(cases[0].case.places())]
+    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache_words.own_columns(), most=200)
 
 
 def _whole(service: Any) -> None:
@@ -93,7 +93,7 @@ def _told(kept: Any) -> output.Words:
         return output.Words("No row is left.")
     holds = list(dict.fromkeys(row["hold"] for row in rows))
     parts = []
-    for hold in holds[: cache.TOLD]:
+    for hold in holds[: cache_words.TOLD]:
         group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
         if not group:
             continue
@@ -101,7 +101,7 @@ def _told(kept: Any) -> output.Words:
         count = f"{output.cell('devices', best)} devices, {best['bound_by']} binds"
         parts.append(f"{output.cell('hold', best)} ({output.cell('cache_bytes', best)}): {best['tier']}, "
                      f"{output.cell('devices_usd', best)} ({count})")  # fmt: skip
-    more = f"; and {len(holds) - cache.TOLD} more" if len(holds) > cache.TOLD else ""
+    more = f"; and {len(holds) - cache_words.TOLD} more" if len(holds) > cache_words.TOLD else ""
     first = rows[0]
     flow = f"hits read {output.cell('cache_read', first)}, new tokens write {output.cell('cache_written', first)}"
     view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
@@ -125,7 +125,7 @@ def fees(args: Any) -> output.Answer:
     """One row for each fee and tier."""
     from headway.cache_fee import fee
 
-    axes, notes = cache.holds(args)
+    axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
     rates = _rates(args)
     rows, told = [], []
@@ -137,11 +137,11 @@ def fees(args: Any) -> output.Answer:
 
             rows.append(_row(one, make))
         rows += _reads(one, rates)
-        told += cache.priced(one.case.places())
+        told += cache_words.priced(one.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     notes = notes if args.fee or args.storage or any(one.storage is not None for one in rates) else []
-    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache.own_columns(), most=200)
+    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache_words.own_columns(), most=200)
 
 
 def _rates(args: Any) -> list[Any]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from headway import schema
 from headway.assumptions import Assumptions
-from headway.cache_ask import Fresh
+from headway.cache_ask import Fresh, Hold
 from headway.cli import subjects
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
 
 TIERS = "hbm,ddr,flash,disk"
+HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200
 
 
@@ -102,3 +103,15 @@ def _tiers(args: Any) -> tuple[str, ...]:
     if not all(names) or len(set(names)) < len(names):
         raise BadValue("--tier", args.tier, "names of tiers, each once, such as hbm,ddr,flash,disk")
     return names
+
+
+def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
+    """The fields of Hold that were asked for, each a list, and notes."""
+    from headway.quantity import default
+
+    asked, notes = schema.read(args, Hold)
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
+    if "hold" not in axes:
+        axes["hold"] = tuple(default(one, "hold", "s", "default of --hold") for one in HOLDS)
+        notes = (*notes, "by default --hold 5min,1h,24h")
+    return axes, list(notes)

@@ -12,7 +12,7 @@ from typing import Any
 
 from headway import output, schema
 from headway.cache_ask import Hold
-from headway.cli import cache_figure, cache_subject
+from headway.cli import cache_figure, cache_subject, cache_words
 from headway.errors import BadValue
 from headway.listing import Listing, computed
 from headway.quantity import known
@@ -104,11 +104,9 @@ def run(args: Any) -> output.Answer:
         return computed(getattr(made, key, None), key)
 
     notes = (*notes, *told, *_notes(args, seen, ttls, points))
-    from headway.cli.cache import own_columns
-
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
     figure = partial(_figure, seen=seen, case=points[0].case)
-    return output.Answer(listing, describe=_describe, figure=figure, columns=own_columns(), most=200)
+    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(), most=200)
 
 
 def _figure(kept: Any, seen: Any, case: Any) -> dict[str, Any]:
@@ -215,12 +213,10 @@ def _notes(args: Any, seen: Any, ttls: Sequence[Any], points: Sequence[_Point]) 
     if any(ttl is None or ttl * LEAST_SPAN > seen.span for ttl in ttls):
         notes.append(f"the trace lasts {show(seen.span, 's')}: what longer times to live find and hold is cut off at its end")
     if any(point.tier is not None for point in points):
-        from headway.cli.cache import priced
-
         case = next(point.case for point in points if point.case is not None)
         paid = "the room given" if args.capacity else "what is held, mean over the trace,"
         notes.append(f"holding is paid for {paid} or for more devices where bandwidth wants them")
-        notes += [f"computing again: {case.recompute.how}", *priced(case.places())]
+        notes += [f"computing again: {case.recompute.how}", *cache_words.priced(case.places())]
     return notes
 
 
