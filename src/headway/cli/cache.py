@@ -116,7 +116,9 @@ def _describe(kept: Any, every: Sequence[Mapping[str, Any]], cases: Sequence[Any
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in every}) > 1)]
     shown, whole = _groups(rows, apart), _groups(every, apart)  # an answer is of all tiers, whichever are left
     groups = [whole[key] for key in shown]
-    told = "; ".join(_answers(group, apart) for group in groups[:cache_words.TOLD]) + (f"; and {len(groups) - cache_words.TOLD} more" if len(groups) > cache_words.TOLD else "")
+    named = [_answers(group, apart) for group in groups[: cache_words.TOLD]]
+    named += [f"and {len(groups) - len(named)} more"] if len(groups) > len(named) else []
+    told = "; ".join(named)
     about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for one in cases for line in _bands(one.case, rows[0]))
