@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ def prefix(tiers: str = "") -> Prefix:
 
 def talks(count: int = 1500, rate: float = 4.0, shared: int = 0, gap: float = 20.0) -> Traffic:
     arrivals, prompt, output = parse_arrivals("poisson", rate), parse_lengths("uniform:50,400", "prompt"), parse_lengths("100", "output")
-    return generate_conversations(arrivals, rate, prompt, output, Turns(mean=6.0, gap=gap, shared=shared, block=BLOCK), count, 3)
+    drawn = generate_conversations(arrivals, rate, prompt, output, Turns(mean=6.0, gap=gap, shared=shared, block=BLOCK), count, 3)
+    return replace(drawn, pause=None)  # each turn by itself, to whichever replica
 
 
 def play(traffic: Traffic, replicas: int, way: str, cache: Prefix | None, how: str = "plain", **changes: Any) -> Run:

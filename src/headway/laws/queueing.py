@@ -142,3 +142,17 @@ def growth_per_s(rate: PerSecond, capacity: PerSecond) -> PerSecond:
     (10.0, 0.0)
     """
     return np.maximum(rate - capacity, 0 * rate)
+
+
+@formula(source="Barrer 1957, Queuing with impatient customers and ordered service; M/M/c+D, by the offered wait of Baccelli and Hebuterne 1981")
+def impatient_share(rate: PerSecond, service: Second, servers: Number, patience: Second) -> Number:
+    """Share of requests that leave a queue in which nobody waits longer than so long (Erlang B where nobody waits, overloaded or not).
+
+    >>> round(float(impatient_share(4.0, 0.2, 1, 0.0)), 4), round(float(impatient_share(4.0, 0.2, 1, 0.5)), 4)
+    (0.4444, 0.1586)
+    """
+    load, alone = offered_load(rate, service, servers), erlang_b(rate, service, np.maximum(servers - 1, 0))
+    drift = (servers / service - rate) * patience
+    gone = np.where(drift == 0, 1.0, -np.expm1(-drift) / np.where(drift == 0, 1.0, drift))
+    tail = load * np.exp(-drift)
+    return tail / (1 / alone + rate * patience * gone + tail)

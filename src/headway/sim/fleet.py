@@ -12,6 +12,7 @@ from headway.errors import BadValue
 from headway.estimate import ONE_RANK
 from headway.laws.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.laws.pools import link_s, transfer_s
+from headway.laws.reuse import prefix_load_s
 from headway.laws.shard import used_chips
 from headway.layout import NAMES, Layout
 from headway.pools import hand_over_link
@@ -20,6 +21,7 @@ from headway.sim.pacing import Pace, pace_of, scaled
 from headway.sim.policy import Policy, Scheduler, scheduler
 from headway.sim.prefix import Prefix, prefix_of
 from headway.sim.split import Pools
+from headway.sim.state import Rules
 from headway.sim.traffic.record import Traffic
 
 
@@ -61,6 +63,8 @@ def fleet(
     prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
     if prefix is not None:
         rules = replace(rules, rules=prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm))
+    if policy.preemption == "swap":
+        rules = replace(rules, rules=_with_swap(rules.rules, query, layout, compiled, policy, traffic))
     used = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
     if used > query.system.chips:
@@ -93,6 +97,18 @@ def _rank_usd(query: Query, layout: Layout, compiled: Compiled, policy: Policy) 
     if query.price is None:
         raise BadValue("--reload", policy.reload, f"a chip with a price, which {query.system.chip.name} has not, or --reload time")
     return float(query.price.value) * float(compiled.chips) / int(layout.dp)
+
+
+def _with_swap(rules: Rules, query: Query, layout: Layout, compiled: Compiled, policy: Policy, traffic: Traffic) -> Rules:
+    """The rules with room in the hosts' memory, and the time that a block takes there; each chip has its own part of a rank's cache."""
+    link = query.system.chip.host_link_bw
+    if link is None:
+        raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {query.system.chip.name} has not")
+    context = float((traffic.prompt + traffic.output / 2).mean())
+    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    chip = float(kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)) / context * rules.block
+    time = float(prefix_load_s(each, compiled.stage, layout.cp, link)) / context * rules.block
+    return rules._replace(swap=int(float(policy.swap_space) // chip) * int(layout.dp), copy_s=time)
 
 
 def _token_bytes(layout: Layout, compiled: Compiled, traffic: Traffic) -> float:

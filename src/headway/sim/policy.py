@@ -13,7 +13,9 @@ from headway.schema import Q
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")
 RELOADS = ("time", "cost")
+PREEMPTIONS = ("recompute", "swap")
 BLOCK = 16  # vLLM's default
+SWAP_SPACE = 4 * 2**30  # byte of each chip's host, vLLM's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,9 @@ class Policy:
     reserve: Annotated[Any, Q(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
     departures: Annotated[Any, Q("s", help="steps leave at multiples of this time, full or not")] = None
     request_overhead: Annotated[Any, Q("s", open_low=False, help="an engine's own work on a request before its first token is out")] = None
+    preemption: Annotated[str, Q(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more")] = "recompute"
+    swap_space: Annotated[Any, Q("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out")] = SWAP_SPACE
+    patience: Annotated[Any, Q("s", help="a user whose first token has not come by then leaves")] = None
     step_factor: Annotated[Any, Q(high=1e6, help="every step takes so many times as long as estimated")] = 1
     prefill_replicas: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")] = 1
     routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
@@ -40,6 +45,7 @@ class Scheduler:
 
     rules: Any  # Rules of the loop
     overhead_s: float
+    patience_s: float | None
     notes: tuple[str, ...]
 
 
@@ -65,8 +71,9 @@ def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens
         closed=int(closed), lanes=LANE * classes,
     )  # fmt: skip
     said = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
-    kept = "answers set aside whole" if reserve >= 1 else "preemption by recomputing"
+    kept = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"
     notes = [f"scheduler of engine {taken.engine!r}: {said}, blocks of {int(policy.block)} tokens, {kept}"]
     if overhead:
         notes.append(f"{overhead * 1e3:.3g} ms of the engine's own work on each request are part of TTFT")
-    return Scheduler(rules=rules, overhead_s=overhead, notes=tuple(notes))
+    patience = None if policy.patience is None else float(policy.patience)
+    return Scheduler(rules=rules, overhead_s=overhead, patience_s=patience, notes=tuple(notes))

@@ -58,11 +58,7 @@ def catch_up(where: Any, many: int, r: Rules, step: Step, until: float) -> int:
     if state_at(where, 0).cache.pools.shared != NOWHERE and take_turns(where, many, r, step, until, AT_ONCE) == STUCK:
         return STUCK
     for number in range(many):
-        s = state_at(where, number)
-        ended = advance(s, r, step, until, AT_ONCE)
-        while ended == PAUSED and s.at[NOW] < until:
-            ended = advance(s, r, step, until, AT_ONCE)
-        if ended == STUCK:
+        if advance(state_at(where, number), r, step, until, AT_ONCE) == STUCK:
             return STUCK
     return PAUSED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,25 +98,26 @@ def simulate(
     """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop.
 
     `barred` are refused beside those that the cache could never hold. A user whose first token has not come after `patience` seconds
-    (one number, or one for each request) gives up. Traffic with pauses is of conversations: a turn waits for the answer to the one before.
+    (one number, or one for each request) gives up. Traffic with pauses is of conversations: a turn waits for the
+    answer to the one before, and goes to the same replica; where each is routed anew, turns come as recorded.
     """
     start = time.perf_counter()
     count = len(traffic)
     refused = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity
     refused |= barred
-    turns = turns_of(traffic) if traffic.pause is not None and not users else None
-    refused = refused if turns is None else cut_short(turns, refused)
+    turns = None
+    routed = routing != "round-robin" and replicas > 1 and not users
+    if traffic.pause is not None and not users and not routed:
+        turns, refused = cut_short(turns_of(traffic), refused)
     served = np.flatnonzero(~refused).astype(np.int32)
-    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
+    rules = _rules(rules, traffic, users, turns, patience, prefix if routing == "prefix-aware" else None)
     later = _later(count, served[:users]) if users else turns.later if turns else None
     times = given(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
-    lengths = np.stack((traffic.prompt, traffic.output), axis=1).ravel().astype(np.int32)
-    routed = routing != "round-robin" and replicas > 1 and not users
+    lengths = np.empty(2 * count, np.int32)
+    lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
     shared = prefix is not None and prefix.shared and replicas > 1
-    if routing == "prefix-aware":
-        if prefix is None:
-            raise BadValue("--routing", routing, "--prefix-cache beside it")
-        rules = rules._replace(answer=float(traffic.output.mean()))
+    if routing == "prefix-aware" and prefix is None:
+        raise BadValue("--routing", routing, "--prefix-cache beside it")
     form = runner(pace.source, pace.step, count, how, routed, shared)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
@@ -124,21 +125,32 @@ def simulate(
         form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared,
         turns=turns,
     )  # fmt: skip
-    if routed:
-        states, replica, ended = play.one_by_one(replicas)
-    else:
-        states, replica, ended = play.in_turn(replicas, users)
-    played = np.asarray(flat[1]).reshape(-1, 4)
-    where = np.full(count, -1, np.int16)
+    states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
+    run = _told(play, traffic, refused, users, overhead_s, states, replica)
+    return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)
+
+
+def _told(play: Play, traffic: Traffic, refused: Any, users: int, overhead_s: float, states: list[State], replica: Any) -> Run:
+    """What there is of a run, as the users saw it."""
+    played = np.asarray(play.times).reshape(-1, 4)
+    where = np.full(len(traffic), -1, np.int16)
     where[play.served] = replica
-    gave_up = left(played, overhead_s) if overhead_s or patience is not None else None
-    played[_unasked(states, refused, users, turns, np.isfinite(played[:, of.FINISH])), of.ARRIVAL] = np.nan
+    gave_up = left(played, overhead_s) if play.rules.leaving else None
+    for column in (of.FIRST, of.FINISH):
+        played[:, column] += overhead_s
+    played[_unasked(states, refused, users, play.turns, np.isfinite(played[:, of.FINISH])), of.ARRIVAL] = np.nan
+    arrival, scheduled, first, finish = played.T
     return Run(
-        traffic=traffic, arrival=played[:, of.ARRIVAL], scheduled=played[:, of.SCHEDULED],
-        first=played[:, of.FIRST], finish=played[:, of.FINISH], refused=refused, replica=where,
-        left=gave_up, states=tuple(state._replace(lengths=(), order=()) for state in states), rules=rules, overhead_s=overhead_s,
-        interrupted=not ended, compile_s=form.compile_s, wall_s=time.perf_counter() - start,
+        traffic=traffic, arrival=arrival, scheduled=scheduled, first=first, finish=finish, refused=refused, replica=where, left=gave_up,
+        states=tuple(state._replace(lengths=(), order=()) for state in states), rules=play.rules, overhead_s=overhead_s,
+        interrupted=False, compile_s=play.form.compile_s, wall_s=0.0,
     )  # fmt: skip
+
+
+def _rules(rules: Rules, traffic: Traffic, users: int, turns: Turns | None, patience: Any, found_by: Prefix | None) -> Rules:
+    """The rules for such traffic; `found_by` the prefix cache where replicas are chosen by what they have."""
+    rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
+    return rules if found_by is None else rules._replace(answer=float(traffic.output.mean()))
 
 
 def _later(count: int, first: Any) -> Any:
@@ -196,7 +208,10 @@ class Play:
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
         begins = self.begins
-        replica = self._everyones((np.arange(len(begins)) % replicas).astype(np.int16))
+        replica = np.zeros(len(begins), np.int16)
+        for number in range(1, replicas):
+            replica[number::replicas] = number
+        replica = self._everyones(replica)
         states = []
         for number in range(replicas):
             mine = self.served[number::replicas] if self.turns is None else self.served[replica == number]
@@ -210,15 +225,14 @@ class Play:
         return states, replica, self.run(states)
 
     def one_by_one(self, replicas: int) -> tuple[list[State], Any, bool]:
-        """Each request to a replica that is chosen when it comes; of a conversation the first, the others follow it."""
-        begins = self.begins
-        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(begins)
+        """Each request to a replica that is chosen when it comes."""
+        states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
         for state in states:
             for lane in range(0, self.rules.lanes, of.LANE):
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
-        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[begins].astype(np.int64)
+        ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
         replica = np.full(count, -1)
-        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (begins, ranks, replica))
+        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (self.served, ranks, replica))
         where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
         try:
             for first in range(0, count, size):
@@ -227,8 +241,8 @@ class Play:
                 if ended == STUCK:
                     raise StuckLoop(STUCK_LINE)
         except KeyboardInterrupt:
-            return states, self._everyones(sent), False
-        return states, self._everyones(sent), self.run(states)
+            return states, np.asarray(sent), False
+        return states, np.asarray(sent), self.run(states)
 
     @property
     def begins(self) -> Any:

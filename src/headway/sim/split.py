@@ -27,23 +27,34 @@ class Pools:
 
 def split(
     traffic: Traffic, pace: Pace, rules: Rules, pools: Pools, *, overhead_s: float = 0.0, how: str = "auto", prefix: Any = None,
-    routing: str = "least-loaded",
+    routing: str = "least-loaded", patience: float | None = None,
 ) -> tuple[Run, Run]:  # fmt: skip
-    """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`."""
+    """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`.
+
+    A user gives up after `patience` seconds without a first token; turns of conversations are sent as recorded.
+    """
     routing = "least-loaded" if routing == "round-robin" else routing  # a prompt's steps are too long to take turns
-    prompts = replace(traffic, output=np.ones_like(traffic.output))
+    prompts = replace(traffic, output=np.ones_like(traffic.output), pause=None)
+    waits = None if patience is None else patience - overhead_s
     beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
     before = simulate(
-        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond
+        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
+        patience=waits,
     )  # fmt: skip
     handed = before.finish + pools.transfer_s
     reached = np.flatnonzero(np.isfinite(handed))
     order = reached[np.argsort(handed[reached], kind="stable")]
     answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
-    after = simulate(answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded")
-    times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish")}
+    after = simulate(
+        answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded",
+        patience=None if waits is None else traffic.arrival[order] + waits - handed[order],
+    )  # fmt: skip
+    times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish", "left")}
+    if waits is not None:
+        times["left"] = before.left + overhead_s
     for key, values in times.items():
-        values[order] = getattr(after, key) + overhead_s
+        if getattr(after, key) is not None:
+            values[order] = getattr(after, key) + overhead_s
     replica = np.full(len(traffic), -1)
     replica[order] = after.replica
     seen = replace(

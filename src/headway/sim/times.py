@@ -33,5 +33,4 @@ def left(times: Any, overhead_s: float) -> Any:
     when = np.where(gave_up, overhead_s - times[:, of.FINISH], np.nan)
     times[gave_up, of.FINISH] = np.nan
     times[times[:, of.FIRST] < 0.0, of.FIRST] = np.nan
-    times[:, (of.FIRST, of.FINISH)] += overhead_s
     return when

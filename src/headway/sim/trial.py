@@ -16,6 +16,7 @@ from headway.sim.simulate import Run, simulate
 from headway.sim.split import split
 from headway.sim.state import LANE
 from headway.sim.traffic.record import Traffic
+from headway.sim.turns import turns_of
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
 LOW, HIGH = "lo", "hi"  # with shorter steps, with longer ones
@@ -58,26 +59,32 @@ class Trial:
         second = saturation.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second) if first and second else None
 
-    def ranks(self, count: int) -> Any:
-        """Class of each request, drawn; None where there is one class."""
-        return np.where(np.random.default_rng([self.seed, 7]).random(count) < self.fast, 0, 1) if self.fast else None
+    def ranks(self, traffic: Traffic) -> Any:
+        """Class of each request, drawn, of all turns of a conversation the same; None where there is one class."""
+        if not self.fast:
+            return None
+        drawn = np.random.default_rng([self.seed, 7]).random(len(traffic))
+        return np.where((drawn if traffic.pause is None else drawn[turns_of(traffic).first]) < self.fast, 0, 1)
 
     def run(self, load: Loading) -> Run:
         """Play one load."""
         pace, rules, overhead = self.fleet.pace, self.fleet.scheduler.rules, self.fleet.scheduler.overhead_s
         if pace is None:
             raise BadValue("layout", str(self.fleet.layout), "one that fits")
+        if load.users and self.fast:
+            raise BadValue("--fast", self.fast, "arrivals at a rate or of a trace, not --users")
         if self.fleet.pools:
             if load.users or self.fast:
                 raise BadValue("--policy", "disaggregated", "arrivals at a rate or of a trace, in one class")
             run, before = split(
                 load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
-                routing=self.routing,
+                routing=self.routing, patience=self.fleet.scheduler.patience_s,
             )  # fmt: skip
             return replace(run, prefill=before)
         return simulate(
-            load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(len(load.traffic)),
+            load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(load.traffic),
             think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
+            patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
 
     def rows(self, load: Loading, able: float | None) -> tuple[list[dict[str, Any]], Run]:
@@ -108,7 +115,7 @@ class Trial:
     def _told(self, load: Loading, run: Run, able: float | None) -> list[dict[str, Any]]:
         about = answer.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
         whole = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
-        ranks = self.ranks(len(load.traffic))
+        ranks = self.ranks(load.traffic)
         found = [whole]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = report.measured(run, self.warmup, ranks == number)

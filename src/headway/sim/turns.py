@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,13 @@ def turns_of(traffic: Traffic) -> Turns:
     return Turns(after=after, first=first)
 
 
-def cut_short(turns: Turns, refused: Any) -> Any:
-    """Requests that are refused, and all turns behind them: a conversation ends with a turn that nobody can answer."""
-    ends = refused.copy()
-    at = np.flatnonzero(refused)
+def cut_short(turns: Turns, refused: Any) -> tuple[Turns, Any]:
+    """The turns that are sent, and who is refused: a conversation ends before a turn that nobody can answer."""
+    ends, at = refused.copy(), np.flatnonzero(refused)
     while len(at):
         at = turns.after[at]
         at = at[at >= 0]
         at = at[~ends[at]]
         ends[at] = True
-    return ends
+    after = np.where((turns.after >= 0) & ends[turns.after], -1, turns.after)
+    return replace(turns, after=after), ends

@@ -15,7 +15,7 @@ from headway import units
 from headway.errors import BadValue
 from headway.sim.traffic.arrivals import Arrivals
 from headway.sim.traffic.lengths import Lengths
-from headway.sim.traffic.record import LONGEST, Floats, Ints, Traffic
+from headway.sim.traffic.record import LONGEST, Ints, Traffic
 from headway.sim.traffic.streams import Streams, check_count, streams
 
 BLOCK = 64  # tokens: engines share whole blocks of 16 to 128
@@ -24,10 +24,10 @@ MOST_TURNS = 10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How conversations go: a geometric number of turns, exponential gaps between their arrivals, and what all of them begin with."""
+    """How conversations go: a geometric number of turns, exponential pauses between them, and what all of them begin with."""
 
     mean: float  # turns
-    gap: float  # mean seconds from the arrival of a turn to that of the next: the answer, its reading and the writing
+    gap: float  # mean seconds from the answer to a turn until the next is sent: reading and writing
     shared: int = 0  # tokens of a system prompt that all conversations begin with
     block: int = BLOCK  # tokens
 
@@ -57,13 +57,14 @@ def generate_conversations(
 ) -> Traffic:
     """The first `count` requests of conversations that begin by `arrivals`, so often that in the end `rate` requests come per second.
 
-    `prompt` is of the new question alone. Until some gaps have passed fewer conversations are under way than later.
+    `prompt` is of the new question alone. A turn's arrival in the record is that after an answer in no time: it is sent later by what
+    answers take. Until some gaps have passed fewer conversations are under way than later.
     """
     check_count(count)
     begin = arrivals.of_rate(rate / turns.mean)
     talks = min(int(1.5 * count / turns.mean) + 10, count + 1)
     while True:
-        time, of, context, answered = _turns(talks, begin, prompt, output, turns, streams(seed))
+        time, pause, of, context, answered = _turns(talks, begin, prompt, output, turns, streams(seed))
         order = np.argsort(time, kind="stable")[:count]
         # Conversations that were not drawn begin later than these: they have no turn among the first.
         if talks > count or (len(order) == count and of[order[-1]] < talks - 1 and time[order[-1]] <= time[of == talks - 1][0]):
@@ -73,12 +74,12 @@ def generate_conversations(
     start, blocks, answer_start, answers = turn_blocks(context[order], answered[order], names, turns)
     return Traffic.of(
         time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block,
-        answers=answers, answer_start=answer_start,
+        answers=answers, answer_start=answer_start, pause=pause[order],
     )  # fmt: skip
 
 
-def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: Turns, draw: Streams) -> tuple[Floats, Ints, Ints, Ints]:
-    """Every turn of so many conversations, one after the other: its time, its conversation, its prompt and its answer."""
+def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: Turns, draw: Streams) -> tuple[Any, ...]:
+    """Every turn of so many conversations, one after the other: its time, the pause before it, its conversation, prompt and answer."""
     sizes = draw.turns.geometric(1 / turns.mean, talks)
     first, total = np.cumsum(sizes) - sizes, int(sizes.sum())
     gaps = turns.gap * draw.gaps.standard_exponential(total)
@@ -86,7 +87,7 @@ def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns:
     asked, answered = prompt.draw(draw.prompt, total), output.draw(draw.output, total)
     context = turns.shared + _within(asked + answered, first, sizes) - answered
     time = np.repeat(begin.draw(draw.arrivals, talks), sizes) + _within(gaps, first, sizes)
-    return time, np.repeat(np.arange(talks), sizes), context, answered
+    return time, gaps, np.repeat(np.arange(talks), sizes), context, answered
 
 
 def _within(values: Any, first: Ints, sizes: Ints) -> Any:
