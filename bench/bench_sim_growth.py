@@ -1,49 +1,43 @@
-"""headway sim on a million requests and on ten: time for each, memory, the report included; each in a process of its own.
+"""headway sim on one, three and ten million requests, whole commands: time and memory for each, against 1 GB.
 
-python bench/bench_sim_growth.py [TRACE]: lengths of a trace, or drawn; Poisson arrivals below what one card carries.
+python bench/bench_sim_growth.py [TRACE]: lengths of a trace, or drawn; Poisson arrivals below what one card carries. Each is a process of
+its own, its memory the most that it ever had, reading and report included; what is compiled is compiled before.
 """
 
-import resource
+import os
 import subprocess
 import sys
 import time
 
-from bench_sim_published import replica, traffic_of
-from headway.sim import report
-from headway.sim.simulate import simulate
-from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.generate import generate
-from headway.sim.traffic.lengths import Recorded
+from bench_sim_published import MACHINE, MODEL, OUTPUT, PROMPT
 
-COUNTS, RATE, MOST_GB = (1_000_000, 10_000_000), 4.0, 1.0
+COUNTS, RATE, MOST_MB = (1_000_000, 3_000_000, 10_000_000), 4.0, 1000.0
+HEADWAY = [sys.executable, "-c", "from headway.cli.main import entry; entry()", "sim", MODEL, "--on", MACHINE, "--engine", "vllm"]
 
 
-def peak_gb():
-    """The most memory so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def command(count, path):
+    """So many requests as typed."""
+    prompt, output = (f"trace:{path}",) * 2 if path else (PROMPT, OUTPUT)
+    asked = ["--rate", f"{RATE:g}", "--prompt", prompt, "--output", output, "--requests", str(count)]
+    return [*HEADWAY, "--policy", "chunked", *asked, "--loop", "compiled", "-o", "csv"]
 
 
 def one(count, path):
-    """One run, one line: CPU seconds of drawing, simulating and reporting, and memory."""
-    traffic = traffic_of("", count, RATE)
-    if path:
-        known = traffic_of(path)
-        lengths = (Recorded(source=path, tokens=tokens) for tokens in (known.prompt, known.output))
-        traffic = generate(parse_arrivals("poisson", RATE), *lengths, count, 0)
-    made = replica(traffic, engine="vllm")
-    simulate(traffic.head(100), made.pace, made.scheduler.rules, how="compiled")
-    before, start = peak_gb(), time.process_time()
-    run = simulate(traffic, made.pace, made.scheduler.rules, how="compiled")
-    simulated = time.process_time() - start
-    report.latencies(run, report.measured(run, 0.1))
-    reported = time.process_time() - start - simulated
-    each = f"{count / simulated:,.0f} requests per CPU-second; report {reported:.2f} s"
-    print(f"{count:>11,} requests: {each}; memory {peak_gb():.2f} GB ({before:.2f} with the traffic alone; target below {MOST_GB:g} GB)")
+    """Wall and CPU seconds, and the most memory in MB, of a command."""
+    start = time.perf_counter()
+    with subprocess.Popen(command(count, path), stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    return time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        one(int(sys.argv[1]), sys.argv[2])
-    else:
-        for count in COUNTS:
-            subprocess.run([sys.executable, __file__, str(count), sys.argv[1] if len(sys.argv) > 1 else ""], check=True)
+    path = sys.argv[1] if len(sys.argv) > 1 else ""
+    one(1000, path)
+    _, base, _ = one(1000, path)
+    for count in COUNTS:
+        wall, cpu, memory = one(count, path)
+        rate = f"{count / cpu:>9,.0f} requests per CPU-second, {count / (cpu - base):,.0f} without the start"
+        print(f"{count:>11,} requests: {wall:5.1f} s, {rate}; {memory:,.0f} MB (target below {MOST_MB:,.0f})")
