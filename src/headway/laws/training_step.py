@@ -108,16 +108,6 @@ def activation_traffic_s(kept: BytePerToken, tokens: Token, layers: Number, band
     return kept * tokens * layers / bandwidth
 
 
-@formula(source="definition: of two times of which `hidden` of the shorter runs beside the longer")
-def overlapped_s(work: Second, network: Second, hidden: Number) -> Second:
-    """Work and communication that partly overlap: 0 one after the other, 1 the longer of the two.
-
-    >>> float(overlapped_s(3.0, 1.0, 0.75)), float(overlapped_s(3.0, 1.0, 1.0))
-    (3.25, 3.0)
-    """
-    return np.maximum(work, network) + (1 - hidden) * np.minimum(work, network)
-
-
 @formula(source="definition: what communication adds to the work that it runs beside")
 def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
     """The part of communication that is not hidden.
