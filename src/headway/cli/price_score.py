@@ -39,18 +39,24 @@ def add_flags(parser: Any) -> None:
     said = "CSV of prices by host: model, family, service_tier, input_usd_per_mtok, output_usd_per_mtok; medians of the standard tier count"
     group.add_argument("--score", default="", metavar="PRICES.csv", help=said)
     group.add_argument("--truth", default="", metavar="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b")
+    group.add_argument("--report", default="", metavar="PAGE.md", help="page between whose markers the tables go as well")
 
 
 def run(args: Any) -> output.Answer:
     """Rows of methods, of models and of ladders."""
-    from headway.evidence.prices import ladders, learned, left_out, read_examples, scores
+    from headway.evidence.prices import OURS, ladders, learned, left_out, read_examples, scores
     from headway.inversion.priors import LEVEL
 
     if not args.truth:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
     examples = read_examples(args.score, args.truth)
-    told = left_out(examples)
-    rows = [_method(one) for one in scores(told)] + [_model(one) for one in told if one.method == "cost laws"] + [*map(_ladder, ladders())]
+    told, kv = left_out(examples), ladders()
+    scored = scores(told)
+    if args.report:
+        from headway.evidence.price_page import write
+
+        write(args.report, told, scored, kv)
+    rows = [*map(_method, scored), *(_model(one) for one in told if one.method == OURS), *map(_ladder, kv)]
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned(examples).items())
     families = len({one.family for one in examples})
     notes = [

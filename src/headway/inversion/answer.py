@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from headway.catalog import Catalog
 from headway.inversion import closed
 from headway.inversion.draws import Draws, draw
 from headway.inversion.features import Features, features
-from headway.inversion.posterior import FAST, INPUT, KV, LADDER, LEVELS, MACHINE, MODEL, OUTPUT, prior_spans, spans, surprise
+from headway.inversion.posterior import FAST, INPUT, KV, LADDER, LEVELS, MACHINE, MODEL, OUTPUT, prior_spans, spans, surprises
 from headway.inversion.priors import Assumed, Machine, Priors, given, machine, machines, priors, reference
 from headway.price_sheet import PriceSheet
 from headway.quantity import known
@@ -22,6 +24,7 @@ BULK = 16  # sheets from which they are many
 NARROWED = 2.5  # times narrower than before the sheet was seen: identified
 BOUNDED = 2.0
 WIDENED = 1.05  # by which leaving a feature out must widen an interval to be what drives it
+THIN = 30  # draws that carry the weight, below which ends of intervals are not to be trusted
 IDENTIFIED, PARTLY, NOT, GIVEN = "identified", "bounded", "not identified", "assumed"
 FREE = "a rate of 0 is no cost: nothing follows from it"
 WANTS = {
@@ -75,9 +78,10 @@ def invert(
     priced = [one for one in read if one is not None]
     draws = draw(basis, assumed, count or (FEW if len(sheets) <= BULK else MANY), catalog)
     hosts = assumed.hosts is not None and assumed.hosts.low == 1
-    whole = spans(draws, basis, priced, hosts).found
+    seen = spans(draws, basis, priced, hosts)
+    whole = seen.found
     without = _without(draws, basis, priced, hosts)
-    before = prior_spans(draws, NAMES)
+    before, away = prior_spans(draws, NAMES), surprises(draws, basis, priced)
     on = machines(assumed, catalog)[0] if assumed.chip else machine(reference(catalog).chip.name, assumed.price, catalog)
     answers, number = [], 0
     for sheet, one in zip(sheets, read, strict=True):
@@ -86,18 +90,23 @@ def invert(
         else:
             left = {name: found[number] for name, found in without.items()}
             quantities = _quantities(one, whole[number], before, left, assumed)
-            rows = (*quantities, *_closed(sheet, one, on, float(whole[number, 0, 1]), surprise(draws, basis, one)))
+            rows = (*quantities, *_closed(sheet, one, on, float(whole[number, 0, 1]), float(away[number])))
+            rows += _thin(float(seen.support[number]), len(draws.active))
             number += 1
         answers.append(Inverted(sheet=sheet, found=one, on=on, rows=rows))
     return answers
 
 
 def _without(draws: Draws, basis: Priors, priced: Sequence[Features], hosts: bool) -> dict[str, Any]:
-    """The spans with each feature left out; where no sheet has it, not asked."""
-    asked = [INPUT, OUTPUT, LEVELS]
-    asked += [LADDER] if any(one.ladder for one in priced) else []
-    asked += [FAST] if any(one.least_batch for one in priced) else []
-    return {name: spans(draws, basis, priced, hosts, name).found for name in asked}
+    """The spans with each feature left out, NaN where they hang on no feature but the markup; where no sheet has it, not asked."""
+    asked = {INPUT: MODEL, OUTPUT: MODEL, LEVELS: MODEL}
+    asked |= {LADDER: (*MODEL, KV)} if any(one.ladder for one in priced) else {}
+    asked |= {FAST: ("batch",)} if any(one.least_batch for one in priced) else {}
+    found = {}
+    for feature, names in asked.items():
+        found[feature] = np.full((len(priced), len(NAMES), 3), np.nan)
+        found[feature][:, [NAMES.index(name) for name in names]] = spans(draws, basis, priced, hosts, feature, names).found
+    return found
 
 
 # -- quantities -----------------------------------------------------------------------------------------------------------------
@@ -129,9 +138,9 @@ def _width(name: str, ends: Any) -> float:
 def _driver(widths: dict[str, float], width: float, one: Features) -> tuple[str, float | None]:
     """The feature whose loss widens the interval most, and by how much."""
     has = {INPUT: True, OUTPUT: True, LEVELS: True, LADDER: one.ladder is not None, FAST: one.least_batch is not None}
-    found = {name: each / width for name, each in widths.items() if has[name]}
-    name = max(found, key=lambda each: found[each])
-    return (name, found[name]) if found[name] > WIDENED else ("", None)
+    found = {name: each / width for name, each in widths.items() if has[name] and each == each}
+    name = max(found, key=lambda each: found[each], default="")
+    return (name, found[name]) if name and found[name] > WIDENED else ("", None)
 
 
 def _verdict(name: str, narrowed: float, one: Features) -> str:
@@ -160,6 +169,14 @@ def _closed(sheet: PriceSheet, one: Features, on: Machine, active: float, away: 
     ]
     rows += [Row(kind="contradiction", quantity="", why=line) for line in closed.contradictions(sheet, one, found, away)]
     return tuple(rows)
+
+
+def _thin(support: float, count: int) -> tuple[Row, ...]:
+    """A word where hardly any draw explains the rates: they, or what is assumed, are far from all that is known."""
+    if support >= THIN:
+        return ()
+    line = f"the rates are far from what the priors and assumptions allow: {max(support, 1):.0f} of {count:,} draws explain them"
+    return (Row(kind="contradiction", quantity="", why=line),)
 
 
 def row(one: Inverted, quantity: str) -> Row:

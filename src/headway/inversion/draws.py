@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from headway.catalog import Catalog
+from headway.errors import BadValue
 from headway.interval import Interval
 from headway.inversion.priors import Assumed, Machine, Priors, given, machines, reference
 from headway.laws import inversion as laws
@@ -73,6 +74,8 @@ def draw(priors: Priors, assumed: Assumed, count: int, catalog: Catalog | None =
     """`count` draws from the priors, with what is assumed in their place."""
     stream, own = _Stream(count), given(assumed)
     active, sparsity, log_weight = _size(stream, priors, own)
+    if not np.isfinite(log_weight).any():
+        raise BadValue("--assume", "total below active", "no more active parameters than there are in all")
     kv = _positive(stream, own.get("kv"), priors.kv_low, priors.kv_high)
     batch = np.maximum(_positive(stream, own.get("batch"), priors.batch_low, priors.batch_high), 1.0)
     byte = _positive(stream, own.get("weight_byte"), priors.weight_byte_low, priors.weight_byte_high)

@@ -15,6 +15,7 @@ from headway.quantity import default
 # Where in a tier its requests lie: the middle, and the ends of what is tried.
 WITHIN = (0.25, 0.5, 0.75)
 MIDDLE = default(0.5, "within the tier", "", "requests lie in the middle of a context tier, a quarter to three quarters of it are tried")
+DIGITS = 2  # of a spread: ladders that are as uncertain are weighed together
 OPEN_ENDED = default(2.0, "open tier", "", "the last tier ends at twice its start where the sheet names no longest context")
 
 
@@ -82,7 +83,8 @@ def ladder(found: tuple[Rung, ...]) -> Ladder | None:
     slopes = sorted((secant(one, two, 0.5), number) for number, (one, two) in enumerate(pairs))
     lower, upper = pairs[slopes[(len(slopes) - 1) // 2][1]]
     tried = [secant(lower, upper, share) for share in WITHIN]
-    return Ladder(slope=secant(lower, upper, MIDDLE), spread=0.5 * math.log(max(tried) / min(tried)), lower=lower, upper=upper)
+    spread = round(0.5 * math.log(max(tried) / min(tried)), DIGITS)
+    return Ladder(slope=secant(lower, upper, MIDDLE), spread=spread, lower=lower, upper=upper)
 
 
 def secant(lower: Rung, upper: Rung, share: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,9 @@ MODEL = ("active", "total", "sparsity", "mfu")  # what the cost of a draw on a u
 MACHINE = ("batch", "utilisation", "margin", "chip_price")  # what its price hangs on beside that
 KV = "kv"  # of the former where a ladder shows it, else of the latter
 CHUNK = 64
+BLOCK = 16  # draws: between the ends of so many, quantiles are even
+TINY = 1e-300
+LEAST = 1e-3  # of a variance, and of what a sheet adds to the precision of a markup
 QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
 
 
@@ -66,7 +68,7 @@ def spans(
             other = _machine_weights(draws, observed, chosen, weights, without) if set(only) - set(MODEL) else weights
             shown = {*MODEL, KV} if observed.laddered else set(MODEL)
             for index, (name, (order, values)) in enumerate(sorted_by.items()):
-                found[part, index] = _quantiles((weights if name in shown else other)[:, order], values)
+                found[part, index] = _quantiles(np.take(weights if name in shown else other, order, axis=1), values)
     return Spans(found=found, support=support)
 
 
@@ -76,12 +78,13 @@ def prior_spans(draws: Draws, only: Sequence[str] = (*MODEL, KV, *MACHINE)) -> A
     return np.array([_quantiles(weights[:, order], values)[0] for order, values in (_sorted(draws, name) for name in only)])
 
 
-def surprise(draws: Draws, priors: Priors, one: Features) -> float:
-    """How many standard deviations a sheet's output/input ratio is from what models drawn from the priors are sold at."""
+def surprises(draws: Draws, priors: Priors, sheets: Sequence[Features]) -> Any:
+    """How many standard deviations each sheet's output/input ratio is from what models drawn from the priors are sold at."""
     known = markup(draws, priors)
     ratio = draws.log_cost[1] - draws.log_cost[0] + known.middle[1] - known.middle[0]
     spread = ratio.var() + known.spread[0, 0] + known.spread[1, 1] - 2 * known.spread[0, 1]
-    return float((math.log(one.output / one.input) - ratio.mean()) / math.sqrt(spread))
+    seen = _logs(sheets)
+    return (seen[:, 1] - seen[:, 0] - ratio.mean()) / np.sqrt(spread)
 
 
 def _sorted(draws: Draws, name: str) -> tuple[Any, Any]:
@@ -94,15 +97,12 @@ def _sorted(draws: Draws, name: str) -> tuple[Any, Any]:
 
 
 def _alike(sheets: Sequence[Features], without: str) -> list[list[int]]:
-    """Sheets whose weights differ in the rates alone: all without a ladder, and each with one."""
-    plain: list[int] = []
-    groups = [plain]
+    """Sheets whose weights differ in the rates alone: all without a ladder, and those whose ladders are as uncertain."""
+    groups: dict[float, list[int]] = {}
     for number, one in enumerate(sheets):
-        if one.ladder is None or without == LADDER:
-            plain.append(number)
-        else:
-            groups.append([number])
-    return [group for group in groups if group]
+        key = -1.0 if one.ladder is None or without == LADDER else one.ladder.spread
+        groups.setdefault(key, []).append(number)
+    return list(groups.values())
 
 
 def _observed(draws: Draws, priors: Priors, one: Features, hosts: bool, without: str) -> _Observed:
@@ -125,7 +125,7 @@ def _weights(observed: _Observed, sheets: Sequence[Features]) -> Any:
 
 
 def _logs(sheets: Sequence[Features]) -> Any:
-    return np.log([[one.input, one.output, one.ladder.slope if one.ladder else 1.0] for one in sheets])
+    return np.log([[one.input, one.output, float(one.ladder.slope) if one.ladder else 1.0] for one in sheets]).reshape(-1, 3)
 
 
 def _machine_weights(draws: Draws, observed: _Observed, sheets: Sequence[Features], weights: Any, without: str) -> Any:
@@ -133,24 +133,25 @@ def _machine_weights(draws: Draws, observed: _Observed, sheets: Sequence[Feature
 
     Normal like all markups: what the sheet says of it beside what was stated, wider by policy.
     """
-    known, share = observed.markup, weights / weights.sum(1, keepdims=True)
-    cost = observed.cost[:2]
-    middle = _logs(sheets)[:, :2] - share @ cost.T
-    square = np.einsum("sd,kd,ld->skl", share, cost, cost, optimize=True)
-    mean = share @ cost.T
-    spread = square - mean[:, :, None] * mean[:, None, :] + 1e-4 * np.eye(2)
-    logs = np.empty(weights.shape)
-    excess = (draws.log_price - observed.cost)[:2].T
-    before = np.linalg.inv(known.stated_spread[:2, :2])
-    for row in range(len(sheets)):
-        after = np.linalg.inv(spread[row])
-        told, turn = np.linalg.eigh(after - before)
-        told = np.maximum(told, 1e-3)
-        said = turn @ np.diag(told) @ turn.T
-        center = np.linalg.solve(said, after @ middle[row] - before @ known.stated[:2])
-        away = excess - center
-        precision = np.linalg.inv(np.linalg.inv(said) + known.policy[:2, :2])
-        logs[row] = draws.log_weight - 0.5 * np.einsum("dk,kl,dl->d", away, precision, away)
+    known, usual = observed.markup, observed.cost[:2].mean(1)
+    cost = observed.cost[:2] - usual[:, None]
+    terms = np.array([*cost, cost[0] * cost[0], cost[0] * cost[1], cost[1] * cost[1]], np.float32)
+    moments = (weights @ np.ascontiguousarray(terms.T)).astype(float) / weights.sum(1, keepdims=True)
+    mean, squares = moments[:, :2], moments[:, 2:]
+    spread = squares[:, [[0, 1], [1, 2]]] - mean[:, :, None] * mean[:, None, :] + LEAST * np.eye(2)
+    before, after = np.linalg.inv(known.stated_spread[:2, :2]), np.linalg.inv(spread)
+    told, turn = np.linalg.eigh(after - before)
+    said = turn * np.maximum(told, LEAST)[:, None, :] @ turn.transpose(0, 2, 1)
+    pulled = np.einsum("skl,sl->sk", after, _logs(sheets)[:, :2] - usual - mean) - before @ known.stated[:2]
+    center = np.linalg.solve(said, pulled[:, :, None])
+    precision = np.linalg.inv(np.linalg.inv(said) + known.policy[:2, :2])
+    linear = (precision @ center)[:, :, 0]
+    one, two = (draws.log_price - observed.cost)[:2]
+    terms = np.array([-0.5 * one * one, -one * two, -0.5 * two * two, one, two, draws.log_weight], np.float32)
+    logs = (
+        np.column_stack([precision[:, 0, 0], precision[:, 0, 1], precision[:, 1, 1], linear, np.ones(len(linear))]).astype(np.float32)
+        @ terms
+    )
     least = np.array([one.least_batch or 0.0 for one in sheets])
     if least.any() and without != FAST:
         logs = np.where(draws.batch >= np.minimum(least, draws.batch.max())[:, None], logs, -np.inf)
@@ -158,9 +159,16 @@ def _machine_weights(draws: Draws, observed: _Observed, sheets: Sequence[Feature
 
 
 def _quantiles(weights: Any, values: Any) -> Any:
-    """The weighted quantiles of sorted values: rows of weights x QUANTILES."""
-    sums = np.cumsum(weights, axis=1, dtype=np.float64)
+    """The weighted quantiles of sorted values, even between the ends of a block: rows of weights x QUANTILES."""
+    starts = np.arange(0, len(values), BLOCK)
+    edges = np.append(values[starts], values[-1])
+    sums = np.cumsum(np.add.reduceat(weights, starts, axis=1), axis=1, dtype=np.float64)
     found = np.empty((len(weights), len(QUANTILES)))
-    for row, line in enumerate(sums):
-        found[row] = values[np.searchsorted(line, line[-1] * np.array(QUANTILES))]
+    rows = np.arange(len(weights))
+    for index, share in enumerate(QUANTILES):
+        wanted = share * sums[:, -1]
+        block = np.minimum((sums < wanted[:, None]).sum(1), len(starts) - 1)
+        before = np.where(block > 0, sums[rows, block - 1], 0.0)
+        within = (wanted - before) / np.maximum(sums[rows, block] - before, TINY)
+        found[:, index] = edges[block] + within * (edges[block + 1] - edges[block])
     return found
