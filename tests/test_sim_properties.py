@@ -24,6 +24,7 @@ POLICIES = some.fixed_dictionaries(
         "budget": some.integers(1, 300), "seats": some.integers(1, 20), "capacity": some.integers(5, 60), "block": some.integers(1, 20),
         "mixed": some.integers(0, 1), "reserve": some.sampled_from((0.0, 0.5, 1.0)), "departures": some.sampled_from((0.0, 0.0, 0.02)),
         "accept": some.sampled_from((1.0, 1.0, 1.0, 2.5)), "lanes": some.sampled_from((of.LANE, 2 * of.LANE)),
+        "swap": some.sampled_from((0, 0, 12, 1000)), "copy_s": some.sampled_from((0.0, 0.003, 0.5)),
     }
 )  # fmt: skip
 

@@ -149,6 +149,7 @@ def occupancy(run: Run) -> dict[str, Any]:
         "kv_used_peak": max(state.count[of.PEAK_BLOCKS] for state in run.states) / run.rules.capacity if run.rules.capacity else None,
         "kv_tokens": run.rules.capacity * run.rules.block,
         "preemptions": run.counted(of.PREEMPTED),
+        "swaps": run.counted(of.SWAPPED),
         "steps": run.counted(of.STEPS),
     }
 

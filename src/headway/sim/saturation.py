@@ -60,16 +60,18 @@ def rate_while_full(run: Run) -> float:
 
 
 def stand(run: Run, able: float | None) -> Load:
-    """Whether the queue grew for good, and how far the replicas are from their capacity."""
+    """Whether the queue grew for good, and how far the replicas are from their capacity; where users give up no queue does."""
     sent = run.reached & ~run.refused
     many, (first, last) = int(sent.sum()), run.sent_between(sent)
-    if many < 2 or last <= first or run.rules.closed:
+    if many < 2 or last <= first or run.rules.closed == 1:
         return Load(capacity=able, utilisation=None, growth=0.0, stable=True)
     span = last - first
     rate = (many - 1) / span
     growth = (queued_at(run, sent, last) - queued_at(run, sent, first + span / 2)) / (span / 2)
     chance = SURE * np.sqrt(2.0 * rate * span / 2) / (span / 2)
     used = rate / able if able else None
+    if run.rules.leaving:
+        return Load(capacity=able, utilisation=used, growth=0.0, stable=True)
     grows = growth > chance and (used is None or used > NEAR)
     return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or (used is not None and used >= CLEAR)))
 

@@ -67,7 +67,7 @@ class Run:
 
     @property
     def cancelled(self) -> Any:
-        """Whether a request was under way, or not sent yet, when the run was interrupted."""
+        """Whether its user gave up, on it or on the turn before; or it was under way, or not sent yet, when the run was interrupted."""
         return ~self.completed & ~self.refused
 
     def sent_between(self, counts: Any) -> tuple[float, float]:
