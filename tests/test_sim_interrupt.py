@@ -29,6 +29,10 @@ sys.exit(guarded(sys.argv[2:]))
 """
 
 
+def child(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", *argv], capture_output=True, text=True, check=False)
+
+
 def interrupted(command: str, slices: int = 3) -> tuple[int, Any, str]:
     """Exit status, the answer, and what stands on standard error."""
     done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,17 @@ def test_split_pools_tell_of_both(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(row["hit_rate_by_tier"]) == {"hbm", "ddr"}
     assert row["joule_per_token"] > 0
     assert row["usd_per_request"] > 0
+
+
+def test_a_run_is_drawn(tmp_path: Path) -> None:
+    """Three latencies by share of requests, and three curves over time."""
+    pytest.importorskip("vl_convert")
+    path = tmp_path / "run.svg"
+    assert main(f"{ASKED} --rate 6 --plot {path}".split()) == 0
+    drawn = path.read_text(encoding="utf-8")
+    for title in ("TTFT (s)", "TPOT (s)", "E2E (s)", "requests in service", "requests waiting", "KV blocks held"):
+        assert title in drawn
+    assert "NaN" not in drawn
 
 
 def test_users_stand_in_their_rows(capsys: pytest.CaptureFixture[str]) -> None:

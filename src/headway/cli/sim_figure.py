@@ -34,8 +34,7 @@ def _shares(run: Any, key: str) -> dict[str, Any]:
 
     from headway.sim.report import measured
 
-    values = getattr(measured(run, 0.0), key)
-    values = values[np.isfinite(values)]
+    values = measured(run, 0.0).values(key, known=True)
     at = np.linspace(0, 100, SHARES + 1)
     points = [{"x": float(x), "y": float(y)} for x, y in zip(np.percentile(values, at), at, strict=True)] if len(values) else []
     return _line(points, f"{key.removesuffix('_s').upper()} (s)", "% of requests", "log")
