@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.cache import Band, chosen, money_bands, wear_bands
+from headway.cache import Band, money_bands, wear_bands
 from headway.cache_place import Place, place_of
 from headway.cli import cache
 from headway.cli.flags import Parser, add_tail
@@ -338,19 +338,13 @@ def test_what_rests_on_the_estimate_explains_itself() -> None:
         assert anonymous(tree) == [] and math.isclose(float(replay(tree)), rows.plain[0][key], rel_tol=1e-12)
 
 
-def test_choices_need_no_prices_of_all() -> None:
-    from headway.cache import Subject, held
-    from headway.cache_ask import Hold
-    from headway.cache_place import Span
-    from headway.cost import own
-    from headway.quantity import given
-
-    time = given(1e-4, "time", "s/token")
-    span = Span(value=time, low=time, high=time)
-    subject = Subject(model="-", system="-", kv=given(1e4, "kv"), chip_time=span, price=own(given(1e-3, "price")))
-    asked = Hold(hold=given(60.0, "hold", "s"), reuse=given(1.0, "reuse"), uses=given(1.0, "uses"), waiting=given(0.0, "waiting"))
-    rows = chosen([held(place_of(tier("s3")), asked, subject)])
-    assert [row.chosen_by for row in rows] == ["cost with wear"]  # the only criterion that a store can answer
+def test_a_store_whose_requests_cost_what_is_not_counted_is_never_chosen() -> None:
+    rows = by_tier(*V3, *H100, "--hold", "1h", "--tier", "all")
+    assert {"hbm", "ddr5_local", "s3_standard"} < rows.keys() and "hbm3_h100" not in rows
+    assert rows["s3_standard"]["usd_per_mtok_held"] == min(row["usd_per_mtok_held"] or math.inf for row in rows.values())
+    assert rows["s3_standard"]["chosen_by"] == rows["s3_standard"]["contends"] == ""
+    (alone,) = listing(*V3, *H100, "--hold", "1h", "--tier", "s3")
+    assert alone["chosen_by"] == ""
 
 
 # -- bad input ----------------------------------------------------------------------------------------------------------------------

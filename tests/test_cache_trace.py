@@ -136,6 +136,15 @@ def test_waiting_chips_are_paid_for(trace: str) -> None:
     assert row["usd_loaded"] == pytest.approx(1024 * 1e6 / 14e9 * 0.5 * 1e-3)
 
 
+def test_the_estimate_is_of_the_trace_s_mean_request(trace: str) -> None:
+    from headway.plan import plan
+    from headway.workload import Load
+
+    (row,) = listing("llama-3.1-8b", "--on", "h100", "--workload", trace, "--ttl", "5min", "--tier", "ddr")
+    own = plan("llama-3.1-8b", "h100", Load(prompt=2816 / 3, output=10), kv="bf16", elasticities=False).table.row(0)
+    assert row["usd_computed"] == pytest.approx((2816 - 1024) * own["usd_per_mtok_in"] * 1e-6, rel=1e-9)
+
+
 def test_turns_of_conversations_share_what_was_said(tmp_path: Path) -> None:
     """The second turn of a conversation begins with the first one's 640 prompt tokens and 128 of the answer's 129: whole blocks of 64."""
     path = tmp_path / "talk.csv"

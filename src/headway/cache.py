@@ -100,7 +100,8 @@ def _by_recompute(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]
     worst, best = ("low", "high", "high"), ("high", "low", "low")
     ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
     for key, (computed, worn, holding) in ends.items():
-        rest = (load, write[worn], subject.kv, getattr(place.holding, holding))
+        rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # of the same chip that computes again
+        rest = (load, write[worn], subject.kv, rent)
         longest = reload.break_even_hold_s(asked.reuse, again[computed], *rest)
         found[key] = longest if longest > 0 else None
     return found
@@ -138,7 +139,7 @@ def choices(rows: Sequence[Held]) -> tuple[Choice, ...]:
 
 
 def _least(rows: Sequence[Held], key: str) -> str:
-    able = [row for row in rows if getattr(row, key) is not None]
+    able = [row for row in rows if row.read_bw is not None and getattr(row, key) is not None]  # a store has fees that are not counted
     return min(able, key=lambda row: getattr(row, key)).tier if able else ""
 
 
@@ -147,7 +148,7 @@ def _cheapest(rows: Sequence[Held], criterion: str, key: str) -> Choice:
     name = _least(rows, key)
     _, low, high = _ends(key)
     best = next((row for row in rows if row.tier == name), None)
-    able = [row for row in rows if best is not None and row is not best and getattr(row, low) is not None]
+    able = [row for row in rows if best is not None and row is not best and row.read_bw and getattr(row, low) is not None]
     others = tuple(row.tier for row in able if getattr(row, low) <= getattr(best, high))
     return Choice(criterion=criterion, tier=name, contends=others)
 

@@ -42,8 +42,8 @@ class Held:
     usd_per_mtok_held_lo: Annotated[Any, Q("USD/Mtok", f"the same {PRICES[0]}")] = None
     usd_per_mtok_held_hi: Annotated[Any, Q("USD/Mtok", f"the same {PRICES[1]}")] = None
     usd_per_mtok_recompute: Annotated[Any, Q("USD/Mtok", "R: computing the tokens again")] = None
-    usd_per_mtok_recompute_lo: Annotated[Any, Q("USD/Mtok", "its low end")] = None
-    usd_per_mtok_recompute_hi: Annotated[Any, Q("USD/Mtok", "its high end")] = None
+    usd_per_mtok_recompute_lo: Annotated[Any, Q("USD/Mtok", "its low end: the estimate's 90 % interval, at the stated chip price")] = None
+    usd_per_mtok_recompute_hi: Annotated[Any, Q("USD/Mtok", "its high end, likewise")] = None
     usd_per_mtok_load: Annotated[Any, Q("USD/Mtok", "L: loading them, the path's time and the chip's where it waits")] = None
     usd_per_mtok_write: Annotated[Any, Q("USD/Mtok", "W: wear of writing them")] = None
     usd_per_mtok_room: Annotated[Any, Q("USD/Mtok", "b T h: holding them so long, by capacity alone")] = None

@@ -16,6 +16,7 @@ from headway.layout import Layout
 from headway.precision import Precision
 
 TIERS = "hbm,ddr,flash,disk"
+OWN, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200
 
@@ -32,7 +33,7 @@ def add_flags(parser: Any) -> None:
     """The model, the machine, the tiers, and how tokens are computed again."""
     parser.add_argument("model", nargs="?", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", metavar="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
-    parser.add_argument("--tier", metavar="NAME,...", help=f"tiers or devices: ddr, cxl, remote, qlc, s3, tlc_4tb, ... (default {TIERS})")
+    parser.add_argument("--tier", metavar="NAME,...", help=f"tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or {ALL} (default {TIERS})")
     schema.add_flags(parser, Fresh, group="computing again")
 
 
@@ -99,6 +100,10 @@ class _Set:
 
 
 def _tiers(args: Any) -> tuple[str, ...]:
+    if args.tier == ALL:
+        from headway.tier import tiers
+
+        return (OWN, *(one.name for one in tiers(subjects.catalog(args)) if one.memory != OWN))
     names = tuple(part.strip() for part in (args.tier or TIERS).split(","))
     if not all(names) or len(set(names)) < len(names):
         raise BadValue("--tier", args.tier, "names of tiers, each once, such as hbm,ddr,flash,disk")

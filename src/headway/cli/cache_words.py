@@ -31,6 +31,8 @@ def priced(places: Sequence[Any]) -> list[str]:
         ends = "" if span.low == span.high else f" ({show(span.low, unit)} .. {show(span.high, unit)})"
         dated = place.dated if span is place.price else ""
         notes.append(f"{place.name}: {place.device}, {show(span.value, unit)}{ends}{f', {dated}' if dated else ''}")
+        if place.read_bw is None:
+            notes.append(f"{place.name}: rented; fees for requests and traffic are not counted, so that no criterion chooses it")
         if place.wear.value is None:
             notes.append(f"{place.name}: its rated writes are not public, so no cost with wear (--set tier.{place.name}.drive_writes=1/d)")
     return notes

@@ -141,7 +141,7 @@ def _traffic(args: Any) -> tuple[Any, list[str]]:
 def _points(args: Any, seen: Any, ttls: Sequence[Any]) -> list[_Point]:
     """Each time to live in each room, tier and case."""
     named = args.model or args.kv_bytes
-    cases = cache_subject.cases(args)[0] if named or args.on else [None]
+    cases = [_with_lengths(args, one, seen) for one in cache_subject.cases(args)[0]] if named or args.on else [None]
     rates = _rates(args)
     found = []
     for one in cases:
@@ -154,6 +154,16 @@ def _points(args: Any, seen: Any, ttls: Sequence[Any]) -> list[_Point]:
             if len(found) > MOST_ROWS:
                 raise BadValue("--ttl", "more points", f"at most {MOST_ROWS} rows")
     return found
+
+
+def _with_lengths(args: Any, one: Any, seen: Any) -> Any:
+    """The case with the trace's mean prompt and answer, where the user gave none, for the estimate of prefill."""
+    name = Path(args.workload).name
+    means = {
+        key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
+        for key, value in (("prompt", seen.prompt), ("output", seen.output)) if getattr(args, key) is None
+    }  # fmt: skip
+    return dataclasses.replace(one, case=dataclasses.replace(one.case, **means))
 
 
 def _rates(args: Any) -> list[Any]:

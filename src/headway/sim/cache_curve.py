@@ -38,6 +38,8 @@ class Curve:
 
     requests: int
     asked: int  # prompt tokens
+    prompt: float  # tokens, mean
+    output: float  # tokens, mean
     span: float  # s from the first arrival to the last
     block_tokens: int
     answers: bool  # whether it is known what answers leave for the next turn
@@ -101,7 +103,8 @@ def curve(traffic: Traffic) -> Curve:
     times = np.repeat(shared.arrival, 2)
     found = reuse(blocks, start, times, leaf_first=True)
     return Curve(
-        requests=len(shared), asked=int(shared.prompt.sum()), span=float(shared.arrival[-1] - shared.arrival[0]),
+        requests=len(shared), asked=int(shared.prompt.sum()), prompt=float(shared.prompt.mean()), output=float(shared.output.mean()),
+        span=float(shared.arrival[-1] - shared.arrival[0]),
         block_tokens=shared.block_tokens, answers=len(shared.answers) > 0, tokens=tokens[asked],
         reuse=Reuse(distance=found.distance[asked], age=found.age[asked]), uses=_uses(blocks, tokens, np.repeat(times, counts)),
     )  # fmt: skip
