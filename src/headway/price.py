@@ -16,7 +16,7 @@ from headway.formula import record
 from headway.grid import Table, from_rows
 from headway.interval import point
 from headway.memory_cost import hbm_share
-from headway.pick import Pick
+from headway.pick import POOLED, Pick
 from headway.plan import Plan, plan
 from headway.price_sheet import PriceSheet, Rates
 from headway.priced import priced
@@ -71,7 +71,8 @@ def row(found: Plan, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
     best = found.table.row(0)
     values, notes = ({}, ()) if found.infeasible else quote(found.best, ask)
     plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
-    return {key: best[key] for key in LAID} | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
+    laid = {key: best[key] for key in (*LAID, *POOLED) if key in best}
+    return laid | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
 
 
 def explained(found: Plan, ask: Ask, key: str) -> Any:

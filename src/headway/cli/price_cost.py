@@ -108,6 +108,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
         found.append((output.clean(varied | (chosen if len(taken) > 1 else {})), one))
     said = [note for _, one in found for note in _kept(one)]
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
+    free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
     kept = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
     return found, [*notes, *unsaid, *free, *kept, *more, *dropped, *assumed, *dict.fromkeys(said)]
 

@@ -77,7 +77,15 @@ def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
         return "Cost to price"
     if varying:
         return f"{row['model']} on {row['system']}"
-    return f"{row['model']} on {row['system']} with {words.layout(row)}, {words.formats(row)}, {words.work(row)}"
+    return f"{row['model']} on {row['system']} with {_pool(row)}{words.layout(row)}, {words.formats(row)}, {words.work(row)}"
+
+
+def _pool(row: Mapping[str, Any]) -> str:
+    """The prefill pool, before what is then the decode pool's."""
+    if row.get("prefill_replicas") is None:
+        return ""
+    ways = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
+    return f"{int(row['prefill_chips'])} chips that prefill ({words.layout(ways)}) and {int(row['decode_chips'])} that decode: "
 
 
 def _sold(row: Mapping[str, Any]) -> str:
