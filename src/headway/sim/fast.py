@@ -136,7 +136,7 @@ def _door(run: Callable[..., int]) -> Callable[..., int]:
     for name in INNER:
         if name != run.__name__:
             njit: Any = numba.njit
-            bare = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+            bare = njit(inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # one function to compile
             names[name] = bare(types.FunctionType(getattr(routing, name).__code__, names, name))
     return numba.njit(cache=True)(types.FunctionType(run.__code__, names, run.__name__))  # type: ignore[return-value]
 
