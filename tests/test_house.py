@@ -36,7 +36,7 @@ FLOORS = {
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
         rack rack_fit domains speed expert_load goal efficiency reach training training_columns tier_cost cache cache_place cache_rows
         bill_columns price_history cache_ask cache_case cache_sizing cache_fee cache_trace recompute
-        price priced chip_cost memory_cost service_day
+        price priced chip_cost memory_cost service_day inversion
     """,
     4: "sim bill bill_requests",
     5: "ledger evidence",
