@@ -101,7 +101,8 @@ def test_the_engines_own_work_counts() -> None:
 def test_what_they_leave_behind_is_free_and_only_what_was_made_counts() -> None:
     rng = np.random.default_rng(5)
     traffic = Traffic.of(np.cumsum(rng.exponential(0.02, 400)), rng.integers(1, 300, 400), rng.integers(2, 60, 400))
-    for changes in ({}, {"mixed": 0}, {"swap": 100, "copy_s": 0.001}, {"reserve": 1.0}, {"departures": 0.02}):
+    ways: tuple[dict[str, Any], ...] = ({}, {"mixed": 0}, {"swap": 100, "copy_s": 0.001}, {"reserve": 1.0}, {"departures": 0.02})
+    for changes in ways:
         run = play(traffic, "0.004 + 1e-4 * tokens", rng.exponential(1.0, 400), capacity=60, seats=16, budget=64, chunk=64, **changes)
         done, left = run.completed, np.isfinite(run.left)
         assert (done ^ left).all() and 20 < left.sum() < 380

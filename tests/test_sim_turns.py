@@ -56,7 +56,7 @@ def test_every_turn_is_sent_a_pause_after_the_answer_where_the_conversation_bega
     run = play(traffic, "0.01 + 1e-4 * tokens", replicas=replicas, overhead_s=0.1)
     prior = before(traffic)
     later = prior >= 0
-    assert run.completed.all() and later.sum() > 200
+    assert traffic.pause is not None and run.completed.all() and later.sum() > 200
     assert run.arrival[~later].tolist() == traffic.arrival[~later].tolist()
     assert run.arrival[later] == pytest.approx(run.finish[prior[later]] + traffic.pause[later])
     assert (run.replica[later] == run.replica[prior[later]]).all()
