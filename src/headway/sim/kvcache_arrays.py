@@ -54,14 +54,9 @@ class Pools(NamedTuple):
 
 
 def make_pools(
-    ids: int,
-    capacity: Sequence[int],
-    *,
-    pages: int = 1,
-    ttl_s: Sequence[float] | None = None,
-    below: Sequence[int] | None = None,
+    ids: int, capacity: Sequence[int], *, pages: int = 1, ttl_s: Sequence[float] | None = None, below: Sequence[int] | None = None,
     shared: int = NOWHERE,
-) -> Pools:
+) -> Pools:  # fmt: skip
     """Empty pools for blocks 0..ids-1.
 
     `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). Each pool
