@@ -23,7 +23,7 @@ def capital_usd(capital: Usd, life: Second) -> UsdPerSecond:
     """A straight line over the time for which the machine is used.
 
     >>> round(capital_usd(32500, 5 * 365.25 * 86400) * 3600, 3)  # H100 SXM over 5 years, USD/h
-    0.741
+    0.742
     """
     return capital / life
 
