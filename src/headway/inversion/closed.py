@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headway.inversion.features import Features, Ladder, rungs
+from headway.inversion.features import Features, Ladder, rising, rungs
 from headway.inversion.priors import Machine
 from headway.laws import inversion as laws
 from headway.laws.balance import compute_s_per_token
@@ -65,7 +65,7 @@ def middle_price(on: Machine) -> Any:
 def _of_ladder(sheet: PriceSheet, found: Features, on: Machine, active: Any) -> Iterator[Bound]:
     if found.ladder is None:
         return
-    one, two = found.ladder.lower, found.ladder.upper
+    one, two = rising(rungs(sheet))[0]  # the first step is what would be the knee
     rise, bandwidth = slope(sheet, found.ladder), on.chip.hbm_bw
     prices = (on.price.high, middle_price(on), on.price.low)
     lo, value, hi = (laws.kv_slope_bound(rise, bandwidth, price) for price in prices)
@@ -100,7 +100,7 @@ def _of_cache(sheet: PriceSheet, on: Machine, active: Any) -> Iterator[Bound]:
             premium = write_premium(fact(write.rate, "cache_write", "USD/token", sheet), plain)
             paid = kv_bytes_paid_for(premium, fact(write.ttl_s, "ttl", "s", sheet), holding)
             said = f"the write premium as the cost of holding for {write.ttl_s / 60:g} min in the memory of {on.chip.name}; {told}"
-            yield Bound(name="kv_write", label=UPPER, value=paid, lo=paid, hi=paid, about=said)
+            yield Bound(name=f"kv_write_{write.ttl_s:g}s", label=UPPER, value=paid, lo=paid, hi=paid, about=said)
     if rates.cache_read and on.chip.host_link_bw is not None:
         share = relative(fact(rates.cache_read, "cache_read", "USD/token", sheet), plain)
         paid = kv_bytes_read_for(share, compute_s_per_token(active, on.peak), on.chip.host_link_bw)
@@ -119,7 +119,7 @@ def contradictions(sheet: PriceSheet, found: Features, closed: list[Bound], surp
     by = {one.name: one for one in closed}
     ratio = found.output / found.input
     if found.ladder is not None:
-        one, two = found.ladder.lower, found.ladder.upper
+        one, two = rising(rungs(sheet))[0]
         step = two.rates.output / one.rates.output
         if "kv_joint" in by:
             joint = by["kv_joint"]

@@ -77,7 +77,7 @@ def _rung(start: float, end: float, rates: Rates) -> Rung:
 
 def ladder(found: tuple[Rung, ...]) -> Ladder | None:
     """The slope of a ladder's output rates; None where they do not rise."""
-    pairs = [(one, two) for one, two in pairwise(found) if two.rates.output > one.rates.output > 0]
+    pairs = rising(found)
     if not pairs:
         return None
     slopes = sorted((secant(one, two, 0.5), number) for number, (one, two) in enumerate(pairs))
@@ -85,6 +85,11 @@ def ladder(found: tuple[Rung, ...]) -> Ladder | None:
     tried = [secant(lower, upper, share) for share in WITHIN]
     spread = round(0.5 * math.log(max(tried) / min(tried)), DIGITS)
     return Ladder(slope=secant(lower, upper, MIDDLE), spread=spread, lower=lower, upper=upper)
+
+
+def rising(found: tuple[Rung, ...]) -> list[tuple[Rung, Rung]]:
+    """Neighbouring tiers whose output rate rises from the one to the other."""
+    return [(one, two) for one, two in pairwise(found) if two.rates.output > one.rates.output > 0]
 
 
 def secant(lower: Rung, upper: Rung, share: Any) -> Any:
