@@ -135,6 +135,12 @@ def test_a_share_is_one_at_most() -> None:
             assert table_at(prior(), [number], [number.at(50.0)]).find(number.key, number.section) <= 1
 
 
+def test_an_engine_streams_no_faster_than_measured_kernels_and_a_kind_of_chip_may() -> None:
+    most = {number.section: number.at(50.0) for number in numbers() if number.key == "memory" and number.spread}
+    assert {"engine.vllm", "engine.llamacpp.card", "platform.card"} <= set(most)
+    assert all((share == 1) == section.startswith("engine.") for section, share in most.items())
+
+
 # -- who counts how much ----------------------------------------------------------------------------------------------------------
 
 

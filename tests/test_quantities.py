@@ -176,9 +176,10 @@ def test_more_users_never_bring_the_whole_rate_down_by_much(rig: str) -> None:
 def test_throughput_is_below_that_of_decode_alone(rig: str) -> None:
     one = machine(rig)
     seats = float(one.seats(np.array([1000.0]), np.array([200.0]))[0])
-    found = float(of(rig, "offline", users=np.nan).rate[0])
-    assert found < float(of(rig, "decode", batch=seats).rate[0])
-    assert found > 0.1 * float(of(rig, "decode", batch=seats).rate[0])
+    found, decode = float(of(rig, "offline", users=np.nan).rate[0]), of(rig, "decode", batch=seats)
+    assert found < float(decode.rate[0])
+    apart = seats * float(of(rig, "prefill", prompt=1000, batch=1).ttft[0]) + 200 * float(decode.tpot[0])
+    assert found > float(one.replicas[0]) * seats * 200 / apart  # prompts one after the other, then their decodes
     few = of(rig, "offline", users=8 * float(one.replicas[0]))
     assert float(few.rate[0]) < float(of(rig, "decode", batch=8).rate[0])
     assert float(few.rate[0]) <= found * (1 + 1e-9)
@@ -226,12 +227,38 @@ def test_one_handed_over_user_decodes_undisturbed() -> None:
 
 def test_a_version_that_launches_kernel_by_kernel_is_slower() -> None:
     old, new = (replace(RIGS["one chip"], more=(("engine_version", version),)) for version in ("0.2.1", "0.6.3"))
-    assert setup(old).eager and not setup(new).eager
+    assert "eager" in setup(old).older and "eager" not in setup(new).older
     layers, each = 32, float(efficiencies().find("layer", "engine.eager"))
     own = float(efficiencies().engine("vllm", "datacenter", "layer"))
     gap = of(old, "decode").tpot - of(new, "decode").tpot
     assert float(gap[0]) == pytest.approx(layers * (each - own), rel=1e-9) and each > own
     assert (of(old, "serving").rate < of(new, "serving").rate).all()
+
+
+def test_a_version_that_waits_for_each_step_is_slower_by_the_host_s_work() -> None:
+    old, dated, new = (
+        replace(RIGS["one chip"], more=more)
+        for more in ((("engine_version", "0.12.0"),), (("source_date", "2025-10-29"),), (("engine_version", "0.19.0"),))
+    )
+    waited = float(efficiencies().find("step", "engine.waiting"))
+    assert setup(old).older == setup(dated).older == ("waiting",) and not setup(new).older and waited > 0
+    assert float((of(old, "decode").tpot - of(new, "decode").tpot)[0]) == pytest.approx(waited, rel=1e-9)
+    assert (of(dated, "decode").tpot == of(old, "decode").tpot).all()
+
+
+@pytest.mark.parametrize(("weights", "slower"), [("bf16", False), ("fp8", False), ("awq_int4", True)])
+def test_an_engine_s_own_kernels_are_those_that_widen_weights(weights: str, slower: bool) -> None:
+    one = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1, weights)
+    half, whole = (of(one, "decode", true_table({"engine.other.weight_only": share})).tpot for share in (0.5, 1.0))
+    assert (half > 1.3 * whole).all() if slower else (half == whole).all()
+
+
+def test_what_a_kind_of_chip_streams_holds_for_every_engine() -> None:
+    for engine in ("vllm", "sglang", "trt-llm", "llama.cpp"):
+        card, other = (Rig("llama-3.1-8b", chip, 1, engine, 1) for chip in ("rtx4090", "A100-SXM-80GB"))
+        for rig, faster in ((card, True), (other, False)):
+            fast, plain = (of(rig, "decode", true_table({"platform.card.memory": share})).tpot for share in (1.1, 1.0))
+            assert (fast < plain).all() if faster else (fast == plain).all()
 
 
 @pytest.mark.parametrize(("tp", "joined"), [(1, 0.0), (2, 2.0)])

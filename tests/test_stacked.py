@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headway.efficiency import efficiencies
-from headway.evidence.machines import ENGINES, bare_machines, compiled_setup, machines
+from headway.evidence.machines import ENGINES, bare_machines, compiled_setup, dense_form, machines
 from headway.evidence.predict import RATES, TIMES, predict
 from headway.evidence.setup import Setup
 from headway.evidence.stacked import columns, fill, rows, stack
@@ -68,7 +68,7 @@ def setups() -> tuple[Setup, ...]:
 def alone(setup: Setup, table: Any) -> StepCoefficients:
     """One setup's numbers as scalars, in its engine."""
     step = compiled_setup(setup, table).step
-    cost = engine_cost(ENGINES[setup.engine], setup.system.chip, table, setup.eager)
+    cost = engine_cost(ENGINES[setup.engine], setup.system.chip, table, dense_form(setup), setup.older)
     return replace(step, reach=with_engine(step.reach, cost, step.layers, float(setup.layout.tp), step.pp))
 
 

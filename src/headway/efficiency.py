@@ -27,7 +27,7 @@ ALONE = ("engine", "platform", "interval")  # each number stands for itself; of 
 UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
     "compute", "memory", "activation", "norm", "attention", "expert", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
-    "budget", "limit", "hbm",
+    "budget", "limit", "hbm", "weight_only",
 )  # fmt: skip
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 

@@ -30,6 +30,9 @@ NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", 
 ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
 QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0", "activation")
 ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
+OLDER = {"eager": "layer", "waiting": "step"}  # what old versions of an engine do, and the number that it adds to
+WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16: each engine has kernels of its own
+ENGINE_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "dense")
 LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
 
 
@@ -82,21 +85,24 @@ def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken:
         return _flat(kernels, formats, taken)
     found = table or efficiencies()
     bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
-    engine = engine_cost(taken.engine, chip, found)
+    engine = engine_cost(taken.engine, chip, found, form_of(formats, kernels.dense))
     if taken.t0 is not None:
         engine = replace(engine, launch=ONE)  # the user's fixed cost is the whole of it
     streamed = replace(engine, sequence=total((engine.sequence, found.engine(taken.engine, platform(chip), "stream"))))
     return _asked(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), taken)
 
 
-def engine_cost(name: str, chip: Chip, table: Efficiencies, eager: bool = False) -> EngineCost:
-    """An engine's numbers on a chip, whose kind of machine has factors of its own; `eager`: a version that launches kernel by kernel."""
+def engine_cost(name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = ()) -> EngineCost:
+    """An engine's numbers on a chip, whose kind of machine has factors of its own; `older`: what its version lacks, see OLDER."""
     kind = platform(chip)
-    found = EngineCost(**{field.name: table.engine(name, kind, field.name) for field in fields(EngineCost)})
+    found = EngineCost(dense=ONE, **{key: table.engine(name, kind, key) for key in ENGINE_KEYS})
     if name == "none":
         return found
-    if eager:
-        found = replace(found, layer=table.find("layer", "engine.eager"))
+    if form == WIDENED:  # all others are the library that was measured, whatever the engine
+        found = replace(found, dense=table.engine(name, kind, WIDENED))
+    for what in older:
+        key = OLDER[what]
+        found = replace(found, **{key: total((getattr(found, key), table.find(key, f"engine.{what}")))})
     return replace(found, **{key: times(getattr(found, key), table.platform(kind, key)) for key in ("compute", "memory")})
 
 
@@ -104,8 +110,8 @@ def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) 
     """What kernels reach in an engine, and what the engine adds; scalar or array alike."""
     return replace(
         bare,
-        compute=engine_reach(bare.compute, engine.compute, ONE),
-        memory=engine_reach(bare.memory, engine.memory, ONE),
+        compute=engine_reach(bare.compute, engine.compute, engine.dense),
+        memory=engine_reach(bare.memory, engine.memory, engine.dense),
         expert_compute=engine_reach(bare.expert_compute, engine.compute, engine.expert),
         expert_memory=engine_reach(bare.expert_memory, engine.memory, engine.expert),
         expert_activation=engine_reach(bare.expert_activation, engine.memory, engine.expert),
@@ -151,8 +157,8 @@ class _Fitted:
     table: Efficiencies
 
     def reach(self) -> Reach:
-        matmul, routed = functools.partial(self.matmul, self.form(self.kernels.dense)), self.kernels.routed
-        expert = functools.partial(self.number, "moe", self.form(routed)) if routed else matmul
+        matmul, routed = functools.partial(self.matmul, form_of(self.formats, self.kernels.dense)), self.kernels.routed
+        expert = functools.partial(self.number, "moe", form_of(self.formats, routed)) if routed else matmul
         decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
         prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
         return Reach(
@@ -177,16 +183,6 @@ class _Fitted:
     def number(self, kind: str, form: str, key: str) -> Any:
         return self.table.kernel(kind, family(self.chip), form, key)
 
-    def form(self, part: tuple[int, int]) -> str:
-        """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
-        block, index = part
-        stored, run = self.formats.weights[block][index], self.formats.runs[block][index]
-        if run == ACCUMULATED:
-            run = WIDE
-        if stored.peak != run or (run == WIDE and stored.bytes < 2):
-            return "weight_only"
-        return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
-
     def cache_form(self) -> str:
         return "fp8" if self.formats.kv.bytes < 2 else WIDE
 
@@ -201,6 +197,17 @@ class _Fitted:
         small = functools.partial(self.number, "elementwise", WIDE)
         each = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
         return total(tuple(launches_s(count, of("t0") if t0 is None else t0, k.depth) for count, of in each))
+
+
+def form_of(formats: Formats, part: tuple[int, int]) -> str:
+    """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
+    block, index = part
+    stored, run = formats.weights[block][index], formats.runs[block][index]
+    if run == ACCUMULATED:
+        run = WIDE
+    if stored.peak != run or (run == WIDE and stored.bytes < 2):
+        return WIDENED
+    return {"fp8": "fp8", "int8": "fp8", "fp4": "nvfp4"}.get(run, WIDE)
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:

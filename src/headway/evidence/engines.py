@@ -38,16 +38,28 @@ def version(text: str) -> tuple[int, int] | None:
 
 
 GRAPHS_SINCE = (0, 3)  # vLLM: CUDA graphs, its release notes of v0.2.6 (December 2023) and on
+AHEAD_SINCE = (0, 14)  # vLLM: the host prepares a step while the one before runs, by default; its release notes of v0.14.0 (January 2026)
 
 
 @functools.cache
-def eager(engine: str, text: str) -> bool:
-    """Whether a version of an engine family launches its kernels one by one.
+def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
+    """What a version of an engine family did before it learnt better; by its date where the version is not stated, else none.
 
-    >>> eager("vLLM", "0.2.1"), eager("vLLM", "2023-10"), eager("vLLM", "0.6.3"), eager("TensorRT-LLM", "0.5.0")
-    (True, True, False, False)
+    "eager": it launches its kernels one by one; "waiting": a step is prepared when the one before is done.
+
+    >>> older("vLLM", "2023-10"), older("vLLM", "0.6.3"), older("vLLM", "", "2025-10-29"), older("vLLM", "0.19.0")
+    (('eager', 'waiting'), ('waiting',), ('waiting',), ())
     """
     if engine != "vLLM":
-        return False
-    known, year = version(text), re.match(r"20(\d\d)-", text.strip())
-    return known < GRAPHS_SINCE if known else bool(year and int(year[1]) < 24)
+        return ()
+    stated = version(text)
+    return tuple(
+        name
+        for name, since, month in (("eager", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"))
+        if (stated < since if stated else _before(text.strip() or date.strip(), month))
+    )
+
+
+def _before(date: str, month: str) -> bool:
+    """Whether a date, year first, is before a month."""
+    return bool(re.match(r"20\d\d(-|$)", date)) and date[:7] < month

@@ -15,7 +15,7 @@ from headway.evidence.setup import Setup
 from headway.evidence.stacked import columns, fill, rows, stack
 from headway.laws.coefficients import EngineCost, StepCoefficients
 from headway.laws.memory import rank_sequence_limit, sequence_bytes, usable_hbm
-from headway.reach import engine_cost, with_engine
+from headway.reach import dense_part, engine_cost, form_of, with_engine
 from headway.schema import defaults
 from headway.system import System
 
@@ -121,8 +121,13 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     names = [(ENGINES[one.engine], one.system.chip) for one in setups]
     keys = [field.name for field in fields(Scheduling)]
     own = [Scheduling(**{key: table.engine(name, platform(chip), key) for key in keys}) for name, chip in names]
-    cost = [engine_cost(name, chip, table, one.eager) for (name, chip), one in zip(names, setups, strict=True)]
+    cost = [engine_cost(name, chip, table, dense_form(one), one.older) for (name, chip), one in zip(names, setups, strict=True)]
     return Engines(cost=columns(cost), scheduling=columns(own))
+
+
+def dense_form(setup: Setup) -> str:
+    """The format of most dense weights."""
+    return form_of(setup.formats, dense_part(setup.formats, setup.work.blocks)[0])
 
 
 def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:

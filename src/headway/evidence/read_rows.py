@@ -14,7 +14,7 @@ from headway.evidence.row import MODES, Bad, Row
 NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
-         "roofline": "roofline"}  # fmt: skip
+         "roofline": "roofline", "source_date": "date"}  # fmt: skip
 WAYS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"}
 LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
 ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",

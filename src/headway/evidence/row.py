@@ -19,6 +19,7 @@ class Row:
     chips: int | None = None
     engine: str = ""
     engine_version: str = ""
+    date: str = ""  # as the source states it, year first
     weights: str = ""
     kv: str = ""
     tp: int | None = None

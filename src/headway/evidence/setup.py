@@ -11,7 +11,7 @@ from headway.chip import Chip, chip
 from headway.compile import Compiled, Work, compile_layout, work_of
 from headway.errors import HeadwayError
 from headway.evidence import formats
-from headway.evidence.engines import eager, family, version
+from headway.evidence.engines import family, older, version
 from headway.evidence.names import Hardware, hardware, model_name
 from headway.evidence.placing import ROOM, Stated, place
 from headway.hfconfig import model as find_model
@@ -40,6 +40,7 @@ class Key:
     dp: int | None
     engine: str
     engine_version: str
+    date: str  # of the row
     weights: str
     kv: str
     load: str
@@ -56,7 +57,7 @@ class Setup:
     layout: Layout  # of one instance
     precision: Precision
     engine: str  # a family
-    eager: bool  # a version of it that launches kernel by kernel
+    older: tuple[str, ...]  # what its version lacks, as evidence/engines.py says
     replicas: int
     work: Work
     formats: Formats
@@ -104,7 +105,7 @@ def _find(key: Key, catalog: Catalog) -> Found | str:
         return placed
     note = _machine(named, placed.chips, catalog)[1]
     setup = _setup(name, named, placed.chips, placed.layout, placed.replicas, said.precision, said.head, engine,
-                   eager(engine, key.engine_version), catalog)  # fmt: skip
+                   older(engine, key.engine_version, key.date), catalog)  # fmt: skip
     counted = named.count is not None and key.chips is not None and named.count != key.chips
     flags = (*said.flags, *placed.flags, *([note] if note else []), *([f"{key.hardware} with {key.chips} chips"] if counted else []))
     return Found(setup=setup, flags=flags)
@@ -180,8 +181,8 @@ def _weights(name: str, said: formats.Stated, catalog: Catalog, chip_name: str, 
 
 @functools.cache
 def _setup(
-    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str, old: bool,
-    catalog: Catalog,
+    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str,
+    lacks: tuple[str, ...], catalog: Catalog,
 ) -> Setup:
     """The one object of these names; whatever the model or the machine does not allow is raised here."""
     model, work = _work(name, head, catalog)
@@ -190,7 +191,7 @@ def _setup(
     chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
     compiled = compile_layout(work, machine, legal, _bare(), chosen)
     return Setup(
-        model=model, system=machine, layout=legal, precision=precision, engine=engine, eager=old, replicas=replicas, work=work,
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, replicas=replicas, work=work,
         formats=chosen,
         weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip

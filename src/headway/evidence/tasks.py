@@ -63,8 +63,8 @@ def _task(row: Row, catalog: Catalog) -> Task | Unpredictable:
     found = find(
         Key(
             model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
-            engine_version=row.engine_version, weights=row.weights, kv=row.kv, load="saturated" if kind == "offline" else "given",
-            split=kind == "disagg", benchmark=run.key if run else "",
+            engine_version=row.engine_version, date=row.date, weights=row.weights, kv=row.kv,
+            load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
         ),
         catalog,
     )  # fmt: skip

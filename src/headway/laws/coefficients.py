@@ -76,6 +76,7 @@ class EngineCost:
     memory: Number  # on shares of HBM bandwidth
     attention: Number  # on both, in attention
     expert: Number  # and in routed experts
+    dense: Number  # and in dense matmuls whose weights are widened first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
