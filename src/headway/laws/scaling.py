@@ -1,0 +1,173 @@
+"""Loss as a sum of two power laws, of parameters and of tokens: what compute buys, and how it is best split.
+
+L = E + A N^-alpha + B D^-beta (nats per token). N counts parameters, D tokens; coefficients are per parameter and per token.
+"""
+
+from __future__ import annotations
+
+from headway.formula import formula
+from headway.units import Flop, FlopPerToken, Number, Token
+
+SIX_FLOP: FlopPerToken = 6.0  # of a parameter and token: 2 forward, 4 backward
+ONE_TOKEN: Token = 1.0  # what tokens are counted in
+CHINCHILLA = "Hoffmann et al. 2022 (arXiv:2203.15556) section 3.3"
+
+
+@formula(source="Kaplan et al. 2020 (arXiv:2001.08361) section 2.1: C = 6 N D")
+def training_flop(params: Number, tokens: Token) -> Flop:
+    """Compute of a training run, attention's scores left out (a Chinchilla of 70B and 1.4 T tokens).
+
+    >>> f"{training_flop(70e9, 1.4e12):.2e}"
+    '5.88e+23'
+    """
+    return SIX_FLOP * params * tokens
+
+
+@formula(source="C = 6 N D")
+def tokens_of_compute(flop: Flop, params: Number) -> Token:
+    """Tokens that a compute budget leaves for a model of this size.
+
+    >>> f"{tokens_of_compute(5.76e23, 70e9):.3g}"
+    '1.37e+12'
+    """
+    return flop / (SIX_FLOP * params)
+
+
+@formula(source="C = 6 N D")
+def params_of_compute(flop: Flop, tokens: Token) -> Number:
+    """Parameters that a compute budget leaves for so many tokens.
+
+    >>> round(params_of_compute(5.76e23, 1.4e12) / 1e9, 1)
+    68.6
+    """
+    return flop / (SIX_FLOP * tokens)
+
+
+@formula(source="quotient")
+def tokens_per_param(tokens: Token, params: Number) -> Token:
+    """Tokens seen for each parameter: about 20 where compute is split best.
+
+    >>> tokens_per_param(1.4e12, 70e9)
+    20.0
+    """
+    return tokens / params
+
+
+@formula(source=CHINCHILLA + ", equation 2")
+def size_loss(params: Number, a: Number, alpha: Number) -> Number:
+    """What a finite model adds to the loss (70B, Epoch's fit).
+
+    >>> round(size_loss(70e9, 482.006, 0.348), 4)
+    0.0811
+    """
+    return a * params**-alpha
+
+
+@formula(source=CHINCHILLA + ", equation 2")
+def data_loss(tokens: Token, b: Number, beta: Number) -> Number:
+    """What finite data adds to the loss (1.4 T tokens, Epoch's fit).
+
+    >>> round(data_loss(1.4e12, 2085.434, 0.366), 4)
+    0.0748
+    """
+    return b * (tokens / ONE_TOKEN) ** -beta
+
+
+@formula(source=CHINCHILLA + ", equation 2")
+def scaling_loss(irreducible: Number, size: Number, data: Number) -> Number:
+    """Loss per token, the entropy of text included.
+
+    >>> round(scaling_loss(1.817, 0.0811, 0.0748), 4)
+    1.9729
+    """
+    return irreducible + size + data
+
+
+@formula(source=CHINCHILLA + ", equation 4: a = beta / (alpha + beta)")
+def size_exponent(alpha: Number, beta: Number) -> Number:
+    """Power of compute with which the best number of parameters grows (Epoch's fit).
+
+    >>> round(size_exponent(0.348, 0.366), 3)
+    0.513
+    """
+    return beta / (alpha + beta)
+
+
+@formula(source=CHINCHILLA + ", equation 4: b = alpha / (alpha + beta)")
+def data_exponent(alpha: Number, beta: Number) -> Number:
+    """Power of compute with which the best number of tokens grows.
+
+    >>> round(data_exponent(0.348, 0.366), 3)
+    0.487
+    """
+    return alpha / (alpha + beta)
+
+
+@formula(source=CHINCHILLA + ", equation 4: G = (alpha A / (beta B))^(1 / (alpha + beta))")
+def split_factor(a: Number, b: Number, alpha: Number, beta: Number) -> Number:
+    """How a budget leans to parameters, beside what the exponents say.
+
+    >>> round(split_factor(482.006, 2085.434, 0.348, 0.366), 4)
+    0.1198
+    """
+    return (alpha * a / (beta * b)) ** (1 / (alpha + beta))
+
+
+@formula(source=CHINCHILLA + ", equation 4: N = G (C / 6)^a")
+def optimal_params(flop: Flop, split: Number, exponent: Number) -> Number:
+    """The size at which a compute budget gives the least loss (Chinchilla's budget, Epoch's fit).
+
+    >>> round(optimal_params(5.76e23, split_factor(482.006, 2085.434, 0.348, 0.366), size_exponent(0.348, 0.366)) / 1e9, 1)
+    72.3
+    """
+    return split * (flop / (SIX_FLOP * ONE_TOKEN)) ** exponent
+
+
+@formula(source="C = 6 N D with D = r N")
+def params_at_ratio(flop: Flop, ratio: Token) -> Number:
+    """The size at which a budget gives so many tokens per parameter: Chinchilla's rule of thumb is 20.
+
+    >>> round(params_at_ratio(5.76e23, 20) / 1e9, 1)
+    69.3
+    """
+    return (flop / (SIX_FLOP * ratio)) ** 0.5
+
+
+@formula(source="rule of thumb of " + CHINCHILLA + ": tokens in proportion to parameters")
+def tokens_at_ratio(params: Number, ratio: Token) -> Token:
+    """Tokens by a fixed number per parameter (100B active, 20 each: the lecture's 2 T).
+
+    >>> tokens_at_ratio(100e9, 20) / 1e12
+    2.0
+    """
+    return params * ratio
+
+
+@formula(source="the same rule read backwards")
+def params_for_ratio(tokens: Token, ratio: Token) -> Number:
+    """Parameters that so many tokens are the fixed number per parameter for.
+
+    >>> params_for_ratio(1.4e12, 20) / 1e9
+    70.0
+    """
+    return tokens / ratio
+
+
+@formula(source=CHINCHILLA + ", equation 4, compute eliminated: alpha u = beta y")
+def chinchilla_tokens(params: Number, a: Number, b: Number, alpha: Number, beta: Number) -> Token:
+    """Tokens with which a model of this size is the best use of its compute (100B, Epoch's fit: 1.8 T).
+
+    >>> round(chinchilla_tokens(100e9, 482.006, 2085.434, 0.348, 0.366) / 1e12, 2)
+    1.81
+    """
+    return ONE_TOKEN * (beta * b / (alpha * a)) ** (1 / beta) * params ** (alpha / beta)
+
+
+@formula(source=CHINCHILLA + ", equation 4, compute eliminated: alpha u = beta y")
+def chinchilla_params(tokens: Token, a: Number, b: Number, alpha: Number, beta: Number) -> Number:
+    """The size for which so many tokens are the best use of compute.
+
+    >>> round(chinchilla_params(1.81e12, 482.006, 2085.434, 0.348, 0.366) / 1e9, 1)
+    100.2
+    """
+    return (alpha * a / (beta * b)) ** (1 / alpha) * (tokens / ONE_TOKEN) ** (beta / alpha)
