@@ -12,6 +12,7 @@ from headway.cli.main import main
 from headway.errors import HeadwayError
 from headway.evidence import price_page
 from headway.evidence.prices import CONSTANT, LINE, OURS, STATED, ladders, learned, left_out, read_examples, scores
+from headway.evidence.served_cost import fitted
 from headway.formula import Traced, anonymous, record, replay
 from headway.inversion.answer import Inverted, Row, invert, row
 from headway.inversion.calibrate import LEARNED
@@ -100,11 +101,18 @@ def test_the_numbers_that_ship_are_those_that_the_models_give() -> None:
     assert {name: float(getattr(basis, name)) for name in LEARNED} == pytest.approx(found, rel=2e-3)
 
 
+def test_the_efficiencies_are_those_of_the_step_model() -> None:
+    found, basis = fitted(), priors()
+    assert found.models > 100 and found.mfu_spread < 0.25 and found.decode_spread < 0.25
+    for name in ("dense_mfu", "sparse_exponent", "eff_memory", "eff_compute", "step_fixed"):
+        assert getattr(found, name) == pytest.approx(float(getattr(basis, name)), rel=0.1), name
+
+
 def test_markup_by_stated_priors_and_by_prices_agree_within_their_spread() -> None:
     basis = priors()
     found = markup(draw(basis, Assumed(), 4096), basis)
     assert 2.0 < float(basis.markup_input) < 8.0  # 3.2 from chip price, idle hours and margin alone; DeepSeek's own day has 4.0 on misses
-    assert found.middle[:2] == pytest.approx([1.4398, 0.5533], abs=0.03)
+    assert found.middle[:2] == pytest.approx([1.4596, 0.5043], abs=0.03)
 
 
 @pytest.mark.parametrize("one_model", [each.model for each in read_examples(SOLD, SIZES)][::6])

@@ -33,6 +33,7 @@ COLUMNS = {
 VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
 CLOSED = ("quantity", "value", "lo", "hi", "kind")
 MOST = 50
+DRAWN = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
 SAID = {"active": "active", "total": "in all"}
 ASSUME = (
     "take as known or narrow, with commas: active=100B, total, kv, batch, chip=tpu-v7, price=$2/h, mfu, utilisation, margin=0.3..0.6, ..."
@@ -105,8 +106,8 @@ def _describe(kept: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
     if len(named) > 1:
         return output.Words(f"{len(named)} price sheets read backwards", people=Listing([_brief(kept, name) for name in named[:MOST]]))
     quantities = [row for row in kept if row["kind"] == "quantity"]
-    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities])
-    return output.Words(_sentence(kept, named[0]), VIEW, _after(kept), people if quantities else None)
+    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or kept if row["quantity"]])
+    return output.Words(_sentence(kept, named[0]), VIEW, _after(kept), people)
 
 
 def _sentence(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
@@ -122,7 +123,8 @@ def _sentence(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> 
         verdict: [key for key, row in own.items() if row["verdict"] == verdict] for verdict in ("identified", "bounded", "not identified")
     }
     told = [f"{verdict}: {', '.join(keys)}" for verdict, keys in sorted_by.items() if keys]
-    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals: {', '.join(parts)}; {'; '.join(told)}."
+    said = [part for part in (", ".join(parts), *told) if part]
+    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals" + (f": {'; '.join(said)}." if said else "")
 
 
 def _brief(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
@@ -181,10 +183,30 @@ def _notes(assumed: Any) -> list[str]:
 
 
 def _figure(rows: Any) -> dict[str, Any]:
-    """The intervals of active and total parameters by sheet."""
+    """The intervals of what is identified, a panel for each quantity, a line for each sheet."""
     from headway import figures
 
-    drawn = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in SAID and row["lo"] is not None]
-    if not drawn:
-        raise BadValue("--plot", "these rows", "rows with active or total parameters")
-    return figures.listing(Listing(drawn), ("value",), "Parameters behind price sheets: the middle of the interval")
+    drawn = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in DRAWN and row["lo"] is not None]
+    shown = [row for row in drawn if row["verdict"] != "not identified"][: figures.MOST_POINTS]
+    if not shown:
+        raise BadValue("--plot", "these rows", "rows with active or total parameters, or KV that a ladder shows")
+    panels = [_panel([row for row in shown if row["quantity"] == name], about) for name, about in DRAWN.items()]
+    title = "What price sheets imply: middle and interval"
+    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "vconcat": [panel for panel in panels if panel]}
+
+
+def _panel(rows: Sequence[Mapping[str, Any]], about: str) -> dict[str, Any]:
+    if not rows:
+        return {}
+    points = [
+        {"sheet": f"{row['model']} ({row['provider']}, {row['as_of']})"} | {key: row[key] for key in ("value", "lo", "hi")} for row in rows
+    ]
+    scale, named = {"type": "log"}, {"field": "sheet", "type": "nominal", "title": None, "axis": {"labelLimit": 320}}
+    ends = {
+        "x": {"field": "lo", "type": "quantitative", "scale": scale, "title": about, "axis": {"format": "~s"}},
+        "x2": {"field": "hi"},
+        "y": named,
+    }
+    middle = {"x": {"field": "value", "type": "quantitative", "scale": scale}, "y": named}
+    marks = [{"mark": "rule", "encoding": ends}, {"mark": {"type": "point", "filled": True}, "encoding": middle}]
+    return {"data": {"values": points}, "layer": marks, "width": 420}
