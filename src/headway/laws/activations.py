@@ -75,6 +75,16 @@ def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused
     return np.where(fused, heads * FLOAT / ONE_TOKEN, heads * (sequence / ONE_TOKEN) * (KEPT_SCORES * element + mask) / ONE_TOKEN)
 
 
+@formula(source="PyTorch's selective checkpointing: what matmuls make is kept, norms and activation functions run again")
+def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
+    """Share of a part's activations that selective recomputation keeps: of a gated FFN's three vectors, two (Llama-3.1-8B).
+
+    >>> round(kept_share(3, 1, 1), 3), kept_share(3, 1, 0)
+    (0.667, 1.0)
+    """
+    return 1 - again * recomputed / parts
+
+
 @formula(source=KORTHIKANTI + " table 2, by recompute mode")
 def layer_activation_bytes(
     whole: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, whole_ways: Number
@@ -97,16 +107,6 @@ def checkpoint_bytes(hidden: Number, element: Byte, whole_ways: Number) -> ByteP
     return hidden * element / (whole_ways * ONE_TOKEN)
 
 
-@formula(source="definition")
-def kept_bytes(kept: BytePerToken, checkpoint: BytePerToken, recomputes_all: Number) -> BytePerToken:
-    """What a layer keeps: everything its backward pass needs, or its input alone.
-
-    >>> float(kept_bytes(34.0, 2.0, 0)), float(kept_bytes(34.0, 2.0, 1))
-    (34.0, 2.0)
-    """
-    return np.where(recomputes_all, checkpoint, kept)
-
-
 @formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
 def activation_bytes_chip(kept: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
     """Activations on a chip of the first stage: every layer it holds, of every micro-batch in flight, and the layer at hand.
@@ -118,13 +118,13 @@ def activation_bytes_chip(kept: BytePerToken, at_hand: BytePerToken, tokens: Tok
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
-def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, whole_ways: Number, tp: Number) -> BytePerToken:
-    """What the head keeps of one token on the last stage (Llama-3.1-8B, one chip).
+def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: Byte, whole_ways: Number, tp: Number) -> BytePerToken:
+    """What the head keeps of one token on the last stage; `logit` is 4 where the loss is one kernel (Llama-3.1-8B, one chip).
 
-    >>> head_activation_bytes(4096, 128256, 2, 1, 1)
+    >>> head_activation_bytes(4096, 128256, 2, 4, 1, 1)
     529408.0
     """
-    return (2.0 * hidden * element / whole_ways + vocab * FLOAT / tp) / ONE_TOKEN
+    return (2.0 * hidden * element / whole_ways + vocab * logit / tp) / ONE_TOKEN
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the embedding's dropout mask, for every micro-batch in flight")

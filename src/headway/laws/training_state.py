@@ -44,14 +44,14 @@ def states_bytes(params: Number, each: Byte) -> Byte:
     return params * each
 
 
-@formula(source=ZERO + "; FSDP keeps the layer at hand and the next one whole")
-def gathered_bytes(layer: Number, weight: Byte, layers_kept: Number, stage: Number) -> Byte:
+@formula(source=ZERO + "; FSDP keeps the layer at hand and the next one whole, and under a pipeline the whole stage with its gradients")
+def gathered_bytes(layer: Number, whole: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number) -> Byte:
     """Whole weights that a chip holds for a while under ZeRO-3, whose own share is sharded.
 
-    >>> float(gathered_bytes(855.7e6, 2, 2, 3)) / 1e9, float(gathered_bytes(855.7e6, 2, 2, 1))  # Llama-3.1-70B, one layer
+    >>> float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 3, 1)) / 1e9, float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 1, 1))  # Llama-3.1-70B
     (3.4228, 0.0)
     """
-    return np.where(stage >= 3, layers_kept, 0) * layer * weight
+    return np.where(stage >= 3, np.where(pp > 1, whole * (weight + gradient), layers_kept * layer * weight), 0 * layer * weight)
 
 
 @formula(source="definition: a stage holds whole chunks of layers, the fullest of them the most")

@@ -128,6 +128,26 @@ def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Seco
     return matmuls + scores + traffic + network
 
 
+@formula(source="Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer")
+def spared_layers(layers: Number, pp: Number, held: Number) -> Number:
+    """Layers that the last stage has fewer than the fullest: half of what full stages would have too many.
+
+    >>> float(spared_layers(126, 16, 8)), float(spared_layers(96, 8, 12))  # Llama-3.1-405B: 126 layers where 128 would fit
+    (1.0, 0.0)
+    """
+    return np.minimum(np.ceil((pp * held - layers) / 2), held)
+
+
+@formula(source="definition: the slowest stage sets the pace, a full one or the last with the head")
+def pace_s(stage: Second, head: Second, held: Number, spared: Number) -> Second:
+    """Time of a micro-batch at the stage that all others wait for.
+
+    >>> float(pace_s(8.0, 1.0, 8, 1)), float(pace_s(8.0, 1.0, 8, 0))
+    (8.0, 9.0)
+    """
+    return np.maximum(stage, stage * (1 - spared / held) + head)
+
+
 @formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
 def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
     """All micro-batches through the pipeline: at the pace of the slowest stage, and the time that filling and draining leaves idle.

@@ -12,6 +12,7 @@ from headway.laws.activations import (
     embedding_activation_bytes,
     head_activation_bytes,
     head_bytes_chip,
+    kept_share,
     layer_activation_bytes,
 )
 from headway.laws.sums import divided, sum_over_blocks, times, total
@@ -35,6 +36,11 @@ STAGE_1, STAGE_2, STAGE_3 = (
     known(stage, f"ZeRO stage {stage}", "", "constant", "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054)") for stage in (1, 2, 3)
 )
 LAYERS_GATHERED = known(2, "layers gathered at once", "", "default", "FSDP: the layer at hand, and the next one prefetched")
+TWO = known(2, "norm inputs and outputs", "", "constant", "of what tensor parallelism leaves whole, half is what norms make")
+LOGIT = {
+    "fused": known(4, "bytes of a logit", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.3: 32 bits"),
+    "eager": known(14, "bytes of a logit", "byte", "constant", "PyTorch cross entropy: 16 bits, 32 bits, log-softmax and its gradient"),
+}
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "recomputed layers only have a layer at hand")
 
 
@@ -88,10 +94,11 @@ def _stage(
     whole_ways = layout.tp if recipe.sequence_parallel else ONE
     kept = kept_per_token(work, part, layout, recipe)
     states = _states(part, layout, recipe, optimizer, ONE if last else NONE)
-    gathered = gathered_bytes(part.largest, optimizer.weight, LAYERS_GATHERED, layout.zero)
+    whole = times(total((part.dense, part.experts)), part.share)
+    gathered = gathered_bytes(part.largest, whole, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
     activations = activation_bytes_chip(kept.layer, kept.at_hand, tokens, part.held, flying)
     embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
-    head = head_activation_bytes(work.hidden, work.vocab, WIDE, whole_ways, layout.tp)
+    head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
     ends = head_bytes_chip(embedding, head, layout.pp, ONE if last else NONE, tokens)
     return (*states, gathered, activations, ends)
 
@@ -120,15 +127,20 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
     """What a chip keeps per token and layer until the backward pass, and of the layer that is computed again."""
     whole_ways = layout.tp if recipe.sequence_parallel else ONE
     counts = tuple(kind.block.count for kind in work.layers)
-    keeps = ONE if recipe.recompute == "none" else NONE
 
-    def each(keeps_scores: Any) -> Any:
+    def each(selective: bool) -> Any:
+        keeps_scores = NONE if selective else ONE
+        again = ONE if selective and recipe.fused_attention else NONE  # without scores to drop, norms and activation functions run again
         layers = tuple(
-            layer_activation_bytes(kind.whole, total((kind.split, kind.routed)), kind.scores, keeps_scores, layout.tp, whole_ways)
+            layer_activation_bytes(
+                times(kind.whole, kept_share(TWO, ONE, again)),
+                total((kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, ONE, again)), kind.routed)),
+                kind.scores, keeps_scores, layout.tp, whole_ways,
+            )
             for kind in work.layers
-        )
+        )  # fmt: skip
         return divided(sum_over_blocks(counts, layers), part.layers)
 
     if recipe.recompute == "full":
-        return Kept(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=each(ONE))
-    return Kept(layer=each(keeps), at_hand=NO_BYTES)
+        return Kept(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=each(selective=False))
+    return Kept(layer=each(recipe.recompute == "selective"), at_hand=NO_BYTES)

@@ -20,10 +20,12 @@ from headway.laws.training_step import (
     matmuls_s,
     micro_pairs,
     optimiser_step_s,
+    pace_s,
     pipeline_s,
     reached_s,
     score_passes,
     scores_at_peak_s,
+    spared_layers,
     stage_pass_s,
     traffic_passes,
     update_bytes,
@@ -83,6 +85,7 @@ class StepWork:
     update: Any
     sent: Exchanges
     held: Any  # layers of the stage
+    spared: Any  # and those that the last stage has fewer
     count: Any  # micro-batches
     passes: Any  # forward passes that matmuls amount to,
     again: Any  # those made again,
@@ -113,7 +116,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
     stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
     first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
-    pipeline = total((pipeline_s(total((stage, head)), stage, work.count, share), work.sent.hops))
+    pipeline = total((pipeline_s(pace_s(stage, head, work.held, work.spared), stage, work.count, share), work.sent.hops))
     parameters = exposed_s(reduction_cover_s(layout.zero, work.count, stage), work.sent.parameters, reach.hidden_dp)
     update = reached_s(work.update, reach.eff_memory)
     step = optimiser_step_s(pipeline, parameters, update)
@@ -140,7 +143,8 @@ def step_work(
         head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         sent=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
-        held=part.held, count=count, passes=training_passes(recipe.trainable), again=_again(recipe),
+        held=part.held, spared=spared_layers(part.layers, layout.pp, part.held), count=count,
+        passes=training_passes(recipe.trainable), again=_again(recipe),
         score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
     )  # fmt: skip
 

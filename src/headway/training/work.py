@@ -15,7 +15,7 @@ from headway.laws.activations import (
 )
 from headway.laws.params import embedding_params
 from headway.laws.sums import total
-from headway.model import NONE, LatentAttention, Model
+from headway.model import NONE, ONE, Dense, LatentAttention, Model, MoE
 from headway.quantity import known
 from headway.training.recipe import Recipe
 from headway.whole_model import embedding_and_head, works
@@ -35,7 +35,9 @@ class LayerWork:
     block: BlockWork
     sublayers: Any  # that end in an exchange over tp
     whole: Any  # bytes per token that tensor parallelism leaves whole
-    split: Any  # and those it splits
+    mixer: Any  # and those it splits: of the mixer,
+    ffn: Any  # of the FFN that every token uses,
+    ffn_vectors: Any  # which is so many vectors of its width
     routed: Any  # and those of routed experts
     scores: Any
 
@@ -78,10 +80,18 @@ def _layer(block: Any, work: BlockWork, model: Model, recipe: Recipe, sequence: 
         block=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
         whole=whole_activation_bytes(model.hidden, WIDE, mask),
-        split=total((_mixer(block.attention, work, model), matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE))),
+        mixer=_mixer(block.attention, work, model), ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
+        ffn_vectors=_vectors(block.ffn),
         routed=kept,
         scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
     )
+
+
+def _vectors(ffn: Any) -> Any:
+    """Vectors of the FFN's width that are kept: as many as it has matrices."""
+    if isinstance(ffn, Dense):
+        return ffn.matrices
+    return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else ONE
 
 
 def _mixer(mixer: Any, work: BlockWork, model: Model) -> Any:

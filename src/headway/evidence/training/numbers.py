@@ -31,12 +31,14 @@ MEANINGS = {
     "fixed": ("byte", "memory that contexts and communicators take"),
 }
 PRIORS = {  # of every family, in 16 bits: the number, and the logarithm of what it may be off by
-    "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "traffic_fused": (4.0, 0.5),
+    "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3),
+    "traffic_fused": (4.0, 0.5),
     "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
     "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # and a family's from it
-SHARES = ("compute", "attention_fused", "attention_eager", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp", "hidden_ep")
+SHARES = ("compute", "attention_fused", "attention_eager", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp",
+          "hidden_ep")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

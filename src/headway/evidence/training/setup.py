@@ -146,9 +146,10 @@ def _recompute(row: TrainingRow) -> tuple[str, ...]:
 
 
 def _scores_kept(row: TrainingRow) -> bool:
-    """Whether attention writes its scores to memory: said, or trained in fp16 with loss scaling, as before fused attention (2022)."""
+    """Whether attention writes its scores to memory: said, or mixed precision in fp16 with loss scaling, as before 2022."""
     said, precision = row.notes.lower(), row.precision.lower()
-    return "no flashattention" in said or ("fp16" in precision and "bf16" not in precision and "flashattention" not in said)
+    old = ("fp16" in precision or "mixed" in precision) and not ("bf16" in precision or "fp8" in precision)
+    return "no flashattention" in said or (old and "flashattention" not in said)
 
 
 def _kernels(where: System, ways: _Ways) -> str:
@@ -178,6 +179,8 @@ def _tried(row: TrainingRow, model: Model, where: System, sequence: int, ways: _
     recipe = defaults(Recipe, {
         "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": _kernels(where, ways),
         "fused_attention": given(0 if _scores_kept(row) else 1, "fused_attention"),
+        "dropout": given(1 if _scores_kept(row) else 0, "dropout"),
+        "sequence_parallel": given(0 if "no sp" in said or "no sequence parallel" in said else 1, "sequence_parallel"),
         "trainable": given(0 if "finetune lora" in said else 1, "trainable"),
     })  # fmt: skip
     work = training_work(model, recipe, given(sequence, "seq", "token"))
