@@ -11,8 +11,9 @@ from typing import Any
 from headway.assumptions import Assumptions
 from headway.fabric import fabric, link_costs
 from headway.laws.serving import interval_high, interval_low
+from headway.laws.training_pipeline import micro_batches
 from headway.laws.training_state import memory_fits
-from headway.laws.training_step import micro_batches, micro_tokens, tokens_per_s_chip
+from headway.laws.training_step import micro_tokens, tokens_per_s_chip
 from headway.resolve import peak
 from headway.schema import defaults
 from headway.system import System

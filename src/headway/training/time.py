@@ -10,22 +10,19 @@ from headway.laws.shard import head_share
 from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.training_flop import training_passes
 from headway.laws.training_network import reduction_cover_s
+from headway.laws.training_pipeline import input_grad_s, pace_s, pipeline_s, spared_layers
 from headway.laws.training_state import sharded_from, stage_state_params
 from headway.laws.training_step import (
     activation_traffic_s,
     exposed_s,
     forward_s,
-    input_grad_s,
     launches_of_layers_s,
     matmuls_s,
     micro_pairs,
     optimiser_step_s,
-    pace_s,
-    pipeline_s,
     reached_s,
     score_passes,
     scores_at_peak_s,
-    spared_layers,
     stage_pass_s,
     traffic_passes,
     update_bytes,
