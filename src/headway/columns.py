@@ -328,7 +328,8 @@ IDENTITY = (*_WHAT, "users", "is", "solution", "input", "id", "name", "fact", "c
 _BILL = {key: Column(*about) for key, about in (BILL | HISTORY).items()}
 _TRAINING = {key: Column(*about) for key, about in TRAINING.items()}
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
-COLUMNS: dict[str, Column] = _TRAINING | SERVE | _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
+_VERBS = _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
+COLUMNS: dict[str, Column] = _TRAINING | SERVE | _VERBS
 
 
 @functools.cache

@@ -8,9 +8,11 @@ from typing import Any
 from headway import output
 from headway.cli import words
 
-VIEW = ("kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s", "p99_itl_s",
-        "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean",
-        "hit_rate", "usd_per_mtok", "why")  # fmt: skip
+VIEW = (
+    "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
+    "p99_itl_s", "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean", "hit_rate",
+    "usd_per_mtok", "why",
+)  # fmt: skip
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 ONE = ("found", "beyond", "fast", "slow")  # rows that tell more about the first

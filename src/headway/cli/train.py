@@ -15,6 +15,7 @@ from headway.training.reach import TrainingReach
 from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
 from headway.training_columns import PARTS as MEMORY
 
+WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
 OBJECTIVES = ("step", "chips", "cost")
 VIEW = ("kind", "model", "system", "chips", "seq", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute", "schedule",
         "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
@@ -117,7 +118,7 @@ def _describe(rows: Any) -> output.Words:
 def _headline(best: Mapping[str, Any]) -> str:
     """The answer: whether it fits, the layout, the step, the run."""
     where = f"{best['model']} on {best['system']}"
-    layout = " ".join(f"{name}={best[name]}" for name in ("tp", "cp", "pp", "vpp", "ep", "dp") if best[name] != 1) or "one way of everything"
+    layout = " ".join(f"{name}={best[name]}" for name in WAYS if best[name] != 1) or "one way of everything"
     if not best["fits"]:
         return f"{where}: no layout fits; nearest {layout}, {best['why']}."
     step = f"{output.cell('step_s', best)} a step ({output.cell('step_lo_s~step_hi_s', best)})"
