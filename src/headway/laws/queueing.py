@@ -144,7 +144,7 @@ def growth_per_s(rate: PerSecond, capacity: PerSecond) -> PerSecond:
     return np.maximum(rate - capacity, 0 * rate)
 
 
-@formula(source="Barrer 1957, Queuing with impatient customers and ordered service; M/M/c+D by the offered wait, Baccelli and Hebuterne 1981")
+@formula(source="Barrer 1957, Queuing with impatient customers; M/M/c+D by the offered wait (Baccelli, Hebuterne 1981)")
 def impatient_share(rate: PerSecond, service: Second, servers: Number, patience: Second) -> Number:
     """Share of requests that leave a queue in which nobody waits longer than so long (Erlang B where nobody waits, overloaded or not).
 
