@@ -57,7 +57,8 @@ def run(args: Any) -> output.Answer:
     def tree(row: Any, key: str) -> Any:
         from headway.training.train import explained
 
-        return computed(explained(*origins[plain.index(dict(row))], key), key)
+        one, each, price = origins[plain.index(dict(row))]
+        return computed(explained(one, each, price, key), key)
 
     listed = Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
     return output.Answer(listed, describe=_describe, figure=_figure, most=100)
