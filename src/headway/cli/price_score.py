@@ -36,7 +36,7 @@ NAMED = {"active": "active parameters", "total": "all parameters"}
 def add_flags(parser: Any) -> None:
     """The two tables."""
     group = parser.add_argument_group("price sheets of models whose size is known")
-    said = "CSV of prices by host: model, family, service_tier, input_usd_per_mtok, output_usd_per_mtok; medians of the standard tier count"
+    said = "CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and service_tier if known; standard medians count"
     group.add_argument("--score", default="", metavar="PRICES.csv", help=said)
     group.add_argument("--truth", default="", metavar="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b")
     group.add_argument("--report", default="", metavar="PAGE.md", help="page between whose markers the tables go as well")

@@ -151,13 +151,14 @@ def _shown(row: Mapping[str, Any], name: str) -> str:
     return "-" if value is None else units.show(value, row["unit"])
 
 
+def _ends(row: Mapping[str, Any]) -> str:
+    return _shown(row, "value") if row["lo"] == row["hi"] else f"{_shown(row, 'value')}, {_span(row)}"
+
+
 def _after(kept: Sequence[Mapping[str, Any]]) -> list[str]:
     """Closed forms, contradictions, what would narrow the rest."""
-    lines = [
-        f"{row['quantity']} ({row['kind']}): {_shown(row, 'value')}, {_span(row)}: {row['why']}"
-        for row in kept
-        if row["kind"].endswith(("bound", "equality"))
-    ]
+    forms = [row for row in kept if row["kind"].endswith(("bound", "equality"))]
+    lines = [f"{row['quantity']} ({row['kind']}): {_ends(row)}: {row['why']}" for row in forms]
     lines += [f"contradiction: {row['why']}" for row in kept if row["kind"] == "contradiction"]
     open_ones = [row for row in kept if row["kind"] == "quantity" and row["why"]]
     return lines + [f"{row['quantity']} is {row['verdict']}; what would narrow it: {row['why']}" for row in open_ones]

@@ -25,8 +25,9 @@ from headway.inversion.priors import Assumed, Priors, priors
 MTOK = 1e6
 DRAWS = 16384
 SIZES = ("active", "total")
+STANDARD = "standard"
 OURS, STATED, CONSTANT, LINE = "cost laws", "cost laws, markup as stated", "constant", "regression"
-PRICES = ("model", "family", "service_tier", "input_usd_per_mtok", "output_usd_per_mtok")
+PRICES = ("model", "input_usd_per_mtok", "output_usd_per_mtok")
 TRUTH = ("model", "active_params_b", "total_params_b")
 
 
@@ -73,7 +74,8 @@ def read_examples(prices: str | Path, truth: str | Path) -> list[Example]:
     sizes = {row["model"]: row for row in _rows(truth, TRUTH) if row["active_params_b"] and row["total_params_b"]}
     by: dict[str, list[dict[str, str]]] = {}
     for row in _rows(prices, PRICES):
-        if row["service_tier"] == "standard" and row["model"] in sizes and row["input_usd_per_mtok"] and row["output_usd_per_mtok"]:
+        standard = row.get("service_tier", STANDARD) == STANDARD
+        if standard and row["model"] in sizes and row["input_usd_per_mtok"] and row["output_usd_per_mtok"]:
             by.setdefault(row["model"], []).append(row)
     found = [_example(rows, sizes[model], prices) for model, rows in by.items()]
     if len({one.family for one in found}) < 3:
@@ -99,7 +101,7 @@ def _example(rows: list[dict[str, str]], size: dict[str, str], path: str | Path)
 
     active, total = (_number(size[key], key, path) * 1e9 for key in ("active_params_b", "total_params_b"))
     return Example(
-        model=size["model"], family=rows[0]["family"] or size["model"], active=active, total=total,
+        model=size["model"], family=rows[0].get("family") or size.get("family") or size["model"], active=active, total=total,
         input=middle("input_usd_per_mtok"), output=middle("output_usd_per_mtok"),
     )  # fmt: skip
 

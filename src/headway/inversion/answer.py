@@ -159,7 +159,7 @@ def _closed(sheet: PriceSheet, one: Features, on: Machine, active: float, away: 
         Row(
             kind=each.label,
             quantity=each.name,
-            unit="byte/token",
+            unit=each.unit,
             value=float(each.value),
             lo=float(each.lo),
             hi=float(each.hi),

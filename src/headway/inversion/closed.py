@@ -1,4 +1,4 @@
-"""What a sheet says of KV in closed form, each with its label: bounds, and the lecture's equality beside them; never an estimate."""
+"""What a sheet says of KV and of the batch in closed form, each with its label: bounds, the lecture's equality; never an estimate."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headway.inversion.features import Features, Ladder, rising, rungs
+from headway.inversion.features import Features, Ladder, faster, rising, rungs
 from headway.inversion.priors import Machine
 from headway.laws import inversion as laws
 from headway.laws.balance import compute_s_per_token
 from headway.laws.cache_fees import kv_bytes_paid_for, kv_bytes_read_for, storage_fee, write_premium
 from headway.laws.compare import relative
 from headway.laws.margin import log_even_quantile
+from headway.laws.speed import batch_ratio_identity
 from headway.laws.tiers import chip_holding_usd
 from headway.price_sheet import PriceSheet
 from headway.quantity import Known, known
@@ -24,7 +25,7 @@ LOWER, UPPER, EQUALITY = "lower bound", "upper bound", "equality"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """One closed form: KV bytes per token, at the middle and the ends of what it is taken at."""
+    """One closed form, at the middle and the ends of what it is taken at."""
 
     name: str
     label: str
@@ -32,6 +33,7 @@ class Bound:
     lo: Any
     hi: Any
     about: str
+    unit: str = "byte/token"
 
 
 def fact(value: Any, name: str, unit: str, sheet: PriceSheet) -> Any:
@@ -45,6 +47,7 @@ def bounds(sheet: PriceSheet, found: Features, on: Machine, active: Any) -> Iter
     """Every closed form that the sheet's features allow, on one machine and for so many active parameters."""
     yield from _of_ladder(sheet, found, on, active)
     yield from _of_cache(sheet, on, active)
+    yield from _of_modes(sheet)
 
 
 def slope(sheet: PriceSheet, ladder: Ladder) -> Any:
@@ -106,6 +109,15 @@ def _of_cache(sheet: PriceSheet, on: Machine, active: Any) -> Iterator[Bound]:
         paid = kv_bytes_read_for(share, compute_s_per_token(active, on.peak), on.chip.host_link_bw)
         said = f"the cache-read rate as the cost of loading over the host link of {on.chip.name}, beside computing at the full peak"
         yield Bound(name="kv_cache_read", label=UPPER, value=paid, lo=paid, hi=paid, about=said)
+
+
+def _of_modes(sheet: PriceSheet) -> Iterator[Bound]:
+    plain = fact(sheet.rates.output, "output", "USD/token", sheet)
+    for mode in faster(sheet):
+        price = relative(fact(mode.rates.output, f"{mode.name} output", "USD/token", sheet), plain)
+        least = batch_ratio_identity(price, fact(mode.speed_ratio, f"{mode.name} speed", "", sheet))
+        said = f"price in proportion to a token's chip time: the {mode.name} mode decodes at least one where the standard one decodes these"
+        yield Bound(name=f"batch_{mode.name}", label=LOWER, value=least, lo=least, hi=least, about=said, unit="")
 
 
 # -- what does not fit together -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.laws import inversion as laws
 from headway.laws.speed import batch_ratio_identity
-from headway.price_sheet import ContextTier, PriceSheet, Rates
+from headway.price_sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.quantity import default
 
 # Where in a tier its requests lie: the middle, and the ends of what is tried.
@@ -102,11 +102,13 @@ def at(rung: Rung, share: Any) -> Any:
     return laws.within_tier(rung.above, rung.to, share)
 
 
+def faster(sheet: PriceSheet) -> list[Mode]:
+    """The modes that are dearer and of known greater speed."""
+    dearer = [mode for mode in sheet.modes if mode.rates.output > sheet.rates.output > 0]
+    return [mode for mode in dearer if mode.speed_ratio is not None and mode.speed_ratio > 1]
+
+
 def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
     """The most that price x speed of any faster mode asks of the standard batch, and which mode."""
-    found = [
-        (batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name)
-        for mode in sheet.modes
-        if mode.speed_ratio is not None and mode.speed_ratio > 1 and mode.rates.output > sheet.rates.output
-    ]
+    found = [(batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
     return max(found, default=(None, ""))
