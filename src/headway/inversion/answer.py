@@ -120,7 +120,7 @@ def _quantities(one: Features, whole: Any, before: Any, without: dict[str, Any],
         widths = {feature: _width(name, found[index]) for feature, found in without.items()}
         width, prior = _width(name, whole[index]), _width(name, before[index])
         driver, widens = _driver(widths, width, one)
-        verdict = GIVEN if name in own else _verdict(name, prior / width, one)
+        verdict = GIVEN if name in own or prior == 1 else _verdict(name, prior / width, one)
         rows.append(Row(
             kind="quantity", quantity=name, unit=UNITS.get(name, ""), value=value, lo=lo, hi=hi, prior_lo=float(before[index][0]),
             prior_hi=float(before[index][2]), driven_by="" if verdict == GIVEN else driver, widens=widens, verdict=verdict,
