@@ -53,6 +53,16 @@ def latent_activation_bytes(
     return (2 * heads * (nope_dim + rope_dim + value_dim) + ranks) * element / ONE_TOKEN
 
 
+@formula(source="Megatron-LM, recompute of MLA's up-projections; DeepSeek-V3 (arXiv:2412.19437) section 3.2.3")
+def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, ranks: Number, element: Byte) -> BytePerToken:
+    """What it keeps where up-projections run again: latents, outputs, and queries that come from no latent (DeepSeek-V3: none).
+
+    >>> latent_selective_bytes(128, 0, 128, 1536 + 512 + 64, 2)
+    36992.0
+    """
+    return (heads * (query_dim + value_dim) + ranks) * element / ONE_TOKEN
+
+
 @formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
 def expert_activation_bytes(
     hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte
@@ -63,6 +73,19 @@ def expert_activation_bytes(
     442368.0
     """
     return active * imbalance * (EXPERT_INPUTS * hidden + params / hidden) * element / ONE_TOKEN
+
+
+@formula(source="Megatron-LM MoE: permuted copies and activation functions are made again; what reaches an expert is kept as sent")
+def expert_selective_bytes(
+    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, sent: Byte
+) -> BytePerToken:
+    """What routed experts keep per token under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
+
+    >>> expert_selective_bytes(7168, 3 * 7168 * 2048, 3, 8, 1, 2, 1)
+    122880.0
+    """
+    vectors = params / hidden * (1 - 1 / matrices)
+    return active * imbalance * (hidden * sent + vectors * element) / ONE_TOKEN
 
 
 @formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
@@ -83,6 +106,16 @@ def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
     (0.667, 1.0)
     """
     return 1 - again * recomputed / parts
+
+
+@formula(source="definition")
+def dropped_share(kept: BytePerToken, whole: BytePerToken) -> Number:
+    """Share of a layer's activations that is not kept, and made again.
+
+    >>> dropped_share(34.0, 114.0)  # GPT-3's scores, 80 of 114
+    0.7017543859649122
+    """
+    return 1 - kept / whole
 
 
 @formula(source=KORTHIKANTI + " table 2, by recompute mode")

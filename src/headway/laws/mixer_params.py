@@ -96,6 +96,16 @@ def latent_attention_params_full_query(
     )
 
 
+@formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.2")
+def latent_up_params(heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, query_rank: Number, kv_rank: Number) -> Number:
+    """Of MLA's projections, those from latents up to heads, which recomputation runs again.
+
+    >>> latent_up_params(128, 128, 64, 128, 1536, 512)  # DeepSeek-V3, one layer
+    54525952
+    """
+    return heads * ((nope_dim + rope_dim) * query_rank + (nope_dim + value_dim) * kv_rank)
+
+
 @formula(source="DeepSeek-V3.2 (arXiv:2512.02556), section 2.1: the lightning indexer")
 def indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number, head_weights: Number) -> Number:
     """The indexer's queries, its one key per token and, where it has them, its weight per head.

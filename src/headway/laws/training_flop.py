@@ -68,7 +68,7 @@ def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPe
     """MFU from model FLOPs, HFU from hardware FLOPs; `rate` is of one chip (MPT-70b on H100: 41 % printed).
 
     >>> round(flop_utilisation(6 * 64_862_437_376 + 12 * 80 * 8192 * 2048, 1007, 989.5e12), 4)
-    0.4125
+    0.4124
     """
     return per_token * rate / peak
 

@@ -38,6 +38,16 @@ def pace_s(stage: Second, head: Second, held: Number, spared: Number) -> Second:
     return np.maximum(stage, stage * (1 - spared / held) + head)
 
 
+@formula(source="definition")
+def head_wait_s(pace: Second, stage: Second) -> Second:
+    """What the head adds to a micro-batch: time that full stages wait for the last one.
+
+    >>> head_wait_s(9.0, 8.0)
+    1.0
+    """
+    return pace - stage
+
+
 @formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
 def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
     """All micro-batches through the pipeline: at the pace of the slowest stage, and the time that filling and draining leaves idle.

@@ -35,7 +35,7 @@ def goodput_share(checkpoint: Second, interval: Second, failures: PerSecond, res
     """Share of the wall time that advances the run: checkpoints, restarts, and work lost with each failure taken off.
 
     >>> round(goodput_share(60, 1160, 16384 / (51000 * 3600), 900), 3)
-    0.833
+    0.825
     """
     return 1 / (1 + checkpoint / interval) * (1 - failures * (restart + interval / 2))
 

@@ -158,6 +158,16 @@ def pass_s_per_token(seconds: Second, tokens: Token) -> SecondPerToken:
     return seconds / tokens
 
 
+@formula(source="definition")
+def repeated_share(again: Number, params: Number) -> Number:
+    """Share of a forward pass through matmuls that selective recomputation runs again.
+
+    >>> round(repeated_share(54_525_952, 583_467_008), 3)  # DeepSeek-V3, one layer: MLA's up-projections
+    0.093
+    """
+    return again / params
+
+
 @formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
 def traffic_passes(recomputed: Number) -> Number:
     """Traffic of activations of one micro-batch over that without recomputation.

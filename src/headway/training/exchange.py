@@ -28,7 +28,7 @@ from headway.network import Routed, exchange_term, gather_term, group, hop_term,
 from headway.quantity import known
 from headway.training.recipe import Recipe, TrainingLayout
 from headway.training.stage import Stage
-from headway.training.work import WIDE, TrainingWork
+from headway.training.work import WIDE, TrainingWork, dispatched
 
 NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
 BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
@@ -54,7 +54,7 @@ def exchanges(
     return Exchanges(
         tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
         cp=_context(work, part, layout, fabric, costs, tokens, again),
-        ep=_experts(work, part, layout, fabric, costs, tokens, vector, again),
+        ep=_experts(work, part, layout, recipe, fabric, costs, tokens, again),
         hops=_hops(layout, fabric, costs, tokens, vector),
         parameters=_parameters(part, layout, recipe, fabric, costs, tokens, count),
     )
@@ -87,8 +87,11 @@ def _context(
 
 
 def _experts(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any, again: Any
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
 ) -> Any:
+    """Dispatch to experts and back; the busiest chip's tokens set the time."""
+    vector, sent = (times(activation_bytes_per_token(work.hidden, each), recipe.imbalance)
+                    for each in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
     ranks = expert_ways(layout.ep, layout.tp)
     kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
     if not kinds or most(ranks) == 1:
@@ -96,7 +99,7 @@ def _experts(
     among, found = Layout(dp=ranks, ep=layout.ep), []
     for kind in kinds:
         b = kind.block
-        routed = Routed(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=vector, groups=b.expert_groups,
+        routed = Routed(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=sent, groups=b.expert_groups,
                         chosen=b.groups_chosen)  # fmt: skip
         often = times(times(b.count, part.share), expert_exchanges(again))
         term = exchange_term(fabric, among, routed, shared_message(vector, layout.tp), costs, often)

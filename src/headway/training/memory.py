@@ -130,11 +130,13 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
 
     def each(selective: bool) -> Any:
         keeps_scores = NONE if selective else ONE
-        again = ONE if selective and recipe.fused_attention else NONE  # without scores to drop, norms and activation functions run again
+        fewer = selective and bool(recipe.fused_attention)  # without scores to drop: norms, activation functions, latents' expansion
+        again = ONE if fewer else NONE
         layers = tuple(
             layer_activation_bytes(
                 times(kind.whole, kept_share(TWO, ONE, again)),
-                total((kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, ONE, again)), kind.routed)),
+                total((kind.mixer_selective if fewer else kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, ONE, again)),
+                       kind.routed_selective if fewer else kind.routed)),
                 kind.scores, keeps_scores, layout.tp, whole_ways,
             )
             for kind in work.layers

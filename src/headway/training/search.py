@@ -64,8 +64,6 @@ def _cases(case: TrainingCase, model: Model, every: TrainingLayout, modes: Seque
     """Recompute modes, and the schedules that chunks of layers ask for: what is not a number of the layout."""
     chunked = every.vpp > 1
     for mode in modes:
-        if mode == "selective" and case.recipe.fused_attention and len(modes) > 1:
-            continue  # fused attention computes its scores again by itself
         for schedule, rows_of in ((case.recipe.schedule, ~chunked), ("interleaved", chunked)):
             if len(every.tp) and rows_of.any():
                 recipe = replace(case.recipe, recompute=mode, schedule=schedule)

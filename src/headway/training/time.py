@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.fabric import Fabric, LinkCosts
+from headway.laws.activations import dropped_share
 from headway.laws.shard import head_share
 from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.training_flop import training_passes
 from headway.laws.training_network import reduction_cover_s
-from headway.laws.training_pipeline import input_grad_s, pace_s, pipeline_s, spared_layers
+from headway.laws.training_pipeline import head_wait_s, input_grad_s, pace_s, pipeline_s, spared_layers
 from headway.laws.training_state import sharded_from, stage_state_params
 from headway.laws.training_step import (
     activation_traffic_s,
@@ -21,6 +22,7 @@ from headway.laws.training_step import (
     micro_pairs,
     optimiser_step_s,
     reached_s,
+    repeated_share,
     score_passes,
     scores_at_peak_s,
     stage_pass_s,
@@ -87,6 +89,7 @@ class StepWork:
     passes: Any  # forward passes that matmuls amount to,
     again: Any  # those made again,
     score_passes: Any  # and those of attention
+    dropped: Any  # share of the activations that is made again
     trainable: Any
 
 
@@ -106,14 +109,16 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
     forward, score = reached_s(work.matmuls, reach.eff_compute), reached_s(work.scores, reach.eff_attention)
     matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
     once = times(work.traffic, reach.traffic)
-    traffic, launch = times(once, traffic_passes(work.again)), launches_of_layers_s(work.held, reach.launch)
+    traffic, launch = times(once, traffic_passes(work.dropped)), launches_of_layers_s(work.held, reach.launch)
     head = times(reached_s(work.head, reach.eff_head), work.passes)
     tp, cp = exposed_s(matmuls, work.sent.tp, reach.hidden_tp), exposed_s(scores, work.sent.cp, reach.hidden_cp)
-    ep = exposed_s(matmuls, work.sent.ep, reach.hidden_ep)
+    beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # of another micro-batch: all of it
+    ep = exposed_s(beside, work.sent.ep, reach.hidden_ep)
     stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
     first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
-    pipeline = total((pipeline_s(pace_s(stage, head, work.held, work.spared), stage, work.count, share), work.sent.hops))
+    pace = pace_s(stage, head, work.held, work.spared)
+    pipeline = total((pipeline_s(pace, stage, work.count, share), work.sent.hops))
     parameters = exposed_s(reduction_cover_s(layout.zero, work.count, stage), work.sent.parameters, reach.hidden_dp)
     update = reached_s(work.update, reach.eff_memory)
     step = optimiser_step_s(pipeline, parameters, update)
@@ -122,7 +127,8 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
         return times(each, work.count)
 
     return StepTime(
-        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic), head=all_of(head),
+        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic), 
+        head=all_of(head_wait_s(pace, stage)),
         tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=total((all_of(times(stage, share)), work.sent.hops)),
         parameters=parameters, update=update, launch=all_of(launch),
     )  # fmt: skip
@@ -133,21 +139,36 @@ def step_work(
 ) -> StepWork:
     """What a layout's step asks of the machine."""
     kept = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
+    active = _active(work, part, layout, recipe)
     return StepWork(
-        matmuls=matmuls_s(_active(work, part, layout, recipe), tokens, TWO_FLOP, machine.peak),
+        matmuls=matmuls_s(active, tokens, TWO_FLOP, machine.peak),
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         traffic=activation_traffic_s(kept, tokens, part.held, machine.hbm_bw),
         head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         sent=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         held=part.held, spared=spared_layers(part.layers, layout.pp, part.held), count=count,
-        passes=training_passes(recipe.trainable), again=_again(recipe),
+        passes=training_passes(recipe.trainable), again=_again(work, part, layout, recipe, active),
         score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
+        dropped=_dropped(work, part, layout, recipe, kept),
     )  # fmt: skip
 
 
-def _again(recipe: Recipe) -> Any:
-    """Forward passes of the layers made again."""
+def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
+    """Forward passes of the layers' matmuls made again: all of one, or the expansion of latents."""
+    if recipe.recompute == "full":
+        return ONE
+    if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.again for kind in work.layers):
+        return NONE
+    counts = tuple(kind.block.count for kind in work.layers)
+    expanded = times(sum_over_blocks(counts, tuple(kind.again for kind in work.layers)), part.share)
+    return repeated_share(divided(expanded, layout.tp), active)
+
+
+def _dropped(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, whole: Any) -> Any:
+    """Share of what a layer's forward pass writes that is made again."""
+    if recipe.recompute == "selective":
+        return dropped_share(kept_per_token(work, part, layout, recipe).layer, whole)
     return ONE if recipe.recompute == "full" else NONE
 
 

@@ -23,6 +23,7 @@ from headway.training.rows import row
 from headway.training.search import Found, search
 from headway.training.work import training_work
 
+BOTH_WAYS = known(1, "hidden_ep of DualPipe", "", "default", "DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: all-to-all fully hidden")
 OBJECTIVES = ("step", "chips", "cost")
 USUAL_BATCH = 4 * 2**20  # tokens of a step where none is given
 PLACED = ("tp", "cp", "pp", "dp")  # given together, they are a layout rather than limits of a search
@@ -78,13 +79,16 @@ def case_of(asked: Asked) -> TrainingCase:
     """The case of the laws: the batch as given, or a usual one."""
     recipe, system = asked.recipe, asked.system
     work = training_work(asked.model, recipe, asked.run.seq)
+    reach = reached(system.chip, recipe.dtype, recipe.kernels, asked.reach)
+    if recipe.schedule == "dualpipe" and asked.reach.hidden_ep is None:
+        reach = replace(reach, hidden_ep=BOTH_WAYS)
     batch = asked.run.global_batch
     if batch is None:
         count = max(1, USUAL_BATCH // int(asked.run.seq))
         batch = known(count * int(asked.run.seq), "global_batch", "token", "default", "4 Mi tokens, in whole sequences")
     return TrainingCase(
         work=work, system=system, machine=machine(system, recipe.dtype), recipe=recipe, optimizer=optimizer(recipe.optimizer),
-        reach=reached(system.chip, recipe.dtype, recipe.kernels, asked.reach), batch=batch,
+        reach=reach, batch=batch,
     )  # fmt: skip
 
 

@@ -8,11 +8,14 @@ from typing import Any
 from headway.blockwork import BlockWork
 from headway.laws.activations import (
     expert_activation_bytes,
+    expert_selective_bytes,
     latent_activation_bytes,
+    latent_selective_bytes,
     matmul_activation_bytes,
     score_bytes,
     whole_activation_bytes,
 )
+from headway.laws.mixer_params import latent_up_params
 from headway.laws.params import embedding_params
 from headway.laws.sums import total
 from headway.model import NONE, ONE, Dense, LatentAttention, Model, MoE
@@ -21,6 +24,7 @@ from headway.training.recipe import Recipe
 from headway.whole_model import embedding_and_head, works
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
+NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
 MASK = known(1, "bytes of a dropout mask", "byte", "constant", "Korthikanti et al. 2022 (arXiv:2205.05198) section 4.1")
 NO_MASK = known(0, "no dropout", "byte", "constant", "the recipe has none")
 NO_BYTES = known(0.0, "none", "byte/token", "constant", "the layer has no such part")
@@ -39,6 +43,9 @@ class LayerWork:
     ffn: Any  # of the FFN that every token uses,
     ffn_vectors: Any  # which is so many vectors of its width
     routed: Any  # and those of routed experts
+    mixer_selective: Any  # of the mixer where latents are expanded again,
+    routed_selective: Any  # of experts whose activation function runs again
+    again: Any  # parameters that selective recomputation multiplies with again
     scores: Any
 
 
@@ -72,19 +79,28 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
 def _layer(block: Any, work: BlockWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> LayerWork:
     routed = work.experts > 0
     shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
-    kept = NO_BYTES
+    kept = fewer = NO_BYTES
     if routed:
-        kept = expert_activation_bytes(model.hidden, work.expert_params, work.experts_per_token, recipe.imbalance, WIDE)
+        often = (work.experts_per_token, recipe.imbalance, WIDE)
+        kept = expert_activation_bytes(model.hidden, work.expert_params, *often)
+        fewer = expert_selective_bytes(model.hidden, work.expert_params, block.ffn.matrices, *often, dispatched(recipe.dtype))
+    mixer = _mixer(block.attention, work, model)
     looks = any(span.what == "kv" for span in work.spans)
     return LayerWork(
         block=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
         whole=whole_activation_bytes(model.hidden, WIDE, mask),
-        mixer=_mixer(block.attention, work, model), ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
+        mixer=mixer, mixer_selective=_latents(block.attention) or mixer, again=_expanded(block.attention),
+        ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
-        routed=kept,
+        routed=kept, routed_selective=fewer,
         scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
     )
+
+
+def dispatched(dtype: str) -> Any:
+    """Bytes of each number of a token on the way to its experts."""
+    return NARROW if dtype == "fp8" else WIDE
 
 
 def _vectors(ffn: Any) -> Any:
@@ -96,6 +112,24 @@ def _vectors(ffn: Any) -> Any:
 
 def _mixer(mixer: Any, work: BlockWork, model: Model) -> Any:
     if isinstance(mixer, LatentAttention):
-        ranks = total(tuple(part for part in (mixer.query_rank or NONE, mixer.kv_rank, mixer.rope_dim)))
-        return latent_activation_bytes(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, ranks, WIDE)
+        return latent_activation_bytes(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, _ranks(mixer), WIDE)
     return matmul_activation_bytes(work.mixer_params, model.hidden, WIDE)
+
+
+def _latents(mixer: Any) -> Any:
+    """What latent attention keeps where its up-projections run again; None for other mixers."""
+    if not isinstance(mixer, LatentAttention):
+        return None
+    queries = NONE if mixer.query_rank else total((mixer.nope_dim, mixer.rope_dim))
+    return latent_selective_bytes(mixer.heads, queries, mixer.value_dim, _ranks(mixer), WIDE)
+
+
+def _expanded(mixer: Any) -> Any:
+    """Parameters of the up-projections of latents."""
+    if not isinstance(mixer, LatentAttention):
+        return NONE
+    return latent_up_params(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, mixer.query_rank or NONE, mixer.kv_rank)
+
+
+def _ranks(mixer: LatentAttention) -> Any:
+    return total((mixer.query_rank or NONE, mixer.kv_rank, mixer.rope_dim))
