@@ -157,6 +157,14 @@ def test_users_who_wait_for_their_answers(users: int, seats: int, think: float) 
     agrees(response(run), finite_source(users, seats, think, service))
 
 
+@pytest.mark.parametrize(("users", "replicas"), [(1, 2), (2, 3), (3, 2), (7, 3)])
+def test_users_who_do_not_divide_by_replicas(users: int, replicas: int) -> None:
+    """Each has half a second of work at a time and thinks as long: all of them ask as often as one alone, and nobody is left out."""
+    traffic = Traffic.of(np.zeros(1200), 1, 50)
+    run = play(traffic, "0.01", replicas=replicas, users=users, think=np.full(1200, 0.5))
+    assert report.rates(run)["req_per_s"] == pytest.approx(users, rel=0.01)
+
+
 # -- what the report adds -------------------------------------------------------------------------------------------------------
 
 QUEUES = {

@@ -208,13 +208,13 @@ class Play:
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
         begins = self.begins
-        replica = np.zeros(len(begins), np.int16)
-        for number in range(1, replicas):
-            replica[number::replicas] = number
+        replica, callers = np.zeros(len(begins), np.int16), users or replicas  # each user asks as many as another
+        for caller in range(callers):
+            replica[caller::callers] = caller % replicas
         replica = self._everyones(replica)
         states = []
         for number in range(replicas):
-            mine = self.served[number::replicas] if self.turns is None else self.served[replica == number]
+            mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
             if users:
                 state.ends[of.ASKED] = min(users // replicas + (number < users % replicas), len(mine))
