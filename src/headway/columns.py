@@ -6,6 +6,7 @@ import dataclasses
 import functools
 
 from headway.bill_columns import BILL, HISTORY
+from headway.scale_columns import SCALE
 from headway.training_columns import TRAINING
 
 
@@ -324,9 +325,9 @@ _PRICE = {
     "memory_share_hi": Column("", "share of what a chip costs to buy that its HBM is, high end"),
     **{f"own_{part}": Column("USD/s", f"{part} of a chip that is owned") for part in ("capital", "upkeep", "power", "building")},
 }  # fmt: skip
-IDENTITY = (*_WHAT, "users", "is", "solution", "input", "id", "name", "fact", "chip", "year")  # what says which row it is
+IDENTITY = (*_WHAT, "users", "is", "solution", "input", "id", "name", "fact", "chip", "year", "law")  # what says which row it is
 _BILL = {key: Column(*about) for key, about in (BILL | HISTORY).items()}
-_TRAINING = {key: Column(*about) for key, about in TRAINING.items()}
+_TRAINING = {key: Column(*about) for key, about in (SCALE | TRAINING).items()}
 SERVE: dict[str, Column] = _WHAT | _TIME | _RATE | _COST | _FIT
 _VERBS = _PLAN | _SOLVE | _LEDGER | _TREND | _RACK | _SPEED | _MEASURED | _SIM | _TIERS | _PRICE | _BILL
 COLUMNS: dict[str, Column] = _TRAINING | SERVE | _VERBS

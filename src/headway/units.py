@@ -215,6 +215,8 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
 
 
 def _show_prefixed(number: float, unit: str, digits: int) -> str:
+    if unit == "flop" and abs(number) >= 1e21:  # 1e+25 FLOP, not 1e+07 EFLOP
+        return f"{number:.{digits}g} FLOP"
     for factor, prefix in _STEPS:
         if abs(number) >= factor * (1 - 0.5 * 10**-digits):
             prefix = "B" if prefix == "G" and unit in ("", "token") else prefix  # 671B parameters, not 671G

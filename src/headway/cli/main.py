@@ -21,6 +21,7 @@ VERBS = {
     "cache": ("headway.cli.cache", "where a KV cache should live: tiers by criterion, sizes, fees, hit rate and bill of a trace"),
     "bill": ("headway.cli.bill", "what requests cost under price sheets, by mode, cache and layout; which cache pays"),
     "train": ("headway.cli.train", "a training run: layout, memory, step time, MFU, days, cost"),
+    "scale": ("headway.cli.scale", "scaling laws: compute split best, how far to over-train for what is served, what experts are worth"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),

@@ -56,18 +56,12 @@ def repeated_params(
     7.0
     """
     budget, new = flop / (SIX_FLOP * ONE_TOKEN), unique / ONE_TOKEN
-
-    def excess(x: Number) -> Number:
-        size, size_slope = _worth_and_slope(np.exp(x), fed, size_decay)
-        data, data_slope = _worth_and_slope(budget * np.exp(-x), new, data_decay)
-        return beta * b * data**-beta * data_slope - alpha * a * size**-alpha * size_slope
-
-    return np.exp(root(excess))
+    return np.exp(root(lambda x: _gain(budget * np.exp(-x), new, data_decay, b, beta) - _gain(np.exp(x), fed, size_decay, a, alpha)))
 
 
-def _worth_and_slope(amount: Number, fed: Number, decay: Number) -> tuple[Number, Number]:
-    """What an amount is worth, and the per cent that a per cent more of it adds."""
+def _gain(amount: Number, fed: Number, decay: Number, coefficient: Number, power: Number) -> Number:
+    """What the loss loses for each relative increase of an amount that is worth less beyond what is fed."""
     beyond = np.minimum(np.maximum(amount / fed - 1, 0), 500.0 * decay)
     left = np.exp(-beyond / decay)
     value = np.minimum(amount, fed) + fed * decay * (1 - left)
-    return value, amount * left / value
+    return power * coefficient * value**-power * amount * left / value

@@ -1,0 +1,70 @@
+"""`headway scale --flop 1e25`, `--active 100B --serve 50M/s --months 2 --rl 0.67`, `--moe --active 30B --experts 64..512*2`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway import output, schema
+from headway.cli import scale_words
+from headway.errors import BadValue
+from headway.listing import Listing
+from headway.scaling.ask import RECORDS, Budget, Doubt, FewBits, Reinforced, Routing, Served
+
+GROUPS = {
+    Budget: "budget: one is split best, two of compute, size and tokens give the third",
+    Served: "serving: what a model is over-trained for",
+    Reinforced: "reinforcement learning",
+    Routing: "experts",
+    FewBits: "formats of few bits (a soft law)",
+}
+
+
+def add_flags(parser: Any) -> None:
+    """Budget, serving, RL, experts, bits, laws."""
+    for record, group in GROUPS.items():
+        schema.add_flags(parser, record, group=group)
+    parser.add_argument("--moe", action="store_true", help="what experts are worth, by every routed law")
+    laws = parser.add_argument_group("laws")
+    laws.add_argument("--law", metavar="NAME", help="the law that answers (default epoch; of experts: all); several with commas")
+    laws.add_argument("--beside", default="all", metavar="NAMES", help="laws shown beside it: all (default), none, or names")
+    schema.add_flags(parser, Doubt, group="errors of the coefficients")
+
+
+def run(args: Any) -> output.Answer:
+    """Rows by law and point, the laws that answer first."""
+    from headway.scaling import answer
+    from headway.scaling.question import question
+
+    for flag in ("set", "catalog", "attention", "kv_share"):
+        if getattr(args, flag):
+            raise BadValue("--" + flag.replace("_", "-"), getattr(args, flag), "a verb about a machine or a model; scale has neither")
+    given, notes = {}, ()
+    for record in RECORDS:
+        values, more = schema.read(args, record)
+        given, notes = given | values, (*notes, *more)
+    asked, unused = question(given, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
+    found = answer.rows(asked)
+    plain = [output.clean(row.plain) for row in found]
+
+    def tree(row: Any, key: str) -> Any:
+        place = next(index for index, own in enumerate(plain) if all(row.get(name) == own[name] for name in own))
+        return answer.explained(asked, found[place], key)
+
+    listed = Listing(plain, notes=(*notes, *unused, *scale_words.notes(asked, plain)), tree=tree)
+    return output.Answer(
+        listed, describe=lambda rows: scale_words.words(asked, list(rows)), figure=lambda rows: _figure(asked, rows), most=200
+    )
+
+
+def _doubt(args: Any) -> Doubt:
+    values, _ = schema.read(args, Doubt)
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            raise BadValue(schema.flag(name), getattr(args, name), "one value")
+    return schema.defaults(Doubt, values)
+
+
+def _figure(asked: Any, rows: Any) -> dict[str, Any]:
+    from headway.cli.scale_figure import figure
+
+    return figure(asked, list(rows))

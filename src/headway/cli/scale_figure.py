@@ -1,0 +1,92 @@
+"""The figure of `scale`: what was asked against what varies, a line for each law; the laws side by side where nothing does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import columns, figures
+from headway.errors import BadValue
+
+DRAWN = {
+    "split": ("active", "tokens"),
+    "given": ("loss", "served_exact"),
+    "life": ("over_training", "rule_regret"),
+    "quality": ("active", "tokens"),
+    "experts": ("effective_over_active",),
+}
+TITLES = {
+    "split": "Compute split best, by law",
+    "given": "What a model's training is right for, by law",
+    "life": "How far to over-train, and what training = serving costs beyond the cheapest, by law",
+    "quality": "The cheapest model of a quality, by law",
+    "experts": "What experts are worth, by law",
+}
+LINEAR = ("loss", "rule_regret", "effective_over_active")
+
+
+def figure(asked: Any, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One panel for each number drawn."""
+    keys = [key for key in DRAWN[asked.mode] if any(row.get(key) is not None for row in rows)]
+    if not keys:
+        raise BadValue("--plot", "these rows", "rows with " + " or ".join(DRAWN[asked.mode]))
+    along = asked.varied[0] if asked.varied else None
+    panels = [_lines(rows, along, key, asked.varied[1:]) if along else _beside(rows, key) for key in keys]
+    subtitle = "outside the fitted range: hollow; bars: 90 % interval from the errors of the coefficients, taken as independent"
+    title = {"text": TITLES[asked.mode], "subtitle": subtitle}
+    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "hconcat": panels}
+
+
+def _axis(key: str) -> dict[str, Any]:
+    unit = columns.unit(key)
+    name = key.replace("_", " ") + (f" ({unit})" if unit and unit != key else "")
+    scale = {"zero": False} if key in LINEAR else {"type": "log", "nice": False}
+    return {"field": key, "type": "quantitative", "title": name, "scale": scale, "axis": {"format": "~s"}}
+
+
+def _points(rows: Sequence[Mapping[str, Any]], key: str, along: Sequence[str]) -> list[dict[str, Any]]:
+    """What is drawn of each row that has it."""
+    kept = []
+    for row in rows:
+        if row.get(key) is not None and (key in LINEAR or row[key] > 0):
+            ends = {f"{key}{end}": row[f"{key}{end}"] for end in ("_lo", "_hi") if row.get(f"{key}{end}")}
+            place = {name: row[name] for name in along}
+            kept.append({"law": row["law"], key: row[key], "fitted": bool(row.get("in_range"))} | ends | place)
+    return kept
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequence[str]) -> dict[str, Any]:
+    """The number against what varies; further lists are further lines."""
+    points = _points(rows, key, (along, *rest))
+    for point in points:
+        point["line"] = ", ".join([point["law"], *(f"{name} {point[name]:g}" for name in rest)])
+    names = list(dict.fromkeys(point["line"] for point in points))
+    colour = {"field": "line", "type": "nominal", "title": None, "sort": names, "scale": {"scheme": "tableau20"}}
+    x = _axis(along) | {"scale": {"type": "log", "nice": False}}
+    encoding = {"x": x, "y": _axis(key), "color": colour}
+    marks = [
+        {"mark": {"type": "line", "strokeWidth": 2}},
+        {"mark": {"type": "point", "size": 30}, "encoding": {"fillOpacity": _filled(), "fill": colour}},
+    ]
+    return {"width": 420, "height": 340, "data": {"values": points}, "encoding": encoding, "layer": marks}
+
+
+def _beside(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """The laws one below the other, with the interval where there is one."""
+    points = _points(rows, key, ())
+    names = list(dict.fromkeys(point["law"] for point in points))
+    y = {"field": "law", "type": "nominal", "title": None, "sort": names, "axis": {"labelLimit": 200}}
+    x = _axis(key)
+    bars = {"transform": [{"filter": f"isValid(datum.{key}_lo)"}], "mark": {"type": "rule", "strokeWidth": 2, "color": "#2e86ab"},
+            "encoding": {"x": x | {"field": f"{key}_lo", "title": x["title"]}, "x2": {"field": f"{key}_hi"}}}  # fmt: skip
+    dots = {"mark": {"type": "point", "size": 90, "color": "#d1495b", "fill": "#d1495b"}, "encoding": {"x": x, "fillOpacity": _filled()}}
+    numbers = {"mark": {"type": "text", "dy": -11, "fontSize": 11}, "encoding": {"x": x, "text": {"field": key, "format": _format(key)}}}
+    return {"width": 380, "height": {"step": 34}, "data": {"values": points}, "encoding": {"y": y}, "layer": [bars, dots, numbers]}
+
+
+def _format(key: str) -> str:
+    return ".1%" if key.endswith("regret") else ".3s" if key not in LINEAR else ".4g"
+
+
+def _filled() -> dict[str, Any]:
+    return {"condition": {"test": "datum.fitted", "value": 1}, "value": 0}

@@ -1,0 +1,152 @@
+"""The sentences of `scale`: the answer first, then what it rests on and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway import columns
+from headway.output import Words, cell, shown
+
+Row = Mapping[str, Any]
+SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", "epochs",
+         "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "size_exponent", "data_exponent", "beyond")  # fmt: skip
+GIVEN = ("kind", "law", "flop", "active", "tokens", "tokens_per_param", "loss", "over_training", "over_law", "served_exact",
+         "served_exact_lo~served_exact_hi", "served_rule", "serve_exact", "serve_rule", "epochs", "tokens_worth", "fresh_share",
+         "loss_fresh", "params_worth", "beyond", "why")  # fmt: skip
+LIFE = ("kind", "law", "tokens", "over_training", "over_training_lo~over_training_hi", "over_law", "share_train", "share_rl",
+        "share_serve", "rule_regret", "rule_cheapest_active", "rule_cheapest_tokens", "chosen_regret", "epochs", "fresh_share",
+        "beyond")  # fmt: skip
+QUALITY = ("kind", "law", "loss", "active", "tokens", "over_training", "saved", "serve_over_train", "rule_active", "rule_tokens",
+           "rule_regret", "beyond", "why")  # fmt: skip
+EXPERTS = ("law", "experts", "total_of_law", "total_over_active", "effective_params", "effective_over_active", "cutoff_params",
+           "loss_routed", "in_range", "beyond")  # fmt: skip
+VIEWS = {"split": SPLIT, "given": GIVEN, "life": LIFE, "quality": QUALITY, "experts": EXPERTS}
+FAR = "no such model was fitted: read the spread over laws, not one law"
+
+
+def words(asked: Any, rows: Sequence[Row]) -> Words:
+    """The first point in one sentence, with the range over the laws at it; then every row."""
+    if not rows:
+        return Words("No row is left.")
+    first = rows[0]
+    peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in asked.varied)]
+    say = {"split": _split, "given": _given, "life": _life, "quality": _quality, "experts": _experts}[asked.mode]
+    view = [key for key in VIEWS[asked.mode] if key not in asked.varied]
+    lead = ("kind", "law") if "kind" in view else ("law",)
+    ordered = [*lead, *asked.varied, *(key for key in view if key not in lead)]
+    headline, after = say(first, peers)
+    more = f" (the first of {len(asked.points)} points)" if len(asked.points) > 1 else ""
+    return Words(headline.removesuffix(".") + more + ".", ordered, after)
+
+
+def notes(asked: Any, rows: Sequence[Row]) -> tuple[str, ...]:
+    """What every reader must know: extrapolation, and how errors were carried."""
+    if asked.mode == "experts":
+        return (
+            "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
+            "were under-trained; printed digits bias the loss, the refits do not",
+            "Ling's law comes from one transcription that does not state the base of its logarithms: log10 of compute and natural log of "
+            "granularity are taken, which give its published 'above 7'; leverage is of compute, so of size at equal tokens",
+        )
+    said = []
+    out = [row["law"] for row in rows if row.get("in_range") is False]
+    if out:
+        said.append(f"outside what was fitted: {', '.join(dict.fromkeys(out))}; {FAR}")
+    if any(key.endswith("_lo") for row in rows for key in row):
+        how = (
+            f"correlated by {asked.doubt.correlation:g}" if asked.doubt.correlation else "taken as independent, an upper bound on the width"
+        )
+        said.append(f"intervals: 90 % of {asked.doubt.draws} draws of the coefficients with their standard errors, {how}: "
+                    "correlations are not published, and a fit moves A with alpha and B with beta (--correlation 0.99)")  # fmt: skip
+    if any(row.get("params_worth") is not None for row in rows) and any("bits" in key for one in asked.points[:1] for key in one):
+        said.append("formats of few bits: a soft law from one transcription, at odds with practice in fp8 and fp4")
+    if asked.mode == "life" and any(row.get("fresh_share") is not None for row in rows):
+        said.append("the optimum takes all tokens as new; fresh_share says what repeating takes from them")
+    return tuple(said)
+
+
+def _range(peers: Sequence[Row], key: str) -> str:
+    """Least and most over the laws, with their names."""
+    known = sorted(((row[key], row["law"]) for row in peers if row.get(key) is not None), key=lambda pair: pair[0])
+    if len(known) < 2 or known[0][0] == known[-1][0]:
+        return ""
+    low, high = (f"{_said(value, key)} ({law})" for value, law in (known[0], known[-1]))
+    return f"{low} .. {high} over {len(known)} laws"
+
+
+def _said(value: Any, key: str) -> str:
+    if key.startswith(("over_", "rule_over", "chosen_over")):
+        return f"{value:,.3g}x"
+    return f"{value:.1%}" if key.endswith(("regret", "saved")) else shown(value, columns.unit(key))
+
+
+def _of(row: Row, key: str) -> str:
+    return cell(key, row)
+
+
+def _in_brackets(*parts: str) -> str:
+    kept = [part for part in parts if part]
+    return f" ({'; '.join(kept)})" if kept else ""
+
+
+def _interval(row: Row, key: str) -> str:
+    return f"90 % {_of(row, f'{key}_lo~{key}_hi')}" if row.get(f"{key}_lo") is not None else ""
+
+
+def _split(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    size = f"{_of(first, 'active')} parameters{_in_brackets(_interval(first, 'active'), _range(peers, 'active'))}"
+    data = f"{_of(first, 'tokens')} tokens{_in_brackets(_interval(first, 'tokens'), _range(peers, 'tokens'))}"
+    ratio = f"{first['tokens_per_param']:.3g} a parameter, loss {first['loss']:.4g}"
+    said = f"{_of(first, 'flop')} are best spent by {first['law']} on {size} and {data}: {ratio}."
+    if first.get("epochs") is not None:
+        said = said.removesuffix(".") + f", {first['epochs']:.3g} epochs worth {_of(first, 'tokens_worth')} fresh tokens."
+    spread = _range(peers, "tokens_per_param")
+    return said, [f"tokens per parameter: {spread}"] if spread else []
+
+
+def _given(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    said = f"{_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens: loss {first['loss']:.4g} by {first['law']}"
+    said += f", {first['over_training']:,.3g}x Chinchilla"
+    if first.get("served_exact") is None:
+        return f"{said}; {first['why']}.", []
+    said += f"; right for {_of(first, 'served_exact')} tokens served{_in_brackets(_range(peers, 'served_exact'))}"
+    return f"{said}, and by the simple rule for {_of(first, 'served_rule')}.", []
+
+
+def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    over = _in_brackets(_range(peers, "over_training"))
+    said = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
+    said += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
+    said += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
+    said += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
+    shares = ", ".join(
+        f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
+    )
+    after = [
+        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})"
+    ]
+    after.append(f"what would help: the rule's quality costs least as {_of(first, 'rule_cheapest_active')} parameters on "
+                 f"{_of(first, 'rule_cheapest_tokens')} tokens")  # fmt: skip
+    if first.get("chosen_regret") is not None:
+        after.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
+                     f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
+    return said, after
+
+
+def _quality(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    said = f"the quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens, with {_of(first, 'served')} served, costs "
+    said += f"least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens by {first['law']}"
+    said += f"{_in_brackets(_range(peers, 'active'))}: {first['saved']:.1%} less."
+    if first.get("rule_regret") is None:
+        return said, [f"training = serving: {first['why']}"]
+    equal = f"{_of(first, 'rule_active')} parameters on {_of(first, 'rule_tokens')} tokens"
+    return said, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
+
+
+def _experts(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    inside = [row for row in peers if row.get("in_range")]
+    said = f"{_of(first, 'active')} active with {first['experts']:,.0f} experts are worth {_of(first, 'effective_params')} dense, "
+    said += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
+    where = f"{len(inside)} of {len(peers)} laws were fitted there" if inside else "no law is known to have been fitted there"
+    return f"{said}; {where}.", []

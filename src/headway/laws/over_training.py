@@ -1,0 +1,130 @@
+"""How far to over-train a model that will be served: the least bill at fixed loss.
+
+The bill 6 N (D + eta R + kappa D_served / 3) is least where pre-training : RL : serving = beta y : gamma w : alpha u - beta y - gamma w,
+with u and y the parts of the loss that size and data leave and w the part that RL leaves. With D_chin the tokens that are best without
+serving this says (D / D_chin)^beta = whole bill / pre-training. Making all parts equal is a rule of thumb.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.formula import formula
+from headway.laws.roots import root
+from headway.laws.scaling import ONE_TOKEN
+from headway.units import Flop, Number, Token
+
+BILL = "derived: least 6 N (D + eta R + kappa D_served / 3) at fixed loss"
+SMALLEST: Number = 1e-30  # of a loss left to the size of a model: below it no size will do
+
+
+@formula(source=BILL + ": pre-training = beta y / (alpha u) of the bill")
+def best_training_share(size: Number, data: Number, alpha: Number, beta: Number) -> Number:
+    """Share of the bill that pre-training has at the optimum, whatever is served.
+
+    >>> best_training_share(0.08, 0.02, 0.4, 0.4)
+    0.25
+    """
+    return beta * data / (alpha * size)
+
+
+@formula(source=BILL + ": D / D_chin = (bill / pre-training)^(1 / beta)")
+def over_training_of_bill(bill: Number, beta: Number) -> Number:
+    """Times Chinchilla's tokens that a bill so many times pre-training's justifies (equal thirds, Epoch's fit: 20).
+
+    >>> round(over_training_of_bill(3, 0.366), 1)
+    20.1
+    """
+    return bill ** (1 / beta)
+
+
+@formula(source=BILL + ", backwards")
+def bill_of_over_training(over_training: Number, beta: Number) -> Number:
+    """How many times pre-training the whole bill must be to justify so much over-training (Epoch's fit: 100 times needs 5.4).
+
+    >>> round(bill_of_over_training(100, 0.366), 1)
+    5.4
+    """
+    return over_training**beta
+
+
+@formula(source=BILL + ": (D / D_chin)^beta = (D (1 + eta r) + K) / D")
+def best_tokens(chinchilla: Token, serving: Token, rl_share: Number, beta: Number) -> Token:
+    """The tokens for which a model of this size is the cheapest of its quality; `rl_share` is eta times RL tokens per token.
+
+    >>> round(float(best_tokens(1.807e12, 200e12, 0, 0.366)) / 1e12)  # 100B, Epoch's fit, kappa 3
+    71
+    """
+    start, load = np.log(chinchilla / ONE_TOKEN), serving / ONE_TOKEN
+    return ONE_TOKEN * np.exp(root(lambda x: beta * (x - start) - np.log(1 + rl_share + load * np.exp(-x))))
+
+
+@formula(source=BILL + ", backwards: K = D ((D / D_chin)^beta - 1 - eta r)")
+def justified_serving(tokens: Token, chinchilla: Token, rl_share: Number, beta: Number) -> Token:
+    """Serving, as the pre-training tokens that cost the same, at which so many tokens are the best; below zero where none is.
+
+    >>> round(justified_serving(71e12, 1.807e12, 0, 0.366) / 1e12)
+    201
+    """
+    return tokens * ((tokens / chinchilla) ** beta - 1 - rl_share)
+
+
+@formula(source="the loss of Hoffmann et al. 2022 (arXiv:2203.15556), equation 2")
+def left_to_size(loss: Number, irreducible: Number, data: Number) -> Number:
+    """What a model's size may add to the loss: below zero the data alone leave more, and no size will do.
+
+    >>> round(left_to_size(1.97286, 1.817, 0.07477), 4)
+    0.0811
+    """
+    return loss - irreducible - data
+
+
+@formula(source="the loss of Hoffmann et al. 2022 (arXiv:2203.15556), equation 2, solved for N")
+def params_at_loss(loss: Number, irreducible: Number, data: Number, a: Number, alpha: Number) -> Number:
+    """The size that reaches a loss with data that leave this part of it.
+
+    >>> round(float(params_at_loss(1.97286, 1.817, 0.07477, 482.006, 0.348)) / 1e9)
+    70
+    """
+    return (a / np.maximum(loss - irreducible - data, SMALLEST)) ** (1 / alpha)
+
+
+@formula(source=BILL + ": alpha (L - E - y) D = beta y (D + K)")
+def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number, beta: Number, others: Token) -> Token:
+    """The tokens of the cheapest model of a quality, the size free; `others` cost what RL and serving cost.
+
+    >>> round(float(cheapest_tokens(1.97286, 1.817, 2085.434, 0.348, 0.366, 1e13 / 3)) / 1e12, 2)  # 70B's quality, 10 T served
+    3.74
+    """
+    above, load = alpha * (loss - irreducible), others / ONE_TOKEN
+    return ONE_TOKEN * np.exp(root(lambda x: above - b * np.exp(-beta * x) * (alpha + beta * (1 + load * np.exp(-x)))))
+
+
+@formula(source="definition")
+def regret(bill: Flop, least: Flop) -> Number:
+    """What a choice costs beyond the cheapest of the same quality.
+
+    >>> round(regret(1.169, 1.0), 3)
+    0.169
+    """
+    return bill / least - 1
+
+
+@formula(source="definition")
+def bill_saved(bill: Flop, least: Flop) -> Number:
+    """Share of a bill that the cheapest model of the same quality saves (30B's quality, 5 T served: 16 %).
+
+    >>> round(bill_saved(5.801e23, 4.856e23), 3)
+    0.163
+    """
+    return 1 - least / bill
+
+
+@formula(source="minimum of a x^p + b x^-q: p a x^p = q b x^-q")
+def balance_of_powers(rising: Number, falling: Number) -> Number:
+    """The rising part over the falling one where their sum is least: equal only where the powers are (claim OT-02).
+
+    >>> balance_of_powers(1, 1), balance_of_powers(2, 1)
+    (1.0, 0.5)
+    """
+    return falling / rising

@@ -1,0 +1,1 @@
+"""Scaling laws put to use: what compute buys, how far to over-train, what experts are worth."""

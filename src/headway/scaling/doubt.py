@@ -1,0 +1,66 @@
+"""What standard errors of a fit's coefficients do to an answer: draws of the coefficients, each carried through the same laws.
+
+A and B are drawn log-normal, so that none is negative; the others normal. Only errors are published, no correlations: with none assumed
+the interval is too wide, since a fit moves A with alpha and B with beta as a line's height moves with its slope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headway.quantity import known
+from headway.scaling.ask import Doubt
+from headway.scaling.fits import Coefficients, Fit
+
+LEVEL = 0.9
+ENDS = {"_lo": 100 * (1 - LEVEL) / 2, "_hi": 100 * (1 + LEVEL) / 2}
+SHOWN = ("active", "tokens", "tokens_per_param", "over_training", "over_law", "served_exact", "serve_exact", "rule_regret", "size_exponent")
+
+
+def drawn(fit: Fit, doubt: Doubt) -> Fit:
+    """The fit with arrays of draws in place of its coefficients."""
+    by, errors = fit.by, fit.errors
+    if errors is None:
+        raise ValueError(f"{fit.name} has no standard errors")
+    rng, count, shared = np.random.default_rng(int(doubt.seed)), int(doubt.draws), float(doubt.correlation)
+    alpha, beta, own_a, own_b, irreducible = rng.standard_normal((5, count))
+    own = np.sqrt(1 - shared**2)
+    log_a, log_b = (shared * slope + own * noise for slope, noise in ((alpha, own_a), (beta, own_b)))
+    return replace(
+        fit,
+        by=Coefficients(
+            a=by.a * np.exp(errors.a / by.a * log_a),
+            b=by.b * np.exp(errors.b / by.b * log_b),
+            irreducible=by.irreducible + errors.irreducible * irreducible,
+            alpha=np.maximum(by.alpha + errors.alpha * alpha, by.alpha / 10),
+            beta=np.maximum(by.beta + errors.beta * beta, by.beta / 10),
+        ),
+    )
+
+
+def interval(columns: Callable[[Fit], Mapping[str, Any]], fit: Fit, doubt: Doubt) -> dict[str, Any]:
+    """Ends of the 90 % interval of what the coefficients move, as numbers that say how they came about."""
+    with np.errstate(all="ignore"):
+        values = columns(drawn(fit, doubt))
+    found: dict[str, Any] = {}
+    for key in SHOWN:
+        many = values.get(key)
+        if many is None or np.ndim(many) == 0:
+            continue
+        for end, percent in ENDS.items():
+            value = float(np.percentile(many, percent))
+            if np.isfinite(value):
+                found[key + end] = max(value, 0.0)
+    return found
+
+
+def leaf(value: float, key: str, fit: Fit, doubt: Doubt) -> Any:
+    """An end of an interval as the leaf of an explanation."""
+    from headway import columns
+
+    taken = f"{doubt.draws} draws of the coefficients of {fit.name}, seed {doubt.seed}, correlation {doubt.correlation:g}"
+    return known(value, key, columns.unit(key), "derived", f"{'5' if key.endswith('_lo') else '95'} % point of {taken}")

@@ -1,0 +1,67 @@
+"""What experts are worth: the dense model of the same loss by each routed law, and whether a law was fitted there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headway.laws import routed as laws
+from headway.laws import scaling
+from headway.laws.compare import relative
+from headway.laws.params import sparsity
+from headway.laws.sums import times
+from headway.scaling import loss as losses
+from headway.scaling.fits import DEFAULT, Leverage, RoutedFit, clark, fit, leverage, routed
+from headway.scaling.point import Point
+
+LING = "ling"
+
+
+def names() -> tuple[str, ...]:
+    """Every law of experts, those fitted again first: they are nearer in absolute loss."""
+    return (*sorted(routed(), key=lambda name: not name.endswith("-refit")), LING)
+
+
+def worth(name: str) -> Callable[[Point], dict[str, Any]]:
+    """The columns of one law, by its name."""
+    if name == LING:
+        return lambda at: _ling(leverage(), at)
+    return lambda at: _clark(routed()[name], at)
+
+
+def _experts(at: Point) -> Any:
+    """Experts as given, or as many as make the total."""
+    if at.experts is not None:
+        return at.experts
+    return laws.experts_for_total(sparsity(at.total, at.active), _share())
+
+
+def _share() -> Any:
+    return laws.routed_share(clark()["blocks_share"], clark()["ffn_share"])
+
+
+def _clark(by: RoutedFit, at: Point) -> dict[str, Any]:
+    """Clark's law: every second FFN routed, one expert per token."""
+    experts = _experts(at)
+    counted, total = laws.saturated(experts, by.start, by.most), laws.routed_total_params(at.active, experts, _share())
+    own, dense = (laws.routed_exponent(by.a, by.c, each) for each in (counted, by.start))
+    effective = laws.effective_params(at.active, counted, by.start, own, dense, by.b)
+    return {
+        "active": at.active, "experts": experts, "total_of_law": total, "total_over_active": sparsity(total, at.active),
+        "experts_counted": counted, "effective_params": effective, "effective_over_active": relative(effective, at.active),
+        "cutoff_params": laws.routing_cutoff(by.b, by.c), "loss_routed": laws.routed_loss(at.active, counted, by.a, by.b, by.c, by.d),
+    }  # fmt: skip
+
+
+def _ling(by: Leverage, at: Point) -> dict[str, Any]:
+    """Ling's leverage: of compute, so of size where the tokens are the same."""
+    experts = _experts(at)
+    tokens = losses.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
+    flop = scaling.training_flop(at.active, tokens) if at.flop is None else at.flop
+    fineness = by.granularity if at.granularity is None else at.granularity
+    share = relative(at.per_token, experts)
+    gain = laws.efficiency_leverage(share, fineness, flop, by.a, by.d, by.gamma, by.beta, by.start, by.most)
+    return {
+        "active": at.active, "experts": experts, "flop": flop, "granularity": fineness, "effective_params": times(at.active, gain),
+        "effective_over_active": gain,
+    }  # fmt: skip

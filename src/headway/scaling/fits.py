@@ -1,0 +1,225 @@
+"""Fitted scaling laws as facts: coefficients with their errors, and the range of the models that were fitted."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from headway import facts
+from headway.errors import BadFile, UnknownName
+from headway.quantity import known
+
+FOLDER = "data/scaling"
+DEFAULT = "epoch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What was fitted; None where the source does not say."""
+
+    params_low: Any = None
+    params_high: Any = None
+    tokens_low: Any = None
+    tokens_high: Any = None
+    ratio_low: Any = None  # tokens per parameter
+    ratio_high: Any = None
+    experts_high: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """L = irreducible + a N^-alpha + b D^-beta; or the standard errors of these."""
+
+    a: Any
+    b: Any
+    irreducible: Any
+    alpha: Any
+    beta: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """One fit of the loss."""
+
+    name: str
+    title: str
+    status: str
+    by: Coefficients
+    errors: Coefficients | None  # None where none are published
+    range: Range
+    rounded: str = ""  # the fit of the same data with all its digits, where this one's are too few to split compute by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponents:
+    """An estimate of the powers of compute alone."""
+
+    name: str
+    title: str
+    size: Any
+    data: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decay:
+    """Repetitions that take the worth of repeated tokens, and of parameters beyond those fed, down by 1/e."""
+
+    size: Any
+    data: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedFit:
+    """One fit of Clark's law of routed models."""
+
+    name: str
+    title: str
+    status: str
+    a: Any
+    b: Any
+    c: Any
+    d: Any
+    start: Any
+    most: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leverage:
+    """Ling's law of efficiency leverage, and the usual granularity."""
+
+    title: str
+    status: str
+    a: Any
+    d: Any
+    gamma: Any
+    beta: Any
+    start: Any
+    most: Any
+    granularity: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bits:
+    """Bits at which a part of a model is worth 1 - 1/e of it, by part."""
+
+    status: str
+    weights: Any
+    activations: Any
+    kv: Any
+
+
+@functools.cache
+def document(name: str) -> tuple[dict[str, Any], Path]:
+    """One file of the folder as tables."""
+    path = Path(str(files("headway").joinpath(f"{FOLDER}/{name}.toml")))
+    return facts.read(path), path
+
+
+def fact(entry: dict[str, Any], name: str, key: str = "value", file: str = "dense") -> Any:
+    """One number with its origin: the value, or another key of the same line such as its error."""
+    tables, path = document(file)
+    kind, source, date = facts.origin(entry, name, facts.table(tables, "sources", path), path)
+    said = source if key == "value" else f"{source}: {key}"
+    return known(entry[key], f"{name}.{key}" if key != "value" else name, entry["unit"], kind, said, date)
+
+
+@functools.cache
+def fits() -> dict[str, Fit]:
+    """Every fit of the loss, the default first."""
+    tables, path = document("dense")
+    ranges = {name: Range(**_facts(entry, f"range.{name}", "dense")) for name, entry in tables["ranges"].items()}
+    found = {}
+    for name, entry in tables.items():
+        if name in ("ranges", "sources"):
+            continue
+        names = [field.name for field in fields(Coefficients)]
+        if entry.keys() - {*names, "title", "status", "rounded", "range"}:
+            raise BadFile(path, f"{name}: has an entry that nothing reads")
+        errors = None
+        if all("error" in entry[key] for key in names):
+            errors = Coefficients(**{key: fact(entry[key], f"{name}.{key}", "error") for key in names})
+        by = Coefficients(**{key: fact(entry[key], f"{name}.{key}") for key in names})
+        texts = {"name": name, "title": entry["title"], "status": entry["status"], "rounded": entry.get("rounded", "")}
+        found[name] = Fit(**texts, by=by, errors=errors, range=ranges[entry["range"]])
+    return found
+
+
+def fit(name: str) -> Fit:
+    """One fit by its name.
+
+    >>> fit("epoch").by.alpha, float(fit("epoch").errors.alpha)
+    (0.348, 0.015)
+    """
+    wanted = name.strip().lower().replace("_", "-")
+    if wanted not in fits():
+        raise UnknownName("scaling law", name, fits(), "one of " + ", ".join(fits()))
+    return fits()[wanted]
+
+
+@functools.cache
+def exponents() -> tuple[Exponents, ...]:
+    """Estimates that give powers of compute and no loss."""
+    tables, _ = document("exponents")
+    found = []
+    for name, entry in tables.items():
+        if name != "sources":
+            both = {key: fact(entry[key], f"{name}.{key}", file="exponents") for key in ("size", "data")}
+            found.append(Exponents(name=name, title=entry["title"], **both))
+    return tuple(found)
+
+
+@functools.cache
+def decay() -> Decay:
+    """What repeated tokens and surplus parameters are worth."""
+    entry = document("repeated")[0]["facts"]
+    return Decay(
+        size=fact(entry["size_decay"], "size_decay", file="repeated"), data=fact(entry["data_decay"], "data_decay", file="repeated")
+    )
+
+
+@functools.cache
+def assumed() -> dict[str, Any]:
+    """The assumptions of the lecture's worked example, by the names of their flags."""
+    return _facts(document("life_cycle")[0]["facts"], "", "life_cycle")
+
+
+@functools.cache
+def routed() -> dict[str, RoutedFit]:
+    """Clark's law, published and fitted again."""
+    tables, _ = document("routed")
+    found = {}
+    for name, entry in tables.items():
+        if "start" in entry and "c" in entry:
+            numbers = _facts({key: line for key, line in entry.items() if isinstance(line, dict)}, name, "routed")
+            found[name] = RoutedFit(name=name, title=entry["title"], status=entry["status"], **numbers)
+    return found
+
+
+@functools.cache
+def clark() -> dict[str, Any]:
+    """What Clark's models were: their range, the tokens they were trained on, the shares of blocks and of FFNs that are routed."""
+    return _facts(document("routed")[0]["ranges"]["clark"], "clark", "routed")
+
+
+@functools.cache
+def leverage() -> Leverage:
+    """Ling's law."""
+    entry = document("routed")[0]["ling"]
+    names = [field.name for field in fields(Leverage) if field.name not in ("title", "status")]
+    numbers = {key: fact(entry[key], f"ling.{key}", file="routed") for key in names}
+    return Leverage(title=entry["title"], status=entry["status"], **numbers)
+
+
+@functools.cache
+def bits() -> Bits:
+    """Kumar's law of few bits."""
+    entry = document("routed")[0]["precision"]
+    numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in ("weights", "activations", "kv")}
+    return Bits(status=entry["status"], **numbers)
+
+
+def _facts(entries: dict[str, Any], subject: str, file: str) -> dict[str, Any]:
+    return {key: fact(entry, f"{subject}.{key}" if subject else key, file=file) for key, entry in entries.items()}
