@@ -165,11 +165,18 @@ def fit(asked: Problem, every: Sequence[Number], start: EngineFit | None = None)
 
 
 def _errors(asked: Problem, slopes: Any, now: Any) -> Any:
-    """Standard errors that hold although the rows of a source err together: each source's pull on the optimum is one draw."""
-    inverse = np.linalg.inv(slopes.T @ slopes)
     sources = np.concatenate([group.sources for kind in asked.kinds for group in kind.groups])
-    pulls = [inverse @ (slopes[: len(sources)][sources == one].T @ now[: len(sources)][sources == one]) for one in np.unique(sources)]
-    return np.sqrt(np.diag(inverse) + np.sum(np.square(pulls), axis=0))
+    return np.sqrt(np.diag(covariance_by_source(slopes, now, sources)))
+
+
+def covariance_by_source(slopes: Any, now: Any, sources: Any) -> Any:
+    """Covariance of what was fitted that holds although the rows of a source err together: each source's pull on the optimum is one draw.
+
+    `slopes` and `now` are of the measurements, whose sources are given, and then of the priors.
+    """
+    inverse, count = np.linalg.inv(slopes.T @ slopes), len(sources)
+    pulls = [inverse @ (slopes[:count][sources == one].T @ now[:count][sources == one]) for one in np.unique(sources)]
+    return inverse + sum(np.outer(pull, pull) for pull in pulls)
 
 
 def _slopes(at: Any, z: Any, now: Any) -> Any:

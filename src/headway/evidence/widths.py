@@ -69,12 +69,12 @@ def _widths(seen: Seen) -> dict[str, float]:
     base: dict[str, float] = {}
     for _ in range(10):  # each in turn, the others as they are
         scale = _scale(seen, grown)
-        base = {key: _quantile((size / scale)[seen.key == key], weight[seen.key == key]) for key in KEYS if (seen.key == key).any()}
+        base = {key: quantile((size / scale)[seen.key == key], weight[seen.key == key]) for key in KEYS if (seen.key == key).any()}
         own = np.array([base[key] for key in seen.key])
         for name in WIDER:
             rows, others = seen.wider[name], _scale(seen, {**grown, name: 1.0})
             if rows.any():
-                grown[name] = max(1.0, _quantile((size / own / others)[rows], weight[rows]))
+                grown[name] = max(1.0, quantile((size / own / others)[rows], weight[rows]))
     return {key: float(np.exp(value)) for key, value in base.items()} | grown
 
 
@@ -85,10 +85,11 @@ def _scale(seen: Seen, grown: dict[str, float]) -> Any:
     return scale
 
 
-def _quantile(values: Any, weight: Any) -> float:
+def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
+    """The value that so large a share of the weight does not exceed."""
     order = np.argsort(values)
-    share = np.cumsum(weight[order]) / weight.sum()
-    return float(values[order][np.searchsorted(share, SHARE)])
+    below = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
 
 
 def _line(key: str, value: float, error: float, rows: int) -> Fitted:

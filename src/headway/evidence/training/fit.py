@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from headway.efficiency import Efficiencies
+from headway.evidence.engine_fit import covariance_by_source, softened
 from headway.evidence.stacked import columns
-from headway.evidence.training.numbers import TrainingNumber, table, values
+from headway.evidence.training.numbers import TrainingNumber, influence, table, values
 from headway.evidence.training.setup import TrainingSetup
 from headway.evidence.training.target import measured_speed
 from headway.laws.training_step import tokens_per_s_chip
@@ -24,6 +25,7 @@ from headway.training.time import StepWork, step_time
 
 SCATTER = 0.1  # of ln(predicted / measured) that no fit removes
 EACH = 20.0  # rows that a source counts as, however many it has
+MOST_CALLS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,14 @@ class TrainingProblem:
     measured: Any
     sources: Any
     base: Efficiencies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFit:
+    """The numbers found, and one standard error of each one's logarithm (0 where it was not fitted)."""
+
+    values: dict[tuple[str, str], float]
+    error: dict[tuple[str, str], float]
 
 
 def problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> TrainingProblem:
@@ -78,8 +88,15 @@ def speeds(asked: TrainingProblem, found: Efficiencies) -> Any:
 
 
 def _reach(asked: TrainingProblem, group: Scheduled, found: Efficiencies) -> TrainingReach:
-    cases = [asked.setups[index].case for index in group.place]
-    return columns([from_table(found, case.system.chip, case.recipe.dtype, case.recipe.kernels) for case in cases])
+    """What each row's chip reaches; rows of one chip, format and kernels look it up once."""
+    known: dict[tuple[str, str, str], TrainingReach] = {}
+    rows = []
+    for index in group.place:
+        case = asked.setups[index].case
+        key = (case.system.chip.name, case.recipe.dtype, case.recipe.kernels)
+        known[key] = known.get(key) or from_table(found, case.system.chip, case.recipe.dtype, case.recipe.kernels)
+        rows.append(known[key])
+    return columns(rows)
 
 
 def errors(asked: TrainingProblem, found: Efficiencies) -> Any:
@@ -87,18 +104,21 @@ def errors(asked: TrainingProblem, found: Efficiencies) -> Any:
     return np.log(speeds(asked, found) / asked.measured)
 
 
-def fit(asked: TrainingProblem, every: Sequence[TrainingNumber], seen: Any = None) -> dict[tuple[str, str], float]:
+def fit(asked: TrainingProblem, every: Sequence[TrainingNumber], seen: Any = None) -> TrainingFit:
     """The numbers found on the rows `seen` (all of them where it is None)."""
     from scipy.optimize import least_squares
 
     rows = np.ones(len(asked.setups), bool) if seen is None else seen
-    _, place, count = np.unique(asked.sources[rows], return_inverse=True, return_counts=True)
-    weight = np.sqrt(EACH / count[place]) / SCATTER
+    sources = asked.sources[rows]
+    _, place, count = np.unique(sources, return_inverse=True, return_counts=True)
+    weight = np.sqrt(EACH / count[place])
     free = sum(1 for one in every if one.spread)
 
     def residuals(z: Any) -> Any:
-        scaled = errors(asked, table(values(every, z), asked.base))[rows] / SCATTER
-        soft = np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1)) * weight * SCATTER
-        return np.concatenate([soft, z])
+        return np.concatenate([softened(errors(asked, table(values(every, z), asked.base))[rows] / SCATTER) * weight, z])
 
-    return values(every, least_squares(residuals, np.zeros(free), max_nfev=30).x)
+    found = least_squares(residuals, np.zeros(free), max_nfev=MOST_CALLS)
+    moved = influence(every)
+    error = np.sqrt(np.einsum("ij,jk,ik->i", moved, covariance_by_source(found.jac, found.fun, sources), moved))
+    places = [(one.section, one.key) for one in every]
+    return TrainingFit(values=values(every, found.x), error=dict(zip(places, map(float, error), strict=True)))

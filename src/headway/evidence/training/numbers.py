@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headway.efficiency import Efficiencies
 from headway.quantity import known
@@ -77,6 +78,20 @@ def values(every: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tuple[st
         base = one.prior * (found[one.parent, one.key] if one.parent else 1.0)
         found[one.section, one.key] = min(base * math.exp(one.spread * next(moves)) if one.spread else base, one.most)
     return found
+
+
+def influence(every: Sequence[TrainingNumber]) -> Any:
+    """How far the logarithm of each number moves for one standard deviation of each free one: its own, and that of its parents."""
+    import numpy as np
+
+    free = [(one.section, one.key) for one in every if one.spread]
+    found: dict[tuple[str, str], Any] = {}
+    for one in every:
+        own = np.zeros(len(free))
+        if one.spread:
+            own[free.index((one.section, one.key))] = one.spread
+        found[one.section, one.key] = own + (found[one.parent, one.key] if one.parent else 0.0)
+    return np.array([found[one.section, one.key] for one in every])
 
 
 def table(found: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
