@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import columns, figures
+from headway import columns, figures, output
 from headway.errors import BadValue
 
 DRAWN = {
@@ -22,26 +22,34 @@ TITLES = {
     "quality": "The cheapest model of a quality, by law",
     "experts": "What experts are worth, by law",
 }
+NAMES = {
+    "active": "active parameters",
+    "over_training": "tokens over Chinchilla's",
+    "rule_regret": "cost of training = serving beyond the cheapest",
+    "served_exact": "tokens served that it is right for",
+    "effective_over_active": "equal dense over active parameters",
+}
 LINEAR = ("loss", "rule_regret", "effective_over_active")
+MOST_PANELS = 12
 
 
 def figure(asked: Any, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One panel for each number drawn."""
+    """One panel for each number drawn, one for each value of further lists."""
     keys = [key for key in DRAWN[asked.mode] if any(row.get(key) is not None for row in rows)]
     if not keys:
         raise BadValue("--plot", "these rows", "rows with " + " or ".join(DRAWN[asked.mode]))
     along = asked.varied[0] if asked.varied else None
     panels = [_lines(rows, along, key, asked.varied[1:]) if along else _beside(rows, key) for key in keys]
-    subtitle = "outside the fitted range: hollow; bars: 90 % interval from the errors of the coefficients, taken as independent"
-    title = {"text": TITLES[asked.mode], "subtitle": subtitle}
+    bars = "" if along else "; bars: 90 % interval from the errors of the coefficients"
+    title = {"text": TITLES[asked.mode], "subtitle": "hollow: outside the fitted range" + bars}
     return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "hconcat": panels}
 
 
 def _axis(key: str) -> dict[str, Any]:
-    unit = columns.unit(key)
-    name = key.replace("_", " ") + (f" ({unit})" if unit and unit != key else "")
     scale = {"zero": False} if key in LINEAR else {"type": "log", "nice": False}
-    return {"field": key, "type": "quantitative", "title": name, "scale": scale, "axis": {"format": "~s"}}
+    shown = "format(datum.value, '.0e')" if key == "flop" else "replace(format(datum.value, '~s'), 'G', 'B')"
+    text = {"format": "~%"} if key.endswith("regret") else {"labelExpr": shown, "tickCount": 6}
+    return {"field": key, "type": "quantitative", "title": NAMES.get(key, key.replace("_", " ")), "scale": scale, "axis": text}
 
 
 def _points(rows: Sequence[Mapping[str, Any]], key: str, along: Sequence[str]) -> list[dict[str, Any]]:
@@ -51,24 +59,28 @@ def _points(rows: Sequence[Mapping[str, Any]], key: str, along: Sequence[str]) -
         if row.get(key) is not None and (key in LINEAR or row[key] > 0):
             ends = {f"{key}{end}": row[f"{key}{end}"] for end in ("_lo", "_hi") if row.get(f"{key}{end}")}
             place = {name: row[name] for name in along}
-            kept.append({"law": row["law"], key: row[key], "fitted": bool(row.get("in_range"))} | ends | place)
+            said = f"{row[key]:.1%}" if key.endswith("regret") else output.shown(row[key], columns.unit(key))
+            kept.append({"law": row["law"], "said": said, key: row[key], "fitted": bool(row.get("in_range"))} | ends | place)
     return kept
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequence[str]) -> dict[str, Any]:
-    """The number against what varies; further lists are further lines."""
+    """The number against what varies, a line for each law."""
     points = _points(rows, key, (along, *rest))
     for point in points:
-        point["line"] = ", ".join([point["law"], *(f"{name} {point[name]:g}" for name in rest)])
-    names = list(dict.fromkeys(point["line"] for point in points))
-    colour = {"field": "line", "type": "nominal", "title": None, "sort": names, "scale": {"scheme": "tableau20"}}
-    x = _axis(along) | {"scale": {"type": "log", "nice": False}}
-    encoding = {"x": x, "y": _axis(key), "color": colour}
-    marks = [
-        {"mark": {"type": "line", "strokeWidth": 2}},
-        {"mark": {"type": "point", "size": 30}, "encoding": {"fillOpacity": _filled(), "fill": colour}},
-    ]
-    return {"width": 420, "height": 340, "data": {"values": points}, "encoding": encoding, "layer": marks}
+        point["at"] = ", ".join(f"{name} {output.shown(point[name], columns.unit(name))}" for name in rest)
+    named = {which: list(dict.fromkeys(point[which] for point in points)) for which in ("law", "at")}
+    if len(named["at"]) > MOST_PANELS:
+        raise BadValue("--plot", f"{len(named['at'])} values of {' and '.join(rest)}", f"at most {MOST_PANELS}")
+    colour = {"field": "law", "type": "nominal", "title": None, "sort": named["law"], "scale": {"scheme": "tableau10"}}
+    encoding = {"x": _axis(along) | {"scale": {"type": "log", "nice": False}}, "y": _axis(key), "color": colour}
+    hollow = {"fillOpacity": _filled(), "fill": colour | {"legend": None}}
+    marks = [{"mark": {"type": "line", "strokeWidth": 2}}, {"mark": {"type": "point", "size": 30}, "encoding": hollow}]
+    if not rest:
+        return {"width": 420, "height": 340, "data": {"values": points}, "encoding": encoding, "layer": marks}
+    spec = {"width": 250, "height": 210, "encoding": encoding, "layer": marks}
+    facet = {"field": "at", "type": "nominal", "title": None, "sort": named["at"]}
+    return {"data": {"values": points}, "facet": facet, "columns": 3, "spec": spec}
 
 
 def _beside(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
@@ -80,12 +92,8 @@ def _beside(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
     bars = {"transform": [{"filter": f"isValid(datum.{key}_lo)"}], "mark": {"type": "rule", "strokeWidth": 2, "color": "#2e86ab"},
             "encoding": {"x": x | {"field": f"{key}_lo", "title": x["title"]}, "x2": {"field": f"{key}_hi"}}}  # fmt: skip
     dots = {"mark": {"type": "point", "size": 90, "color": "#d1495b", "fill": "#d1495b"}, "encoding": {"x": x, "fillOpacity": _filled()}}
-    numbers = {"mark": {"type": "text", "dy": -11, "fontSize": 11}, "encoding": {"x": x, "text": {"field": key, "format": _format(key)}}}
+    numbers = {"mark": {"type": "text", "dy": -11, "fontSize": 11}, "encoding": {"x": x, "text": {"field": "said"}}}
     return {"width": 380, "height": {"step": 34}, "data": {"values": points}, "encoding": {"y": y}, "layer": [bars, dots, numbers]}
-
-
-def _format(key: str) -> str:
-    return ".1%" if key.endswith("regret") else ".3s" if key not in LINEAR else ".4g"
 
 
 def _filled() -> dict[str, Any]:
