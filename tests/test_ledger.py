@@ -21,7 +21,9 @@ COUNTS = {"RB": 27, "FM": 6, "TS": 13, "SP": 10, "MOE": 12, "RK": 8, "PP": 19, "
 COMPUTED = {
     *(f"RB-{n:02d}" for n in range(1, 28)),
     *(f"TS-{n:02d}" for n in range(1, 14)),
-    *("SP-01", "SP-07", "SP-08", "CW-02", "CW-03", "CW-07", "EX-01", "EX-03", "EX-04", "EX-05", "EX-06"),
+    *(f"SP-{n:02d}" for n in range(1, 11)),
+    *(f"OT-{n:02d}" for n in range(1, 20) if n != 13),
+    *("EX-07", "CW-02", "CW-03", "CW-07", "EX-01", "EX-03", "EX-04", "EX-05", "EX-06"),
     *(f"FM-{n:02d}" for n in range(1, 7)),
     *(f"MOE-{n:02d}" for n in range(1, 13)),
     *("RK-01", "RK-03", "RK-05", "RK-06", "RK-07"),
@@ -51,7 +53,10 @@ FOUND = {
     **{f"AP-{n:02d}": "OK" for n in (2, 4, 9, 10, 11, 12, 15, 16, 20)}, **{f"KT-{n:02d}": "OK" for n in (1, 2, 3, 4, 5, 6, 7)},
     **dict.fromkeys(("AP-05", "AP-13", "AP-14", "AP-17", "AP-19", "KT-11", "KT-12", "CW-04"), "DERIVED"), "AP-06": "OK~",
     **dict.fromkeys(("AP-01", "KT-08", "KT-09"), "WRONG-IN"), **dict.fromkeys(("AP-08", "KT-10"), "AMBIG"),
-    **dict.fromkeys(("CW-05", "CW-06"), "OK"), **dict.fromkeys(("EX-08", "EX-09"), ""),
+    **dict.fromkeys(("CW-05", "CW-06"), "OK"), **dict.fromkeys(("EX-07", "EX-08", "EX-09"), ""),
+    **{f"OT-{n:02d}": "OK" for n in (1, 3, 4, 5, 7, 8, 9, 10, 11, 14, 16, 17, 19)}, **dict.fromkeys(("OT-12", "OT-15", "SP-03"), "OK~"),
+    **dict.fromkeys(("OT-02", "OT-18", "SP-05"), "DERIVED"), **dict.fromkeys(("OT-06", "SP-04"), "WRONG"), "SP-10": "AMBIG",
+    **dict.fromkeys(("SP-02", "SP-06", "SP-09"), "OK"),
     **dict.fromkeys(("FM-02", "FM-03", "MOE-11", "MOE-12", "PP-03", "PP-04", "PP-07", "FS-06"), "DERIVED"),
 }  # fmt: skip
 FOLLOWS = {"OK": {"agrees"}, "OK~": {"rounding"}, "AMBIG": {"differs"}, "WRONG-IN": {"differs"}, "WRONG": {"differs"},
@@ -63,6 +68,8 @@ EXPLAINED = {
     "MOE-12": ("rounding", "a token's 8 experts live on 7.7 chips: k sends only where one that is reached twice is counted twice"),
     "TS-06": ("rounding", "30 ms over 14.4 ms is 2.08: two reads only after the lecture's own rounding of 14.4 to 15"),
     "KT-07": ("rounding", "Grace's own memory drains in 0.94 s: 1 s only when rounded; the two servers are in the range"),
+    "OT-12": ("differs", "200 T are 23 % below the product, which is 30 % above them: a quarter counts from what was stated"),
+    "OT-19": ("differs", "the equality is exact; what differs is the 200 T of OT-12, here taken from rate and time"),
     "TS-10": ("differs", "derived, but it contradicts the stated 20 ms and 128,000 tokens/s, which is its point"),
 }
 # Inputs and law constants on a branch that another one binds: a change of 1 % does nothing, a larger one does.
@@ -337,6 +344,17 @@ BY_HAND = [
     ("FS-06", "improvement", 72 * 8 / (8 * 3.35)),
     ("FS-07", "latency floor on boxes of 8 H100", 5e12 / (8 * 3.35e12)),
     ("FS-10", "latency floor, TPU v4 pod", 671e9 / (4096 * 1.2e12)),
+    ("OT-02", "A over B, x^2 and 1/x", 1 / 2),
+    ("OT-04", "generated, then trained on", 2 + 6),
+    ("OT-10", "over-training, the second over the first", (4 / 3) ** (1 / 0.366)),
+    ("OT-12", "60 days", 50e6 * 60 * 86_400),
+    ("OT-14", "Epoch", (0.366 * 2085.434 / (0.348 * 482.006)) ** (1 / 0.366) * 1e11 ** (0.348 / 0.366)),
+    ("OT-18", "equal thirds, Epoch", 3 ** (1 / 0.366)),
+    ("OT-18", "bill that 100 times needs, Hoffmann, unrounded", 100**0.28491),
+    ("SP-04", "total over active", 1 + 63 / 3),
+    ("SP-06", "by the figure", math.log(1.3 / 0.37) / math.log(64)),
+    ("SP-09", "size where it ends", 10 ** (0.108 / 0.009)),
+    ("EX-07", "MFU", 6 * 37e9 * 14.8e12 / (2.79e6 * 3600 * 1.513e15)),
 ]
 
 

@@ -128,3 +128,33 @@ def balance_of_powers(rising: Number, falling: Number) -> Number:
     (1.0, 0.5)
     """
     return falling / rising
+
+
+@formula(source="derivative of a x^p + b x^-q set to zero")
+def least_at(rising: Number, falling: Number, p: Number, q: Number) -> Number:
+    """Where the sum of a rising and a falling power is least.
+
+    >>> least_at(2, 8, 1, 1)
+    2.0
+    """
+    return (q * falling / (p * rising)) ** (1 / (p + q))
+
+
+@formula(source="definition")
+def power_term(coefficient: Number, x: Number, power: Number) -> Number:
+    """A rising power of x.
+
+    >>> power_term(2, 2.0, 1)
+    4.0
+    """
+    return coefficient * x**power
+
+
+@formula(source="definition")
+def inverse_term(coefficient: Number, x: Number, power: Number) -> Number:
+    """A falling power of x.
+
+    >>> inverse_term(8, 2.0, 1)
+    4.0
+    """
+    return coefficient * x**-power

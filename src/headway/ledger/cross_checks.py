@@ -9,9 +9,11 @@ from headway.laws.balance import hardware_ratio
 from headway.laws.batch_step import latency_floor_s
 from headway.laws.cache_bill import tokens_left
 from headway.laws.compare import relative
+from headway.laws.departures import mean_tokens_per_s
 from headway.laws.margin import charged_usd
 from headway.laws.service_day import fleet_usd
 from headway.laws.sums import times, total
+from headway.laws.training_flop import flop_utilisation, matmul_flop_per_token, model_flop_per_token, training_passes
 from headway.ledger.register import Parts, recomputes
 
 
@@ -49,6 +51,15 @@ def quantised_ratio(i: Any) -> Parts:
 def h100_ratio(i: Any) -> Parts:
     """The hardware ratio of H100."""
     return {"H100 bf16": hardware_ratio(i.bf16, i.peak, i.mem_bw)}
+
+
+@recomputes("EX-07")
+def training_mfu(i: Any) -> Parts:
+    """6 N D over what the chips could have done in their hours, by two peaks."""
+    per_token = model_flop_per_token(matmul_flop_per_token(i.active), i.none, training_passes(i.trainable))
+    rate = mean_tokens_per_s(i.tokens, i.chip_time)
+    peaks = {"MFU": i.peak, "MFU by the SXM part's peak": i.sxm_peak}
+    return {name: flop_utilisation(per_token, rate, peak) for name, peak in peaks.items()}
 
 
 @recomputes("EX-08")

@@ -13,6 +13,7 @@ from headway.ledger import (
     frontier_size,
     kv_tiers,
     moe_rack,
+    over_training,
     pipeline,
     rack_limits,
     roofline_batch,
@@ -27,7 +28,7 @@ from headway.ledger.register import RECOMPUTE, Parts
 
 GROUPS = (
     *(roofline_shape, roofline_batch, speed_tiers, train_schedule, sparsity, moe_rack, rack_limits, pipeline),
-    *(scale_up_memory, frontier_size, context_wall, cross_checks, api_price, kv_tiers),
+    *(scale_up_memory, frontier_size, context_wall, cross_checks, api_price, kv_tiers, over_training),
 )
 
 
