@@ -45,6 +45,7 @@ _HOME = {
     "sheet": "sheets.catalogue",
     "solve": "solve",
     "system": "system",
+    "train": "training.ask",
 }
 __all__ = sorted(_HOME)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway import output, schema, units
 from headway.cli import subjects
-from headway.errors import BadValue
-from headway.listing import Listing, computed
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
-from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
+from headway.training.recipe import Recipe, Run, TrainingLayout
 from headway.training_columns import PARTS as MEMORY
 
 WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
@@ -21,7 +18,7 @@ VIEW = ("kind", "model", "system", "chips", "seq", "tp", "cp", "pp", "vpp", "ep"
         "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DRAWN = ("step_s", "tokens_per_s_chip", "memory_bytes_chip", "mfu")
 PARTS = ("compute", "attention", "traffic", "head", "tp", "cp", "ep", "bubble", "parameters", "update", "launch")
-MOST_CASES, DAY = 200, 86400.0
+DAY = 86400.0
 
 
 def add_flags(parser: Any) -> None:
@@ -41,68 +38,17 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The best layouts, with the days, the money and the energy of the run."""
-    from headway.training.train import rows, train
+    from headway.training.ask import RECORDS, Wanted, cases, listed
 
-    asked, notes = _asked(args)
-    found = [(one, train(one)) for one in asked]
-    plain, origins = [], []
-    for one, trained in found:
-        made = rows(one, trained, 8 if len(found) == 1 else 1)
-        plain += [output.clean(row) for row in made]
-        origins += [(one, each, trained.price) for each in trained.found[: len(made)]]
-        notes += trained.notes
-    weighed, fitting = sum(t.weighed for _, t in found), sum(t.fitting for _, t in found)
-    notes = (*notes, f"{weighed:,} legal layouts weighed, {fitting:,} fit")
-
-    def tree(row: Any, key: str) -> Any:
-        from headway.training.train import explained
-
-        one, each, price = origins[plain.index(dict(row))]
-        return computed(explained(one, each, price, key), key)
-
-    listed = Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
-    return output.Answer(listed, describe=_describe, figure=_figure, most=100)
-
-
-def _asked(args: Any) -> tuple[list[Any], tuple[str, ...]]:
-    """One question for each combination of lists, those of the layout apart: they limit the search."""
-    from headway.training.train import Asked
-
-    if args.objective not in OBJECTIVES:
-        raise BadValue("--objective", args.objective, "one of " + ", ".join(OBJECTIVES))
-    given, notes = {}, ()
-    for record in (Run, Recipe, Failures, TrainingReach):
-        values, more = schema.read(args, record)
-        given[record], notes = values, (*notes, *more)
-    pinned, more = schema.read(args, TrainingLayout)
-    limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in pinned.items()}
-    modes = given[Recipe].pop("recompute", RECOMPUTE)
-    deadline = schema.scalar(args.deadline, schema.Q("s"), "deadline") if args.deadline else None
-    objective = "chips" if deadline is not None and args.objective == "step" else args.objective
-    shared: dict[str, Any] = {
-        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "pinned": limits, "price_metric": args.price_metric,
-        "objective": objective, "deadline": deadline,
-    }  # fmt: skip
-    found = []
-    for model, (system, _), records in itertools.product(subjects.models(args), subjects.systems(args), _points(given)):
-        run, recipe, failures, reach = records
-        found.append(Asked(model=model, system=system, run=run, recipe=recipe, failures=failures, reach=reach, **shared))
-        if len(found) > MOST_CASES:
-            raise BadValue("train", "more combinations of lists", f"at most {MOST_CASES}")
-    return found, (*notes, *more)
-
-
-def _points(given: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """The records of every combination of listed values."""
-    each = []
-    for record, values in given.items():
-        axes = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
-        made = []
-        for combination in itertools.product(*axes.values()):
-            plain = dict(zip(axes, combination, strict=True))
-            made.append(TrainingReach(**plain) if record is TrainingReach else schema.defaults(record, plain))
-        each.append(made)
-    return list(itertools.product(*each))
+    records, notes = {}, ()
+    for record in (*RECORDS, TrainingLayout):
+        records[record], more = schema.read(args, record)
+        notes += more
+    layout = records.pop(TrainingLayout)
+    deadline = schema.scalar(args.deadline, schema.Q("s"), "--deadline") if args.deadline else None
+    wanted = Wanted(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
+    asked = cases(subjects.models(args), [system for system, _ in subjects.systems(args)], wanted)
+    return output.Answer(listed(asked, notes), describe=_describe, figure=_figure, most=100)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -12,14 +13,15 @@ import numpy as np
 from headway.errors import IllegalLayout
 from headway.quantity import known
 from headway.schema import defaults
-from headway.training.legality import Bounds, legal, why_illegal
+from headway.training.legality import CHUNKED, Bounds, legal, why_illegal
 from headway.training.recipe import TrainingLayout
 
 NAMES = tuple(field.name for field in fields(TrainingLayout))
 MOST_TP, MOST_CHUNKS = 64, 20
-MICRO_BATCHES = (1, 2, 4, 8)
-ZERO = (1, 3)
-FEWEST_TOKENS = 1024  # of a sequence on a chip: beyond it context parallelism gains nothing
+MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 16)
+ZERO = (1, 2, 3)  # stage 0 keeps more and sends more than stage 1
+FEWEST_TOKENS = 1024  # of a sequence on a chip: matmuls of fewer rows lose more than these laws count
+FULLER = 1.25  # layers of the fullest stage over the fewest possible, up to which chunks are worth weighing
 
 
 def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
@@ -43,43 +45,41 @@ def one(layout: TrainingLayout, index: int) -> TrainingLayout:
 def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, ...]]:
     """Ways that divide what they have to; data parallel ranks are as many as the chips left and the sequences allow."""
     for tp, cp, pp in _model_ways(of, domain, pinned):
-        most = of.chips // (tp * cp * pp)
-        for micro in pinned.get("micro_batch", MICRO_BATCHES):
-            dp = pinned.get("dp") or (_ranks(of.sequences, micro, most),)
-            for each in dp:
-                if not 1 <= each <= most:
-                    continue
-                for vpp in _chunks(of, pp, pinned):
-                    for ep in _experts(of, tp, tp * cp * each, pinned):
-                        yield from ((tp, cp, pp, vpp, ep, each, micro, zero) for zero in pinned.get("zero", ZERO))
+        most, chunks = of.chips // (tp * cp * pp), _chunks(of, pp, pinned)
+        for micro in pinned.get("micro_batch") or [n for n in MICRO_BATCHES if of.sequences % n == 0]:
+            for dp in pinned.get("dp") or _ranks(of.sequences, micro, most):
+                for ep in _experts(of, tp, tp * cp * dp, pinned):
+                    stages = pinned.get("zero") or (ZERO if cp * dp > 1 else ZERO[:1])
+                    yield from ((tp, cp, pp, vpp, ep, dp, micro, zero) for vpp in chunks for zero in stages)
 
 
 def _model_ways(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, int, int]]:
     heads = math.gcd(*of.shape.heads) if of.shape.heads else MOST_TP
-    for tp in pinned.get("tp") or [n for n in divisors(heads) if n <= min(domain, MOST_TP)]:
-        for cp in pinned.get("cp") or _contexts(of, of.chips // tp):
+    for tp in pinned.get("tp") or [n for n in divisors(heads) if n <= min(domain, MOST_TP, of.chips)]:
+        for cp in pinned.get("cp") or [n for n in divisors(of.sequence) if n == 1 or of.sequence // n >= FEWEST_TOKENS]:
+            if tp * cp > of.chips:
+                continue
             for pp in pinned.get("pp") or _stages(of, of.chips // (tp * cp)):
                 if tp * cp * pp <= of.chips:
                     yield tp, cp, pp
 
 
-def _contexts(of: Bounds, most: int) -> list[int]:
-    return [n for n in powers(most) if n == 1 or (of.sequence % n == 0 and of.sequence // n >= FEWEST_TOKENS)]
-
-
 def _stages(of: Bounds, most: int) -> list[int]:
-    """Powers of two, and what divides the layers."""
-    return sorted({n for n in (*powers(min(most, of.shape.layers)), *divisors(of.shape.layers)) if n <= most})
+    """What divides the chips left, and the fewest stages for each number of layers on the fullest."""
+    layers = of.shape.layers
+    fewest = {-(-layers // held) for held in range(1, layers + 1)}
+    return sorted(n for n in fewest | set(divisors(most)) if n <= min(most, layers))
 
 
 def _chunks(of: Bounds, pp: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
-    """Chunks of layers of a stage: those that leave no stage fuller than others."""
+    """Chunks of layers of a stage: those that leave no stage much fuller than others."""
     if "vpp" in pinned:
         return pinned["vpp"]
-    if pp == 1 or of.schedule not in ("", "interleaved"):
+    if pp == 1 or of.schedule not in CHUNKED:
         return (1,)
-    whole = -(-of.shape.layers // pp)
-    return [n for n in range(1, min(whole, MOST_CHUNKS) + 1) if n * pp <= of.shape.layers and n * -(-of.shape.layers // (pp * n)) == whole]
+    layers = of.shape.layers
+    full = FULLER * -(-layers // pp)
+    return [n for n in range(1, min(layers // pp, MOST_CHUNKS) + 1) if n * -(-layers // (pp * n)) <= full]
 
 
 def _experts(of: Bounds, tp: int, chips: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
@@ -90,11 +90,13 @@ def _experts(of: Bounds, tp: int, chips: int, pinned: Mapping[str, Sequence[int]
     return [n for n in divisors(math.gcd(of.shape.experts, chips)) if n % tp == 0 or tp % n == 0]
 
 
-def _ranks(sequences: int, micro: int, most: int) -> int:
-    """The most data-parallel ranks whose micro-batches divide a step's sequences; 0 where there are none."""
-    return max((n for n in divisors(sequences // micro) if n <= most), default=0) if sequences % micro == 0 else 0
+def _ranks(sequences: int, micro: int, most: int) -> list[int]:
+    """The most data-parallel ranks whose micro-batches divide a step's sequences, and fewer down to half of the chips."""
+    found = [n for n in divisors(sequences // micro) if n <= most]
+    return [n for n in found if 2 * n > most] or found[-1:]
 
 
+@functools.cache
 def divisors(number: int) -> tuple[int, ...]:
     """Every divisor, smallest first.
 
@@ -103,15 +105,6 @@ def divisors(number: int) -> tuple[int, ...]:
     """
     small = [n for n in range(1, math.isqrt(max(number, 1)) + 1) if number % n == 0]
     return tuple(dict.fromkeys([*small, *(number // n for n in reversed(small))]))
-
-
-def powers(most: int) -> tuple[int, ...]:
-    """Powers of two up to a number.
-
-    >>> powers(12)
-    (1, 2, 4, 8)
-    """
-    return tuple(1 << n for n in range(max(most, 1).bit_length()))
 
 
 def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLayout:
@@ -123,11 +116,19 @@ def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLa
     return layout
 
 
+def none_legal(pinned: Mapping[str, Sequence[int]], of: Bounds, domain: int) -> IllegalLayout:
+    """What to say where no layout with these values is legal: of the first of them, why, and the nearest that is."""
+    first = {name: values[0] for name, values in pinned.items()}
+    shown = " ".join(f"{name}={','.join(map(str, values))}" for name, values in pinned.items()) or "any"
+    why = why_illegal(defaults(TrainingLayout, first), of) or f"nothing divides {of.chips} chips and {of.sequences} sequences of a step"
+    return IllegalLayout(shown, f"{why}; {nearest(first, of, domain)}")
+
+
 def nearest(values: Mapping[str, int], of: Bounds, domain: int) -> str:
     """The legal layout nearest to one that is not, in words."""
     every = candidates(of, domain, {})
     if not len(every.tp):
-        return "no layout of this model, batch and machine is legal"
+        return f"no layout of this model is legal with {of.sequences} sequences of {of.sequence} tokens on {of.chips} chips"
     far = sum(np.abs(np.log(getattr(every, name) / max(value, 1e-9))) for name, value in values.items() if name != "zero")
     best, shown = int(np.argmin(far)), tuple(name for name in dict.fromkeys(("tp", "pp", "dp", *values)) if name != "zero")
     return "nearest legal: " + " ".join(f"{name}={int(getattr(every, name)[best])}" for name in shown)

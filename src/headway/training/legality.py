@@ -13,6 +13,8 @@ from headway.model import Model, MoE
 from headway.training.recipe import TrainingLayout
 from headway.whole_model import works
 
+CHUNKED = ("1f1b", "interleaved")  # 1F1B with chunks of layers is the interleaved schedule
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
@@ -25,7 +27,7 @@ class Bounds:
     schedule: str
 
 
-def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: str = "") -> Bounds:
+def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: str = "1f1b") -> Bounds:
     """The bounds of a model on so many chips."""
     counted = shape(works(model))
     experts = tuple(int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE))
@@ -46,10 +48,16 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
     yield (vpp > 1) & (pp == 1), "vpp needs more than one pipeline stage"
     yield of.sequences % (dp * layout.micro_batch) != 0, f"dp x micro_batch does not divide the {of.sequences} sequences of a step"
     uneven = of.sequences // (dp * layout.micro_batch) % pp != 0
+    yield (vpp > 1) & (of.schedule not in CHUNKED), f"vpp is of the interleaved schedule, not of {of.schedule}"
     yield (vpp > 1) & uneven, "the interleaved schedule wants micro-batches in multiples of pp"
+    if of.schedule == "dualpipe":
+        yield (pp > 1) & (pp % 2 == 1), "DualPipe wants an even number of stages"
+        yield (pp > 1) & (of.sequences // (dp * layout.micro_batch) % 2 == 1), "DualPipe wants an even number of micro-batches"
+    if of.schedule == "zb-v":
+        yield 2 * pp > of.shape.layers, f"zb-v puts two chunks of the {of.shape.layers} layers on each stage"
     yield (pp > 1) & (layout.zero == 3), "ZeRO-3 gathers every micro-batch's weights again in each stage: no schedule does"
     yield (ep > 1) & (of.shape.experts == 0), "ep needs routed experts, and the model has none"
-    yield ep > max(of.shape.experts, 1), f"ep is more than the {of.shape.experts} routed experts"
+    yield max(of.shape.experts, 1) % ep != 0, f"ep does not divide the {of.shape.experts} routed experts"
     yield (tp * cp * dp) % ep != 0, "ep does not divide tp x cp x dp"
     yield (ep % tp != 0) & (tp % ep != 0), "ep and tp: one does not divide the other"
 
@@ -63,9 +71,5 @@ def legal(layout: TrainingLayout, of: Bounds) -> Any:
 
 
 def why_illegal(layout: TrainingLayout, of: Bounds) -> str:
-    """Why one layout breaks a rule, or ""."""
-    return next((f"{said} ({_shown(layout)})" for broken, said in rules(layout, of) if bool(broken)), "")
-
-
-def _shown(layout: TrainingLayout) -> str:
-    return f"tp={layout.tp} cp={layout.cp} pp={layout.pp} vpp={layout.vpp} ep={layout.ep} dp={layout.dp} micro_batch={layout.micro_batch}"
+    """Every rule that one layout breaks, or ""."""
+    return ", and ".join(said for broken, said in rules(layout, of) if bool(broken))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway.cost import Price
+from headway.errors import BadValue
 from headway.laws.sums import times
 from headway.laws.training_flop import run_flop, training_run_s
 from headway.laws.training_run import best_interval_s, chip_power_w, failure_rate, goodput_share, run_energy_j, run_usd, wall_s
@@ -13,6 +14,7 @@ from headway.model import ONE
 from headway.schema import Q
 from headway.system import System
 from headway.training.estimate import TrainingEstimate
+from headway.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,4 +65,9 @@ def goodput_of(system: System, failures: Failures) -> Any:
     if failures.mtbf is None:
         return times(ONE, ONE)
     rate = failure_rate(system.chips, failures.mtbf)
-    return goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
+    found = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
+    if float(found) <= 0:
+        between = show(1 / float(rate), "s")
+        wants = f"longer: one of {int(system.chips)} chips fails every {between}, sooner than a run comes back"
+        raise BadValue("--mtbf", show(failures.mtbf, "s"), wants)
+    return found

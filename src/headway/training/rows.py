@@ -9,6 +9,7 @@ from headway.laws.shard import idle_chips, replica_chips
 from headway.laws.training_step import tokens_per_s_chip
 from headway.training.estimate import TrainingEstimate
 from headway.training.outlook import Outlook
+from headway.training.overlap import overlap
 from headway.training.search import Found
 from headway.training_columns import PARTS, TIMES
 from headway.units import show
@@ -33,6 +34,8 @@ def row(found: Found, model: str, made: TrainingEstimate, run: Outlook, tokens: 
     }  # fmt: skip
     shown |= {f"{name}_bytes_chip": getattr(made.memory, name) for name in PARTS}
     shown |= {f"{name}_s": getattr(made.time, name) for name in TIMES}
+    conditions = overlap(case, layout)
+    shown |= {field.name: getattr(conditions, field.name) for field in fields(conditions)}
     shown |= {
         "bound": max(TIMES, key=lambda name: float(getattr(made.time, name))), "fits": bool(made.fits), "why": why(case, made),
         "tokens": tokens, "goodput": run.goodput, "run_s": run.run, "run_lo_s": run.run_low, "run_hi_s": run.run_high, "run_usd": run.usd,

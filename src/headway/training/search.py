@@ -11,7 +11,7 @@ import numpy as np
 from headway.model import Model
 from headway.training.candidates import candidates, one, rows
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
-from headway.training.legality import bounds
+from headway.training.legality import Bounds, bounds
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
 from headway.training.work import training_work
 from headway.watch import tick
@@ -42,10 +42,7 @@ class Searched:
 
 def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> Searched:
     """The layouts of smallest step time that fit; where none does, those that need least memory."""
-    sequence = int(case.work.sequence)
-    schedule = "" if case.recipe.schedule == "1f1b" else case.recipe.schedule
-    of = bounds(model, int(case.system.chips), sequence, int(case.batch) // sequence, schedule)
-    every = candidates(of, int(case.system.scale_up_domain), pinned)
+    every = candidates(bounds_of(model, case), int(case.system.scale_up_domain), pinned)
     found: list[Found] = []
     weighed = fitting = 0
     for asked, layouts in _cases(case, model, every, modes):
@@ -58,6 +55,12 @@ def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
         ]
     found.sort(key=lambda each: (not each.fits, each.step if each.fits else each.bytes))
     return Searched(best=tuple(found), weighed=weighed, fitting=fitting)
+
+
+def bounds_of(model: Model, case: TrainingCase) -> Bounds:
+    """What a layout has to divide."""
+    sequence = int(case.work.sequence)
+    return bounds(model, int(case.system.chips), sequence, int(case.batch) // sequence, case.recipe.schedule)
 
 
 def _cases(case: TrainingCase, model: Model, every: TrainingLayout, modes: Sequence[str]) -> Iterator[tuple[TrainingCase, TrainingLayout]]:

@@ -1,0 +1,129 @@
+"""`headway.train(model, machine, tokens=..., seq=..., tp=...)`: the answer as rows that explain themselves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway import schema
+from headway.errors import BadValue, UnknownName
+from headway.hfconfig import model as find_model
+from headway.listing import Listing, computed
+from headway.output import clean
+from headway.quantity import Known, given
+from headway.system import system as find_system
+from headway.training.asked import OBJECTIVES, Asked
+from headway.training.outlook import Failures
+from headway.training.reach import TrainingReach
+from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
+from headway.training.search import Found
+from headway.training.train import explained, rows
+from headway.training.train import train as answer
+
+RECORDS = (Run, Recipe, Failures, TrainingReach)  # whose lists are axes; those of a layout limit the search
+MOST_CASES = 200
+MOST_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked of every model and machine; values may be tuples."""
+
+    records: Mapping[type, Mapping[str, Any]]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    objective: str = "step"
+    deadline: Any = None
+    price_metric: str = "rental_3yr"
+
+
+def train(
+    model: Any, system: Any, *, objective: str = "step", deadline: Any = None, price_metric: str = "rental_3yr", **wanted: Any
+) -> Listing:
+    """The best layouts, best first, with memory, step time, days, cost and energy.
+
+    Further keywords are the flags of `headway train`: numbers (SI), text such as "15T", or tuples of them. Those of a layout limit the
+    search; lists of others give a row each.
+    """
+    records: dict[type, dict[str, Any]] = {record: {} for record in (*RECORDS, TrainingLayout)}
+    for name, value in wanted.items():
+        owner = next((record for record in records if name in schema.fields(record)), None)
+        if owner is None:
+            raise UnknownName("argument of train", name, [known for record in records for known in schema.fields(record)])
+        records[owner][name] = _read(value, schema.fields(owner)[name][0], name)
+    layout = records.pop(TrainingLayout)
+    limit = None if deadline is None else _read(deadline, schema.Q("s"), "deadline")
+    asked = Wanted(records=records, layout=layout, objective=objective, deadline=limit, price_metric=price_metric)
+    return listed(cases([find_model(model)], [find_system(system)], asked))
+
+
+def _read(value: Any, q: schema.Q, name: str) -> Any:
+    """A value from Python as from the command line."""
+    if isinstance(value, list | tuple):
+        return tuple(_read(one, q, name) for one in value)
+    if isinstance(value, str):
+        return value if not q.choices and not q.unit and not q.whole and not _numeric(value) else schema.axis(value, q, name)[0]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadValue(name, value, "a number, or text such as 8k")
+    wants = q.illegal(value)
+    if wants:
+        raise BadValue(name, value, wants)
+    return value if isinstance(value, Known) else given(int(value) if q.whole else float(value), name, q.unit)
+
+
+def _numeric(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in ".-+"
+
+
+def cases(models: Iterable[Any], systems: Iterable[Any], wanted: Wanted) -> list[Asked]:
+    """One question for each combination of lists, those of the layout apart: they limit the search."""
+    if wanted.objective not in OBJECTIVES:
+        raise BadValue("--objective", wanted.objective, "one of " + ", ".join(OBJECTIVES))
+    given_of = {record: dict(wanted.records.get(record, {})) for record in RECORDS}
+    modes = given_of[Recipe].pop("recompute", RECOMPUTE)
+    limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in wanted.layout.items()}
+    shared: dict[str, Any] = {
+        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "pinned": limits, "price_metric": wanted.price_metric,
+        "objective": "chips" if wanted.deadline is not None and wanted.objective == "step" else wanted.objective,
+        "deadline": wanted.deadline,
+    }  # fmt: skip
+    found = []
+    for model, system, records in itertools.product(models, systems, _points(given_of)):
+        run, recipe, failures, reach = records
+        found.append(Asked(model=model, system=system, run=run, recipe=recipe, failures=failures, reach=reach, **shared))
+        if len(found) > MOST_CASES:
+            raise BadValue("train", "more combinations of lists", f"at most {MOST_CASES}")
+    return found
+
+
+def _points(given_of: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The records of every combination of listed values."""
+    each = []
+    for record, values in given_of.items():
+        axes = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
+        made = []
+        for combination in itertools.product(*axes.values()):
+            plain = dict(zip(axes, combination, strict=True))
+            made.append(TrainingReach(**plain) if record is TrainingReach else schema.defaults(record, plain))
+        each.append(made)
+    return list(itertools.product(*each))
+
+
+def listed(asked: Sequence[Asked], notes: tuple[str, ...] = ()) -> Listing:
+    """The answers as rows: several layouts of one question, the best of each of many."""
+    found = [(one, answer(one)) for one in asked]
+    plain: list[dict[str, Any]] = []
+    origins: list[tuple[Asked, Found, Any]] = []
+    for one, trained in found:
+        made = rows(one, trained, MOST_ROWS if len(found) == 1 else 1)
+        plain += [clean(row) for row in made]
+        origins += [(one, each, trained.price) for each in trained.found[: len(made)]]
+        notes += trained.notes
+    weighed, fitting = sum(t.weighed for _, t in found), sum(t.fitting for _, t in found)
+    notes = (*dict.fromkeys(notes), f"{weighed:,} legal layouts weighed, {fitting:,} fit")
+
+    def tree(row: Any, key: str) -> Any:
+        return computed(explained(*origins[plain.index(dict(row))], key), key)
+
+    return Listing(plain, notes=notes, tree=tree)

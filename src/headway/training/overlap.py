@@ -1,0 +1,73 @@
+"""What would hide a layout's communication at every peak: tokens per chip, ways of tensor parallelism, width of an expert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.laws.link_balance import tensor_ways_paid
+from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.training_overlap import expert_width_to_hide, flop_to_hide_behind, parameter_bytes_sent, sublayer_width, tokens_to_hide
+from headway.laws.training_state import expert_ways
+from headway.laws.training_step import micro_tokens
+from headway.model import NONE, ONE
+from headway.network import Group, group
+from headway.quantity import known
+from headway.training.estimate import TrainingCase
+from headway.training.recipe import TrainingLayout
+from headway.training.stage import stage
+from headway.training.time import TWO_FLOP
+from headway.training.work import TrainingWork, dispatched
+
+PER_TOKEN = known(2.0, "bytes of an activation", "byte/token", "constant", "activations are sent in 16 bits")
+NARROW = known(1.0, "bytes of a dispatched activation", "byte/token", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: in fp8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """None where a layout sends nothing of the kind, or a link is not known."""
+
+    micro_tokens: Any  # of one chip
+    tokens_to_hide: Any = None  # the exchange of parameters
+    tp_paid: Any = None
+    expert_width_to_hide: Any = None
+
+
+def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
+    """The conditions beside what a layout has."""
+    work, fabric, recipe = case.work, case.machine.fabric, case.recipe
+    part, up = stage(work, layout), case.system.scale_up_bw or case.system.chip.scale_up_bw
+    hide = paid = wide = None
+    if int(part.ways) > 1 and (link := _link(case, group(fabric, part.ways, layout.tp), up)) is not None:
+        sent = parameter_bytes_sent(recipe.bytes_param_wire, recipe.bytes_gradient_wire, layout.zero)
+        hide = tokens_to_hide(sent, flop_to_hide_behind(TWO_FLOP, layout.zero), case.machine.peak, link)
+    if up is not None and int(case.system.scale_up_domain) > 1:
+        paid = tensor_ways_paid(_width(work), up, case.machine.peak, PER_TOKEN)
+    ranks = expert_ways(layout.ep, layout.tp)
+    if int(ranks) > 1 and any(kind.block.experts for kind in work.layers):
+        link = _link(case, group(fabric, ranks, ONE), up)
+        narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
+        wide = None if link is None else expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
+    return Overlap(
+        micro_tokens=micro_tokens(layout.micro_batch, work.sequence, layout.cp), tokens_to_hide=hide, tp_paid=paid,
+        expert_width_to_hide=wide,
+    )  # fmt: skip
+
+
+def _link(case: TrainingCase, who: Group, up: Any) -> Any:
+    """Bandwidth of a chip on the slowest links of a group."""
+    if float(who.domains) <= 1:
+        return up
+    return None if case.machine.fabric.out_is_missing else case.machine.fabric.out
+
+
+def _width(work: TrainingWork) -> Any:
+    """Width of a plain FFN with the matmuls of the mean sublayer that ends in an exchange."""
+    counts = tuple(kind.block.count for kind in work.layers)
+    each = []
+    for kind in work.layers:
+        b = kind.block
+        routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
+        each.append(total((b.mixer_params, b.dense_ffn_params, routed)))
+    often = sum_over_blocks(counts, tuple(kind.sublayers for kind in work.layers))
+    return sublayer_width(sum_over_blocks(counts, tuple(each)), often, work.hidden)
