@@ -378,6 +378,7 @@ def test_a_bill_is_a_tree_of_laws() -> None:
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --turns 5,x", "--turns"),
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --shared 1.5", "--shared"),
         ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --requests 0", "--requests"),
+        ("--sheet claude-opus --prompt 1k --output 10 --rate 1/s --requests -5", "whole number"),
         ("--sheet claude-opus --prompt 1k --shared 2k --output 10 --rate 1/s", "at most the longest prompt"),
     ],
 )

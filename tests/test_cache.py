@@ -241,6 +241,8 @@ def test_a_described_service_is_the_same_as_its_rates() -> None:
     told = ("--rate", "1000/s", "--hit-rate", str(hits), "--prompt", str(prompt), "--output", str(output))
     (row,) = listing("deepseek-v3", *told, "--hold", "1h", "--tier", "flash")
     assert (row["hit_tokens"], row["new_tokens"]) == pytest.approx((342e3, 434e3))
+    several = listing("deepseek-v3", *told[:2], "--hit-rate", "0.5,0.6,0.99", "--hold", "1h", "--tier", "flash")
+    assert len(list(several)) == 3  # a hit rate is the service's, and not one of the estimate as well
 
 
 # -- the answer ---------------------------------------------------------------------------------------------------------------------

@@ -164,6 +164,13 @@ def test_every_number_of_a_bill_explains_itself(trace: str) -> None:
                 assert math.isclose(float(replay(tree)), value, rel_tol=1e-12), key
 
 
+def test_a_cache_that_costs_more_than_it_saves_is_said_not_to_pay(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["cache", "--kv-bytes", "1MB", "--on", "h100", "--fresh", "1000k/s", "--workload", trace, "--ttl", "1h", "--tier", "hbm"]
+    assert main(asked) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert "no cache pays" in first and "computing every prompt costs no more" in first
+
+
 @pytest.mark.parametrize("how", ["text", "md", "csv", "json"])
 def test_every_format_and_a_picture(trace: str, how: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     asked = ["cache", "llama-3.3-70b", "--on", "h100", "--fresh", "4k/s", "--workload", trace, "--ttl", "1min,1h", "--capacity", "1GB,10GB"]

@@ -281,6 +281,7 @@ def test_the_answer_has_the_contract_and_explains_itself(capsys: pytest.CaptureF
     assert row["driver"] == "margin" and row["memory_share_lo"] < row["memory_share_hi"] < 0.06
     for key, about in answer["columns"].items():
         assert about["doc"], key
+    assert "paid chip-hours" in answer["columns"]["utilisation"]["doc"]  # and not what a simulation means by it
     assert answer["explain"]["price_out"]["value"] == pytest.approx(row["price_out"], rel=1e-12)
     assert answer["explain"]["cost_in_hi"]["value"] == pytest.approx(row["cost_in_hi"], rel=1e-12)
 
@@ -289,6 +290,8 @@ def test_lists_are_axes_and_ranges_are_intervals(capsys: pytest.CaptureFixture[s
     table = rows(capsys, f"price {ANCHOR} --chip-price 2,3..4 --margin 0,0.5 --utilisation 0.4..0.8+0.2")["rows"]
     assert len(table) == 12
     assert len(rows(capsys, f"price {ANCHOR} --chip-price 2 --hit 0..0.95 --input-price 0.55 --output-price 2.19")["rows"]) == 20
+    beyond = rows(capsys, f"price {ANCHOR} --chip-price 2 --hit 0.5..1.5+0.5 --input-price 0.55 --output-price 2.19")
+    assert len(beyond["rows"]) == 1 and any("--hit: dropped 2 of 3" in note for note in beyond["notes"])
     (row,) = rows(capsys, f"price {ANCHOR} --chip-price 3 --batch 256 --tp 4 --own".replace("--chip-price 3 ", ""))["rows"]
     assert row["batch"] == 256 and row["tp"] == 4
     assert sum(row[f"own_{part}"] for part in ("capital", "upkeep", "power", "building")) == pytest.approx(row["chip_price"])
@@ -340,7 +343,8 @@ def test_the_case_and_the_memory_are_rows(capsys: pytest.CaptureFixture[str]) ->
         f"{ANCHOR} --utilisation 0.5..2", f"{ANCHOR} --hit 2", f"{ANCHOR} --input-price 3", f"{ANCHOR} --own --chip-price 2",
         f"{ANCHOR} --own --price-metric rental_3yr", f"{ANCHOR} --price-metric nope", f"{ANCHOR} --at-sheet nope",
         f"{ANCHOR} --at-sheet deepseek-r1 --input-price 3 --output-price 4", "deepseek-v3 --case deepseek-day6", "--case nope",
-        "--memory-share nope", "--memory-share a10", "--memory-share h100 --dram -3", "llama-3.1-8b --on a10 --prompt 1k --output 1k",
+        "--memory-share nope", "--memory-share a10", "--memory-share h100 --dram -3",
+        "--memory-share h100-sxm --explain chips", "llama-3.1-8b --on a10 --prompt 1k --output 1k",
         "llama-3.1-8b --on b200 --own", f"{ANCHOR} --prompt 1k", f"{ANCHOR} --explain nope", f"{ANCHOR} --explain driver",
     ],
 )  # fmt: skip

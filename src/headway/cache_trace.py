@@ -11,6 +11,7 @@ from headway.cache_rows import Kept
 from headway.laws import cache_bill as laws
 from headway.laws.money import cached_token_s
 from headway.laws.reload import load_usd, token_bytes_usd, token_time_usd
+from headway.laws.service_day import usd_per_mtok_of
 from headway.laws.tiers import cache_traffic, devices_for, held_by, sustained_bandwidth
 from headway.price_sheet import Rates
 from headway.quantity import known
@@ -62,7 +63,7 @@ def billed(counted: Counted, place: Place, waiting: Any, subject: Subject) -> Ke
     }
     whole = laws.cache_usd(*parts.values())
     return replace(
-        row, **parts, paid_room=room, usd_prompts=whole, usd_per_mtok_prompt=laws.usd_per_prompt_mtok(whole, counted.asked),
+        row, **parts, paid_room=room, usd_prompts=whole, usd_per_mtok_prompt=usd_per_mtok_of(whole, counted.asked),
         usd_per_request_prompt=laws.usd_each(whole, counted.requests),
         saved_share=laws.saved_share(whole, laws.tokens_usd(counted.asked, again)),
     )  # fmt: skip
@@ -96,5 +97,5 @@ def listed(row: Kept, counted: Counted, rates: Rates) -> Kept:
         return row
     whole = laws.listed_usd(laws.tokens_left(counted.asked, counted.found), write, counted.found, rates.cache_read)
     plain = laws.tokens_usd(counted.asked, rates.input)
-    each = laws.usd_per_prompt_mtok(whole, counted.asked)
+    each = usd_per_mtok_of(whole, counted.asked)
     return replace(row, sheet_usd_per_mtok=each, sheet_saved_share=laws.saved_share(whole, plain))

@@ -105,6 +105,8 @@ def axis(text: str, q: Q, field: str) -> tuple[Any, tuple[str, ...]]:
 
     >>> axis("1,2,8..64*2", Q(whole=True), "batch")
     ((1, 2, 8, 16, 32, 64), ())
+    >>> axis("0..0.3+0.1", Q(open_low=False), "hit")
+    ((0.0, 0.1, 0.2, 0.3), ())
     >>> axis("0..10+4", Q(whole=True), "batch")
     ((4, 8, 10), ('batch: dropped 1 of 4 values that are not a whole number above 0: 0',))
     """
@@ -175,7 +177,8 @@ def _geometric(low: float, high: float, factor: float, q: Q, field: str, text: s
 def _arithmetic(low: float, high: float, step: float, q: Q, field: str, text: str) -> Iterator[float]:
     if step <= 0:
         raise BadValue(field, text, "a range with a step above 0, such as 0..10+2")
-    return _stepped((low + step * index for index in _counted(math.floor((high - low) / step + 1e-9), field, text)), high, False)
+    count = math.floor((high - low) / step + 1e-9)
+    return _stepped((float(f"{low + step * index:.15g}") for index in _counted(count, field, text)), high, False)  # 0.95, not 0.9500000001
 
 
 def _counted(count: int, field: str, text: str) -> range:
@@ -210,17 +213,20 @@ def _metavar(q: Q, value: Any) -> str:
 
 
 def _help(q: Q, value: Any) -> str:
-    plain = not isinstance(value, int | float) or isinstance(value, bool)
-    shown = "" if value in ("", None, dataclasses.MISSING) else f" (default {value if plain else units.show(value, q.unit, 6)})"
+    plain = isinstance(value, str | bool)
+    said = value != "" and isinstance(value, str | int | float)  # the help says what another default stands for
+    shown = f" (default {value if plain else units.show(value, q.unit, 6)})" if said else ""
     return (q.help + shown).replace("%", "%%")
 
 
-def read(namespace: Any, record: type, whole: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped; `whole` fields take counts only."""
+def read(namespace: Any, record: type, whole: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped; `whole` fields take counts only,
+    `skip` names flags that are of another record here.
+    """
     values: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     for name, (q, value) in fields(record).items():
-        text = getattr(namespace, name, None)
+        text = None if name in skip else getattr(namespace, name, None)
         if text is None:
             continue
         if isinstance(value, str) and not q.choices:

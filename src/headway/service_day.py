@@ -10,7 +10,7 @@ from headway.case import Case
 from headway.hfconfig import model
 from headway.laws import margin
 from headway.laws import service_day as laws
-from headway.laws.cache_bill import held_bytes, tokens_left
+from headway.laws.cache_bill import held_bytes, hit_share_of, token_rate, tokens_left
 from headway.laws.compare import relative
 from headway.laws.reload import per_mtok
 from headway.laws.serving import held_kv_tokens, per_chip
@@ -70,12 +70,12 @@ def account(day: Case) -> Account:
     return Account(
         cost=cost, revenue=revenue,
         margin_over_cost=margin.margin_over_cost(cost, revenue), gross_margin=margin.gross_margin(cost, revenue),
-        hit_rate=relative(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
+        hit_rate=hit_share_of(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
         nodes_over_stated=relative(nodes, day.nodes), prefill_share=relative(prefill, nodes),
         cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(paid, day.prompts), cost_output=output,
         output_over_fresh_cost=relative(output, fresh), output_over_fresh_price=relative(day.rate_output, day.rate_miss),
         fresh_markup=relative(per_mtok(day.rate_miss), fresh), output_markup=relative(per_mtok(day.rate_output), output),
-        fresh_tok_per_s_chip=per_chip(per_chip(laws.daily_rate(missed, day.time), prefill), day.node),
+        fresh_tok_per_s_chip=per_chip(per_chip(token_rate(missed, day.time), prefill), day.node),
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
         kv_bytes_per_chip=held_bytes(held_kv_tokens(sequences, day.context), kv),
     )  # fmt: skip

@@ -81,7 +81,7 @@ def _ways(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[An
     notes = _not_sold(sheets, ttls) + (_taken(ways) if requests.lengths else [])
     if any(way.sheet.hours for way in ways):
         first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
-        notes.append(f"prices by the hour: {first} at {args.start} UTC (--start)")
+        notes.append(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
     if not requests.lengths and any(way.sheet.tiers for way in ways):
         notes.append("context tiers are left out: the lengths of the requests are not known")
     return Biller(requests=requests, start_s=bill_traffic.start_s(args.start)), ways, notes
@@ -228,7 +228,7 @@ def _words(rows: Any, chosen: Mapping[str, Any], count: int, many: bool) -> outp
     least = min(every, key=lambda row: (not row["fits"], row["usd"]))
     if not least["fits"]:
         return output.Words(f"none of these sheets serves every request: {_name(least)}: {least['why']}", _view(every))
-    whole = f"for {count:,} requests ({_usd(least['usd_each'])} each)" if many else "for the totals given"
+    whole = f"for {count:,} request{'s' * (count != 1)} ({_usd(least['usd_each'])} each)" if many else "for the totals given"
     headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {whole}"
     usual = [row for row in every if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:

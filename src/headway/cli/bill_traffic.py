@@ -46,7 +46,7 @@ def read(args: Any) -> tuple[Any, list[str]]:
         if alone:
             raise BadValue("--tokens", f"beside {', '.join(alone)}", "totals alone")
         return _totals(args.tokens), ["totals only: priced as short prompts, whatever their number and lengths"]
-    if args.requests and not re.fullmatch(r"[\d.eE+_kM]+", args.requests.strip()):
+    if args.requests and not re.fullmatch(r"-?[\d.eE+_kM]+", args.requests.strip()):
         return _trace(args)
     return _described(args)
 
@@ -138,5 +138,5 @@ def _shared(args: Any) -> int:
 def _whole(text: str, flag: str) -> int:
     value = units.parse(text, "", flag)
     if value != int(value) or value < 0:
-        raise BadValue(flag, text, "a whole number")
+        raise BadValue(flag, text, "a whole number of 0 or more")
     return int(value)

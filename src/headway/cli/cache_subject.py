@@ -45,7 +45,7 @@ def cases(args: Any) -> tuple[list[Asked], list[str]]:
     if len({"mfu", "fresh"} & asked.keys()) > 1:
         raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
     formats, _ = schema.read(args, Precision)
-    taken, more = schema.read(args, Assumptions)
+    taken, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
     models = subjects.models(args) if args.model else [None]
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (asked | taken).items()}
     kept = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}

@@ -245,10 +245,12 @@ def _describe(kept: Any) -> output.Words:
         shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
         told = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
         return output.Words(f"{told}.", view, people=_people(rows))
-    saved = f"saves {best['saved_share']:.1%}" if best["saved_share"] > 0 else f"costs {-best['saved_share']:.1%} more than it saves"
-    told = f"{best['trace']}: least cost {_kept_for(best)} in {best['tier']}: {best['hit_share']:.1%} of prompt tokens found, "
-    told += f"{output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and {output.cell('usd_per_request_prompt', best)} a request"
-    return output.Words(f"{told}; it {saved} of what computing every prompt costs.", view, _least_by_tier(rows), _people(rows))
+    pays = best["saved_share"] > 0
+    told = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
+    told += f"{best['hit_share']:.1%} of prompt tokens found, {output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
+    told += f"{output.cell('usd_per_request_prompt', best)} a request"
+    saved = f"it saves {best['saved_share']:.1%} of what computing every prompt costs" if pays else "computing every prompt costs no more"
+    return output.Words(f"{told}; {saved}.", view, _least_by_tier(rows), _people(rows))
 
 
 def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:

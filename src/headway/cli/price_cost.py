@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from headway import interval, output, schema
 from headway.assumptions import Assumptions
 from headway.cli import loads, price_words, serve, subjects
+from headway.columns import Column
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing
@@ -20,6 +21,11 @@ from headway.workload import SLO, Load
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
 HIT_STEP = "+0.05"  # of a range of hit rates without one
+OWN_COLUMNS = {  # keys that mean something of their own here
+    "utilisation": Column("", "share of paid chip-hours that do useful work, middle"),
+    "hit_rate": Column("", "share of prompt tokens found in a prefix cache"),
+    "usd_per_request": Column("USD", "cost of a request, idle hours counted: its prompt and its output, every input in its middle"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +61,10 @@ def run(args: Any) -> output.Answer:
     """One row for each plan, terms and hit rate."""
     from headway.price import Ask, explained, row
 
-    hits = _hits(args)
+    hits, dropped = _hits(args)
     plans, notes = _plans(args, hits)
     every, (sheet, said) = list(_terms(args)), _rates(args)
-    notes += said
+    notes += [*dropped, *said]
     if len(plans) * len(every) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(every) * len(hits)} rows", f"at most {MOST_ROWS}")
     rest: dict[str, Any] = {"metric": args.price_metric or "", "own": args.own, "sheet": sheet, "catalog": subjects.catalog(args)}
@@ -74,7 +80,7 @@ def run(args: Any) -> output.Answer:
         return explained(one, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
-    return output.Answer(listing, describe=price_words.describe, figure=price_words.figure)
+    return output.Answer(listing, describe=price_words.describe, figure=price_words.figure, columns=OWN_COLUMNS)
 
 
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
@@ -135,13 +141,14 @@ def _terms(args: Any) -> Iterator[Terms]:
         yield Terms(**dict(zip(given, values, strict=True)))
 
 
-def _hits(args: Any) -> list[Any]:
+def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
+    """Hit rates, and which of a range are left out."""
     q, text = schema.fields(Sold)["hit"][0], args.hit
     if text is None:
-        return [None]
+        return [None], ()
     stepped = ".." not in text or interval.STEPPED.search(text.partition("..")[2])
-    values, _ = schema.axis(text if stepped else text + HIT_STEP, q, "--hit")
-    return list(values) if isinstance(values, tuple) else [values]
+    values, dropped = schema.axis(text if stepped else text + HIT_STEP, q, "--hit")
+    return list(values) if isinstance(values, tuple) else [values], dropped
 
 
 def _rates(args: Any) -> tuple[Any, list[str]]:

@@ -72,7 +72,7 @@ def run(args: Any) -> output.Answer:
     def tree(row: Mapping[str, Any], key: str) -> Any:
         machine, number = next((one, at) for one, at, own in rows if all(row.get(name) == own[name] for name in own))
         with record():
-            return computed(getattr(parts(machine, **asked, catalog=catalog)[number], key), key)
+            return computed(getattr(parts(machine, **asked, catalog=catalog)[number], key, None), key)
 
     columns = {key: Column(UNITS.get(key, ""), doc) for key, doc in DOCS.items()}
     listing = Listing([row for _, _, row in rows], tree=tree, notes=tuple(_notes(machines)))

@@ -22,7 +22,7 @@ MANY = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "pri
         "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
 HOW = (
     "intervals: 90 %, the estimate's own 90 % interval with the price of a chip (even in its logarithm between the ends), utilisation and "
-    "margin (even between theirs), deviations of the logarithms in quadrature; at most: every input at its worse end at once"
+    "margin (even between theirs), deviations of the logarithms in quadrature; ends: every input at its better or its worse end at once"
 )
 
 
@@ -118,7 +118,7 @@ def _by_kind(row: Mapping[str, Any]) -> Listing:
         if row.get(f"cost_{kind}") is None:
             continue
         cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
-        line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price at most": price[2]}
+        line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price, ends": price[2]}
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = output.cell(f"sheet_{kind}", row)
         share = shares[kind]

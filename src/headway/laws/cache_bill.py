@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headway.formula import formula
-from headway.laws.money import MILLION
 from headway.units import (
     Byte,
     BytePerToken,
@@ -14,7 +13,6 @@ from headway.units import (
     TokenSecond,
     Usd,
     UsdPerByteSecond,
-    UsdPerMtok,
     UsdPerToken,
 )
 
@@ -97,16 +95,6 @@ def cache_usd(held: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
     9.75
     """
     return held + worn + loaded + computed
-
-
-@formula(source="definition")
-def usd_per_prompt_mtok(cost: Usd, tokens: Token) -> UsdPerMtok:
-    """The same per million prompt tokens.
-
-    >>> round(usd_per_prompt_mtok(36708, 608e9), 4)  # DeepSeek's day: prefill, hits counted as tokens
-    0.0604
-    """
-    return cost / tokens * MILLION
 
 
 @formula(source="definition")

@@ -35,13 +35,3 @@ def usd_per_mtok_of(cost: Usd, tokens: Token) -> UsdPerMtok:
     0.3003
     """
     return cost / tokens * MILLION
-
-
-@formula(source="definition")
-def daily_rate(tokens: Token, time: Second) -> TokenPerSecond:
-    """Tokens a second, mean over the time.
-
-    >>> round(daily_rate(266e9, 86400))
-    3078704
-    """
-    return tokens / time
