@@ -209,7 +209,7 @@ def listing(rows: Any, keys: Sequence[str] = (), title: str = "") -> dict[str, A
     plain = list(rows)
     numbers = [key for key in keys or rows.keys() if any(_is_number(row.get(key)) for row in plain) and key != "year"]
     if not numbers or "year" not in plain[0]:
-        raise BadValue("--plot", "these rows", "an answer that is drawn: of serve, plan, solve, sim, speed, price, cache, bill, train or trend")
+        raise BadValue("--plot", "these rows", "an answer with a picture: of serve, plan, solve, sim, price, cache, bill or trend")
     named = next((key for key in ("chip", "name") if key in plain[0]), "year")
     panels = [_by_year([row for row in plain if _is_number(row[key])], key, named) for key in numbers[:6]]
     return {"$schema": SCHEMA, "config": CONFIG, "title": title, "concat": panels, "columns": 3}
