@@ -15,6 +15,7 @@ ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --req
 # The command itself sends the signal, some slices into the run of the load: no clock decides what a test sees.
 CHILD = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background with Ctrl-C ignored
 from headway.sim import simulate, trial
 from headway.cli.main import guarded
 inner, slices, played = simulate.Play.idle, int(sys.argv[1]), []
