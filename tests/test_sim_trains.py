@@ -128,6 +128,16 @@ def test_capacity_is_what_full_seats_carry(output: int, seats: int) -> None:
     assert able < fluid_capacity_per_s(output, each)  # which only a batch without end would reach
 
 
+@pytest.mark.parametrize("seats", [1, 20, 50, 300])
+@pytest.mark.parametrize("output", [3, 41, 400])
+def test_capacity_of_waves_is_that_of_a_wave(output: int, seats: int) -> None:
+    """Like requests, prompts first: all are let in together and end together, ten prompts a step of 0.11 s, then steps of 10 ms."""
+    rules = RULES._replace(seats=seats, capacity=10**9, budget=1000, chunk=1000, mixed=0)
+    able = saturation.capacity(Traffic.of(np.zeros(10), 100, output), pace_from(STEP.format("0.01 + 1e-4 * tokens"), 300, 512.0), rules, 1)
+    prompts = -(-seats // 10) * 0.01 + seats * 0.01
+    assert able == pytest.approx(seats / (prompts + (output - 1) * 0.01), rel=0.01)
+
+
 # -- everyone in a seat ---------------------------------------------------------------------------------------------------------
 
 

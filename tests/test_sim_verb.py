@@ -141,6 +141,16 @@ def test_capacity_is_the_fluid_limit() -> None:
     assert able == pytest.approx(1 / (50 * (0.001 + 0.02 / 64)), rel=0.02)
 
 
+def test_prefixes_that_are_found_carry_more_than_the_capacity_without(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "sim llama-3.1-8b --on h100 --turns 5,5s --rate 18 --prompt 1k --output 50 --requests 1500 --prefix-cache hbm:60GB"
+    [row] = rows(capsys, asked)["rows"]
+    assert row["utilisation"] > 1.05 and row["hit_rate"] > 0.5
+    assert row["stable"] and row["p99_ttft_s"] < 2.0
+    [bare] = rows(capsys, asked.partition(" --prefix-cache")[0])["rows"]
+    assert bare["capacity_req_per_s"] == row["capacity_req_per_s"]
+    assert bare["p99_ttft_s"] > 2 * row["p99_ttft_s"]
+
+
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     rng = np.random.default_rng(6)
     inside = 0
@@ -169,4 +179,3 @@ def test_an_engine_that_is_named_adds_its_work_on_a_request() -> None:
     assert 0.005 < named.scheduler.overhead_s < 0.1
     assert asked.scheduler.overhead_s == 0.5
     assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic).scheduler.overhead_s == 0.0
-

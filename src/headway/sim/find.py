@@ -7,6 +7,7 @@ from typing import Any
 
 CLOSE = 0.005  # of the rate, between one that meets the limits and one that does not
 MOST_HALVINGS = 30
+DOUBLINGS = 5
 START = 1 / 64  # of the capacity
 
 
@@ -29,6 +30,11 @@ def highest(at: Callable[[float], Mapping[str, Any]], capacity: float, limits: M
     if not kept(good, limits):
         return None, good
     bad = at(high)
+    for _ in range(DOUBLINGS):  # prefixes that are found, or users who give up, may carry more than the capacity
+        if not kept(bad, limits):
+            break
+        good, low, high = bad, high, 2.0 * high
+        bad = at(high)
     if kept(bad, limits):
         return bad, None
     for _ in range(MOST_HALVINGS):

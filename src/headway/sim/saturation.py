@@ -16,8 +16,8 @@ from headway.sim.simulate import Run, simulate
 from headway.sim.state import Rules
 from headway.sim.traffic.record import Traffic
 
-ROUNDS = 5  # requests for each place in the batch
-SETTLED = 0.4  # share of requests that have ended when counting begins
+ROUNDS = 20  # requests for each place in the batch
+SETTLED = 0.4  # share of ends while others wait that come before counting begins
 LEAST, MOST = 400, 20_000
 SURE = 3.0  # standard deviations of the count of arrivals, beyond which a queue does not grow by chance
 NEAR, CLEAR = 0.9, 1.05  # utilisation below which no queue grows for ever, and from which every queue does
@@ -47,16 +47,23 @@ def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str
     run = simulate(full, pace, rules._replace(closed=0), how=how)
     if run.interrupted:
         raise KeyboardInterrupt
-    return rate_while_full(run) * replicas
+    return rate_while_full(run, places) * replicas
 
 
-def rate_while_full(run: Run) -> float:
-    """Requests per second that end between the settling of the batch and the end of the queue."""
+def rate_while_full(run: Run, places: int) -> float:
+    """Requests per second that end between the settling of the batch and the end of the queue.
+
+    Requests of like lengths that were let in together end together: as the mean over spans that begin with each of as many ends as the
+    batch has places, it does not matter where in a wave the counting begins.
+    """
     ends = np.sort(run.finish[run.completed])
-    start, last = ends[int(SETTLED * len(ends))], float(np.nanmax(run.scheduled))
-    if last <= start:  # the queue ends before the batch settles: everything counts
+    full = int((ends <= float(np.nanmax(run.scheduled))).sum())
+    first = int(SETTLED * full)
+    span = full - first - places
+    if span < places:  # the queue ends before the batch settles: everything counts
         return len(ends) / float(ends[-1])
-    return float((ends <= last).sum() - (ends <= start).sum()) / float(last - start)
+    begins = ends[first : first + places]
+    return span / float((ends[first + span : full] - begins).mean())
 
 
 def stand(run: Run, able: float | None) -> Load:
@@ -73,7 +80,8 @@ def stand(run: Run, able: float | None) -> Load:
     if run.rules.leaving:
         return Load(capacity=able, utilisation=used, growth=0.0, stable=True)
     grows = growth > chance and (used is None or used > NEAR)
-    return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or (used is not None and used >= CLEAR)))
+    over = used is not None and used >= CLEAR and not run.rules.caching  # prefixes that are found carry more than the capacity without
+    return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or over))
 
 
 def queued_at(run: Run, sent: Any, time: float) -> int:
