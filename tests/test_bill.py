@@ -312,6 +312,12 @@ def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
     assert "a cache changes nothing" in text and "does not say what prompts share" in text
 
 
+def test_prompts_shorter_than_what_all_share_are_counted() -> None:
+    told = said("--sheet claude-opus --prompt uniform:1k,8k --shared 4k --output 10 --rate 1/s --requests 50")
+    assert " of 50 prompts are shorter than --shared 4,000" in told
+    assert "shorter" not in said("--sheet claude-opus --prompt uniform:4k,8k --shared 4k --output 10 --rate 1/s --requests 50")
+
+
 def test_rows_have_every_part(trace: Path) -> None:
     found = asked(f"--sheet claude-opus-4.6 --requests {trace} --mode standard --cache 5min,none")
     assert all(column["doc"] for column in found["columns"].values())

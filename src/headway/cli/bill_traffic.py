@@ -86,7 +86,14 @@ def _trace(args: Any) -> tuple[Any, list[str]]:
     shared, notes = _shared(args), trace.notes()
     if not len(traffic.blocks) and not shared and not (traffic.conversation >= 0).any():
         notes.append("the trace does not say what prompts share, so a cache finds nothing: --shared says what all begin with")
-    return requests_of(traffic, Path(args.requests).name, shared), notes
+    return requests_of(traffic, Path(args.requests).name, shared), [*notes, *_shorter(traffic, shared)]
+
+
+def _shorter(traffic: Any, shared: int) -> list[str]:
+    """What is said of prompts that cannot hold what all are said to begin with."""
+    count = int((traffic.prompt < shared).sum())
+    told = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
+    return [told] if count else []
 
 
 def _described(args: Any) -> tuple[Any, list[str]]:
@@ -107,7 +114,8 @@ def _described(args: Any) -> tuple[Any, list[str]]:
     arrivals = parse_arrivals(args.arrivals, rate)
     if not args.turns:
         notes = [] if shared else ["prompts share nothing, so a cache finds nothing: --shared and --turns say what they share"]
-        return requests_of(generate(arrivals, prompt, output, count, seed), DRAWN, shared), notes
+        traffic = generate(arrivals, prompt, output, count, seed)
+        return requests_of(traffic, DRAWN, shared), [*notes, *_shorter(traffic, shared)]
     typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
     turns = Turns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
     traffic = generate_conversations(arrivals, rate, Beyond(prompt, shared), output, turns, count, seed)
