@@ -151,6 +151,11 @@ def test_prefixes_that_are_found_carry_more_than_the_capacity_without(capsys: py
     assert bare["p99_ttft_s"] > 2 * row["p99_ttft_s"]
 
 
+def test_the_seed_draws_who_is_in_which_class(capsys: pytest.CaptureFixture[str]) -> None:
+    fast = [rows(capsys, f"{ASKED} --rate 1 --fast 0.5 --seed {seed}")["rows"][1]["measured"] for seed in (1, 2, 1)]
+    assert fast[0] == fast[2] != fast[1]
+
+
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     rng = np.random.default_rng(6)
     inside = 0

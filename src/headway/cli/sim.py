@@ -21,6 +21,7 @@ PATIENCE_S = 2.0  # before it shows
 STEPS = 0.1  # by how much steps are made shorter and longer, where
 CHEAP = 20_000  # requests at most are simulated in all
 TRIED = 10  # rates that a search simulates, about
+BANDED = 3  # times that a load is simulated with shorter and longer steps beside it
 LOOPS = ("auto", "plain", "compiled")
 INTERRUPTED = 130  # exit status: an answer was printed, of what there was
 COMPILED_S = 1.0  # of compiling, from which on it is told
@@ -168,7 +169,9 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
     from headway.sim.fast import chosen, runner
     from headway.sim.trial import Trial
 
-    requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
+    asked = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
+    band = _band(args, asked)
+    requests = asked * (BANDED if band else 1)
     limits, _ = _one(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
     for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
@@ -180,7 +183,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
             compile_s = runner(made.pace.source, made.pace.step, requests, how, meet, shared).compile_s
         yield Trial(
             fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
-            routing=policy.routing, fast=fast, seed=0, compile_s=compile_s, band=_band(args, requests),
+            routing=policy.routing, fast=fast, seed=sim_traffic.seed(args), compile_s=compile_s, band=band,
         ), notes  # fmt: skip
 
 

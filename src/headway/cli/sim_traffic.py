@@ -44,12 +44,17 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output, told = _lengths(args)
-    count, seed = _whole(args.requests, "--requests") or REQUESTS, _whole(args.seed, "--seed", 0)
+    count, drawn = _whole(args.requests, "--requests") or REQUESTS, seed(args)
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
-        return _loops(args, users, prompt, output, count, seed), False, [*notes, *told]
-    return _drawn(args, rates, prompt, output, count, seed), True, [*notes, *told]
+        return _loops(args, users, prompt, output, count, drawn), False, [*notes, *told]
+    return _drawn(args, rates, prompt, output, count, drawn), True, [*notes, *told]
+
+
+def seed(args: Any) -> int:
+    """Of what is drawn: arrivals, lengths, who is in which class."""
+    return _whole(args.seed, "--seed", 0)
 
 
 def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:

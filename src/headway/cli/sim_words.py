@@ -84,7 +84,8 @@ def _used(row: Mapping[str, Any]) -> str:
     share, able = row.get("utilisation"), words.value(row, "capacity_req_per_s")
     if not share:
         return "the load asked"
-    return f"{share:.0%} of its capacity ({able})" if share < MANY else f"{output.shown(share, '')} times its capacity ({able})"
+    bare = "" if row.get("hit_rate") is None else " without found prefixes"
+    return f"{share:.0%} of its capacity{bare} ({able})" if share < MANY else f"{output.shown(share, '')} times its capacity{bare} ({able})"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
