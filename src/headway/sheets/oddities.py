@@ -22,6 +22,9 @@ def _oddities(sheet: PriceSheet) -> Iterator[str]:
     for below, tier in zip((sheet.rates, *(one.rates for one in sheet.tiers)), sheet.tiers, strict=False):
         if tier.rates.input < below.input or tier.rates.output < below.output:
             yield f"above {units.show(tier.above, 'token')} tokens: costs less than the tier below"
+    stepless = [one.name for one in sheet.modes if not one.tiers] + ["time_of_day" for one in sheet.hours if not one.tiers]
+    if sheet.tiers and stepless:
+        yield f"{', '.join(dict.fromkeys(stepless))}: states no context tiers as the usual rates do: taken to cost the same at every length"
     for tier in sheet.tiers:
         if sheet.context_limit is not None and tier.above >= sheet.context_limit:
             longest = units.show(sheet.context_limit, "token")

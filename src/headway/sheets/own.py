@@ -13,7 +13,8 @@
     time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]              # or rates = { ... }
 
 Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. What a tier, a mode or an hour leaves out stays as it is;
-its cache rates keep their multiple of the input rate. `[[sheets]]` holds several, each with what the file says above them.
+its cache rates keep their multiple of the input rate. A mode or hours given by a ratio have the sheet's tiers, given by rates their own.
+`[[sheets]]` holds several, each with what the file says above them.
 """
 
 from __future__ import annotations
