@@ -188,3 +188,15 @@ def test_figures(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_columns_have_units() -> None:
     assert columns.unit("tokens_worth") == "token" and columns.unit("flop") == "flop" and columns.unit("serve_exact") == "token/s"
+
+
+def test_the_library_answers_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    import headway as hw
+
+    found = hw.scale(active=100e9, served=["200T", 260e12], kappa=3, months=None, beside="none")
+    same = answer(capsys, "--active", "100B", "--served", "200T,260T", "--kappa", "3", "--beside", "none")
+    assert list(found) == same["rows"] and list(found.notes) == same["notes"]
+    assert float(found.explain("over_training", 1)) == found.plain[1]["over_training"]
+    for wrong in ({"flopp": 1}, {"flop": True}, {"flop": -1.0}, {"flop": 1e25, "law": "epok"}):
+        with pytest.raises(hw.HeadwayError):
+            hw.scale(**wrong)

@@ -41,6 +41,7 @@ _HOME = {
     "racks": "rack",
     "record": "formula",
     "replay": "formula",
+    "scale": "scaling.scale",
     "serve": "serve",
     "sheet": "sheets.catalogue",
     "solve": "solve",

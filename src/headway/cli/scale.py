@@ -7,7 +7,6 @@ from typing import Any
 from headway import output, schema
 from headway.cli import scale_words
 from headway.errors import BadValue
-from headway.listing import Listing
 from headway.scaling.ask import RECORDS, Budget, Doubt, FewBits, Reinforced, Routing, Served
 
 GROUPS = {
@@ -32,8 +31,8 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Rows by law and point, the laws that answer first."""
-    from headway.scaling import answer
     from headway.scaling.question import question
+    from headway.scaling.scale import listed
 
     for flag in ("set", "catalog", "attention", "kv_share"):
         if getattr(args, flag):
@@ -43,16 +42,11 @@ def run(args: Any) -> output.Answer:
         values, more = schema.read(args, record)
         given, notes = given | values, (*notes, *more)
     asked, unused = question(given, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
-    found = answer.rows(asked)
-    plain = [output.clean(row.plain) for row in found]
-
-    def tree(row: Any, key: str) -> Any:
-        place = next(index for index, own in enumerate(plain) if all(row.get(name) == own[name] for name in own))
-        return answer.explained(asked, found[place], key)
-
-    listed = Listing(plain, notes=(*notes, *unused, *scale_words.notes(asked, plain)), tree=tree)
     return output.Answer(
-        listed, describe=lambda rows: scale_words.words(asked, list(rows)), figure=lambda rows: _figure(asked, rows), most=200
+        listed(asked, (*notes, *unused)),
+        describe=lambda rows: scale_words.words(asked, list(rows)),
+        figure=lambda rows: _figure(asked, rows),
+        most=200,
     )
 
 

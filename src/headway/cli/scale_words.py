@@ -22,7 +22,6 @@ QUALITY = ("kind", "law", "loss", "active", "tokens", "over_training", "saved", 
 EXPERTS = ("law", "experts", "total_of_law", "total_over_active", "effective_params", "effective_over_active", "cutoff_params",
            "loss_routed", "in_range", "beyond")  # fmt: skip
 VIEWS = {"split": SPLIT, "given": GIVEN, "life": LIFE, "quality": QUALITY, "experts": EXPERTS}
-FAR = "no such model was fitted: read the spread over laws, not one law"
 
 
 def words(asked: Any, rows: Sequence[Row]) -> Words:
@@ -38,32 +37,6 @@ def words(asked: Any, rows: Sequence[Row]) -> Words:
     headline, after = say(first, peers)
     more = f" (the first of {len(asked.points)} points)" if len(asked.points) > 1 else ""
     return Words(headline.removesuffix(".") + more + ".", ordered, after)
-
-
-def notes(asked: Any, rows: Sequence[Row]) -> tuple[str, ...]:
-    """What every reader must know: extrapolation, and how errors were carried."""
-    if asked.mode == "experts":
-        return (
-            "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
-            "were under-trained; printed digits bias the loss, the refits do not",
-            "Ling's law comes from one transcription that does not state the base of its logarithms: log10 of compute and natural log of "
-            "granularity are taken, which give its published 'above 7'; leverage is of compute, so of size at equal tokens",
-        )
-    said = []
-    out = [row["law"] for row in rows if row.get("in_range") is False]
-    if out:
-        said.append(f"outside what was fitted: {', '.join(dict.fromkeys(out))}; {FAR}")
-    if any(key.endswith("_lo") for row in rows for key in row):
-        how = (
-            f"correlated by {asked.doubt.correlation:g}" if asked.doubt.correlation else "taken as independent, an upper bound on the width"
-        )
-        said.append(f"intervals: 90 % of {asked.doubt.draws} draws of the coefficients with their standard errors, {how}: "
-                    "correlations are not published, and a fit moves A with alpha and B with beta (--correlation 0.99)")  # fmt: skip
-    if any(row.get("params_worth") is not None for row in rows) and any("bits" in key for one in asked.points[:1] for key in one):
-        said.append("formats of few bits: a soft law from one transcription, at odds with practice in fp8 and fp4")
-    if asked.mode == "life" and any(row.get("fresh_share") is not None for row in rows):
-        said.append("the optimum takes all tokens as new; fresh_share says what repeating takes from them")
-    return tuple(said)
 
 
 def _range(peers: Sequence[Row], key: str) -> str:
