@@ -320,7 +320,7 @@ def test_prompts_shorter_than_what_all_share_are_counted() -> None:
 
 def test_rows_have_every_part(trace: Path) -> None:
     found = asked(f"--sheet claude-opus-4.6 --requests {trace} --mode standard --cache 5min,none")
-    assert all(column["doc"] for column in found["columns"].values())
+    assert all(column["doc"] for column in found["columns"].values()) and "context" in found["columns"]["fits"]["doc"]
     cached, plain = sorted(found["rows"], key=lambda row: row["cache"])
     assert (cached["cached_tokens"], cached["written_tokens"], plain["prompt_tokens"]) == (1000, 301_500, 302_500)
     assert plain["usd"] == pytest.approx((302_500 * 5 + 300 * 25) * MTOK)

@@ -182,6 +182,7 @@ def test_every_format_and_a_picture(trace: str, how: str, capsys: pytest.Capture
     if how == "json":
         answer = json.loads(out)
         assert len(answer["rows"]) == 16 and answer["columns"]["hit_share"]["doc"]
+        assert "computing every prompt" in answer["columns"]["saved_share"]["doc"]  # and not what a bill means by it
     if how == "text":
         assert "least cost" in out.splitlines()[0]
 

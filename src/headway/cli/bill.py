@@ -7,6 +7,7 @@ from typing import Any
 
 from headway import output, units
 from headway.cli import bill_traffic, subjects
+from headway.columns import Column
 from headway.errors import BadValue, UnknownName
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
@@ -17,6 +18,10 @@ NONE = ("none", "off", "no")
 MOST_SAID = 6  # sheets that get a line of their own
 MOST_FLAGS = 10
 COUNTED = "bills reckoned"
+OWN_COLUMNS = {  # keys that mean something of their own here
+    "fits": Column("bool", "whether every request is within the context that the sheet states"),
+    "why": Column("", "why not, or empty"),
+}
 
 
 def add_flags(parser: Any) -> None:
@@ -46,8 +51,9 @@ def run(args: Any) -> output.Answer:
         flags if len(flags) <= MOST_FLAGS else [f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"]
     )
     return output.Answer(
-        reckoned, notes=notes, describe=lambda kept: _words(kept, chosen, len(requests.prompt), requests.lengths), figure=_figure
-    )
+        reckoned, notes=notes, describe=lambda kept: _words(kept, chosen, len(requests.prompt), requests.lengths), figure=_figure,
+        columns=OWN_COLUMNS,
+    )  # fmt: skip
 
 
 def _sheets(args: Any) -> tuple[list[Any], list[str]]:

@@ -61,6 +61,7 @@ class _Point:
 def _criteria(args: Any) -> output.Answer:
     """One row for each hold and tier."""
     from headway.cache import chosen, held
+    from headway.cache_rows import Held
 
     axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
@@ -86,7 +87,7 @@ def _criteria(args: Any) -> output.Answer:
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
     describe = functools.partial(_describe, every=rows, cases=cases)
-    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(), most=200)
+    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(Held), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:

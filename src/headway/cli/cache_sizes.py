@@ -53,6 +53,7 @@ def _row(asked: Any, make: Callable[[], Any]) -> _Row:
 
 def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
+    from headway.cache_rows import Sized
     from headway.cache_sizing import flow_of, sized
 
     axes, notes = cache_subject.holds(args)
@@ -75,7 +76,7 @@ def sizes(args: Any) -> output.Answer:
         if len(rows) > cache_words.MOST_ROWS:
             raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
     notes += [*more, *told, *cache_words.priced(cases[0].case.places())]
-    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache_words.own_columns(), most=200)
+    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache_words.own_columns(Sized), most=200)
 
 
 def _whole(service: Any) -> None:
@@ -124,6 +125,7 @@ def _sized_figure(kept: Any) -> dict[str, Any]:
 def fees(args: Any) -> output.Answer:
     """One row for each fee and tier."""
     from headway.cache_fee import fee
+    from headway.cache_rows import Fee
 
     axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
@@ -141,7 +143,7 @@ def fees(args: Any) -> output.Answer:
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     notes = notes if args.fee or args.storage or any(one.storage is not None for one in rates) else []
-    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache_words.own_columns(), most=200)
+    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache_words.own_columns(Fee), most=200)
 
 
 def _rates(args: Any) -> list[Any]:

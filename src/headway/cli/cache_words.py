@@ -11,13 +11,11 @@ MOST_ROWS = 10_000
 TOLD = 3  # holds named in the first sentence
 
 
-def own_columns() -> dict[str, Any]:
-    """Keys that mean something of their own here."""
-    from headway.cache_rows import Held
+def own_columns(record: type) -> dict[str, Any]:
+    """The keys of a row, which may mean something of their own here."""
     from headway.columns import Column
 
-    fields = schema.fields(Held)
-    return {key: Column(fields[key][0].unit, fields[key][0].help) for key in ("model", "system", "tier", "capacity", "drain_s")}
+    return {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(record).items()}
 
 
 def priced(places: Sequence[Any]) -> list[str]:

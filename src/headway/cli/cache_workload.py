@@ -81,6 +81,7 @@ def _waiting(args: Any) -> Any:
 
 def run(args: Any) -> output.Answer:
     """One row for each time to live, room and tier."""
+    from headway.cache_rows import Kept
     from headway.sim.cache_curve import curve
 
     _check(args)
@@ -106,7 +107,7 @@ def run(args: Any) -> output.Answer:
     notes = (*notes, *told, *_notes(args, seen, ttls, points))
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
     figure = partial(_figure, seen=seen, case=points[0].case)
-    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(), most=200)
+    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(Kept), most=200)
 
 
 def _figure(kept: Any, seen: Any, case: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway import output, units
 from headway.cli import subjects
+from headway.columns import Column
 from headway.errors import UnknownName
 from headway.listing import Listing, computed
 
@@ -35,7 +36,8 @@ def run(args: Any) -> output.Answer:
 
     rows = output.clean(list(history(sheets)))
     title = f"Price sheets by date: {args.history}"
-    return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda kept: _figure(kept, title), most=200)
+    own = {"source": Column("", "where the prices are from")}
+    return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda kept: _figure(kept, title), most=200, columns=own)
 
 
 def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
