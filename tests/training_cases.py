@@ -34,7 +34,7 @@ def decoder(layers: int, hidden: int, heads: int, vocab: int = 1) -> Model:
     )
 
 
-def held(model: Model, recipe: dict[str, Any], tokens: int = 2048, count: int = 512, states: str = "adam", **ways: int) -> Memory:
+def held(model: Model, recipe: dict[str, Any], tokens: int = 2048, count: int = 512, states: str = "adam", **ways: Any) -> Memory:
     """Memory of the fullest chip; `tokens` are one sequence."""
     asked, layout = defaults(Recipe, {**GPT, **recipe}), defaults(TrainingLayout, {"zero": 0, **ways})
     work = training_work(model, asked, number(tokens, "seq"))

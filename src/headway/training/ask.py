@@ -61,6 +61,8 @@ def train(
 def _read(value: Any, q: schema.Q, name: str) -> Any:
     """A value from Python as from the command line."""
     if isinstance(value, list | tuple):
+        if not value:
+            raise BadValue(name, value, "at least one value")
         return tuple(_read(one, q, name) for one in value)
     if isinstance(value, str):
         return value if not q.choices and not q.unit and not q.whole and not _numeric(value) else schema.axis(value, q, name)[0]

@@ -96,7 +96,7 @@ def _experts(
     kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
     if not kinds or most(ranks) == 1:
         return NO_TIME
-    among, found = Layout(dp=ranks, ep=layout.ep), []
+    among, found = Layout(tp=ONE, cp=ONE, pp=ONE, dp=ranks, ep=layout.ep), []
     for kind in kinds:
         b = kind.block
         routed = Routed(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=sent, groups=b.expert_groups,

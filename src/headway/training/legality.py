@@ -57,8 +57,8 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
         yield 2 * pp > of.shape.layers, f"zb-v puts two chunks of the {of.shape.layers} layers on each stage"
     yield (pp > 1) & (layout.zero == 3), "ZeRO-3 gathers every micro-batch's weights again in each stage: no schedule does"
     yield (ep > 1) & (of.shape.experts == 0), "ep needs routed experts, and the model has none"
-    yield max(of.shape.experts, 1) % ep != 0, f"ep does not divide the {of.shape.experts} routed experts"
-    yield (tp * cp * dp) % ep != 0, "ep does not divide tp x cp x dp"
+    yield (of.shape.experts > 0) & (of.shape.experts % ep != 0), f"ep does not divide the {of.shape.experts} routed experts"
+    yield (of.shape.experts > 0) & ((tp * cp * dp) % ep != 0), "ep does not divide tp x cp x dp"
     yield (ep % tp != 0) & (tp % ep != 0), "ep and tp: one does not divide the other"
 
 

@@ -18,6 +18,7 @@ from headway.laws.training_step import clock_share
 from headway.schema import Q
 
 FILE = "data/training/efficiency.toml"
+SCORES_KEPT = "attention_kept"  # attention that writes its scores to memory, whose kernels are others
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 
 
@@ -57,18 +58,19 @@ def usual_chip(kind: str) -> Chip | None:
     return None if name is None else find_chip(name)
 
 
-def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None) -> TrainingReach:
+def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
     """The numbers for a chip's family and a format; those that the user gave, in their place."""
-    found = from_table(training_efficiencies(), chip, dtype, kernels)
+    found = from_table(training_efficiencies(), chip, dtype, kernels, fused)
     own = {field.name: getattr(asked, field.name) for field in fields(TrainingReach) if getattr(asked, field.name, None) is not None}
     return replace(found, **own)
 
 
-def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str) -> TrainingReach:
-    """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one."""
+def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused: bool = True) -> TrainingReach:
+    """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one; `fused` is of attention."""
     kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
     places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
+    places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
     found = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
     return power_limited(found, chip)
 
