@@ -28,8 +28,9 @@ NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 
 def add_flags(parser: Any) -> None:
     """What to fit to, and what to write."""
-    parser.add_argument("--from", dest="sources", action="append", required=True, metavar="PATH",
+    parser.add_argument("--from", dest="sources", action="append", metavar="PATH",
                         help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times")  # fmt: skip
+    parser.add_argument("--training", metavar="ROWS.csv", help="instead: measured training runs, for what training reaches")
     parser.add_argument("--out", default=".", metavar="FOLDER", help=f"where {NUMBERS} and {NEAREST} go; a catalogue folder uses them")
     parser.add_argument("--report", metavar="PAGE.md", help="page between whose markers the error tables go; a picture goes beside it")
     parser.add_argument("--summary", metavar="PAGE.md", help="page between whose markers the few lines about it go")
@@ -40,25 +41,33 @@ def run(args: Any) -> output.Answer:
     from headway.evidence.fitted import write_efficiency
     from headway.evidence.refit import refit
 
+    if args.training:
+        if args.sources or args.summary:
+            raise BadValue("--training", args.training, "no --from and no --summary beside it: it is a fit of its own")
+        from headway.cli import fit_training
+
+        return fit_training.run(args)
     kernels, measured = _sources(args.sources)
     for flag, page in (("--report", args.report), ("--summary", args.summary)):
         if page and not measured:
             raise BadValue(flag, page, "measured runs to report on: --from MEASURED.csv")
-    folder = _folder(args.out)
+    out = folder(args.out)
     _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.sources)
     with bar():
         found = refit(kernels, measured, command, datetime.date.today().isoformat())
-    written = [folder / NUMBERS]
+    written = [out / NUMBERS]
     write_efficiency(written[0], found.numbers, found.head)
     if found.report is not None:
-        written += _pages(found.report, folder, args.report, args.summary)
+        written += _pages(found.report, out, args.report, args.summary)
     rows = [{key: getattr(number, key) for key in KEYS} for number in found.numbers]
     return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: _words(found, written), columns=KEYS, most=400)
 
 
-def _sources(paths: Sequence[str]) -> tuple[Path | None, list[Path]]:
+def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
     """The folder of kernels, and the files of runs."""
+    if not paths:
+        raise BadValue("--from", "nothing", "a folder of measured kernels or a CSV of measured runs; or --training ROWS.csv")
     folders = [Path(path) for path in paths if Path(path).is_dir()]
     files = [Path(path) for path in paths if Path(path).is_file()]
     missing = [path for path in paths if not Path(path).exists()]
@@ -69,11 +78,12 @@ def _sources(paths: Sequence[str]) -> tuple[Path | None, list[Path]]:
     return (folders[0] if folders else None), files
 
 
-def _folder(name: str) -> Path:
-    folder = Path(name)
-    if not folder.is_dir():
+def folder(name: str) -> Path:
+    """A folder to write to that is there."""
+    found = Path(name)
+    if not found.is_dir():
         raise BadFile(name, "is not a folder to write to")
-    return folder
+    return found
 
 
 def _check_pages(page: str | None, summary: str | None) -> None:
@@ -83,7 +93,7 @@ def _check_pages(page: str | None, summary: str | None) -> None:
 
     for path, name in ((page, accuracy.PAGE), (summary, accuracy.SUMMARY)):
         if path:
-            accuracy.inserted(_text(path), name, "", path)
+            accuracy.inserted(text_of(path), name, "", path)
     if page:
         figures.check_path(str(Path(page).with_name(accuracy.FIGURE)))
         if importlib.util.find_spec("vl_convert") is None:
@@ -101,7 +111,7 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
     for path, name, text in ((page, accuracy.PAGE, accuracy.page), (summary, accuracy.SUMMARY, accuracy.summary)):
         if path:
             written.append(Path(path))
-            document = _text(path)
+            document = text_of(path)
             Path(path).write_text(accuracy.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
         written.append(Path(page).with_name(accuracy.FIGURE))
@@ -109,7 +119,8 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
     return written
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """The text of a page."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -11,6 +11,7 @@ from headway.errors import BadValue
 
 MOST_REASONS = 6
 MOST_LINES = 5
+MOST_FLAGS = 5
 OF_SERVE = {"set": "use --catalog DIR with your own chip, or `serve`", "attention": "use `serve`", "kv_share": "use `serve`"}
 
 
@@ -45,6 +46,12 @@ def no_edits(args: Any) -> None:
 def at_line(line: int, why: str) -> str:
     """A reason with the line of the file it is about."""
     return f"line {line}: {why}"
+
+
+def often(flags: Sequence[str]) -> list[str]:
+    """What was most often taken where rows are silent."""
+    found = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
+    return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in found]
 
 
 def counted(reasons: Iterable[str]) -> str:

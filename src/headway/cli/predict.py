@@ -20,16 +20,20 @@ ABOUT = {
     "why": Column("", "the line, and why there is no prediction; or null"),
 }
 ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, mode"
-MOST_FLAGS = 5
 
 
 def add_flags(parser: Any) -> None:
     """The rows."""
     parser.add_argument("rows", metavar="ROWS.csv", help=ABOUT_FILE)
+    parser.add_argument("--training", action="store_true", help="the rows are training runs: at least id, model, hardware")
 
 
 def run(args: Any) -> output.Answer:
     """One row out for each line in, in the order of the file."""
+    if args.training:
+        from headway.cli import predict_training
+
+        return predict_training.run(args)
     from headway.evidence.read_rows import read_rows
 
     measured.no_edits(args)
@@ -85,6 +89,4 @@ def _words(rows: Any) -> output.Words:
     beyond = f", {over:,} of them {MEMORY}" if over else ""
     told = f"; not predicted: {measured.counted(without)}" if without else ""
     flags = [flag for row in left for flag in (row["flags"] or "").split("; ") if flag]
-    often = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
-    taken = [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in often]
-    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{beyond}{told}.", VIEW, taken)
+    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{beyond}{told}.", VIEW, measured.often(flags))

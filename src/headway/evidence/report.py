@@ -64,7 +64,7 @@ def summary(report: Report) -> str:
          _share(flat[name]), _share(floor[name]))
         for name in ORDER if name in fitted
     ]  # fmt: skip
-    return f"{_folds_sentence(report.residuals)}\n\n{_table(head, lines)}"
+    return f"{_folds_sentence(report.residuals)}\n\n{table(head, lines)}"
 
 
 def inserted(document: str, name: str, text: str, path: str = "") -> str:
@@ -106,7 +106,7 @@ def _targets(report: Report) -> str:
     found = beyond_floor(others)
     named = f": {', '.join(found[:MOST_NAMED])}" if found else ""
     faster = f"Other measured single steps faster than the floor: {len(found)} of {len(others)}{named}."
-    return f"### Targets\n\n{told}\n\n{_table(('what', 'asked', 'found', 'reached'), lines)}\n\n{faster}"
+    return f"### Targets\n\n{told}\n\n{table(('what', 'asked', 'found', 'reached'), lines)}\n\n{faster}"
 
 
 def _bought(report: Report) -> str:
@@ -121,7 +121,7 @@ def _bought(report: Report) -> str:
         "`flat`: 0.7 of peak FLOP/s, 0.8 of HBM bandwidth, 3 us per kernel, no engine, the same closed loop. `floor`: the datasheet "
         "roofline. Both see the same lengths, layouts and number formats."
     )
-    return f"### What the fit buys\n\n{_table(head, lines)}\n\n{about}"
+    return f"### What the fit buys\n\n{table(head, lines)}\n\n{about}"
 
 
 def _all(residuals: Iterable[Residual]) -> dict[str, Group]:
@@ -135,7 +135,7 @@ def _by_source(residuals: Sequence[Residual]) -> str:
         folds = sorted({one.fold or "nothing" for one in residuals if one.source == group.name and one.measure == group.measure})
         left = folds[0] if len(folds) == 1 else f"{len(folds)} groups: {', '.join(folds[:3])}{', ...' if len(folds) > 3 else ''}"
         lines.append((group.measure, group.name, *_numbers(group), left))
-    return f"### By source\n\n{_table(('measured', 'source', *HEAD, 'left out of the fit'), lines)}"
+    return f"### By source\n\n{table(('measured', 'source', *HEAD, 'left out of the fit'), lines)}"
 
 
 def _models(residuals: Sequence[Residual]) -> str:
@@ -144,12 +144,12 @@ def _models(residuals: Sequence[Residual]) -> str:
         return ""
     lines = [(group.measure, group.name, *_numbers(group)) for group in grouped(residuals, "model")]
     told = "Modes that one source alone has are predicted above with a quarter of the chips left out; here with a whole model left out."
-    return f"### Whole models left out\n\n{told}\n\n{_table(('measured', 'model', *HEAD), lines)}"
+    return f"### Whole models left out\n\n{told}\n\n{table(('measured', 'model', *HEAD), lines)}"
 
 
 def _by(residuals: Sequence[Residual], field: str, name: str) -> str:
     lines = [(group.measure, group.name, *_numbers(group)) for group in grouped(residuals, field)]
-    return f"### By {name}\n\n{_table(('measured', name, *HEAD), lines)}"
+    return f"### By {name}\n\n{table(('measured', name, *HEAD), lines)}"
 
 
 def _numbers(group: Group) -> tuple[str, ...]:
@@ -169,12 +169,12 @@ def _worst_groups(residuals: Sequence[Residual]) -> str:
     found = worst_groups(residuals, LEAST, 15)
     lines = [(measure, name, str(size), f"{error:.0%}") for measure, name, _, error, size in found]
     about = f"Groups of at least {LEAST} measurements of one source, chip, engine and class of model."
-    return f"### Worst groups\n\n{about}\n\n{_table(('measured', 'group', 'n', 'median error'), lines)}" if lines else ""
+    return f"### Worst groups\n\n{about}\n\n{table(('measured', 'group', 'n', 'median error'), lines)}" if lines else ""
 
 
 def _worst_rows(residuals: Sequence[Residual]) -> str:
     lines = [(one.measure, one.id, f"{one.model} on {one.chip}, {one.engine}", *_pair(one)) for one in worst(residuals, 2)]
-    return f"### Worst rows\n\n{_table(('measured', 'row', 'what', 'measurement', 'predicted', 'predicted / measured'), lines)}"
+    return f"### Worst rows\n\n{table(('measured', 'row', 'what', 'measurement', 'predicted', 'predicted / measured'), lines)}"
 
 
 def _pair(one: Residual) -> tuple[str, str, str]:
@@ -188,7 +188,7 @@ def _moved(report: Report) -> str:
         return ""
     told = f"{report.numbers} numbers were fitted to the rows. Leaving a group out moves these by more than three standard errors:"
     lines = [(one.number, one.fold, f"{one.errors:+.1f}") for one in report.moved]
-    return f"### What one group decides\n\n{told}\n\n{_table(('number', 'left out', 'moves by standard errors'), lines)}"
+    return f"### What one group decides\n\n{told}\n\n{table(('number', 'left out', 'moves by standard errors'), lines)}"
 
 
 def _kernels(errors: Sequence[ErrorRow]) -> str:
@@ -196,9 +196,9 @@ def _kernels(errors: Sequence[ErrorRow]) -> str:
         return ""
     lines = [(one.kind, one.family, one.dtype, one.scope, f"{one.rows:,}", f"{one.median:.1%}", f"{one.p90:.2f}") for one in errors]
     head = ("kernels", "chip family", "format", "fit", "rows", "median abs ln", "p90 abs ln")
-    return f"### Kernels\n\n{_table(head, lines)}"
+    return f"### Kernels\n\n{table(head, lines)}"
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)

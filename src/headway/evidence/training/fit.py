@@ -24,7 +24,7 @@ from headway.training.recipe import TrainingLayout
 from headway.training.time import StepWork, step_time
 
 SCATTER = 0.1  # of ln(predicted / measured) that no fit removes
-EACH = 20.0  # rows that a source counts as, however many it has
+EACH = 5.0  # rows that a source counts as, however many it has: they err together
 MOST_CALLS = 30
 
 
@@ -89,12 +89,13 @@ def speeds(asked: TrainingProblem, found: Efficiencies) -> Any:
 
 def _reach(asked: TrainingProblem, group: Scheduled, found: Efficiencies) -> TrainingReach:
     """What each row's chip reaches; rows of one chip, format and kernels look it up once."""
-    known: dict[tuple[str, str, str], TrainingReach] = {}
+    known: dict[tuple[Any, ...], TrainingReach] = {}
     rows = []
     for index in group.place:
         case = asked.setups[index].case
-        key = (case.system.chip.name, case.recipe.dtype, case.recipe.kernels)
-        known[key] = known.get(key) or from_table(found, case.system.chip, case.recipe.dtype, case.recipe.kernels)
+        how = (case.recipe.dtype, case.recipe.kernels, bool(case.recipe.fused_attention))
+        key = (case.system.chip.name, *how)
+        known[key] = known.get(key) or from_table(found, case.system.chip, *how)
         rows.append(known[key])
     return columns(rows)
 

@@ -18,6 +18,7 @@ MEANINGS = {
     "compute": ("", "share of the dense peak that matmuls reach, clocks under load included"),
     "attention_fused": ("", "share of the 16-bit peak that attention's scores and values reach, with Megatron's or XLA's kernels"),
     "attention_eager": ("", "the same with PyTorch's"),
+    "attention_kept": ("", "the same where scores are written to memory, beside the time of writing them"),
     "traffic_fused": ("", "times that each activation kept moves between chip and HBM, kernels between matmuls fused"),
     "traffic_eager": ("", "the same where they run one by one"),
     "memory": ("", "share of HBM bandwidth that the optimiser's update reaches"),
@@ -32,13 +33,13 @@ MEANINGS = {
     "fixed": ("byte", "memory that contexts and communicators take"),
 }
 PRIORS = {  # of every family, in 16 bits: the number, and the logarithm of what it may be off by
-    "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3),
+    "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "attention_kept": (0.3, 0.5),
     "traffic_fused": (4.0, 0.5),
     "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
     "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # and a family's from it
-SHARES = ("compute", "attention_fused", "attention_eager", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp",
+SHARES = ("compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp",
           "hidden_ep")  # fmt: skip
 
 

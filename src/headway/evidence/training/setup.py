@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-import math
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from headway.catalog import Catalog, default_catalog
 from headway.errors import HeadwayError
 from headway.evidence.names import hardware
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.shape import shaped
-from headway.model import Model, MoE
+from headway.evidence.training.ways import Ways, is_open, ways
+from headway.model import ONE, Model
 from headway.quantity import given
 from headway.schema import defaults
 from headway.system import System, system
+from headway.training.candidates import one, rows
 from headway.training.estimate import TrainingCase, estimate, machine
 from headway.training.reach import reached
-from headway.training.recipe import Recipe, TrainingLayout, optimizer
+from headway.training.recipe import KERNELS, RECOMPUTE, Recipe, TrainingLayout, optimizer
 from headway.training.work import training_work
 
 SEQUENCE = 2048
-MICRO_BATCHES = (1, 2, 4, 8)  # sequences tried where a row does not say
-ACCUMULATED = 8  # micro-batches of a step, for each pipeline stage, where a row does not say
-OPTIMIZER = "adam"
+OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-no-master"  # XLA's trainers keep no 16-bit copy of their weights
+FIRST_FUSED = 2020  # year of the first chips that fused attention runs on: A100 and TPU v4 (jax-ml/jax issue 18595 of TPU v3)
 ONE_LAYER = "one layer"
+OPEN = "layout not stated"  # the flag where one was chosen
 SCHEDULES = {"zb-2p": "zb-h2", "zb-1p": "zb-h1", "interleaved": "interleaved", "dualpipe": "dualpipe", "gpipe": "gpipe"}  # of notes
-_HFU = re.compile(r"hfu=([\d.]+)%", re.IGNORECASE)
-MOST_MODEL = 1.2  # HFU over MFU beyond which the layers are computed again (4/3 for all of them)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,18 +42,8 @@ class TrainingSetup:
     case: TrainingCase
     layout: TrainingLayout
     sequences: int  # of one step
+    open: bool  # whether the row leaves its layout open, so that one was chosen
     flags: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ways:
-    """A layout that a row states, or that is tried."""
-
-    tp: int
-    cp: int
-    pp: int
-    ep: int
-    zero: int
 
 
 def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | str:
@@ -77,84 +67,127 @@ def _system(row: TrainingRow, catalog: Catalog) -> System:
     for way in ways:
         product *= way
     count = row.chips or (product if ways else chip.count or 1)
-    return system(f"{count}x{chip.chip}" if count > 1 else chip.chip, catalog)
+    return _built(f"{count}x{chip.chip}" if count > 1 else chip.chip, catalog)
+
+
+@functools.cache
+def _built(name: str, catalog: Catalog) -> System:
+    return system(name, catalog)
 
 
 def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> TrainingSetup | str:
     """What the row states; of what it leaves open, the fastest that fits, as a planner would choose."""
     sequence = row.seq_len or SEQUENCE
-    flags += [] if row.seq_len else [f"sequence not stated: {SEQUENCE} tokens"]
-    fastest: tuple[float, TrainingSetup] | None = None
-    least: tuple[float, TrainingSetup] | None = None
-    why = ""
-    for ways, recompute, micro in itertools.product(_ways(row, model, where), _recompute(row), _micro_batches(row)):
-        tried = _tried(row, model, where, sequence, ways, recompute, micro)
-        if isinstance(tried, str):
-            why = tried
-            continue
-        found = estimate(tried.case, tried.layout)
-        used, speed = float(found.memory.total), float(found.tokens_per_s_chip)
-        least = (used, tried) if least is None or used < least[0] else least
-        if bool(found.fits) and (fastest is None or speed > fastest[0]):
-            fastest = (speed, tried)
-    if fastest is not None:
-        return replace(fastest[1], flags=(*flags, *fastest[1].flags))
-    if least is None:
-        return why or "no layout of these chips is legal"
-    return replace(least[1], flags=(*flags, *least[1].flags, "needs more memory than the chip has, by these laws"))
+    among = ways(row, model, where, sequence)
+    if isinstance(among, str):
+        return among
+    best = _chosen(row, model, where, sequence, among)
+    for said, what in (
+        (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
+        (not is_open(row), f"{OPEN}: tp {best.layout.tp} cp {best.layout.cp} pp {best.layout.pp} zero {best.layout.zero}"),
+        (row.micro_batch, f"micro-batch not stated: {best.layout.micro_batch}"),
+        (row.global_batch, f"global batch not stated: {best.sequences} sequences"),
+        (row.recompute, f"recomputation not stated: {best.case.recipe.recompute}"),
+        (best.fits, "needs more memory than the chip has, by these laws"),
+    ):
+        flags += [] if said else [what]
+    return TrainingSetup(
+        row=row, model=model, case=best.case, layout=best.layout, sequences=best.sequences, open=is_open(row), flags=tuple(flags)
+    )  # fmt: skip
 
 
-def _ways(row: TrainingRow, model: Model, where: System) -> Iterator[_Ways]:
-    """The layout stated; where none is: fully sharded data parallel, alone or with tensor parallelism, experts over as many as divide."""
-    chips, domain = int(where.chips), int(where.scale_up_domain)
-    ep = row.ep or _expert_ways(model, chips)
-    if row.tp or row.pp or row.cp or row.dp or row.sharding:
-        yield _Ways(tp=row.tp or 1, cp=row.cp or 1, pp=row.pp or 1, ep=row.ep or 1, zero=_zero(row))
-        return
-    for tp in (1, 2, 4, 8, 16):
-        if tp <= domain and chips % tp == 0:
-            yield _Ways(tp=tp, cp=1, pp=1, ep=ep, zero=3)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """A layout, and how it does."""
+
+    case: TrainingCase
+    layout: TrainingLayout
+    sequences: int
+    fits: bool
+    step: float  # for each sequence
+    memory: float
+
+    def better(self, other: _Choice | None) -> bool:
+        """Faster than another that fits as well; where none fits, smaller."""
+        if other is None or self.fits != other.fits:
+            return other is None or self.fits
+        return self.step < other.step if self.fits else self.memory < other.memory
 
 
-def _expert_ways(model: Model, chips: int) -> int:
-    """As many expert-parallel ways as experts and chips allow."""
-    return max((math.gcd(int(block.ffn.experts), chips) for block in model.blocks if isinstance(block.ffn, MoE)), default=1)
+def _chosen(row: TrainingRow, model: Model, where: System, sequence: int, among: Ways) -> _Choice:
+    best: _Choice | None = None
+    eager = _eager(where, among)
+    for recompute, kernels in itertools.product(_recompute(row), KERNELS):
+        index = np.flatnonzero(eager == (kernels == "eager"))
+        if len(index):
+            made = _made(row, model, where, sequence, rows(among.layouts, index), among.sequences[index], recompute, kernels)
+            best = made if made.better(best) else best
+    assert best is not None  # kernels are one or the other
+    return best
 
 
-def _micro_batches(row: TrainingRow) -> tuple[int, ...]:
-    return (row.micro_batch,) if row.micro_batch else MICRO_BATCHES
+def _made(
+    row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str
+) -> _Choice:
+    """The best of some layouts under one recipe."""
+    case = _run(row, model, where, sequence, recompute, kernels)
+    found = estimate(replace(case, batch=sequences * sequence), layouts)
+    shape = sequences.shape
+    step, used, fits = (np.broadcast_to(value, shape) for value in (found.time.step / sequences, found.memory.total, found.fits))
+    index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(used))
+    return _Choice(
+        case=replace(case, batch=given(int(sequences[index]) * sequence, "global_batch", "token")), layout=one(layouts, index),
+        sequences=int(sequences[index]), fits=bool(fits[index]), step=float(step[index]), memory=float(used[index]),
+    )  # fmt: skip
 
 
-def _zero(row: TrainingRow) -> int:
-    said = row.sharding.lower()
-    for text, stage in (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0)):
-        if text in said:
-            return stage
-    return 1
+def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str) -> TrainingCase:
+    """The case of a row under one mode of recomputation, its batch still open."""
+    dtype, said = "fp8" if "fp8" in row.precision.lower() else "bf16", row.notes.lower()
+    kept = _scores_kept(row, where)
+    recipe = defaults(Recipe, {
+        "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": kernels,
+        "fused_attention": given(0 if kept else 1, "fused_attention"),
+        "dropout": given(1 if _of_old(row) else 0, "dropout"),
+        "sequence_parallel": given(0 if "no sp" in said or "no sequence parallel" in said else 1, "sequence_parallel"),
+        "trainable": given(0 if "finetune lora" in said else 1, "trainable"),
+    })  # fmt: skip
+    return TrainingCase(
+        work=training_work(model, recipe, given(sequence, "seq", "token")), system=where, machine=machine(where, dtype), recipe=recipe,
+        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), reach=reached(where.chip, dtype, kernels, fused=not kept), batch=ONE,
+    )  # fmt: skip
 
 
 def _recompute(row: TrainingRow) -> tuple[str, ...]:
-    """What is computed again, stated; where it is not, nothing, or where that does not fit what costs little: a planner avoids the rest."""
+    """What is computed again, stated; where it is not, a planner chooses."""
     said = row.recompute.lower()
     for mode in ("full", "selective", "none"):
         if mode in said:
             return (mode,)
-    hardware_use = _HFU.search(row.notes)
-    if hardware_use and row.mfu_pct:
-        return ("full",) if float(hardware_use[1]) > MOST_MODEL * row.mfu_pct else ("none",)
-    return ("none", "selective")
+    return RECOMPUTE
 
 
-def _scores_kept(row: TrainingRow) -> bool:
-    """Whether attention writes its scores to memory: said, or mixed precision in fp16 with loss scaling, as before 2022."""
+def _scores_kept(row: TrainingRow, where: System) -> bool:
+    """Whether attention writes its scores to memory: said, as before 2022, or on a chip that has no fused kernels."""
+    said, year = row.notes.lower(), where.chip.year
+    return "no flashattention" in said or _of_old(row) or (year is not None and float(year) < FIRST_FUSED)
+
+
+def _of_old(row: TrainingRow) -> bool:
+    """Mixed precision in fp16 with loss scaling, as before 2022: dropout too."""
     said, precision = row.notes.lower(), row.precision.lower()
     old = ("fp16" in precision or "mixed" in precision) and not ("bf16" in precision or "fp8" in precision)
-    return "no flashattention" in said or (old and "flashattention" not in said)
+    return old and "flashattention" not in said
 
 
-def _kernels(where: System, ways: _Ways) -> str:
+def _xla(where: System) -> bool:
+    """Whether a chip's programs are compiled whole."""
+    return where.chip.name.startswith("tpu")
+
+
+def _eager(where: System, among: Ways) -> Any:
     """Fully sharded training on GPUs is PyTorch's, which runs what is between matmuls one by one; XLA and Megatron fuse it."""
-    return "eager" if ways.zero == 3 and not where.chip.name.startswith("tpu") else "fused"
+    return (among.layouts.zero == 3) & (not _xla(where))
 
 
 def _schedule(row: TrainingRow) -> str:
@@ -163,45 +196,3 @@ def _schedule(row: TrainingRow) -> str:
         if text in said:
             return schedule
     return "interleaved" if (row.vpp or 1) > 1 else "1f1b"
-
-
-def _tried(row: TrainingRow, model: Model, where: System, sequence: int, ways: _Ways, recompute: str, asked: int) -> TrainingSetup | str:
-    chips, flags = int(where.chips), []
-    each = ways.tp * ways.cp * ways.pp
-    if chips % each:
-        return f"tp {ways.tp} x cp {ways.cp} x pp {ways.pp} does not divide {chips} chips"
-    dp = chips // each
-    micro, sequences = _batch(row, asked, dp, ways, flags)
-    dtype = "fp8" if "fp8" in row.precision.lower() else "bf16"
-    if not row.recompute:
-        flags.append(f"recomputation not stated: {recompute}")
-    said = row.notes.lower()
-    recipe = defaults(Recipe, {
-        "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": _kernels(where, ways),
-        "fused_attention": given(0 if _scores_kept(row) else 1, "fused_attention"),
-        "dropout": given(1 if _scores_kept(row) else 0, "dropout"),
-        "sequence_parallel": given(0 if "no sp" in said or "no sequence parallel" in said else 1, "sequence_parallel"),
-        "trainable": given(0 if "finetune lora" in said else 1, "trainable"),
-    })  # fmt: skip
-    work = training_work(model, recipe, given(sequence, "seq", "token"))
-    case = TrainingCase(
-        work=work, system=where, machine=machine(where, dtype), recipe=recipe, optimizer=optimizer(OPTIMIZER),
-        reach=reached(where.chip, dtype, recipe.kernels), batch=given(sequences * sequence, "global_batch", "token"),
-    )  # fmt: skip
-    layout: Any = defaults(TrainingLayout, {
-        "tp": ways.tp, "cp": ways.cp, "pp": ways.pp, "vpp": row.vpp or 1, "ep": ways.ep, "dp": dp, "micro_batch": micro,
-        "zero": ways.zero,
-    })  # fmt: skip
-    return TrainingSetup(row=row, model=model, case=case, layout=layout, sequences=sequences, flags=tuple(flags))
-
-
-def _batch(row: TrainingRow, asked: int, dp: int, ways: _Ways, flags: list[str]) -> tuple[int, int]:
-    """Sequences of a micro-batch, and of a step."""
-    micro = min(asked, max(1, row.global_batch // dp)) if row.global_batch else asked
-    if row.micro_batch is None:
-        flags.append(f"micro-batch not stated: {micro}")
-    if row.global_batch:
-        return micro, row.global_batch
-    count = ACCUMULATED * ways.pp if ways.pp > 1 else 1
-    flags.append(f"global batch not stated: {dp * micro * count} sequences")
-    return micro, dp * micro * count

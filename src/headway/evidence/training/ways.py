@@ -1,0 +1,92 @@
+"""The layouts that a training row may have run: the one it states, or every legal one that keeps to what it states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.training.row import TrainingRow
+from headway.model import Model, MoE
+from headway.system import System
+from headway.training.candidates import MOST_TP, NAMES, candidates
+from headway.training.legality import bounds
+from headway.training.recipe import TrainingLayout
+
+MICRO_BATCHES = (1, 2, 4, 8)  # sequences tried where a row does not say
+ACCUMULATED = 8  # micro-batches of a step, for each pipeline stage, where a row does not say
+TOKENS = 8192  # of a step for each chip, where a row says neither its batch nor its layout
+SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """Layouts as one record of arrays, and the sequences of a step of each."""
+
+    layouts: TrainingLayout
+    sequences: Any
+
+
+def is_open(row: TrainingRow) -> bool:
+    """Whether a row leaves open how its model is split: neither sharded data parallel alone, nor tensor and pipeline ways."""
+    return not (row.sharding or (row.tp and row.pp))
+
+
+def ways(row: TrainingRow, model: Model, where: System, sequence: int) -> Ways | str:
+    """The layouts to choose from, or why there is none."""
+    chips = int(where.chips)
+    found = _legal(row, model, chips, sequence) if is_open(row) else None
+    if found is not None and len(found.sequences):
+        return found
+    each = (row.tp or 1) * (row.cp or 1) * (row.pp or 1)
+    if chips % each:
+        return f"tp {row.tp or 1} x cp {row.cp or 1} x pp {row.pp or 1} does not divide {chips} chips"
+    return _stated(row, model, chips, chips // each, 3 if is_open(row) else sharding(row))
+
+
+def sharding(row: TrainingRow) -> int:
+    """The ZeRO stage that a row states; 1 where it is silent, as Megatron's distributed optimiser."""
+    said = row.sharding.lower()
+    return next((stage for text, stage in SHARDED if text in said), 1)
+
+
+def expert_ways(model: Model, chips: int) -> int:
+    """As many expert-parallel ways as experts and chips allow."""
+    return max((math.gcd(int(block.ffn.experts), chips) for block in model.blocks if isinstance(block.ffn, MoE)), default=1)
+
+
+def _stated(row: TrainingRow, model: Model, chips: int, dp: int, zero: int) -> Ways:
+    """The layout stated, at each micro-batch that it may have had."""
+    most = max(1, row.global_batch // dp) if row.global_batch else max(MICRO_BATCHES)
+    micro = np.array([row.micro_batch] if row.micro_batch else sorted({min(n, most) for n in MICRO_BATCHES}))
+    pp, ep = row.pp or 1, row.ep or expert_ways(model, chips // (row.pp or 1))
+    columns = {"tp": row.tp or 1, "cp": row.cp or 1, "pp": pp, "vpp": row.vpp or 1, "ep": ep, "dp": dp, "micro_batch": micro, "zero": zero}
+    sequences = row.global_batch or dp * micro * (ACCUMULATED * pp if pp > 1 else 1)
+    return Ways(
+        layouts=TrainingLayout(**{name: np.broadcast_to(value, micro.shape) for name, value in columns.items()}),
+        sequences=np.broadcast_to(sequences, micro.shape),
+    )  # fmt: skip
+
+
+def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> Ways:
+    """Every legal layout of all chips that keeps to what the row states."""
+    sequences = row.global_batch or chips * max(1, TOKENS // sequence)
+    stated = {"tp": row.tp, "cp": row.cp, "pp": row.pp, "dp": row.dp, "micro_batch": row.micro_batch}
+    if row.micro_batch and sequences % row.micro_batch:
+        return _nothing()
+    pinned: dict[str, Sequence[int]] = {name: (value,) for name, value in stated.items() if value}
+    pinned = {"micro_batch": [n for n in MICRO_BATCHES if sequences % n == 0], "vpp": (row.vpp or 1,), "zero": (1, 3)} | pinned
+    if row.ep and expert_ways(model, chips) > 1:
+        pinned["ep"] = (row.ep,)
+    found = candidates(bounds(model, chips, sequence, sequences), MOST_TP, pinned)
+    whole = found.tp * found.cp * found.pp * found.dp == chips
+    kept = TrainingLayout(**{name: getattr(found, name)[whole] for name in NAMES})
+    return Ways(layouts=kept, sequences=np.full(len(kept.tp), sequences))
+
+
+def _nothing() -> Ways:
+    none = np.zeros(0, dtype=int)
+    return Ways(layouts=TrainingLayout(**dict.fromkeys(NAMES, none)), sequences=none)
