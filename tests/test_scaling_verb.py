@@ -23,7 +23,7 @@ KINDS = {
     "of tokens": "--tokens 1.4T",
     "repeated": "--flop 1e22 --tokens-unique 25B --law muennighoff",
     "given": "--active 8B --tokens 15T --months 2 --rl 0.1",
-    "given by compute": "--flop 1e24 --tokens 2T --weight-bits 8",
+    "given by compute": "--flop 1e24 --tokens 2T --weight-bits 8 --post-bits 4",
     "life": "--active 100B --serve 50M/s --months 2 --rl 0.67",
     "life, chosen": "--active 100B --served 200T --tokens 150T --tokens-unique 30T",
     "quality": "--quality 70B --served 10T --kappa 1",

@@ -17,6 +17,7 @@ _OWN = {
     "fresh_share": ("", "the same over the tokens seen"),
     "loss_fresh": ("", "loss had all tokens been new"),
     "params_worth": ("", "parameters that are worth as much, with data that repeats or formats of few bits"),
+    "loss_rounded": ("", "loss with the weights rounded to --post-bits after training"),
     # serving
     "serve": ("token/s", "tokens served per second, at their most"),
     "months": ("", "months of serving"),

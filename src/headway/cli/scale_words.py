@@ -9,11 +9,11 @@ from headway import columns
 from headway.output import Words, cell, shown
 
 Row = Mapping[str, Any]
-SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", "epochs",
-         "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "size_exponent", "data_exponent", "beyond")  # fmt: skip
+LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
+SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", *LOSSES,
+         "size_exponent", "data_exponent", "beyond")  # fmt: skip
 GIVEN = ("kind", "law", "flop", "active", "tokens", "tokens_per_param", "loss", "over_training", "over_law", "served_exact",
-         "served_exact_lo~served_exact_hi", "served_rule", "serve_exact", "serve_rule", "epochs", "tokens_worth", "fresh_share",
-         "loss_fresh", "params_worth", "beyond", "why")  # fmt: skip
+         "served_exact_lo~served_exact_hi", "served_rule", "serve_exact", "serve_rule", *LOSSES, "beyond", "why")  # fmt: skip
 LIFE = ("kind", "law", "tokens", "over_training", "over_training_lo~over_training_hi", "over_law", "share_train", "share_rl",
         "share_serve", "rule_regret", "rule_cheapest_active", "rule_cheapest_tokens", "chosen_regret", "epochs", "fresh_share",
         "beyond")  # fmt: skip

@@ -119,13 +119,3 @@ def efficiency_leverage(
     counted = 1 / (1 / (activation + 1 / (1 / start - 1 / most)) + 1 / most)
     log_g = np.log(granularity)
     return counted ** (a + d * np.log10(flop / ONE_FLOP) + gamma * log_g**2 + beta * log_g)
-
-
-@formula(source="Kumar et al. 2024 (arXiv:2411.04330): N_eff = N prod(1 - exp(-P / gamma)), one transcription")
-def precision_share(bits: Number, gamma: Number) -> Number:
-    """Share of its parameters that a model trained in so many bits is worth (weights in 8 bits).
-
-    >>> round(float(precision_share(8, 2.6745)), 3)
-    0.95
-    """
-    return 1 - np.exp(-bits / gamma)

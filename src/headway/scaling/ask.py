@@ -74,6 +74,7 @@ class FewBits:
     weight_bits: Annotated[Any, Q(high=64, help="bits of weights in training")] = None
     activation_bits: Annotated[Any, Q(high=64, help="bits of activations in training")] = None
     kv_bits: Annotated[Any, Q(high=64, help="bits of the KV cache in training")] = None
+    post_bits: Annotated[Any, Q(high=64, help="bits that the weights are rounded to after training")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

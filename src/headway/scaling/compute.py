@@ -8,6 +8,7 @@ from headway.laws import life_cycle, over_training
 from headway.laws import scaling as laws
 from headway.laws.compare import relative
 from headway.laws.scaling_repeated import epochs
+from headway.laws.sums import total
 from headway.scaling import loss as losses
 from headway.scaling.fits import Fit
 from headway.scaling.point import Point
@@ -79,6 +80,8 @@ def _model(fit: Fit, at: Point, active: Any, tokens: Any) -> dict[str, Any]:
             "epochs": epochs(tokens, at.unique), "tokens_worth": found.tokens_worth,
             "fresh_share": relative(found.tokens_worth, tokens), "loss_fresh": fresh.total,
         }  # fmt: skip
+    if at.post_bits is not None:
+        model["loss_rounded"] = total((found.total, losses.rounded(active, tokens, at.post_bits)))
     if found.params_worth is not None:
         model["params_worth"] = found.params_worth
     return model

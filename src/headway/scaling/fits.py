@@ -103,12 +103,16 @@ class Leverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bits:
-    """Bits at which a part of a model is worth 1 - 1/e of it, by part."""
+    """Bits at which a part of a model is worth 1 - 1/e of it, by part; and what rounding after training costs."""
 
     status: str
     weights: Any
     activations: Any
     kv: Any
+    post_factor: Any
+    post_bits: Any
+    post_data: Any
+    post_size: Any
 
 
 @functools.cache
@@ -217,7 +221,7 @@ def leverage() -> Leverage:
 def bits() -> Bits:
     """Kumar's law of few bits."""
     entry = document("routed")[0]["precision"]
-    numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in ("weights", "activations", "kv")}
+    numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in entry if key not in ("title", "status")}
     return Bits(status=entry["status"], **numbers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.laws import routed as routed_laws
+from headway.laws import few_bits
 from headway.laws import scaling as laws
 from headway.laws import scaling_repeated as repeated
 from headway.laws.sums import times
@@ -29,7 +29,7 @@ def loss(fit: Fit, active: Any, tokens: Any, unique: Any = None, narrow: dict[st
     if narrow:
         worth_n = active
         for part, count in narrow.items():
-            worth_n = times(worth_n, routed_laws.precision_share(count, getattr(bits(), part)))
+            worth_n = times(worth_n, few_bits.precision_share(count, getattr(bits(), part)))
     if unique is not None:
         size = active if worth_n is None else worth_n
         worth_n = repeated.worth(size, fed(fit, unique), decay().size)
@@ -37,6 +37,12 @@ def loss(fit: Fit, active: Any, tokens: Any, unique: Any = None, narrow: dict[st
     u = laws.size_loss(active if worth_n is None else worth_n, by.a, by.alpha)
     y = laws.data_loss(tokens if worth_d is None else worth_d, by.b, by.beta)
     return Loss(total=laws.scaling_loss(by.irreducible, u, y), size=u, data=y, tokens_worth=worth_d, params_worth=worth_n)
+
+
+def rounded(active: Any, tokens: Any, count: Any) -> Any:
+    """Loss that rounding the weights to so many bits after training adds."""
+    by = bits()
+    return few_bits.quantised_loss(count, active, tokens, by.post_factor, by.post_bits, by.post_data, by.post_size)
 
 
 def split(fit: Fit) -> Any:

@@ -38,6 +38,7 @@ class Point:
     per_token: Any = ONE_EXPERT
     granularity: Any = None
     bits: Mapping[str, Any]  # of weights, activations, kv
+    post_bits: Any = None
 
 
 def point(given: Mapping[str, Any]) -> Point:
@@ -52,7 +53,7 @@ def point(given: Mapping[str, Any]) -> Point:
         quality=given.get("quality"), ratio=usual["tokens_per_param"], time=time, served=_served(given, usual, time),
         utilisation=usual["utilisation"], deployed=usual["deployed"], kappa=kappa, rl=rl, eta=eta, rl_share=times(eta, rl),
         experts=given.get("experts"), total=given.get("total"), per_token=given.get("per_token", ONE_EXPERT),
-        granularity=given.get("granularity"),
+        granularity=given.get("granularity"), post_bits=given.get("post_bits"),
         bits={part: given[f"{name}_bits"] for part, name in (("weights", "weight"), ("activations", "activation"), ("kv", "kv"))
               if f"{name}_bits" in given},
     )  # fmt: skip

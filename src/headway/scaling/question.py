@@ -23,7 +23,7 @@ OWN = {
     "quality": LIFE,
     "experts": ("experts", "total", "per_token", "granularity"),
 }
-BITS = ("weight_bits", "activation_bits", "kv_bits")
+BITS = ("weight_bits", "activation_bits", "kv_bits", "post_bits")
 ALWAYS = ("flop", "active", "tokens", "quality", "tokens_per_param")
 
 

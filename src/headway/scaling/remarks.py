@@ -29,7 +29,7 @@ def remarks(asked: Asked, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         )
         said.append(f"intervals: 90 % of {asked.doubt.draws} draws of the coefficients with their standard errors, {how}: "
                     "correlations are not published, and a fit moves A with alpha and B with beta (--correlation 0.99)")  # fmt: skip
-    if any(row.get("params_worth") is not None for row in rows) and any("bits" in key for one in asked.points[:1] for key in one):
+    if any(key.endswith("_bits") for key in asked.points[0]) and asked.mode in ("split", "given"):
         said.append("formats of few bits: a soft law from one transcription, at odds with practice in fp8 and fp4")
     if asked.mode == "life" and any(row.get("fresh_share") is not None for row in rows):
         said.append("the optimum takes all tokens as new; fresh_share says what repeating takes from them")
