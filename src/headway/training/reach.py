@@ -11,14 +11,15 @@ from typing import Annotated, Any
 from headway import facts
 from headway.chip import Chip
 from headway.chip import chip as find_chip
-from headway.efficiency import OTHER, WIDE, Efficiencies, family, sections
+from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, sections
 from headway.errors import BadFile
-from headway.laws.sums import times
+from headway.laws.sums import divided, times
 from headway.laws.training_step import clock_share
 from headway.schema import Q
 
 FILE = "data/training/efficiency.toml"
 SCORES_KEPT = "attention_kept"  # attention that writes its scores to memory, whose kernels are others
+SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention")  # of peak FLOP/s
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 
 
@@ -27,6 +28,7 @@ class TrainingReach:
     """Shares of peaks, hidden shares of communication, and factors; every one can be given instead of the fitted one."""
 
     eff_compute: Annotated[Any, Q(high=1, help="share of the peak that matmuls reach in training")] = None
+    eff_expert: Annotated[Any, Q(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
     eff_head: Annotated[Any, Q(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
     eff_attention: Annotated[Any, Q(high=1, help="share of the 16-bit peak that attention reaches")] = None
     traffic: Annotated[Any, Q(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
@@ -48,7 +50,7 @@ def power_limited(found: TrainingReach, chip: Chip) -> TrainingReach:
     if usual is None or chip.tdp is None or chip.peak_bf16 is None or usual.name == chip.name:
         return found
     share = clock_share(chip.tdp, chip.peak_bf16, usual.need("tdp"), usual.need("peak_bf16"))
-    return replace(found, **{name: times(getattr(found, name), share) for name in ("eff_compute", "eff_head", "eff_attention")})
+    return replace(found, **{name: times(getattr(found, name), share) for name in SHARES})
 
 
 @functools.cache
@@ -69,10 +71,17 @@ def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused:
     """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one; `fused` is of attention."""
     kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
+    places["eff_expert"] = ("compute", form)  # lowered below
     places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
     places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
     found = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
-    return power_limited(found, chip)
+    return power_limited(replace(found, eff_expert=_of_experts(found.eff_expert, chip, form)), chip)
+
+
+def _of_experts(compute: Any, chip: Chip, form: str) -> Any:
+    """Routed experts reach as much less of the peak than dense matmuls as their kernels were measured to."""
+    kernels, kind = efficiencies(), family(chip)
+    return times(compute, divided(kernels.kernel("moe", kind, form, "compute"), kernels.kernel("gemm", kind, form, "compute")))
 
 
 def family_of(chip: Chip) -> str:

@@ -57,11 +57,14 @@ def dense_params(kind: LayerWork, tp: Any) -> Any:
     return total((mixer, split_params(b.dense_ffn_params, tp), b.other_params))
 
 
-def active_params(kind: LayerWork, tp: Any, imbalance: Any) -> Any:
-    """Parameters of one layer that a token is multiplied with on a chip; routed tokens are spread over the tensor-parallel group."""
+def common_params(kind: LayerWork, tp: Any) -> Any:
+    """Parameters of one layer that every token is multiplied with on a chip."""
     b = kind.block
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
-    dense = split_params(b.dense_ffn_params, tp)
-    if not b.experts:
-        return total((mixer, dense))
-    return total((mixer, dense, split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)))
+    return total((mixer, split_params(b.dense_ffn_params, tp)))
+
+
+def chosen_params(kind: LayerWork, tp: Any, imbalance: Any) -> Any:
+    """Those of its experts; routed tokens are spread over the tensor-parallel group."""
+    b = kind.block
+    return split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)

@@ -34,10 +34,10 @@ from headway.model import NONE, ONE
 from headway.quantity import known
 from headway.training.exchange import NO_TIME, Exchanges, exchanges
 from headway.training.memory import STAGE_1, kept_per_token
-from headway.training.reach import TrainingReach
+from headway.training.reach import SHARES, TrainingReach
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
 from headway.training.schedules import idle
-from headway.training.stage import Stage, active_params
+from headway.training.stage import Stage, chosen_params, common_params
 from headway.training.work import TrainingWork
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
@@ -77,7 +77,8 @@ class StepTime:
 class StepWork:
     """A layout's step at every peak: one forward pass of the fullest stage over one micro-batch, and what else a step holds."""
 
-    matmuls: Any
+    matmuls: Any  # routed experts apart
+    experts: Any
     scores: Any
     traffic: Any  # one pass over what a forward and backward keep
     head: Any
@@ -94,7 +95,7 @@ class StepWork:
 
 
 IDEAL = TrainingReach(
-    **{key: ONE for key in ("eff_compute", "eff_head", "eff_attention", "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep")},
+    **dict.fromkeys((*SHARES, "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep"), ONE),
     traffic=NONE, launch=NO_TIME,
 )  # fmt: skip
 SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
@@ -106,7 +107,8 @@ def step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Trai
 
 
 def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: TrainingReach) -> StepTime:
-    forward, score = reached_s(work.matmuls, reach.eff_compute), reached_s(work.scores, reach.eff_attention)
+    forward = total((reached_s(work.matmuls, reach.eff_compute), reached_s(work.experts, reach.eff_expert)))
+    score = reached_s(work.scores, reach.eff_attention)
     matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
     once = times(work.traffic, reach.traffic)
     traffic, launch = times(once, traffic_passes(work.dropped)), launches_of_layers_s(work.held, reach.launch)
@@ -127,7 +129,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
         return times(each, work.count)
 
     return StepTime(
-        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic), 
+        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic),
         head=all_of(head_wait_s(pace, stage)),
         tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=total((all_of(times(stage, share)), work.sent.hops)),
         parameters=parameters, update=update, launch=all_of(launch),
@@ -139,16 +141,16 @@ def step_work(
 ) -> StepWork:
     """What a layout's step asks of the machine."""
     kept = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
-    active = _active(work, part, layout, recipe)
+    dense, routed = _active(work, part, layout, recipe)
     return StepWork(
-        matmuls=matmuls_s(active, tokens, TWO_FLOP, machine.peak),
+        matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),
         scores=_scores(work, part, layout, machine.wide_peak, tokens),
         traffic=activation_traffic_s(kept, tokens, part.held, machine.hbm_bw),
         head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
         update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
         sent=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
         held=part.held, spared=spared_layers(part.layers, layout.pp, part.held), count=count,
-        passes=training_passes(recipe.trainable), again=_again(work, part, layout, recipe, active),
+        passes=training_passes(recipe.trainable), again=_again(work, part, layout, recipe, total((dense, routed))),
         score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
         dropped=_dropped(work, part, layout, recipe, kept),
     )  # fmt: skip
@@ -177,11 +179,12 @@ def _scores_again(recipe: Recipe) -> Any:
     return ONE if recipe.recompute == "full" or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
 
 
-def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> Any:
-    """Parameters that a token is multiplied with on a chip of the fullest stage."""
+def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
+    """Parameters that a token is multiplied with on a chip of the fullest stage: those of every token, and of its experts."""
     counts = tuple(kind.block.count for kind in work.layers)
-    each = tuple(active_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
-    return times(sum_over_blocks(counts, each), part.share)
+    dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
+    routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
+    return times(sum_over_blocks(counts, dense), part.share), times(sum_over_blocks(counts, routed), part.share)
 
 
 def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
