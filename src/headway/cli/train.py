@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway import output, schema, units
-from headway.cli import subjects
+from headway.cli import subjects, train_figure
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
 from headway.training.recipe import Recipe, Run, TrainingLayout
@@ -16,7 +16,6 @@ WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
 OBJECTIVES = ("step", "chips", "cost")
 VIEW = ("kind", "model", "system", "chips", "seq", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute", "schedule",
         "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
-DRAWN = ("step_s", "tokens_per_s_chip", "memory_bytes_chip", "mfu")
 PARTS = ("compute", "attention", "traffic", "head", "tp", "cp", "ep", "bubble", "parameters", "update", "launch")
 DAY = 86400.0
 
@@ -48,7 +47,7 @@ def run(args: Any) -> output.Answer:
     deadline = schema.scalar(args.deadline, schema.Q("s"), "--deadline") if args.deadline else None
     wanted = Wanted(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
     asked = cases(subjects.models(args), [system for system, _ in subjects.systems(args)], wanted)
-    return output.Answer(listed(asked, notes), describe=_describe, figure=_figure, most=100)
+    return output.Answer(listed(asked, notes), describe=_describe, figure=train_figure.layouts, most=100)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
@@ -59,7 +58,7 @@ def _describe(rows: Any) -> output.Words:
     if not kept:
         return output.Words("No row is left.")
     best = kept[0]
-    return output.Words(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _helps(kept)) if line])
+    return output.Words(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _hides(best), _helps(kept)) if line])
 
 
 def _headline(best: Mapping[str, Any]) -> str:
@@ -95,6 +94,19 @@ def _memory(best: Mapping[str, Any]) -> str:
     return f"memory of the fullest chip {output.cell('memory_bytes_chip', best)}: {shown}"
 
 
+def _hides(best: Mapping[str, Any]) -> str:
+    """What would hide the layout's communication, at every peak."""
+    said = []
+    if best["tokens_to_hide"] is not None:
+        said.append(f"the exchange of parameters hides behind {best['tokens_to_hide']:,.0f} tokens a chip and micro-batch"
+                    f" (this layout has {best['micro_tokens']:,.0f})")  # fmt: skip
+    if best["tp_paid"] is not None and best["tp"] > 1:
+        said.append(f"tp pays up to {best['tp_paid']:.1f} ways ({best['tp']})")
+    if best["expert_width_to_hide"] is not None:
+        said.append(f"experts hide their own exchange from a width of {best['expert_width_to_hide']:,.0f}")
+    return "at every peak: " + "; ".join(said) if said else ""
+
+
 def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
     """What binds, and how near the next layout is."""
     best = rows[0]
@@ -102,10 +114,3 @@ def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
         said += f"; the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower"
     return said
-
-
-def _figure(rows: Any) -> dict[str, Any]:
-    """Step, speed, memory and MFU of the rows."""
-    from headway import figures
-
-    return figures.listing(rows, DRAWN, "training layouts")

@@ -86,14 +86,16 @@ def cases(models: Iterable[Any], systems: Iterable[Any], wanted: Wanted) -> list
     modes = given_of[Recipe].pop("recompute", RECOMPUTE)
     limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in wanted.layout.items()}
     shared: dict[str, Any] = {
-        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "pinned": limits, "price_metric": wanted.price_metric,
+        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "price_metric": wanted.price_metric,
         "objective": "chips" if wanted.deadline is not None and wanted.objective == "step" else wanted.objective,
         "deadline": wanted.deadline,
     }  # fmt: skip
     found = []
     for model, system, records in itertools.product(models, systems, _points(given_of)):
         run, recipe, failures, reach = records
-        found.append(Asked(model=model, system=system, run=run, recipe=recipe, failures=failures, reach=reach, **shared))
+        plain = {"vpp": (1,)} if "schedule" in given_of[Recipe] and recipe.schedule == "1f1b" else {}  # 1F1B by name has no chunks
+        own = {"model": model, "system": system, "run": run, "recipe": recipe, "failures": failures, "reach": reach}
+        found.append(Asked(**own, pinned=plain | limits, **shared))
         if len(found) > MOST_CASES:
             raise BadValue("train", "more combinations of lists", f"at most {MOST_CASES}")
     return found
@@ -121,7 +123,7 @@ def listed(asked: Sequence[Asked], notes: tuple[str, ...] = ()) -> Listing:
         made = rows(one, trained, MOST_ROWS if len(found) == 1 else 1)
         plain += [clean(row) for row in made]
         origins += [(one, each, trained.price) for each in trained.found[: len(made)]]
-        notes += trained.notes
+        notes += trained.notes if len(found) == 1 else ()
     weighed, fitting = sum(t.weighed for _, t in found), sum(t.fitting for _, t in found)
     notes = (*dict.fromkeys(notes), f"{weighed:,} legal layouts weighed, {fitting:,} fit")
 

@@ -31,6 +31,7 @@ def row(found: Found, model: str, made: TrainingEstimate, run: Outlook, tokens: 
         "mfu": made.use.mfu, "mfu_full": made.use.mfu_full, "hfu": made.use.hfu, "flops_chip": made.use.flops_chip,
         "flops_chip_full": made.use.flops_chip_full,
         "memory_bytes_chip": made.memory.total, "memory_bytes_chip_lo": made.memory_low, "memory_bytes_chip_hi": made.memory_high,
+        "hbm_bytes_chip": case.system.chip.need("hbm"),
     }  # fmt: skip
     shown |= {f"{name}_bytes_chip": getattr(made.memory, name) for name in PARTS}
     shown |= {f"{name}_s": getattr(made.time, name) for name in TIMES}

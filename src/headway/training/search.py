@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.model import Model
-from headway.training.candidates import candidates, one, rows
+from headway.training.candidates import NAMES, candidates, one, rows
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
 from headway.training.legality import Bounds, bounds
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
@@ -17,7 +17,7 @@ from headway.training.work import training_work
 from headway.watch import tick
 
 AT_ONCE = 20_000  # layouts weighed together: beyond it their arrays leave the cache
-KEPT = 8  # of each recompute mode, for the table
+KEPT = 8  # of the table, and of each recompute mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,24 @@ def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
             Found(case=asked, layout=one(layouts, int(i)), step=float(steps[i]), fits=bool(fits[i]), bytes=float(used[i]))
             for i in order[:KEPT]
         ]
-    found.sort(key=lambda each: (not each.fits, each.step if each.fits else each.bytes))
-    return Searched(best=tuple(found), weighed=weighed, fitting=fitting)
+    found.sort(key=_worth)
+    return Searched(best=_various(found), weighed=weighed, fitting=fitting)
+
+
+def _various(found: list[Found]) -> tuple[Found, ...]:
+    """The best mode of each layout before its other modes, as far as a table goes; in the order of steps."""
+    seen: set[tuple[int, ...]] = set()
+    firsts, others = [], []
+    for each in found:
+        ways = tuple(int(getattr(each.layout, name)) for name in NAMES)
+        (others if ways in seen else firsts).append(each)
+        seen.add(ways)
+    kept = firsts[:KEPT] + others[: max(0, KEPT - len(firsts))]
+    return tuple(sorted(kept, key=_worth))
+
+
+def _worth(found: Found) -> tuple[bool, float]:
+    return not found.fits, found.step if found.fits else found.bytes
 
 
 def bounds_of(model: Model, case: TrainingCase) -> Bounds:
