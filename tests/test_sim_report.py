@@ -98,6 +98,13 @@ def test_users_stand_in_their_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["users"] for row in rows(capsys, f"{ASKED} --users 1,4")] == [1, 4]
 
 
+def test_several_numbers_of_users_are_a_curve(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "users.html"
+    assert main([*f"{ASKED} --users 1,4 --plot".split(), str(path)]) == 0
+    assert '"field": "users"' in path.read_text(encoding="utf-8").replace('":"', '": "')
+    capsys.readouterr()
+
+
 @pytest.mark.parametrize(
     ("more", "says"),
     [
@@ -114,7 +121,9 @@ def test_words_say_what_happened(capsys: pytest.CaptureFixture[str], more: str, 
 
 @pytest.mark.parametrize("more", ["--rate 1 --requests 0", "--users 4 --fast 0.5", "--rate 1,2 --find rate --so-that p99_ttft_s=1s",
                                   "--rate 1 --timeline nowhere/out.json", "--rate 1 --sensitivity 2", "--rate nan", "--rate -1",
-                                  "--rate 1 --departures 0"])  # fmt: skip
+                                  "--rate 1 --departures 0", "--users 4 --turns 3,1s", "--rate 1 --think 2s", "--rate 1 --ttl 5s",
+                                  "--find rate --so-that p99_ttft_s=1s --plot x.png", "--rate 1 --tp 4 --replicas 9 --plot x.png",
+                                  "--find rate --so-that p99_ttft_s=1s --timeline x.json"])  # fmt: skip
 def test_what_makes_no_sense_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str], more: str) -> None:
     assert main(f"{ASKED} {more}".split()) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -147,6 +147,11 @@ def _check(args: Any) -> None:
         raise BadValue("--find", "rate", "traffic with a rate, not --users")
     if args.fast and args.users:
         raise BadValue("--fast", args.fast, "arrivals at a rate or of a trace, not --users: there is one class of users")
+    if args.find and (args.timeline or args.plot):
+        flag = "--timeline" if args.timeline else "--plot"
+        raise BadValue(flag, args.timeline or args.plot, "loads that are given, such as --rate 10, not --find")
+    if args.ttl and not args.prefix_cache:
+        raise BadValue("--ttl", args.ttl, "--prefix-cache beside it")
     if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 

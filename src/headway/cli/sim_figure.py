@@ -1,4 +1,4 @@
-"""Figures of simulations: latency against load for several rates; for one run its percentiles, and what went on over time."""
+"""Figures of simulations: latency against load for several rates or numbers of users; for one run its percentiles, and what went on over time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ def figure(rows: Any, run: Any) -> dict[str, Any]:
     every = [row for row in rows if row["kind"] == "point"]
     if not every:
         raise BadValue("--plot", "no rows", "rows to draw")
+    if run is None:
+        raise BadValue("--plot", "no layout that runs", "something to draw")
     title = f"{every[0]['model']} on {every[0]['system']}"
-    if len({row["rate"] for row in every}) > 1:
-        series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in every}) > 1]
-        return figures.table(every, "rate", CURVE, series, title, "rates at which the queue grows without end have no latency")
+    for load in ("rate", "users"):
+        if len({row.get(load) for row in every}) > 1:
+            series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in every}) > 1]
+            return figures.table(every, load, CURVE, series, title, "where the queue grows without end there is no latency")
     named = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
     return {
         "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": named,

@@ -23,7 +23,7 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
     group.add_argument("--requests", metavar="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
     group.add_argument("--users", metavar="N", help="a closed loop: each user waits for the answer and asks again; several make a curve")
-    group.add_argument("--think", default="0s", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")
+    group.add_argument("--think", default="", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")
     group.add_argument("--turns", metavar="TURNS,GAP", help="conversations whose prompts grow: mean turns and gap, such as 5,60s")
     group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
 
@@ -34,9 +34,13 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
     users, more = _axis(args.users, schema.Q(whole=True, low=1, open_low=False), "--users")
     notes = [*notes, *more]
     if args.trace:
-        if users or args.prompt or args.output or args.turns:
+        if users or args.prompt or args.output or args.turns or args.think:
             raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
         return _trace(args, rates, notes)
+    if users and args.turns:
+        raise BadValue("--turns", args.turns, "arrivals at a --rate: users of a closed loop send requests of their own")
+    if not users and args.think:
+        raise BadValue("--think", args.think, "--users beside it; the pause between turns is in --turns")
     if args.find and len(rates) > 1:
         raise BadValue("--rate", args.rate, "no rate, or one, where the rate is looked for")
     if args.find and not rates and not users:
@@ -94,7 +98,7 @@ def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: in
     from headway.sim.traffic.generate import generate_loop, parse_think
     from headway.sim.trial import Loading
 
-    loops = [generate_loop(each, parse_think(args.think), prompt, output, max(count, each), seed) for each in users]
+    loops = [generate_loop(each, parse_think(args.think or "0s"), prompt, output, max(count, each), seed) for each in users]
     return [Loading(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 

@@ -36,7 +36,9 @@ def describe(rows: Any) -> output.Words:
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
     """Which limits a row does not keep."""
     missed = [
-        f"{key} is {words.value(row, key)}, above {output.shown(most, 's')}" for key, most in limits.items() if _misses(row, key, most)
+        f"{key} is {words.value(row, key)}, above {output.shown(most, 's')}" if row.get(key) is not None else f"{key} has no value"
+        for key, most in limits.items()
+        if _misses(row, key, most)
     ]
     return f"at {words.value(row, 'rate')} {' and '.join(missed)}"
 
