@@ -1,4 +1,4 @@
-"""Figures of simulations: latency against load for several rates or numbers of users; for one run its percentiles, and what went on over time."""
+"""Figures of simulations: latency against load for several; for one run its percentiles, and what went on over time."""
 
 from __future__ import annotations
 
