@@ -312,6 +312,12 @@ def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
     assert "a cache changes nothing" in text and "does not say what prompts share" in text
 
 
+def test_a_trace_takes_no_flag_of_drawn_requests(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("--seed 3", "--arrivals even", "--turns 4"):
+        assert main(["bill", "--sheet", "claude-opus", "--requests", str(trace), *flag.split()]) == 2
+        assert "a trace" in capsys.readouterr().err
+
+
 def test_prompts_shorter_than_what_all_share_are_counted() -> None:
     told = said("--sheet claude-opus --prompt uniform:1k,8k --shared 4k --output 10 --rate 1/s --requests 50")
     assert " of 50 prompts are shorter than --shared 4,000" in told

@@ -352,3 +352,20 @@ def test_wrong_input_is_one_line(wrong: str, capsys: pytest.CaptureFixture[str])
     assert main(["price", *wrong.split()]) == 2
     said = capsys.readouterr().err
     assert said.startswith("headway: ") and len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("--sheet gemini-3.1-pro --margin 0.3", "--margin says nothing beside --sheet: it goes with a model; --assume margin=..."),
+        ("--sheet gemini-3.1-pro --on gb200-nvl72", "--on says nothing beside --sheet"),
+        (f"{ANCHOR} --sheet deepseek-v3", "give one; --at-sheet NAME sets a model's cost beside a sheet"),
+        ("--case deepseek-day6 --chip-price 4", "--chip-price says nothing beside --case"),
+        ("--history anthropic --assume active=1B", "--assume says nothing beside --history: it goes with --sheet"),
+        (f"{ANCHOR} --assume margin=0.5", "--assume says nothing beside a model"),
+        (f"{ANCHOR} --dram 2TB", "--dram says nothing beside a model: it goes with --memory-share"),
+    ],
+)
+def test_a_flag_of_another_question_is_not_passed_over(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["price", *command.split()]) == 2
+    assert told in capsys.readouterr().err

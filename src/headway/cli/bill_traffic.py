@@ -12,6 +12,7 @@ from headway.errors import BadValue
 
 REQUESTS = 10_000
 GAP_S = 60.0
+ARRIVALS, SEED = "poisson", "0"
 MOST_TOKENS = 1e18
 DRAWN = "drawn from the workload given"
 TOTALS = ("input", "cached", "output")
@@ -30,9 +31,9 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--shared", metavar="TOKENS", help="tokens that every prompt begins with (a system prompt, tools, a document)")
     group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
     group.add_argument("--rate", metavar="1/s", help="requests per second: 2/min; of a trace, its own unless given")
-    group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
+    group.add_argument("--arrivals", default=ARRIVALS, metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
     group.add_argument("--turns", metavar="N[,GAP]", help=f"conversations whose prompts grow: mean turns and gap (default {GAP_S:.0f}s)")
-    group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
+    group.add_argument("--seed", default=SEED, metavar="N", help="of what is drawn (default 0)")
     group.add_argument(
         "--start", default="00:00", metavar="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)"
     )
@@ -81,6 +82,8 @@ def _trace(args: Any) -> tuple[Any, list[str]]:
 
     if args.prompt or args.output or args.turns:
         raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
+    if args.arrivals != ARRIVALS or args.seed != SEED:
+        raise BadValue("--requests", args.requests, "a trace without --arrivals and --seed: nothing is drawn")
     trace = read_trace(args.requests)
     traffic = trace.traffic.at_rate(_rate(args.rate)) if args.rate else trace.traffic
     shared, notes = _shared(args), trace.notes()

@@ -59,6 +59,9 @@ def sizes(args: Any) -> output.Answer:
     axes, notes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "sizes without it: what hits read is given")
+    for key in ("sheet", "fee", "storage"):
+        if getattr(args, key):
+            raise BadValue(schema.flag(key), getattr(args, key), "sizes without it: fees are a question of their own")
     asked, more = schema.read(args, Service)
     lists = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
     args.tier = args.tier or "ddr,flash,disk"
@@ -128,6 +131,8 @@ def fees(args: Any) -> output.Answer:
     from headway.cache_rows import Fee
 
     axes, notes = cache_subject.holds(args)
+    if axes.keys() - {"hold"}:
+        raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
     cases, more = cache_subject.cases(args)
     rates = _rates(args)
     rows, told = [], []

@@ -44,6 +44,8 @@ def cases(args: Any) -> tuple[list[Asked], list[str]]:
     asked, notes = schema.read(args, Fresh)
     if len({"mfu", "fresh"} & asked.keys()) > 1:
         raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
+    if "active" in asked and "mfu" not in asked:
+        raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
     formats, _ = schema.read(args, Precision)
     taken, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
     models = subjects.models(args) if args.model else [None]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
-from headway import output
+from headway import output, schema
 from headway.cli import price_case, price_cost, price_history, price_memory, price_score, price_sheet
 from headway.cli.flags import Usage
 
@@ -12,43 +13,46 @@ ASKS = (
     "wants a model and --on MACHINE (what its tokens cost and sell for), --sheet NAME (what a sheet implies), --history WHOSE, "
     "--score PRICES.csv, --case NAME or --memory-share MACHINE"
 )
+MODEL = "model"
+QUESTIONS: dict[str, Any] = {  # by the argument that asks it, in the order of --help
+    MODEL: price_cost, "sheet": price_sheet, "score": price_score, "history": price_history, "case": price_case,
+    "memory_share": price_memory,
+}  # fmt: skip
+ASSUMED = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # flags of a cost that a sheet's --assume takes
 
 
 def add_flags(parser: Any) -> None:
     """The flags of every question that the verb answers."""
-    parser.add_argument("model", nargs="?", default="", help="catalogue name, config.json or Hugging Face id; several with commas")
+    parser.add_argument(MODEL, nargs="?", default="", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", default="", metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
-    price_cost.add_flags(parser)
-    price_sheet.add_flags(parser)
-    price_score.add_flags(parser)
-    price_history.add_flags(parser)
-    price_case.add_flags(parser)
-    price_memory.add_flags(parser)
+    for question in QUESTIONS.values():
+        question.add_flags(parser)
 
 
 def run(args: Any) -> output.Answer:
     """The answer to the one question asked."""
-    questions = {
-        "--sheet": args.sheet,
-        "--score": args.score,
-        "--history": args.history,
-        "--case": args.case,
-        "--memory-share": args.memory_share,
-        "a model": args.model,
-    }
-    asked = [name for name, value in questions.items() if value]
+    asked = [name for name in QUESTIONS if getattr(args, name)]
     if len(asked) > 1:
-        raise Usage(f"{' and '.join(asked)} are questions of their own: give one")
-    if args.sheet:
-        return price_sheet.run(args)
-    if args.score:
-        return price_score.run(args)
-    if args.history:
-        return price_history.run(args)
-    if args.case:
-        return price_case.run(args)
-    if args.memory_share:
-        return price_memory.run(args)
-    if not args.model or not args.on:
+        beside = "; --at-sheet NAME sets a model's cost beside a sheet" if {MODEL, "sheet"} <= set(asked) else ""
+        raise Usage(f"{' and '.join(sorted(map(_named, asked)))} are questions of their own: give one{beside}")
+    if not asked or (asked == [MODEL] and not args.on):
         raise Usage(f"headway price {ASKS}; see headway price --help")
-    return price_cost.run(args)
+    _check(args, asked[0])
+    return QUESTIONS[asked[0]].run(args)
+
+
+def _named(question: str) -> str:
+    return "a model" if question == MODEL else schema.flag(question)
+
+
+def _check(args: Any, asked: str) -> None:
+    """No flag of another question, which would be passed over."""
+    for name, question in QUESTIONS.items():
+        if name != asked:
+            own = argparse.ArgumentParser(add_help=False)
+            question.add_flags(own)
+            given = [key for key, value in vars(own.parse_args([])).items() if getattr(args, key) != value]
+            given += ["on"] if name == MODEL and args.on else []
+            if given:
+                hint = f"; --assume {ASSUMED[given[0]]}=... takes it as known" if asked == "sheet" and given[0] in ASSUMED else ""
+                raise Usage(f"{schema.flag(given[0])} says nothing beside {_named(asked)}: it goes with {_named(name)}{hint}")

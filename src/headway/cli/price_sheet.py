@@ -31,7 +31,6 @@ COLUMNS = {
     "why": Column("", "what would identify it; how a closed form is meant; what contradicts"),
 }
 VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
-CLOSED = ("quantity", "value", "lo", "hi", "kind")
 MOST = 50
 DRAWN = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
 SAID = {"active": "active", "total": "in all"}
