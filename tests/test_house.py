@@ -34,7 +34,8 @@ FLOORS = {
     3: """
         layout resolve assumptions blockwork whole_model about_model whatif compile fabric network estimate columns where output grid
         listing serve curves solve goal asked search candidates frontier pools pairing pick shortfall elasticity current plan launch trend
-        rack rack_fit domains speed expert_load goal efficiency reach training training_columns scaling scale_columns tier_cost cache cache_place cache_rows
+        rack rack_fit domains speed expert_load goal efficiency reach training training_columns scaling scale_columns
+        tier_cost cache cache_place cache_rows
         bill_columns price_history cache_ask cache_case cache_sizing cache_fee cache_trace recompute
         price priced chip_cost memory_cost service_day inversion
     """,

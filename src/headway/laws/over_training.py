@@ -104,10 +104,10 @@ def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number,
 def regret(bill: Flop, least: Flop) -> Number:
     """What a choice costs beyond the cheapest of the same quality.
 
-    >>> round(regret(1.169, 1.0), 3)
+    >>> round(float(regret(1.169, 1.0)), 3)
     0.169
     """
-    return bill / least - 1
+    return np.maximum(bill / least - 1, 0)  # the last digits of a root may say less than the cheapest
 
 
 @formula(source="definition")
