@@ -9,20 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from headway import output
+from headway.cli.fitted_files import KEYS, folder, text_of
 from headway.cli.progress import bar
-from headway.columns import Column
 from headway.errors import BadFile, BadValue, MissingExtra
 from headway.listing import Listing
 
-KEYS = {
-    "section": Column("", "class.family.format of a kernel, or engine, platform or interval"),
-    "key": Column("", "what the number is of it"),
-    "value": Column("", "the number, in the unit beside it"),
-    "unit": Column("", "its unit"),
-    "error": Column("", "one standard error, in the same unit; 0 where the number was stated, not fitted"),
-    "rows": Column("", "measurements it was fitted to"),
-    "meaning": Column("", "what it says"),
-}
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 
 
@@ -78,14 +69,6 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
     return (folders[0] if folders else None), files
 
 
-def folder(name: str) -> Path:
-    """A folder to write to that is there."""
-    found = Path(name)
-    if not found.is_dir():
-        raise BadFile(name, "is not a folder to write to")
-    return found
-
-
 def _check_pages(page: str | None, summary: str | None) -> None:
     """Whether the pages have their markers and a picture can be drawn, before any work is done."""
     from headway import figures
@@ -117,14 +100,6 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
         written.append(Path(page).with_name(accuracy.FIGURE))
         figures.save(figures.parity(report.residuals, "served TPOT"), str(written[-1]))
     return written
-
-
-def text_of(path: str) -> str:
-    """The text of a page."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise BadFile(path, "cannot be read as UTF-8 text") from None
 
 
 def _words(found: Any, written: Sequence[Path]) -> output.Words:

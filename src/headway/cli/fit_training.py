@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headway import output
-from headway.cli.fit import KEYS, folder, text_of
+from headway.cli.fitted_files import KEYS, folder, text_of
 from headway.cli.progress import bar
 from headway.listing import Listing
 

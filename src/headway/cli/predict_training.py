@@ -15,7 +15,7 @@ GIB, TERA = 2.0**30, 1e12
 QUANTITIES = {
     "tokens_per_s_per_chip": ("speed", 1.0, "token/s", "tokens of training per second and chip"),
     "step_time_s": ("step", 1.0, "s", "one optimiser step"),
-    "tflops_per_chip": ("flops", TERA, "", "model FLOP/s of a chip, in 10^12: attention in full, nothing twice, unless the row's source counts otherwise"),
+    "tflops_per_chip": ("flops", TERA, "", "model TFLOP/s: attention in full, nothing twice, or as the row's source counts"),
     "memory_gb_per_chip": ("memory", GIB, "", "memory that tensors take on the fullest chip, in GiB, as frameworks print"),
 }  # fmt: skip
 ENDS = {"": "expected", "_lo": "lower end of the 90 % interval", "_hi": "upper end of it"}

@@ -42,6 +42,16 @@ def expert_exchanges(recomputed: Number) -> Number:
     return 2 + recomputed
 
 
+@formula(source="FSDP in a pipeline keeps what it gathered, and whole gradients, until a step's last micro-batch (its memory: gathered_bytes)")
+def exchanging_stage(stage: Number, pp: Number) -> Number:
+    """The ZeRO stage whose collectives a step holds: in a pipeline those of stage 1 instead of stage 3.
+
+    >>> float(exchanging_stage(3, 16)), float(exchanging_stage(3, 1))  # Llama-3.1-405B over 16 stages; over none
+    (1.0, 3.0)
+    """
+    return np.where((stage >= 3) & (pp > 1), 1, stage)
+
+
 @formula(source=ZERO + ": stage 3 gathers weights forward and backward of every micro-batch, stages 1 and 2 once, stage 0 its gradients")
 def gathers_per_step(stage: Number, count: Number) -> Number:
     """All-gathers of a chip's parameters in one step of `count` micro-batches.

@@ -12,6 +12,7 @@ from headway.laws.shard import head_share
 from headway.laws.sums import sum_over_blocks, times, total
 from headway.laws.training_network import (
     cp_exchanges,
+    exchanging_stage,
     expert_exchanges,
     fill_s,
     gathered_element,
@@ -120,9 +121,10 @@ def _parameters(
     """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
     if most(part.ways) == 1 and most(part.expert_ways) == 1:
         return NO_TIME
-    element = gathered_element(layout.zero, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
-    gathers = gathers_per_step(layout.zero, count)
-    reductions = times(reductions_per_step(layout.zero, count), recipe.trainable)
+    stage = exchanging_stage(layout.zero, layout.pp)
+    element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
+    gathers = gathers_per_step(stage, count)
+    reductions = times(reductions_per_step(stage, count), recipe.trainable)
     split, found = expert_ways(layout.ep, layout.tp), []
     for held, who in (
         (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.ways, layout.tp)),

@@ -10,7 +10,7 @@ from headway.laws.activations import dropped_share
 from headway.laws.shard import head_share
 from headway.laws.sums import divided, sum_over_blocks, times, total
 from headway.laws.training_flop import training_passes
-from headway.laws.training_network import reduction_cover_s
+from headway.laws.training_network import exchanging_stage, reduction_cover_s
 from headway.laws.training_pipeline import head_wait_s, input_grad_s, pace_s, pipeline_s, spared_layers
 from headway.laws.training_state import sharded_from, stage_state_params
 from headway.laws.training_step import (
@@ -121,7 +121,8 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, reach: Tra
     share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
     pace = pace_s(stage, head, work.held, work.spared)
     pipeline = total((pipeline_s(pace, stage, work.count, share), work.sent.hops))
-    parameters = exposed_s(reduction_cover_s(layout.zero, work.count, stage), work.sent.parameters, reach.hidden_dp)
+    cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
+    parameters = exposed_s(cover, work.sent.parameters, reach.hidden_dp)
     update = reached_s(work.update, reach.eff_memory)
     step = optimiser_step_s(pipeline, parameters, update)
 

@@ -39,8 +39,10 @@ PRIORS = {  # of every family, in 16 bits: the number, and the logarithm of what
     "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
 APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # and a family's from it
-SHARES = ("compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp", "hidden_cp",
-          "hidden_ep")  # fmt: skip
+SHARES = (
+    "compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp",
+    "hidden_cp", "hidden_ep",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,7 +154,8 @@ def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute
     })  # fmt: skip
     return TrainingCase(
         work=training_work(model, recipe, given(sequence, "seq", "token")), system=where, machine=machine(where, dtype), recipe=recipe,
-        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), reach=reached(where.chip, dtype, kernels, fused=not kept), batch=ONE,
+        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), batch=ONE,
+        reach=reached(where.chip, dtype, kernels, fused=not kept),
     )  # fmt: skip
 
 
