@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.assumptions import Assumptions
-from headway.fabric import fabric, link_costs
+from headway.fabric import FAR, Fabric, fabric, link_costs
 from headway.laws.serving import interval_high, interval_low
 from headway.laws.training_pipeline import micro_batches
 from headway.laws.training_state import memory_fits
@@ -58,9 +58,10 @@ class TrainingEstimate:
 def machine(system: System, dtype: str) -> Machine:
     """A system as training's laws need it."""
     chip = system.chip
+    alone = Fabric(kind="switch", domain=system.scale_up_domain, up=FAR, exchange=FAR, out=FAR)  # one chip needs no links
     return Machine(
         peak=peak(chip, dtype)[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),
-        fabric=fabric(system), costs=link_costs(system, defaults(Assumptions)),
+        fabric=alone if int(system.chips) == 1 else fabric(system), costs=link_costs(system, defaults(Assumptions)),
     )  # fmt: skip
 
 
