@@ -40,6 +40,13 @@ def test_a_cache_is_copied_out_and_back_by_hand() -> None:
     assert run.counted(of.HOSTED) == 0
 
 
+def test_copies_that_take_no_time_keep_nobody_waiting() -> None:
+    """Everyone's cache is out at once, and no time passes until the first is back."""
+    run = play(Traffic.of([0.0, 0.0, 0.0], 1, [4, 3, 4]), "1.0", budget=1, chunk=1, seats=2, capacity=5, block=1, mixed=0, swap=12)
+    assert run.counted(of.SWAPPED) == 1
+    assert run.finish.tolist() == [5.0, 6.0, 10.0]
+
+
 def test_others_decode_while_a_cache_comes_back() -> None:
     """A third request, small enough to stay, takes its steps meanwhile."""
     law = {"capacity": 12, "block": 2, "swap": 100, "copy_s": 1.0}

@@ -27,36 +27,36 @@ def available() -> bool:
 
 
 @functools.cache
-def compiled(run: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...] = ()) -> Callable[..., Any]:
     """`run` as machine code, made at its first call with arguments of each type; MissingExtra without numba.
 
-    Functions of this package that it names, in whatever module, are compiled into it; so are those that they name.
+    Functions of this package that it names, in whatever module, are compiled into it; so are those that they name. `instead` of some of
+    them (the first of each pair) others are called.
     """
     if not available():
         raise MissingExtra("compiled simulation", "fast")
     import numba
 
     known = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = known or str(_folder())  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = known or str(folder())  # type: ignore[attr-defined]
     try:
-        return numba.njit(cache=True)(_rebound(run))
+        return numba.njit(cache=True)(_rebound(run, instead))
     finally:
         numba.config.CACHE_DIR = known  # type: ignore[attr-defined]
 
 
 @functools.cache
-def _part(run: Callable[..., Any]) -> Callable[..., Any]:
+def _part(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...]) -> Callable[..., Any]:
     """A function that only compiled ones call: nothing is made for calls from Python, and nothing kept apart from its callers."""
-    import numba
+    from headway.sim.parts import part
 
-    njit: Any = numba.njit
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_rebound(run))
+    return part(_rebound(run, instead))
 
 
-def _rebound(run: Any) -> types.FunctionType:
+def _rebound(run: Any, instead: tuple[tuple[Any, Any], ...]) -> types.FunctionType:
     """A copy of a function whose names of other functions of the package, laws among them, mean their compiled forms."""
-    names = {name: value for name, value in run.__globals__.items() if name in run.__code__.co_names}
-    inner = {name: _part(getattr(value, "__wrapped__", value)) for name, value in names.items() if value is not run and _ours(value)}
+    ours = {name: run.__globals__[name] for name in run.__code__.co_names if _ours(run.__globals__.get(name)) and name != run.__name__}
+    inner = {name: dict(instead).get(value) or _part(getattr(value, "__wrapped__", value), instead) for name, value in ours.items()}
     copy = types.FunctionType(run.__code__, {**run.__globals__, **inner}, run.__name__, run.__defaults__, run.__closure__)
     copy.__module__, copy.__qualname__, copy.__kwdefaults__ = run.__module__, run.__qualname__, run.__kwdefaults__
     return copy
@@ -67,7 +67,7 @@ def _ours(value: Any) -> bool:
 
 
 @functools.cache
-def _folder() -> Path:
+def folder() -> Path:
     """Where machine code made from the present sources is kept."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):

@@ -10,7 +10,7 @@ from typing import Any
 
 def push(heap: Any, count: int, key: float, name: int) -> None:
     """One more beside so many."""
-    _rise(heap, count, key, name)
+    _rise(heap, count, float(key), float(name))
 
 
 def remove_at(heap: Any, count: int, at: int) -> None:

@@ -50,6 +50,8 @@ def choose(s: State, r: Rules) -> int:
             begin(s, r, j)
         else:
             taken += _cut(s, r, j, room - taken)
+    if r.swap > 0 and s.count[PACKED] == 0 and s.count[RUNNING] == 0:
+        come_back(s, r)  # copies that take no time
     return taken
 
 

@@ -27,9 +27,14 @@ def state_at(where: Any, number: int) -> State:
     return where[number]
 
 
-def run_one(where: Any, number: int, r: Rules, step: Step, until: float, most: int) -> int:
+def rules_at(rows: Any, number: int) -> Rules:
+    """The rules; stands here likewise."""
+    return rows[number]
+
+
+def run_one(where: Any, number: int, rules: Any, step: Step, until: float, most: int) -> int:
     """Run one replica until a time, or so many iterations."""
-    return advance(state_at(where, number), r, step, until, most)
+    return advance(state_at(where, number), rules_at(rules, 0), step, until, most)
 
 
 def take_turns(where: Any, many: int, r: Rules, step: Step, until: float, most: int) -> int:
@@ -64,12 +69,13 @@ def catch_up(where: Any, many: int, r: Rules, step: Step, until: float) -> int:
 
 
 def send(
-    where: Any, many: int, r: Rules, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
+    where: Any, many: int, rules: Any, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
 ) -> int:  # fmt: skip
     """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes; then turns.
 
     Both in one, since what is compiled is the loop once for each function that is called from outside.
     """
+    r = rules_at(rules, 0)
     for at in range(first, last):
         i = served[at]
         if catch_up(where, many, r, step, state_at(where, 0).times[4 * i + ARRIVAL]) == STUCK:

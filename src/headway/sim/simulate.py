@@ -233,10 +233,11 @@ class Play:
         ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
         replica = np.full(count, -1)
         who, lanes, sent = (each.tolist() if self.form.lists else each for each in (self.served, ranks, replica))
+        rules = self.form.given(self.rules)
         where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
         try:
             for first in range(0, count, size):
-                ended = self.form.send(where, replicas, self.rules, self.form.step, who, lanes, sent, first, min(first + size, count), 0)
+                ended = self.form.send(where, replicas, rules, self.form.step, who, lanes, sent, first, min(first + size, count), 0)
                 tick(size)
                 if ended == STUCK:
                     raise StuckLoop(STUCK_LINE)
@@ -271,7 +272,7 @@ class Play:
         done = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
         nobody = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
-        ended = self.form.send(where, len(states), self.rules, self.form.step, *nobody, 0, 0, most)
+        ended = self.form.send(where, len(states), self.form.given(self.rules), self.form.step, *nobody, 0, 0, most)
         tick(sum(_ended(state) for state in states) - done)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
@@ -280,7 +281,8 @@ class Play:
     def idle(self, states: list[State], where: Any, number: int) -> bool:
         """Run one replica for a slice; whether nothing is left for it to do."""
         done = _ended(states[number])
-        ended = self.form.run_one(where, number, self.rules, self.form.step, np.inf, PLAIN_SLICE if self.form.lists else SLICE)
+        most = PLAIN_SLICE if self.form.lists else SLICE
+        ended = self.form.run_one(where, number, self.form.given(self.rules), self.form.step, np.inf, most)
         tick(_ended(states[number]) - done)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)

@@ -1,0 +1,170 @@
+"""How compiled code sees a replica and the rules: each as the address of a table, whose words are numbers and addresses of arrays.
+
+A replica has some forty arrays and a run twenty rules. As tuples every function of the loop would take and hand on all of them, which takes
+long to compile and long to run. Here it takes two addresses, and naming an array reads the table. The table never changes, so that machine
+code reads it where that is cheapest. Whole numbers of 32 bits are read as of 64: no function is compiled for both.
+
+Imported where something is compiled: numba takes a while.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models
+from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
+from numba.extending import intrinsic, register_model
+
+WORD, DOUBLE = ir.IntType(64), ir.DoubleType()
+WIDTHS = {np.dtype(np.int32): ir.IntType(32), np.dtype(np.int64): WORD, np.dtype(np.float64): DOUBLE}
+infer: Any = infer_global
+FIRST = {"target": "cpu"}  # before what numba has for any target, which it tries one by one
+
+
+class Numbers(types.Type):
+    """The address of numbers as an array keeps them."""
+
+    def __init__(self, kept: Any) -> None:
+        self.kept = kept
+        self.dtype = types.float64 if kept == np.float64 else types.int64
+        super().__init__(f"numbers.{kept}")
+
+
+class Table(types.Type):
+    """The address of a named tuple's words; a named tuple in it is a table in the table, and what is no array is a number."""
+
+    def __init__(self, name: str, named: Any, first: int = 0) -> None:
+        self.places: dict[str, tuple[int, Any]] = {}
+        self.words = 0
+        for field, value in zip(named._fields, named, strict=True):
+            kind = self._kind(f"{name}.{field}", value, first + self.words)
+            self.places[field] = first + self.words, kind
+            self.words += kind.words if isinstance(kind, Table) else 1
+        super().__init__(name)
+
+    @staticmethod
+    def _kind(name: str, value: Any, first: int) -> Any:
+        if isinstance(value, np.ndarray):
+            return Numbers(value.dtype)
+        if isinstance(value, tuple):
+            return Table(name, value, first)
+        return types.float64 if isinstance(value, float) else types.int64
+
+    def rows(self, each: Any) -> Any:
+        """Named tuples like the first as rows of words; their arrays must be kept alive beside them."""
+        return np.array([self.row(named) for named in each], np.int64)
+
+    def row(self, named: Any) -> list[int]:
+        """The words of one."""
+        found: list[int] = []
+        for (_, kind), value in zip(self.places.values(), named, strict=True):
+            found += kind.row(value) if isinstance(kind, Table) else [_word(kind, value)]
+        return found
+
+
+def _word(kind: Any, value: Any) -> int:
+    if not isinstance(kind, Numbers):
+        return int(np.float64(value).view(np.int64)) if kind == types.float64 else int(value)
+    if value.dtype != kind.kept or not value.flags.c_contiguous:
+        raise TypeError(f"{value.dtype} where compiled code takes {kind.kept} without gaps")
+    return value.ctypes.data
+
+
+@register_model(Table)
+class TableModel(models.PrimitiveModel):
+    """An address of words."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, WORD.as_pointer())
+
+
+@register_model(Numbers)
+class NumbersModel(models.PrimitiveModel):
+    """An address of such numbers."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, WIDTHS[kind.kept].as_pointer())
+
+
+@infer_getattr
+class Field(AttributeTemplate):
+    """table.name."""
+
+    key = Table
+
+    def generic_resolve(self, table: Any, name: str) -> Any:
+        """What is there."""
+        return table.places[name][1] if name in table.places else None
+
+
+@lower_getattr_generic(Table)
+def read_field(context: Any, builder: Any, table: Any, address: Any, name: str) -> Any:
+    """The word, as what it stands for."""
+    place, kind = table.places[name]
+    if isinstance(kind, Table):
+        return address
+    word = builder.load(builder.gep(address, [WORD(place)]))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    if isinstance(kind, Numbers):
+        return builder.inttoptr(word, context.get_value_type(kind))
+    return builder.bitcast(word, DOUBLE) if kind == types.float64 else word
+
+
+@infer(operator.getitem)
+class Get(AbstractTemplate):
+    """numbers[index]."""
+
+    metadata: Any = FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        """A double, or a whole number of 64 bits."""
+        numbers, index = args
+        fits = isinstance(numbers, Numbers) and isinstance(index, types.Integer)
+        return numbers.dtype(numbers, types.intp) if fits else None
+
+
+@infer(operator.setitem)
+class Set(AbstractTemplate):
+    """numbers[index] = value."""
+
+    metadata: Any = FIRST
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Of the same kind."""
+        numbers, index, _ = args
+        fits = isinstance(numbers, Numbers) and isinstance(index, types.Integer)
+        return types.none(numbers, types.intp, numbers.dtype) if fits else None
+
+
+@lower_builtin(operator.getitem, Numbers, types.Integer)
+def get(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Read, and widen."""
+    value = builder.load(builder.gep(args[0], [args[1]]))
+    return builder.sext(value, WORD) if signature.args[0].kept == np.int32 else value
+
+
+@lower_builtin(operator.setitem, Numbers, types.Integer, types.Any)
+def put(context: Any, builder: Any, signature: Any, args: Any) -> None:
+    """Narrow, and write."""
+    address, index, value = args
+    kept = signature.args[0].kept
+    builder.store(builder.trunc(value, WIDTHS[kept]) if kept == np.int32 else value, builder.gep(address, [index]))
+
+
+def row_at(table: Table) -> Any:
+    """What finds a row of such a table: of compiled code, (rows, number)."""
+
+    @intrinsic
+    def row(typing: Any, rows: Any, number: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            words = context.make_array(signature.args[0])(context, builder, args[0]).data
+            return builder.gep(words, [builder.mul(args[1], WORD(table.words))])
+
+        return table(rows, types.int64), code
+
+    return row
