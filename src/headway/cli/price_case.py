@@ -80,7 +80,7 @@ def _shown(row: Mapping[str, Any], key: str) -> str:
     value = row[key]
     if value is not None and row["unit"] == "USD":
         return f"${value:,.0f}"
-    return f"{value:.4g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.shown(value, row["unit"])
+    return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.shown(value, row["unit"])
 
 
 def _over(row: Mapping[str, Any]) -> str:
