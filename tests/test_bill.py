@@ -312,6 +312,11 @@ def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
     assert "a cache changes nothing" in text and "does not say what prompts share" in text
 
 
+def test_the_help_names_no_subject_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bill", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: headway bill [flags]")
+
+
 def test_a_trace_takes_no_flag_of_drawn_requests(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flag in ("--seed 3", "--arrivals even", "--turns 4"):
         assert main(["bill", "--sheet", "claude-opus", "--requests", str(trace), *flag.split()]) == 2

@@ -22,6 +22,12 @@ class Parser(argparse.ArgumentParser):
         usage = f"headway {verb} WHAT ... [flags]"
         super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
 
+    def format_help(self) -> str:
+        """The help; its first line names a subject only where the verb takes one."""
+        if all(action.option_strings for action in self._actions):
+            self.usage = f"{self.prog} [flags]"
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         raise Usage(f"{message}; see {self.prog} --help")
 
