@@ -13,15 +13,13 @@ import operator
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
 from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.extending import intrinsic, register_model
+from numba.np.numpy_support import from_dtype
 
-WORD, DOUBLE = ir.IntType(64), ir.DoubleType()
-WIDTHS = {np.dtype(np.int32): ir.IntType(32), np.dtype(np.int64): WORD, np.dtype(np.float64): DOUBLE}
 infer: Any = infer_global
 FIRST = {"target": "cpu"}  # before what numba has for any target, which it tries one by one
 
@@ -31,7 +29,7 @@ class Numbers(types.Type):
 
     def __init__(self, kept: Any) -> None:
         self.kept = kept
-        self.dtype = types.float64 if kept == np.float64 else types.int64
+        self.dtype = types.int64 if kept == np.int32 else from_dtype(kept)
         super().__init__(f"numbers.{kept}")
 
 
@@ -80,7 +78,7 @@ class TableModel(models.PrimitiveModel):
     """An address of words."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, WORD.as_pointer())
+        super().__init__(manager, kind, manager[types.int64].get_value_type().as_pointer())
 
 
 @register_model(Numbers)
@@ -88,7 +86,7 @@ class NumbersModel(models.PrimitiveModel):
     """An address of such numbers."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, WIDTHS[kind.kept].as_pointer())
+        super().__init__(manager, kind, manager[from_dtype(kind.kept)].get_value_type().as_pointer())
 
 
 @infer_getattr
@@ -108,11 +106,11 @@ def read_field(context: Any, builder: Any, table: Any, address: Any, name: str) 
     place, kind = table.places[name]
     if isinstance(kind, Table):
         return address
-    word = builder.load(builder.gep(address, [WORD(place)]))
+    word = builder.load(builder.gep(address, [context.get_constant(types.intp, place)]))
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     if isinstance(kind, Numbers):
         return builder.inttoptr(word, context.get_value_type(kind))
-    return builder.bitcast(word, DOUBLE) if kind == types.float64 else word
+    return builder.bitcast(word, context.get_value_type(kind)) if kind == types.float64 else word
 
 
 @infer(operator.getitem)
@@ -144,16 +142,16 @@ class Set(AbstractTemplate):
 @lower_builtin(operator.getitem, Numbers, types.Integer)
 def get(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Read, and widen."""
-    value = builder.load(builder.gep(args[0], [args[1]]))
-    return builder.sext(value, WORD) if signature.args[0].kept == np.int32 else value
+    numbers, value = signature.args[0], builder.load(builder.gep(args[0], [args[1]]))
+    return context.cast(builder, value, from_dtype(numbers.kept), numbers.dtype)
 
 
 @lower_builtin(operator.setitem, Numbers, types.Integer, types.Any)
 def put(context: Any, builder: Any, signature: Any, args: Any) -> None:
     """Narrow, and write."""
     address, index, value = args
-    kept = signature.args[0].kept
-    builder.store(builder.trunc(value, WIDTHS[kept]) if kept == np.int32 else value, builder.gep(address, [index]))
+    numbers = signature.args[0]
+    builder.store(context.cast(builder, value, numbers.dtype, from_dtype(numbers.kept)), builder.gep(address, [index]))
 
 
 def row_at(table: Table) -> Any:
@@ -163,7 +161,7 @@ def row_at(table: Table) -> Any:
     def row(typing: Any, rows: Any, number: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             words = context.make_array(signature.args[0])(context, builder, args[0]).data
-            return builder.gep(words, [builder.mul(args[1], WORD(table.words))])
+            return builder.gep(words, [builder.mul(args[1], context.get_constant(types.intp, table.words))])
 
         return table(rows, types.int64), code
 
