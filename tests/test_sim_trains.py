@@ -138,6 +138,14 @@ def test_capacity_of_waves_is_that_of_a_wave(output: int, seats: int) -> None:
     assert able == pytest.approx(seats / (prompts + (output - 1) * 0.01), rel=0.01)
 
 
+def test_capacity_of_very_many_seats_is_not_that_of_filling_them() -> None:
+    """With so many seats that few requests go round: 10 ms a step whatever is in it, 60 steps an answer."""
+    rules = RULES._replace(seats=5000, capacity=10**9, budget=10**6, chunk=10**6)
+    lengths = np.random.default_rng(31).integers(1, 119, 10_000, endpoint=True)
+    able = saturation.capacity(Traffic.of(np.zeros(10_000), 1, lengths), pace_from(STEP.format("0.01"), 5000, 512.0), rules, 1, HOW)
+    assert able == pytest.approx(5000 / (60 * 0.01), rel=0.02)
+
+
 # -- everyone in a seat ---------------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ VIEW = (
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 ONE = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
+DRAINED = 0.9  # of the rate that was sent, below which filling and draining weigh on what ended
 MANY = 10  # times its capacity, above which a load is no percentage
 
 
@@ -28,9 +29,9 @@ def describe(rows: Any) -> output.Words:
     kinds = VIEW if len({row.get("kind") for row in every}) > 1 else VIEW[1:]
     rejected = _rejected(every[0])
     if len(runs) <= 1:
-        return output.Words(_sentence(every[0]), kinds, [*rejected, *_sensitive(every[0]), DEFINED])
+        return output.Words(_sentence(every[0]), kinds, [*rejected, *_draining(every[0]), *_sensitive(every[0]), DEFINED])
     at = kinds.index("p99_itl_s")
-    return output.Words(_several(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, DEFINED])
+    return output.Words(_several(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
 
 
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
@@ -67,6 +68,15 @@ def _rejected(row: Mapping[str, Any]) -> list[str]:
         return []
     room = f"the {words.value(row, 'kv_tokens')} tokens of a replica's KV cache"
     return [f"{row['rejected']:,} of {row['requests']:,} requests are rejected: they are longer than {room}."]
+
+
+def _draining(row: Mapping[str, Any]) -> list[str]:
+    """That a run was short beside its answers, so that what it says of a load that goes on is too little."""
+    sent, ended = row.get("offered_req_per_s"), row.get("req_per_s")
+    if not (row.get("stable") and sent and ended and ended < DRAINED * sent and not row["cancelled"] + row["rejected"]):
+        return []
+    few = f"{words.value(row, 'offered_req_per_s')} were sent, {words.value(row, 'req_per_s')} ended until the last answer was out"
+    return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
 
 
 def _sensitive(row: Mapping[str, Any]) -> list[str]:

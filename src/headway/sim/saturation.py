@@ -16,7 +16,7 @@ from headway.sim.simulate import Run, simulate
 from headway.sim.state import Rules
 from headway.sim.traffic.record import Traffic
 
-ROUNDS = 20  # requests for each place in the batch
+ROUNDS, FEWEST_ROUNDS = 20, 6  # requests for each place in the batch; fewer where that are very many
 SETTLED = 0.4  # share of ends while others wait that come before counting begins
 LEAST, MOST = 400, 20_000
 SURE = 3.0  # standard deviations of the count of arrivals, beyond which a queue does not grow by chance
@@ -41,7 +41,7 @@ def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str
     prompt, output = traffic.prompt[fits], traffic.output[fits]
     held = float((prompt + output).mean()) / rules.block
     places = min(rules.seats, max(1, int(rules.capacity / held)))
-    count = int(np.clip(ROUNDS * places, LEAST, MOST))
+    count = int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
     rows = np.arange(count) % len(prompt)
     full = Traffic.of(np.zeros(count), prompt[rows], output[rows])
     run = simulate(full, pace, rules._replace(closed=0), how=how)
