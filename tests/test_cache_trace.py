@@ -164,6 +164,16 @@ def test_every_number_of_a_bill_explains_itself(trace: str) -> None:
                 assert math.isclose(float(replay(tree)), value, rel_tol=1e-12), key
 
 
+def test_ids_of_other_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small_blocks.jsonl"
+    lines = [{"timestamp": 1000 * at, "input_length": 48, "output_length": 1, "hash_ids": [1, 2, 3 + at]} for at in range(3)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (row,) = listing("--workload", str(path), "--ttl", "never", "--trace-block", "16")
+    assert row["found_tokens"] == 2 * 32
+    assert main(["bill", "--sheet", "claude-opus-4.6", "--requests", str(path), "--trace-block", "16", "-o", "json"]) == 0
+    assert max(one["cached_tokens"] for one in json.loads(capsys.readouterr().out)["rows"]) == 2 * 32
+
+
 def test_a_cache_that_costs_more_than_it_saves_is_said_not_to_pay(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["cache", "--kv-bytes", "1MB", "--on", "h100", "--fresh", "1000k/s", "--workload", trace, "--ttl", "1h", "--tier", "hbm"]
     assert main(asked) == 0

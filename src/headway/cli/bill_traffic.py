@@ -13,6 +13,7 @@ from headway.errors import BadValue
 REQUESTS = 10_000
 GAP_S = 60.0
 ARRIVALS, SEED = "poisson", "0"
+BLOCK_HELP = "prompt tokens that each of a trace's hash_ids stands for (default 512)"
 MOST_TOKENS = 1e18
 DRAWN = "drawn from the workload given"
 TOTALS = ("input", "cached", "output")
@@ -33,6 +34,7 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--rate", metavar="1/s", help="requests per second: 2/min; of a trace, its own unless given")
     group.add_argument("--arrivals", default=ARRIVALS, metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
     group.add_argument("--turns", metavar="N[,GAP]", help=f"conversations whose prompts grow: mean turns and gap (default {GAP_S:.0f}s)")
+    group.add_argument("--trace-block", metavar="TOKENS", help=BLOCK_HELP)
     group.add_argument("--seed", default=SEED, metavar="N", help="of what is drawn (default 0)")
     group.add_argument(
         "--start", default="00:00", metavar="HH:MM", help="UTC time of the first request, for prices by the hour (default 00:00)"
@@ -43,13 +45,31 @@ def add_flags(parser: Any) -> None:
 def read(args: Any) -> tuple[Any, list[str]]:
     """The requests, and what must be said about them."""
     if args.tokens:
-        alone = [f"--{key}" for key in ("requests", "prompt", "shared", "output", "rate", "turns") if getattr(args, key) is not None]
+        alone = [
+            f"--{key}"
+            for key in ("requests", "prompt", "shared", "output", "rate", "turns", "trace_block")
+            if getattr(args, key) is not None
+        ]
         if alone:
             raise BadValue("--tokens", f"beside {', '.join(alone)}", "totals alone")
         return _totals(args.tokens), ["totals only: priced as short prompts, whatever their number and lengths"]
     if args.requests and not re.fullmatch(r"-?[\d.eE+_kM]+", args.requests.strip()):
         return _trace(args)
     return _described(args)
+
+
+def blocked_trace(path: str, block: str | None) -> Any:
+    """A trace, whose ids stand for so many tokens where that is given."""
+    from headway.sim.traffic.read import read_trace
+
+    if block is None:
+        return read_trace(path)
+    trace = read_trace(
+        path, block=int(schema.scalar(block, schema.Q("token", whole=True, low=1, open_low=False, high=1e9), "--trace-block"))
+    )
+    if not len(trace.traffic.blocks):
+        raise BadValue("--trace-block", block, f"a trace with hash_ids, which this one in {trace.format} format has not")
+    return trace
 
 
 def start_s(text: str) -> float:
@@ -78,13 +98,12 @@ def _totals(text: str) -> Any:
 
 def _trace(args: Any) -> tuple[Any, list[str]]:
     from headway.bill_requests import requests_of
-    from headway.sim.traffic.read import read_trace
 
     if args.prompt or args.output or args.turns:
         raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
     if args.arrivals != ARRIVALS or args.seed != SEED:
         raise BadValue("--requests", args.requests, "a trace without --arrivals and --seed: nothing is drawn")
-    trace = read_trace(args.requests)
+    trace = blocked_trace(args.requests, args.trace_block)
     traffic = trace.traffic.at_rate(_rate(args.rate)) if args.rate else trace.traffic
     shared, notes = _shared(args), trace.notes()
     if not len(traffic.blocks) and not shared and not (traffic.conversation >= 0).any():
@@ -101,6 +120,8 @@ def _shorter(traffic: Any, shared: int) -> list[str]:
 
 def _described(args: Any) -> tuple[Any, list[str]]:
     """Requests drawn from what was typed."""
+    if args.trace_block:
+        raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
     from headway.bill_requests import requests_of
     from headway.sim.traffic.arrivals import parse_arrivals
     from headway.sim.traffic.conversations import Turns, generate_conversations, parse_turns

@@ -13,6 +13,7 @@ from typing import Any
 from headway import output, schema
 from headway.cache_ask import Hold
 from headway.cli import cache_figure, cache_subject, cache_words
+from headway.cli.bill_traffic import BLOCK_HELP, blocked_trace
 from headway.errors import BadValue
 from headway.listing import Listing, computed
 from headway.quantity import known
@@ -35,13 +36,14 @@ def add_flags(parser: Any) -> None:
     group.add_argument("--ttl", metavar="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})")
     group.add_argument("--capacity", metavar="BYTES,...", help="room for the cache, least recently used first out: 10GB..1TB*2")
     group.add_argument("--requests", metavar="N", help="the first N requests of the trace alone")
+    group.add_argument("--trace-block", metavar="TOKENS", help=BLOCK_HELP)
 
 
 def check_unused(args: Any) -> None:
     """What only a trace takes."""
-    for key in ("ttl", "capacity", "requests"):
+    for key in ("ttl", "capacity", "requests", "trace_block"):
         if getattr(args, key) is not None:
-            raise BadValue(f"--{key}", getattr(args, key), "--workload FILE beside it (the time a prefix is held: --hold)")
+            raise BadValue(schema.flag(key), getattr(args, key), "--workload FILE beside it (the time a prefix is held: --hold)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +134,7 @@ def _ttls(args: Any) -> tuple[list[Any], list[str]]:
 
 
 def _traffic(args: Any) -> tuple[Any, list[str]]:
-    from headway.sim.traffic.read import read_trace
-
-    trace = read_trace(args.workload)
+    trace = blocked_trace(args.workload, args.trace_block)
     count = schema.scalar(args.requests, Q(whole=True, low=1, open_low=False), "--requests") if args.requests else None
     return trace.traffic if count is None else trace.traffic.head(count), trace.notes()
 
