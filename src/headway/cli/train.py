@@ -11,12 +11,11 @@ from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
 from headway.training.recipe import Recipe, Run, TrainingLayout
 from headway.training_columns import PARTS as MEMORY
+from headway.training_columns import TIMES
 
 WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
-OBJECTIVES = ("step", "chips", "cost")
-VIEW = ("kind", "model", "system", "chips", "seq", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute", "schedule",
-        "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
-PARTS = ("compute", "attention", "traffic", "head", "tp", "cp", "ep", "bubble", "parameters", "update", "launch")
+VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute",
+        "schedule", "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY = 86400.0
 
 
@@ -84,7 +83,7 @@ def _days(row: Mapping[str, Any]) -> str:
 
 def _parts(best: Mapping[str, Any]) -> str:
     """Where a step's time goes, the largest parts first."""
-    shares = sorted(((best[f"{name}_s"] / best["step_s"], name) for name in PARTS if best[f"{name}_s"] is not None), reverse=True)
+    shares = sorted(((best[f"{name}_s"] / best["step_s"], name) for name in TIMES if best[f"{name}_s"] is not None), reverse=True)
     return "a step goes to " + ", ".join(f"{name} {share:.0%}" for share, name in shares if share >= 0.005)
 
 

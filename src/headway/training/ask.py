@@ -14,10 +14,10 @@ from headway.listing import Listing, computed
 from headway.output import clean
 from headway.quantity import Known, given
 from headway.system import system as find_system
-from headway.training.asked import OBJECTIVES, Asked
+from headway.training.asked import Asked
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
-from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
+from headway.training.recipe import OBJECTIVES, RECOMPUTE, Recipe, Run, TrainingLayout
 from headway.training.search import Found
 from headway.training.train import explained, rows
 from headway.training.train import train as answer

@@ -14,8 +14,6 @@ from headway.training.reach import TrainingReach
 from headway.training.recipe import Recipe, Run
 from headway.training.search import Found
 
-OBJECTIVES = ("step", "chips", "cost")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:

@@ -18,6 +18,7 @@ MOST_WAYS = 1_000_000
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
 KERNELS = ("fused", "eager")
 RECOMPUTE = ("none", "selective", "full")
+OBJECTIVES = ("step", "chips", "cost")
 DTYPES = ("bf16", "fp16", "fp8")
 FILE = "data/training/optimizers.toml"
 
