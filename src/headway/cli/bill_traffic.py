@@ -46,7 +46,7 @@ def read(args: Any) -> tuple[Any, list[str]]:
     """The requests, and what must be said about them."""
     if args.tokens:
         alone = [
-            f"--{key}"
+            schema.flag(key)
             for key in ("requests", "prompt", "shared", "output", "rate", "turns", "trace_block")
             if getattr(args, key) is not None
         ]
