@@ -111,7 +111,7 @@ def test_several_numbers_of_users_are_a_curve(capsys: pytest.CaptureFixture[str]
         ("--find rate --so-that p99_ttft_s=1ms", "meets the limits at no rate"), ("--find rate --so-that p99_ttft_s=1ms", "above 1 ms"),
         ("--rate 1 --kv-tokens 5", "no request was completed"), ("--rate 1 --prompt uniform:1,2M", "requests are rejected"),
         ("--rate 1,100", "2 simulations, 1 of them stable, the highest at 1/s"), ("--rate 1e9", "times its capacity"),
-        ("--rate 1 --fast 0.5", "tp=8: at"), ("--rate 1.2 --output 3k", "a short run"),
+        ("--rate 1 --fast 0.5", "tp=8: at"), ("--rate 1.2 --output 3k --requests 100", "a short run"),
     ],
 )  # fmt: skip
 def test_words_say_what_happened(capsys: pytest.CaptureFixture[str], more: str, says: str) -> None:
