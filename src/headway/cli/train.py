@@ -9,13 +9,13 @@ from headway import output, schema, units
 from headway.cli import subjects, train_figure
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
-from headway.training.recipe import Recipe, Run, TrainingLayout
+from headway.training.recipe import OBJECTIVES, Recipe, Run, TrainingLayout
 from headway.training_columns import PARTS as MEMORY
 from headway.training_columns import TIMES
 
 WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
-VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "zero", "recompute",
-        "schedule", "step_s", "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
+VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *WAYS, "micro_batch", "zero", "recompute", "schedule", "step_s",
+        "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY = 86400.0
 
 
