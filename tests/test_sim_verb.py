@@ -156,6 +156,15 @@ def test_the_seed_draws_who_is_in_which_class(capsys: pytest.CaptureFixture[str]
     assert fast[0] == fast[2] != fast[1]
 
 
+def test_who_goes_first_has_latencies_when_the_rest_is_overloaded(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = "sim llama-3.1-8b --on h100 --prompt 2k --output 200 --requests 1500 --fast 0.2"
+    whole, fast, slow = rows(capsys, f"{asked} --rate 20")["rows"]
+    assert [row["stable"] for row in (whole, fast, slow)] == [False, True, False]
+    assert whole["mean_ttft_s"] is None and slow["mean_ttft_s"] is None
+    assert fast["p99_ttft_s"] < 3.0
+    assert [row["stable"] for row in rows(capsys, f"{asked} --rate 200")["rows"]] == [False, False, False]
+
+
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     rng = np.random.default_rng(6)
     inside = 0

@@ -66,9 +66,9 @@ def rate_while_full(run: Run, places: int) -> float:
     return span / float((ends[first + span : full] - begins).mean())
 
 
-def stand(run: Run, able: float | None) -> Load:
-    """Whether the queue grew for good, and how far the replicas are from their capacity; where users give up no queue does."""
-    sent = run.reached & ~run.refused
+def stand(run: Run, able: float | None, only: Any = True) -> Load:
+    """Whether the queue (of `only` some requests) grew for good, and how far replicas are from capacity; where users give up none does."""
+    sent = run.reached & ~run.refused & only
     many, (first, last) = int(sent.sum()), run.sent_between(sent)
     if many < 2 or last <= first or run.rules.closed == 1:
         return Load(capacity=able, utilisation=None, growth=0.0, stable=True)

@@ -120,8 +120,9 @@ class Trial:
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = report.measured(run, self.warmup, ranks == number)
             told = report.latencies(run, part) | report.goodput(run, part, self.limits)
-            told |= {key: None for key in told if "itl" in key or whole.get("mean_ttft_s") is None}
-            named = {**self.fleet.named(), "kind": name, "stable": whole["stable"], "measured": int(part.counts.sum())}
+            stable = whole["stable"] or saturation.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
+            told |= {key: None for key in told if "itl" in key or (self.lasting and not stable)}
+            named = {**self.fleet.named(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
             found.append({"rate": load.rate} | named | told)
         return found
 
