@@ -49,8 +49,13 @@ def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Itera
         for micro in pinned.get("micro_batch") or [n for n in MICRO_BATCHES if of.sequences % n == 0]:
             for dp in pinned.get("dp") or _ranks(of.sequences, micro, most):
                 for ep in _experts(of, tp, tp * cp * dp, pinned):
-                    stages = pinned.get("zero") or (ZERO if cp * dp > 1 else ZERO[:1])
+                    stages = pinned.get("zero") or (_zero(cp * dp, pp))
                     yield from ((tp, cp, pp, vpp, ep, dp, micro, zero) for vpp in chunks for zero in stages)
+
+
+def _zero(ways: int, pp: int) -> Sequence[int]:
+    """Stages that can pay: FSDP in a pipeline keeps what it gathered, and so more than stage 1."""
+    return ZERO if ways > 1 and pp == 1 else [stage for stage in ZERO if stage < 3 and (ways > 1 or stage == 1)]
 
 
 def _model_ways(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, int, int]]:

@@ -55,7 +55,6 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
         yield (pp > 1) & (of.sequences // (dp * layout.micro_batch) % 2 == 1), "DualPipe wants an even number of micro-batches"
     if of.schedule == "zb-v":
         yield 2 * pp > of.shape.layers, f"zb-v puts two chunks of the {of.shape.layers} layers on each stage"
-    yield (pp > 1) & (layout.zero == 3), "ZeRO-3 gathers every micro-batch's weights again in each stage: no schedule does"
     yield (ep > 1) & (of.shape.experts == 0), "ep needs routed experts, and the model has none"
     yield (of.shape.experts > 0) & (of.shape.experts % ep != 0), f"ep does not divide the {of.shape.experts} routed experts"
     yield (of.shape.experts > 0) & ((tp * cp * dp) % ep != 0), "ep does not divide tp x cp x dp"

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.laws.link_balance import tensor_ways_paid
 from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.training_network import exchanging_stage
 from headway.laws.training_overlap import expert_width_to_hide, flop_to_hide_behind, parameter_bytes_sent, sublayer_width, tokens_to_hide
 from headway.laws.training_state import expert_ways
 from headway.laws.training_step import micro_tokens
@@ -39,8 +40,9 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     part, up = stage(work, layout), case.system.scale_up_bw or case.system.chip.scale_up_bw
     hide = paid = wide = None
     if int(part.ways) > 1 and (link := _link(case, group(fabric, part.ways, layout.tp), up)) is not None:
-        sent = parameter_bytes_sent(recipe.bytes_param_wire, recipe.bytes_gradient_wire, layout.zero)
-        hide = tokens_to_hide(sent, flop_to_hide_behind(TWO_FLOP, layout.zero), case.machine.peak, link)
+        how = exchanging_stage(layout.zero, layout.pp)
+        sent = parameter_bytes_sent(recipe.bytes_param_wire, recipe.bytes_gradient_wire, how)
+        hide = tokens_to_hide(sent, flop_to_hide_behind(TWO_FLOP, how), case.machine.peak, link)
     if up is not None and int(case.system.scale_up_domain) > 1:
         paid = tensor_ways_paid(_width(work), up, case.machine.peak, PER_TOKEN)
     ranks = expert_ways(layout.ep, layout.tp)
