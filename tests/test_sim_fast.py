@@ -1,17 +1,23 @@
-"""The compiled loop is loaded once: a second run starts at once."""
+"""Whether compiling pays, and that what is compiled is loaded once: a second run starts at once."""
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from headway.sim.fast import chosen, runner
-from simulated import pace
+from headway.sim import fast
+from headway.sim.fast import COMPILE_S, LOAD_S, chosen, plain_s, runner
+from headway.sim.traffic.record import Traffic
+from simulated import pace, play
 
 
 def test_a_second_run_loads_nothing_again():
     pytest.importorskip("numba")
     law = pace("0.01 + 1e-4 * batch")
-    first, second = (runner(law.source, law.step, 10, "compiled") for _ in range(2))
+    first, second = (runner(law.source, law.step, 0.0, "compiled") for _ in range(2))
     assert second.step is first.step
     assert second.run_one is first.run_one
 
@@ -19,6 +25,42 @@ def test_a_second_run_loads_nothing_again():
 def test_many_small_runs_pay_for_compiling_together():
     pytest.importorskip("numba")
     law = pace("0.01 + 1e-4 * batch")
-    assert chosen(law.source, 10_000_000, "auto") == "compiled"
-    assert chosen(law.source, 10, "auto") == "auto"
-    assert chosen(law.source, 10_000_000, "plain") == "plain"
+    assert chosen(law.source, 300.0, "auto") == "compiled"
+    assert chosen(law.source, 0.001, "auto") == "auto"
+    assert chosen(law.source, 300.0, "plain") == "plain"
+
+
+@pytest.mark.parametrize(("routed", "shared"), [(False, False), (True, False), (False, True)])
+def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routed: bool, shared: bool
+) -> None:
+    """Each of the two loops by itself: the one is no sign of the other."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(fast, "machine_code", lambda: tmp_path)
+    law = pace("0.02 + 1e-4 * batch")
+    between = (LOAD_S + COMPILE_S) / 2
+
+    def choice(takes_s: float) -> str:
+        return chosen(law.source, takes_s, "auto", routed, shared)
+
+    assert choice(between) == "auto"
+    assert choice(COMPILE_S * 1.1) == "compiled"
+    fast._file(law.source).touch()
+    for mark, needed in ((fast.LOOP, not shared), (fast.SENDING, routed or shared)):
+        if needed:
+            assert choice(between) == "auto"
+            (tmp_path / mark).touch()
+    assert choice(between) == "compiled"
+    assert choice(LOAD_S / 2) == "auto"
+
+
+@pytest.mark.parametrize("output", [1, 2, 50])
+def test_plain_python_takes_no_less_than_is_taken_to_compare(output: int) -> None:
+    """On a machine up to four times as fast, where compiling takes less too: else what is compiled for a run would end later than plain Python."""
+    traffic = Traffic.of(np.zeros(5000) if output == 1 else np.arange(5000) * 0.01, 10, output)
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        play(traffic, "0.001", seats=200, capacity=100_000)
+        times.append(time.process_time() - start)
+    assert min(times) > 0.25 * plain_s(traffic)

@@ -171,21 +171,22 @@ def _conditions(args: Any) -> dict[str, float]:
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
     """How each layout asked for is tried, and what must be said about it."""
-    from headway.sim.fast import chosen, runner
+    from headway.sim.fast import chosen, plain_s, runner
     from headway.sim.trial import Trial
 
     asked = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
     band = _band(args, asked)
-    requests = asked * (BANDED if band else 1)
+    runs = (TRIED if args.find else 1) * (BANDED if band else 1)
     limits, _ = _one(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
     for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if made.pace:
-            how = chosen(made.pace.source, requests, args.loop)
+            takes_s = sum(plain_s(load.traffic, made.prefix is not None) for load in loadings) * runs
             meet = made.pools is not None or (policy.routing != "round-robin" and made.replicas > 1)
             shared = made.prefix is not None and made.prefix.shared
-            compile_s = runner(made.pace.source, made.pace.step, requests, how, meet, shared).compile_s
+            how = chosen(made.pace.source, takes_s, args.loop, meet, shared)
+            compile_s = runner(made.pace.source, made.pace.step, takes_s, how, meet, shared).compile_s
         yield Trial(
             fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=sim_traffic.seed(args), compile_s=compile_s, band=band,

@@ -19,12 +19,13 @@ from headway.sim.compiled import available, compiled
 from headway.sim.compiled import folder as machine_code
 from headway.sim.flatten import GLOBALS, Step
 from headway.sim.state import LANE, Rules, State, make_state
+from headway.sim.traffic.record import Traffic
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"
-PLAIN_S = 40e-6  # about what a request takes in plain Python,
-COMPILE_S = 12.0  # what compiling takes,
-LOAD_S = 2.0  # and what it takes to load numba and what was compiled before
-MARK = "loop.compiled"
+REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least in plain Python: a request, its tokens after the first, a block in a prefix cache
+COMPILE_S = 8.0  # what compiling takes,
+LOAD_S = 0.6  # and what it takes to load numba and what was compiled before
+LOOP, SENDING = "loop.compiled", "sending.compiled"  # files that say what has been
 NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
@@ -50,9 +51,17 @@ class Runner:
         return [rules] if self.lists else _tables()[1].rows([rules])
 
 
-def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
-    """The form that answers so many requests soonest; `how` is auto, plain or compiled; replicas meet `routed` or in a `shared` tier."""
-    if how == "plain" or (how == "auto" and not _pays(source, requests)):
+def plain_s(traffic: Traffic, cached: bool = False) -> float:
+    """About the least that traffic takes in plain Python; `cached` with a prefix cache."""
+    return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + BLOCK_S * cached * len(traffic.blocks)
+
+
+def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
+    """The form that ends soonest what takes plain Python so long; `how` is auto, plain or compiled.
+
+    Replicas meet where requests are `routed`, or in a `shared` tier.
+    """
+    if how == "plain" or (how == "auto" and not _pays(source, takes_s, routed, shared)):
         return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
     with compiling():
@@ -62,16 +71,18 @@ def runner(source: str, plain: Step, requests: int, how: str = "auto", routed: b
     return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
-def chosen(source: str, requests: int, how: str) -> str:
-    """`how` for runs of so many requests in all: several small ones may together pay for compiling where none does alone."""
-    return "compiled" if how == "auto" and _pays(source, requests) else how
+def chosen(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
+    """`how` for runs that take so long in all: several small ones may together pay for compiling where none does alone."""
+    return "compiled" if how == "auto" and _pays(source, takes_s, routed, shared) else how
 
 
-def _pays(source: str, requests: int) -> bool:
+def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
     if not available():
         return False
-    ready = (machine_code() / MARK).exists() and _file(source).exists()
-    return requests * PLAIN_S > (LOAD_S if ready else COMPILE_S)
+    marks = [] if shared else [LOOP]
+    marks += [SENDING] if routed or shared else []
+    ready = _file(source).exists() and all((machine_code() / mark).exists() for mark in marks)
+    return takes_s > (LOAD_S if ready else COMPILE_S)
 
 
 @functools.cache
@@ -97,7 +108,7 @@ def _machine_loop() -> Callable[..., int]:
     loop, state, step = compiled(routing.run_one, _found()), _nobody(), _machine_step(NO_STEP)
     states, rules = _tables()
     loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
-    (machine_code() / MARK).touch()
+    (machine_code() / LOOP).touch()
     return loop
 
 
@@ -107,6 +118,7 @@ def _machine_send() -> Callable[..., int]:
     sending, state, none = compiled(routing.send, _found()), _nobody(), np.zeros(1, np.int64)
     states, rules = _tables()
     sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
+    (machine_code() / SENDING).touch()
     return sending
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.errors import BadValue, HeadwayError
 from headway.sim import state as of
-from headway.sim.fast import Runner, runner
+from headway.sim.fast import Runner, plain_s, runner
 from headway.sim.loop import IDLE, STUCK
 from headway.sim.pacing import Pace
 from headway.sim.prefix import Prefix
@@ -118,7 +118,7 @@ def simulate(
     shared = prefix is not None and prefix.shared and replicas > 1
     if routing == "prefix-aware" and prefix is None:
         raise BadValue("--routing", routing, "--prefix-cache beside it")
-    form = runner(pace.source, pace.step, count, how, routed, shared)
+    form = runner(pace.source, pace.step, plain_s(traffic, prefix is not None), how, routed, shared)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
     play = Play(
