@@ -11,6 +11,7 @@ from headway.errors import BadFile
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, setup
 from headway.evidence.training.target import flop_per_token, measured_speed
+from headway.training.estimate import asked_of
 
 ROWS = Path(__file__).parent / "data" / "training_rows.csv"
 TERA = 1e12
@@ -129,6 +130,36 @@ def test_few_long_sequences_without_context_parallelism_split_beyond_a_node() ->
     row = next(row for row in rows() if row.id == "NLS-026")
     found = made(row)
     assert int(found.layout.cp) == 1 and int(found.layout.tp) > 8 and int(found.layout.dp) <= 8
+
+
+def test_context_parallelism_is_for_long_sequences() -> None:
+    short, long = (asked(model="Llama-3.1-70B", chips=64, seq_len=seq, global_batch=16) for seq in (4096, 131072))
+    assert int(short.layout.cp) == 1 and int(long.layout.cp) > 1
+
+
+@pytest.mark.parametrize(
+    ("hardware", "precision", "dtype", "told"),
+    [
+        ("H100", "fp8-linear", "fp8", ""),
+        ("H100", "amp_bf16", "bf16", ""),
+        ("A100-80GB", "FP8", "bf16", "format FP8: predicted as bf16"),
+        ("GB300", "nvfp4", "fp8", "format nvfp4: predicted as fp8"),
+        ("H100", "fp32", "bf16", "format fp32: predicted as bf16"),
+    ],
+)
+def test_a_format_that_is_not_predicted_is_told(hardware: str, precision: str, dtype: str, told: str) -> None:
+    found = asked(hardware=hardware, precision=precision)
+    assert found.case.recipe.dtype == dtype
+    assert [flag for flag in found.flags if flag.startswith("format")] == ([told] if told else [])
+
+
+def test_fully_sharded_data_parallelism_in_a_pipeline_gathers_once_a_step() -> None:
+    """Llama-3.1-405B, tp 8, pp 16, FSDP: as the paper keeps its weights gathered; 16 micro-batches do not gather sixteen times."""
+    said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "global_batch": 2048}
+    often, once = (asked(**said, sharding=sharding, recompute="none").case for sharding in ("FSDP", "ZeRO-1"))
+    layouts = [asked(**said, sharding=sharding, recompute="none").layout for sharding in ("FSDP", "ZeRO-1")]
+    sent = [float(asked_of(case, layout).sent.parameters) for case, layout in zip((often, once), layouts, strict=True)]
+    assert sent[0] == pytest.approx(sent[1], rel=0.01)
 
 
 def test_scores_are_written_to_memory_where_no_fused_attention_runs() -> None:

@@ -88,6 +88,7 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> Tr
         (row.micro_batch, f"micro-batch not stated: {best.layout.micro_batch}"),
         (row.global_batch, f"global batch not stated: {best.sequences} sequences"),
         (row.recompute, f"recomputation not stated: {best.case.recipe.recompute}"),
+        (not (told := dtype_of(row, where)[1]), told),
         (best.fits, "needs more memory than the chip has, by these laws"),
     ):
         flags += [] if said else [what]
@@ -143,7 +144,7 @@ def _made(
 
 def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str) -> TrainingCase:
     """The case of a row under one mode of recomputation, its batch still open."""
-    dtype, said = "fp8" if "fp8" in row.precision.lower() else "bf16", row.notes.lower()
+    dtype, said = dtype_of(row, where)[0], row.notes.lower()
     kept = _scores_kept(row, where)
     recipe = defaults(Recipe, {
         "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": kernels,
@@ -179,6 +180,15 @@ def _of_old(row: TrainingRow) -> bool:
     said, precision = row.notes.lower(), row.precision.lower()
     old = ("fp16" in precision or "mixed" in precision) and not ("bf16" in precision or "fp8" in precision)
     return old and "flashattention" not in said
+
+
+def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
+    """The format of the layers' matmuls, and what to say where it is not the one stated."""
+    said = row.precision.lower()
+    if "fp4" in said or "fp8" in said:
+        found = "bf16" if where.chip.peak("fp8") is None else "fp8"
+        return found, "" if found in said else f"format {row.precision}: predicted as {found}"
+    return "bf16", "" if not said or "16" in said or "mixed" in said else f"format {row.precision}: predicted as bf16"
 
 
 def _xla(where: System) -> bool:

@@ -18,6 +18,7 @@ from headway.training.recipe import TrainingLayout
 
 MICRO_BATCHES = (1, 2, 4, 8)  # sequences tried where a row does not say
 ACCUMULATED = 8  # micro-batches of a step, for each pipeline stage, where a row does not say
+LONG = 16_384  # tokens of a sequence from which context parallelism is thought of
 TOKENS = 8192  # of a step for each chip, where a row says neither its batch nor its layout
 SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
 
@@ -79,6 +80,8 @@ def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> Ways:
         return _nothing()
     pinned: dict[str, Sequence[int]] = {name: (value,) for name, value in stated.items() if value}
     pinned = {"micro_batch": [n for n in MICRO_BATCHES if sequences % n == 0], "vpp": (row.vpp or 1,), "zero": (1, 3)} | pinned
+    if not row.cp and sequence < LONG:
+        pinned["cp"] = (1,)
     if row.ep and expert_ways(model, chips) > 1:
         pinned["ep"] = (row.ep,)
     found = candidates(bounds(model, chips, sequence, sequences), MOST_TP, pinned)
