@@ -312,3 +312,16 @@ def test_the_score_and_its_page(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 def test_wrong_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("inward", "outward"), [(1e-10, 1e-10), (1e-8, 1e-8), (2e-8, 3e-8)])
+def test_rates_far_from_all_that_is_known_identify_nothing_of_the_machine(inward: float, outward: float) -> None:
+    from headway.inversion.answer import invert
+    from headway.price_sheet import PriceSheet, Rates
+
+    sheet = PriceSheet(provider="x", model="m", as_of="2026-11-20", source="made up", rates=Rates(input=inward, output=outward))
+    [one] = invert([sheet])
+    verdicts = {each.quantity: each.verdict for each in one.rows if each.kind == "quantity"}
+    assert {verdicts[name] for name in ("margin", "utilisation", "chip_price", "kv")} == {"not identified"}
+    if inward < 1e-9:
+        assert set(verdicts.values()) == {"not identified"}

@@ -12,7 +12,7 @@ from headway.catalog import Catalog
 from headway.inversion import closed
 from headway.inversion.draws import Draws, draw
 from headway.inversion.features import Features, features
-from headway.inversion.posterior import FAST, INPUT, KV, LADDER, LEVELS, MACHINE, MODEL, OUTPUT, prior_spans, spans, surprises
+from headway.inversion.posterior import FAST, INPUT, KV, LADDER, LEVELS, MACHINE, MODEL, OUTPUT, prior_spans, spans, strangeness, surprises
 from headway.inversion.priors import Assumed, Machine, Priors, given, machine, machines, priors, reference
 from headway.price_sheet import PriceSheet
 from headway.quantity import known
@@ -24,7 +24,9 @@ BULK = 16  # sheets from which they are many
 NARROWED = 2.5  # times narrower than before the sheet was seen: identified
 BOUNDED = 2.0
 WIDENED = 1.05  # by which leaving a feature out must widen an interval to be what drives it
+STRANGE = 3.0  # standard deviations of the level of prices from all that is known, beyond which nothing is told
 THIN = 30  # draws that carry the weight, below which ends of intervals are not to be trusted
+PRODUCT = {"chip_price", "utilisation", "margin", "mfu"}  # a rate holds no more than their product
 IDENTIFIED, PARTLY, NOT, GIVEN = "identified", "bounded", "not identified", "assumed"
 FREE = "a rate of 0 is no cost: nothing follows from it"
 WANTS = {
@@ -81,7 +83,7 @@ def invert(
     seen = spans(draws, basis, priced, hosts)
     whole = seen.found
     without = _without(draws, basis, priced, hosts)
-    before, away = prior_spans(draws, NAMES), surprises(draws, basis, priced)
+    before, away, strange = prior_spans(draws, NAMES), surprises(draws, basis, priced), strangeness(draws, basis, priced)
     on = machines(assumed, catalog)[0] if assumed.chip else machine(reference(catalog).chip.name, assumed.price, catalog)
     answers, number = [], 0
     for sheet, one in zip(sheets, read, strict=True):
@@ -89,9 +91,10 @@ def invert(
             rows = tuple(Row(kind="quantity", quantity=name, unit=UNITS.get(name, ""), verdict=NOT, why=FREE) for name in NAMES)
         else:
             left = {name: found[number] for name, found in without.items()}
-            quantities = _quantities(one, whole[number], before, left, assumed)
+            thin = float(seen.support[number]) < THIN or abs(float(strange[number])) > STRANGE
+            quantities = _quantities(one, whole[number], before, left, assumed, thin)
             rows = (*quantities, *_closed(sheet, one, on, float(whole[number, 0, 1]), float(away[number])))
-            rows += _thin(float(seen.support[number]), len(draws.active))
+            rows += _thin(float(seen.support[number]), len(draws.active), float(strange[number]))
             number += 1
         answers.append(Inverted(sheet=sheet, found=one, on=on, rows=rows))
     return answers
@@ -112,7 +115,7 @@ def _without(draws: Draws, basis: Priors, priced: Sequence[Features], hosts: boo
 # -- quantities -----------------------------------------------------------------------------------------------------------------
 
 
-def _quantities(one: Features, whole: Any, before: Any, without: dict[str, Any], assumed: Assumed) -> tuple[Row, ...]:
+def _quantities(one: Features, whole: Any, before: Any, without: dict[str, Any], assumed: Assumed, thin: bool) -> tuple[Row, ...]:
     own = {"chip_price" if name == "price" else name for name in given(assumed)}
     rows = []
     for index, name in enumerate(NAMES):
@@ -120,7 +123,8 @@ def _quantities(one: Features, whole: Any, before: Any, without: dict[str, Any],
         widths = {feature: _width(name, found[index]) for feature, found in without.items()}
         width, prior = _width(name, whole[index]), _width(name, before[index])
         driver, widens = _driver(widths, width, one)
-        verdict = GIVEN if name in own or prior == 1 else _verdict(name, prior / width, one)
+        open_end = thin or _multiplied(name, own, one)
+        verdict = GIVEN if name in own or prior == 1 else _verdict(name, prior / width, one, open_end)
         rows.append(Row(
             kind="quantity", quantity=name, unit=UNITS.get(name, ""), value=value, lo=lo, hi=hi, prior_lo=float(before[index][0]),
             prior_hi=float(before[index][2]), driven_by="" if verdict == GIVEN else driver, widens=widens, verdict=verdict,
@@ -143,8 +147,15 @@ def _driver(widths: dict[str, float], width: float, one: Features) -> tuple[str,
     return (name, found[name]) if name and found[name] > WIDENED else ("", None)
 
 
-def _verdict(name: str, narrowed: float, one: Features) -> str:
-    if name == KV and one.ladder is None:
+def _multiplied(name: str, own: set[str], one: Features) -> bool:
+    """Whether prices hold a quantity of the machine only in a product of which nothing is assumed."""
+    if name == "batch":
+        return one.least_batch is None and not own
+    return name in PRODUCT and not own & PRODUCT - {name}
+
+
+def _verdict(name: str, narrowed: float, one: Features, open_end: bool) -> str:
+    if open_end or (name == KV and one.ladder is None):
         return NOT
     return IDENTIFIED if narrowed >= NARROWED else PARTLY if narrowed >= BOUNDED else NOT
 
@@ -171,10 +182,11 @@ def _closed(sheet: PriceSheet, one: Features, on: Machine, active: float, away: 
     return tuple(rows)
 
 
-def _thin(support: float, count: int) -> tuple[Row, ...]:
+def _thin(support: float, count: int, strange: float) -> tuple[Row, ...]:
     """A word where hardly any draw explains the rates: they, or what is assumed, are far from all that is known."""
     if support >= THIN:
-        return ()
+        far = f"the input rate is {abs(strange):.1f} standard deviations from what models of known size are sold at: nothing is told of it"
+        return (Row(kind="contradiction", quantity="", why=far),) if abs(strange) > STRANGE else ()
     line = f"the rates are far from what the priors and assumptions allow: {max(support, 1):.0f} of {count:,} draws explain them"
     return (Row(kind="contradiction", quantity="", why=line),)
 

@@ -87,6 +87,13 @@ def surprises(draws: Draws, priors: Priors, sheets: Sequence[Features]) -> Any:
     return (seen[:, 1] - seen[:, 0] - ratio.mean()) / np.sqrt(spread)
 
 
+def strangeness(draws: Draws, priors: Priors, sheets: Sequence[Features]) -> Any:
+    """How many standard deviations each sheet's input rate is from what models drawn from the priors are sold at."""
+    known = markup(draws, priors)
+    level = draws.log_cost[0] + known.middle[0]
+    return (_logs(sheets)[:, 0] - level.mean()) / np.sqrt(level.var() + known.spread[0, 0])
+
+
 def _sorted(draws: Draws, name: str) -> tuple[Any, Any]:
     values = getattr(draws, name)
     order = np.argsort(values, kind="stable")
