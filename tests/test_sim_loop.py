@@ -98,3 +98,22 @@ def test_a_closed_loop_asks_again_when_it_was_answered() -> None:
     run = simulate(traffic, pace("1.0"), RULES._replace(closed=1), users=2, think=np.full(6, 0.5), how="plain")
     assert run.finish.tolist() == [3.0, 3.0, 6.5, 6.5, 10.0, 10.0]
 
+
+
+def test_drafts_lengthen_decodes_and_no_prompt() -> None:
+    from headway.cli.main import main
+
+    def first(*argv: str) -> dict[str, float]:
+        import contextlib
+        import io
+        import json
+
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert main([*argv, "--accept-length", "2", "--draft-cost", "0.2", "--prompt", "2k", "--output", "200", "-o", "json"]) == 0
+        return json.loads(out.getvalue())["rows"][0]
+
+    alone = first("sim", "llama-3.1-8b", "--on", "h100", "--rate", "0.01", "--arrivals", "even", "--requests", "20")
+    served = first("serve", "llama-3.1-8b", "--on", "h100", "--batch", "1")
+    assert alone["mean_ttft_s"] == pytest.approx(served["ttft_s"], rel=1e-9)
+    assert alone["mean_tpot_s"] == pytest.approx(served["tpot_s"], rel=0.01)

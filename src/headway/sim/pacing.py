@@ -50,8 +50,9 @@ def pace_of(c: StepCoefficients, taken: Assumptions, seats: int, longest: float)
         step = step_s(at, batch, context, tokens, pairs)
         if taken.accept_length == 1 and not taken.draft_cost:
             return step
-        arithmetic = compute_s(at, batch, context)
-        return taken.accept_length * speculative_s(step, arithmetic, taken.accept_length, taken.draft_cost)
+        decode = step_s(at, batch, context, 0.0, 0.0)
+        drafted = taken.accept_length * speculative_s(decode, compute_s(at, batch, context), taken.accept_length, taken.draft_cost)
+        return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted: a step without decodes is as long as ever
 
     def floor(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
         return step_floor_s(replace(c, prefill_ranks=ranks), batch, context, tokens, pairs)
