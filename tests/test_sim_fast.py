@@ -56,7 +56,7 @@ def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
 
 @pytest.mark.parametrize("output", [1, 2, 50])
 def test_plain_python_takes_no_less_than_is_taken_to_compare(output: int) -> None:
-    """On a machine up to four times as fast, where compiling takes less too: else what is compiled for a run would end later than plain Python."""
+    """Else what is compiled for a run would end later than plain Python. A faster machine, up to four times, compiles faster too."""
     traffic = Traffic.of(np.zeros(5000) if output == 1 else np.arange(5000) * 0.01, 10, output)
     times = []
     for _ in range(3):

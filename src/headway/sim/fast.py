@@ -145,7 +145,7 @@ def _machine_step(source: str) -> Any:
 def compiling() -> Iterator[None]:
     """What is compiled here is kept in the project's folder for machine code, unless the user named another.
 
-    Light optimisation: the full one takes four times as long, function by function again for each caller, and gains nothing here.
+    Light optimisation: the full one takes half as long again and gains nothing here.
     """
     import numba
 
