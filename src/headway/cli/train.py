@@ -16,7 +16,7 @@ from headway.training_columns import TIMES
 WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *WAYS, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
-DAY = 86400.0
+DAY, GWH = 86400.0, 3.6e12
 
 
 def add_flags(parser: Any) -> None:
@@ -74,7 +74,15 @@ def _headline(best: Mapping[str, Any]) -> str:
         said += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
     if best.get("run_usd") is not None:
         said += f", ${best['run_usd'] / 1e6:,.1f}M"
+    if best.get("energy_j") is not None:
+        said += f", {_energy(best['energy_j'])}"
+    if best["goodput"] < 1:
+        said += f", goodput {best['goodput']:.1%}"
     return said + "."
+
+
+def _energy(joule: float) -> str:
+    return f"{joule / GWH:,.1f} GWh" if joule > GWH else f"{joule / GWH * 1000:,.1f} MWh"
 
 
 def _days(row: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.errors import IllegalLayout
+from headway.errors import BadValue, IllegalLayout
 from headway.quantity import known
 from headway.schema import defaults
 from headway.training.legality import CHUNKED, Bounds, legal, why_illegal
@@ -18,6 +19,7 @@ from headway.training.recipe import TrainingLayout
 
 NAMES = tuple(field.name for field in fields(TrainingLayout))
 MOST_TP, MOST_CHUNKS = 64, 20
+MOST_LAYOUTS = 2_000_000  # of one search
 MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 16)
 ZERO = (1, 2, 3)  # stage 0 keeps more and sends more than stage 1
 FEWEST_TOKENS = 1024  # of a sequence on a chip: matmuls of fewer rows lose more than these laws count
@@ -26,9 +28,12 @@ FULLER = 1.25  # layers of the fullest stage over the fewest possible, up to whi
 
 def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
     """Every legal layout, each number an array along them; `pinned` values are kept to."""
-    columns = np.array(list(_rows(of, domain, pinned)), dtype=np.int64).reshape(-1, len(NAMES))
-    found = TrainingLayout(**{name: columns[:, index] for index, name in enumerate(NAMES)})
-    return rows(found, np.flatnonzero(legal(found, of)))
+    found = list(itertools.islice(_rows(of, domain, pinned), MOST_LAYOUTS + 1))
+    if len(found) > MOST_LAYOUTS:
+        raise BadValue("layout", f"more than {MOST_LAYOUTS:,} combinations of lists", "shorter lists")
+    columns = np.array(found, dtype=np.int64).reshape(-1, len(NAMES))
+    every = TrainingLayout(**{name: columns[:, index] for index, name in enumerate(NAMES)})
+    return rows(every, np.flatnonzero(legal(every, of)))
 
 
 def rows(layout: TrainingLayout, keep: Any) -> TrainingLayout:
@@ -46,10 +51,11 @@ def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Itera
     """Ways that divide what they have to; data parallel ranks are as many as the chips left and the sequences allow."""
     for tp, cp, pp in _model_ways(of, domain, pinned):
         most, chunks = of.chips // (tp * cp * pp), _chunks(of, pp, pinned)
-        for micro in pinned.get("micro_batch") or [n for n in MICRO_BATCHES if of.sequences % n == 0]:
-            for dp in pinned.get("dp") or _ranks(of.sequences, micro, most):
+        for micro in (n for n in pinned.get("micro_batch", MICRO_BATCHES) if of.sequences % n == 0):
+            ranks = [n for n in pinned["dp"] if n <= most] if "dp" in pinned else _ranks(of.sequences, micro, most)
+            for dp in (n for n in ranks if of.sequences % (n * micro) == 0):
                 for ep in _experts(of, tp, tp * cp * dp, pinned):
-                    stages = pinned.get("zero") or (_zero(cp * dp, pp))
+                    stages = pinned.get("zero") or _zero(cp * dp, pp)
                     yield from ((tp, cp, pp, vpp, ep, dp, micro, zero) for vpp in chunks for zero in stages)
 
 
@@ -60,26 +66,23 @@ def _zero(ways: int, pp: int) -> Sequence[int]:
 
 def _model_ways(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, int, int]]:
     heads = math.gcd(*of.shape.heads) if of.shape.heads else MOST_TP
-    for tp in pinned.get("tp") or [n for n in divisors(heads) if n <= min(domain, MOST_TP, of.chips)]:
-        for cp in pinned.get("cp") or [n for n in divisors(of.sequence) if n == 1 or of.sequence // n >= FEWEST_TOKENS]:
-            if tp * cp > of.chips:
-                continue
-            for pp in pinned.get("pp") or _stages(of, of.chips // (tp * cp)):
-                if tp * cp * pp <= of.chips:
-                    yield tp, cp, pp
+    contexts = pinned.get("cp") or [n for n in divisors(of.sequence) if n == 1 or of.sequence // n >= FEWEST_TOKENS]
+    for tp in pinned.get("tp") or [n for n in divisors(heads) if n <= min(domain, MOST_TP)]:
+        for cp in (n for n in contexts if tp * n <= of.chips and of.sequence % n == 0):
+            left = of.chips // (tp * cp)
+            yield from ((tp, cp, pp) for pp in pinned.get("pp") or _stages(of, left) if pp <= min(left, of.shape.layers))
 
 
-def _stages(of: Bounds, most: int) -> list[int]:
+def _stages(of: Bounds, chips: int) -> list[int]:
     """What divides the chips left, and the fewest stages for each number of layers on the fullest."""
     layers = of.shape.layers
-    fewest = {-(-layers // held) for held in range(1, layers + 1)}
-    return sorted(n for n in fewest | set(divisors(most)) if n <= min(most, layers))
+    return sorted({-(-layers // held) for held in range(1, layers + 1)} | set(divisors(chips)))
 
 
 def _chunks(of: Bounds, pp: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
     """Chunks of layers of a stage: those that leave no stage much fuller than others."""
     if "vpp" in pinned:
-        return pinned["vpp"]
+        return [n for n in pinned["vpp"] if n * pp <= of.shape.layers]
     if pp == 1 or of.schedule not in CHUNKED:
         return (1,)
     layers = of.shape.layers
@@ -89,7 +92,7 @@ def _chunks(of: Bounds, pp: int, pinned: Mapping[str, Sequence[int]]) -> Sequenc
 
 def _experts(of: Bounds, tp: int, chips: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
     if "ep" in pinned:
-        return pinned["ep"]
+        return [n for n in pinned["ep"] if chips % n == 0]
     if not of.shape.experts:
         return (1,)
     return [n for n in divisors(math.gcd(of.shape.experts, chips)) if n % tp == 0 or tp % n == 0]
