@@ -20,7 +20,8 @@ WORST = 12
 ASKED_MEDIAN, ASKED_P90, ASKED_COVERAGE, ASKED_MEMORY = 0.12, 0.35, (0.85, 0.95), 0.10
 READ = (
     "Each source counts equally. Median, p90: of |predicted / measured - 1| of tokens/s per chip. Bias: median of ln(predicted / "
-    "measured). Coverage: share of measurements within the 90 % interval, of widths from all sources and, in brackets, from the others. "
+    "measured). Coverage: share of measurements within the 90 % interval, of widths from all sources and, in brackets, from the others; "
+    "widths are made of rows without notes, as most come. "
     "A row is predicted without what it measured; what TFLOP/s or MFU count is the source's convention (`docs/training_rows.md`)."
 )
 
@@ -37,12 +38,12 @@ class Misses:
     unseen: float  # the coverage of widths made without their source
 
 
-def misses(some: Held, rows: Any = None) -> Misses:
-    """The errors of some of the rows, or of all."""
+def misses(some: Held, rows: Any = None, made_of: Held | None = None) -> Misses:
+    """The errors of some of the rows, or of all, and their coverage by the widths that the rows `made_of` gave."""
     keep = np.ones(len(some.error), bool) if rows is None else rows
     error, weight = some.error[keep], weights(some.sources[keep])
     size = np.abs(np.expm1(error))
-    inside, unseen = (float(np.average(covered(some, out)[keep], weights=weight)) for out in (False, True))
+    inside, unseen = (float(np.average(covered(some, out, made_of)[keep], weights=weight)) for out in (False, True))
     return Misses(
         n=len(error), median=quantile(size, weight, 0.5), p90=quantile(size, weight, 0.9), bias=quantile(error, weight, 0.5),
         coverage=inside, unseen=unseen,
@@ -77,13 +78,16 @@ def _start(found: TrainingRefit) -> str:
 
 
 def _targets(found: TrainingRefit) -> str:
-    speed, memory = misses(found.found.speed), misses(found.found.memory)
+    speed, memory = misses(found.found.speed, None, found.found.hidden), misses(found.found.memory)
+    hidden = misses(found.found.hidden)
     low, high = ASKED_COVERAGE
+    wanted = f"{low:.0%} to {high:.0%}"
     lines = [
         ("median error of tokens/s per chip", f"<= {ASKED_MEDIAN:.0%}", f"{speed.median:.1%}", speed.median <= ASKED_MEDIAN),
         ("its p90", f"<= {ASKED_P90:.0%}", f"{speed.p90:.1%}", speed.p90 <= ASKED_P90),
-        ("coverage of its 90 % interval", f"{low:.0%} to {high:.0%}", f"{speed.coverage:.1%}", low <= speed.coverage <= high),
-        ("the same, of widths from other sources", f"{low:.0%} to {high:.0%}", f"{speed.unseen:.1%}", low <= speed.unseen <= high),
+        ("coverage of its 90 % interval", wanted, f"{speed.coverage:.1%}", low <= speed.coverage <= high),
+        ("the same, of widths from other sources", wanted, f"{speed.unseen:.1%}", low <= speed.unseen <= high),
+        ("coverage without notes, of widths from other sources", wanted, f"{hidden.unseen:.1%}", low <= hidden.unseen <= high),
         ("median error of memory", f"<= {ASKED_MEMORY:.0%}", f"{memory.median:.1%}", memory.median <= ASKED_MEMORY),
     ]
     told = [(what, asked, reached, "yes" if met else "**no**") for what, asked, reached, met in lines]
@@ -95,7 +99,7 @@ def _by_source(found: TrainingRefit) -> str:
     lines = []
     for name, rows in _sources(found.found.speed):
         seen = misses(found.found.seen, rows)
-        lines.append((name, *_brief(misses(found.found.speed, rows)), f"{seen.median:.1%}", f"{seen.p90:.0%}"))
+        lines.append((name, *_brief(misses(found.found.speed, rows, found.found.hidden)), f"{seen.median:.1%}", f"{seen.p90:.0%}"))
     return f"### Training: by source\n\n{markdown(head, lines)}"
 
 
@@ -103,8 +107,8 @@ def _hidden(found: TrainingRefit) -> str:
     head = ("source", "n", "median", "p90", "bias", "coverage")
     lines = [(name, *_brief(misses(found.found.hidden, rows))) for name, rows in _sources(found.found.hidden)]
     told = (
-        "The same rows and fits, the notes of the rows predicted hidden: schedules, LoRA, missing fused attention are not known then. "
-        "Nothing else of the tables is: the columns say the rest."
+        "The same rows and fits, the notes of the rows predicted hidden: schedules of pipelines, LoRA and missing fused attention are not "
+        "known then."
     )
     return f"### Training: without notes\n\n{told}\n\n{markdown(head, lines)}"
 

@@ -39,15 +39,15 @@ def spread_of(some: Held) -> Spread:
     return Spread(half=half, wider=max(1.0, quantile(size[some.open], weight[some.open]) / half) if some.open.any() else 1.0)
 
 
-def covered(some: Held, unseen: bool) -> Any:
-    """Whether each row is within its interval; `unseen`: of a width made without its source."""
-    size = np.abs(some.error)
+def covered(some: Held, unseen: bool, made_of: Held | None = None) -> Any:
+    """Whether each row is within its interval; its width is of the rows `made_of` (of these, where None), `unseen`: without its source."""
+    size, others = np.abs(some.error), some if made_of is None else made_of
     if not unseen:
-        return size <= spread_of(some).of(some)
+        return size <= spread_of(others).of(some)
     within = np.zeros(len(size), bool)
     for source in np.unique(some.sources):
         out = some.sources == source
-        within[out] = (size <= spread_of(rows_of(some, ~out)).of(some))[out]
+        within[out] = (size <= spread_of(rows_of(others, others.sources != source)).of(some))[out]
     return within
 
 
@@ -59,14 +59,14 @@ def rows_of(some: Held, index: Any) -> Held:
 
 
 def widths(found: CrossValidated) -> tuple[Fitted, ...]:
-    """The widths that ship; their errors by drawing the sources again."""
-    speed, memory = spread_of(found.speed), spread_of(replace(found.memory, open=np.zeros(len(found.memory.error), bool)))
-    halves, widers = zip(*((one.half, one.wider) for one in _drawn(found.speed)), strict=True)
+    """The widths that ship; their errors by drawing the sources again. Those of speed are of rows without notes, as most rows come."""
+    speed, memory = spread_of(found.hidden), spread_of(replace(found.memory, open=np.zeros(len(found.memory.error), bool)))
+    halves, widers = zip(*((one.half, one.wider) for one in _drawn(found.hidden)), strict=True)
     again = [one.half for one in _drawn(found.memory)]
-    rows = len(found.speed.error)
+    rows = len(found.hidden.error)
     return (
         _line("spread", np.exp(speed.half), np.std(np.exp(halves)), rows),
-        _line("wider_open", speed.wider, np.std(widers), int(found.speed.open.sum())),
+        _line("wider_open", speed.wider, np.std(widers), int(found.hidden.open.sum())),
         _line("spread_memory", np.exp(memory.half), np.std(np.exp(again)), len(found.memory.error)),
     )
 
