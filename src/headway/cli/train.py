@@ -73,7 +73,7 @@ def _headline(best: Mapping[str, Any]) -> str:
         days = f"{best['run_s'] / DAY:,.1f} days ({_days(best)})"
         said += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
     if best.get("run_usd") is not None:
-        said += f", ${best['run_usd'] / 1e6:,.1f}M"
+        said += f", {output.cell('run_usd', best)}"
     if best.get("energy_j") is not None:
         said += f", {_energy(best['energy_j'])}"
     if best["goodput"] < 1:
