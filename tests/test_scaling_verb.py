@@ -37,7 +37,7 @@ WRONG = {
     "--active 100B --tokens 0": "above 1",
     "--active 100B --tokens -5": "above 1",
     "--active 1B --tokens 1T --flop 1e22": "two of them",
-    "--moe --active 30B --total 10B": "at most the total",
+    "--moe --active 30B --total 10B": "got '30B'; wants at most the total, 10B",
     "--moe --active 30B": "--experts",
     "--moe --experts 8": "--active 30B",
     "--moe --active 1B --experts 8 --per-token 9": "at most the experts",
@@ -113,6 +113,7 @@ def test_the_first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert "312B parameters" in split and "5.34T tokens" in split and "149B (hoffmann) .. 599B (outliers)" in split
     experts = text(capsys, "--moe", "--active", "370M", "--experts", "64").splitlines()[0]
     assert "1.4B dense, 3.79x, by s-base-refit" in experts and "6 of 7 laws were fitted there" in experts
+    assert "with 1 expert are worth" in text(capsys, "--moe", "--active", "1B", "--experts", "1")
 
 
 def test_the_spread_of_the_worked_example_is_17_to_87(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +143,13 @@ def test_what_is_outside_the_fitted_range_is_said(capsys: pytest.CaptureFixture[
     inside = {(row["active"], row["experts"]) for row in experts if row["in_range"]}
     assert inside == {(370e6, 64)}
     assert all(row["in_range"] is None for row in experts if row["law"] == "ling")
+
+
+def test_notes_are_about_the_laws_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    def starts(law: str) -> list[str]:
+        return [note.split("'")[0] for note in answer(capsys, "--moe", "--active", "1B", "--experts", "64", "--law", law)["notes"]]
+
+    assert starts("s-base") == ["Clark"] and starts("ling") == ["Ling"] and starts("hash,ling") == ["Clark", "Ling"]
 
 
 def test_a_rounded_fit_gives_a_loss_and_no_split(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,6 +196,11 @@ def test_figures(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_columns_have_units() -> None:
     assert columns.unit("tokens_worth") == "token" and columns.unit("flop") == "flop" and columns.unit("serve_exact") == "token/s"
+
+
+def test_keys_shared_with_train_say_what_they_are_there() -> None:
+    for key in ("step_s", "step_hi_s", "compute_s", "bound", "dp", "kind"):
+        assert "train" in columns.doc(key), key
 
 
 def test_the_library_answers_alike(capsys: pytest.CaptureFixture[str]) -> None:

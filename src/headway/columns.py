@@ -29,7 +29,8 @@ def _interval(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str
 
 
 _WHAT = {
-    "kind": Column("", "what the row is: point; best, frontier, elasticity, current of a plan; fast, slow, found, beyond of sim"),
+    "kind": Column("", "what the row is: point; best, frontier, elasticity, current of a plan; best, next of train; "
+                   "fast, slow, found, beyond of sim"),
     "model": Column("", "model, by its catalogue name or file"),
     "system": Column("", "machine"),
     "chips": Column("", "chips paid for: all replicas and the idle ones"),
@@ -37,7 +38,7 @@ _WHAT = {
     "replicas": Column("", "independent copies of the layout"),
     "tp": Column("", "tensor-parallel ways"),
     "ep": Column("", "expert-parallel ways, on the chips of tp x cp x dp"),
-    "dp": Column("", "data-parallel ways of attention inside one replica"),
+    "dp": Column("", "data-parallel ways of attention inside one replica; of `train`, of the whole model"),
     "pp": Column("", "pipeline stages"),
     "cp": Column("", "context-parallel ways"),
     "redundant": Column("", "copies of busy routed experts, in all"),
@@ -53,18 +54,18 @@ _WHAT = {
 }
 _ALL = ("floor", "lo", "hi")
 _TIME = (
-    _interval("step", "s", "one decode step at `context`", _ALL, "_s")
+    _interval("step", "s", "one decode step at `context`; of `train`, one optimiser step", _ALL, "_s")
     | _interval("ttft", "s", "time to first token (TTFT as vLLM's bench serve), unloaded", _ALL, "_s")
     | _interval("tpot", "s", "time per output token (TPOT as vLLM's bench serve), mean over the request's growing context", _ALL, "_s")
     | {
         "tpot_interleaved_s": Column("s", "TPOT that a user sees while others' prompts are prefilled between two tokens; expected value"),
         "e2e_s": Column("s", "end to end (E2E as vLLM's bench serve): TTFT and all further tokens at TPOT, unloaded; expected value"),
-        "compute_s": Column("s", "matrix arithmetic of one decode step"),
+        "compute_s": Column("s", "matrix arithmetic of one decode step; of `train`, the layers' matmuls, recomputed ones too"),
         "weights_s": Column("s", "reading the weights in one decode step"),
         "kv_s": Column("s", "reading the KV cache in one decode step"),
         "network_s": Column("s", "collectives of one decode step"),
         "overhead_s": Column("s", "fixed launch and latency overhead of one decode step"),
-        "bound": Column("", "what binds: compute, weights, kv, network, overhead or capacity"),
+        "bound": Column("", "what binds: compute, weights, kv, network, overhead or capacity; of `train`, the largest part of a step"),
     }
 )
 _RATE = (

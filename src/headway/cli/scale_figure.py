@@ -29,7 +29,7 @@ NAMES = {
     "served_exact": "tokens served that it is right for",
     "effective_over_active": "equal dense over active parameters",
 }
-LINEAR = ("loss", "rule_regret", "effective_over_active")
+LINEAR = ("loss", "rule_regret")
 MOST_PANELS = 12
 
 
@@ -72,7 +72,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequen
     named = {which: list(dict.fromkeys(point[which] for point in points)) for which in ("law", "at")}
     if len(named["at"]) > MOST_PANELS:
         raise BadValue("--plot", f"{len(named['at'])} values of {' and '.join(rest)}", f"at most {MOST_PANELS}")
-    colour = {"field": "law", "type": "nominal", "title": None, "sort": named["law"], "scale": {"scheme": "tableau10"}}
+    colour = {"field": "law", "type": "nominal", "title": None, "sort": named["law"], "scale": {"scheme": "tableau10"},
+              "legend": {"symbolFillColor": "transparent"}}  # fmt: skip
     encoding = {"x": _axis(along) | {"scale": {"type": "log", "nice": False}}, "y": _axis(key), "color": colour}
     hollow = {"fillOpacity": _filled(), "fill": colour | {"legend": None}}
     marks = [{"mark": {"type": "line", "strokeWidth": 2}}, {"mark": {"type": "point", "size": 30}, "encoding": hollow}]

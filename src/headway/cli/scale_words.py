@@ -117,9 +117,13 @@ def _quality(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     return said, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
 
 
+def _count(experts: Any) -> str:
+    return "1 expert" if experts == 1 else f"{experts:,.0f} experts"
+
+
 def _experts(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     inside = [row for row in peers if row.get("in_range")]
-    said = f"{_of(first, 'active')} active with {first['experts']:,.0f} experts are worth {_of(first, 'effective_params')} dense, "
+    said = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense, "
     said += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
     where = f"{len(inside)} of {len(peers)} laws were fitted there" if inside else "no law is known to have been fitted there"
     return f"{said}; {where}.", []

@@ -11,6 +11,7 @@ from headway.scaling import experts
 from headway.scaling.answer import RULE, Asked
 from headway.scaling.ask import Doubt
 from headway.scaling.fits import DEFAULT, Fit, fit, fits
+from headway.units import show
 
 MOST_POINTS = 1000
 EXAMPLES = "--flop 1e25, --active 100B --serve 50M/s --months 2, or --moe --active 30B --experts 64"
@@ -96,7 +97,7 @@ def _experts(given: Mapping[str, Any]) -> str:
 def _possible(one: Mapping[str, Any]) -> None:
     """What no single flag can know is wrong."""
     if "total" in one and one["active"] > one["total"]:
-        raise BadValue("--active", f"{one['active']:g}", f"at most the total, {one['total']:g}")
+        raise BadValue("--active", show(one["active"], ""), f"at most the total, {show(one['total'], '')}")
     if "experts" in one and one.get("per_token", 1) > one["experts"]:
         raise BadValue("--per-token", one["per_token"], f"at most the experts, {one['experts']}")
 

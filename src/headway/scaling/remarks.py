@@ -6,19 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.scaling.answer import Asked
+from headway.scaling.experts import LING
 
+CLARK = (
+    "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
+    "were under-trained; printed digits bias the loss, the refits do not"
+)
+ABOUT_LING = (
+    "Ling's law comes from one transcription that does not state the base of its logarithms: log10 of compute and natural log of "
+    "granularity are taken, which give its published 'above 7'; leverage is of compute, so of size at equal tokens"
+)
 FAR = "no such model was fitted: read the spread over laws, not one law"
 
 
 def remarks(asked: Asked, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The notes of an answer."""
     if asked.mode == "experts":
-        return (
-            "Clark's laws: one routed FFN in every second block, one expert per token, 130 B tokens for every size, so that large models "
-            "were under-trained; printed digits bias the loss, the refits do not",
-            "Ling's law comes from one transcription that does not state the base of its logarithms: log10 of compute and natural log of "
-            "granularity are taken, which give its published 'above 7'; leverage is of compute, so of size at equal tokens",
-        )
+        laws = {row["law"] for row in rows}
+        return (*((CLARK,) if laws - {LING} else ()), *((ABOUT_LING,) if LING in laws else ()))
     said = []
     out = [row["law"] for row in rows if row.get("in_range") is False]
     if out:
