@@ -24,7 +24,7 @@ from headway.training.recipe import TrainingLayout
 from headway.training.time import StepWork, step_time
 
 SCATTER = 0.1  # of ln(predicted / measured) that no fit removes
-EACH = 5.0  # rows that a source counts as, however many it has: they err together
+EACH = 20.0  # rows that a source counts as, however many it has
 MOST_CALLS = 30
 
 
