@@ -29,9 +29,7 @@ def decoder(layers: int, hidden: int, heads: int, vocab: int = 1) -> Model:
     ffn = Dense(hidden=width, intermediate=number(4 * hidden, "intermediate"), matrices=number(2, "matrices"))
     block = Block(attention=attention, ffn=ffn, count=number(layers, "layers"))
     table = number(vocab, "vocab")
-    return Model(
-        name="gpt", family="gpt", hidden=width, vocab=table, embedding_dim=width, tied=True, blocks=(block,), precision=HALVES
-    )
+    return Model(name="gpt", family="gpt", hidden=width, vocab=table, embedding_dim=width, tied=True, blocks=(block,), precision=HALVES)
 
 
 def held(model: Model, recipe: dict[str, Any], tokens: int = 2048, count: int = 512, states: str = "adam", **ways: Any) -> Memory:

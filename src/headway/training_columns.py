@@ -48,8 +48,12 @@ _SECONDS = {"step": "time of one optimiser step", "run": "wall time of the run"}
 TRAINING = (
     _OWN
     | {f"{name}{end}": (unit, f"{said}; {ENDS[end]}") for name, (unit, said) in _ENDED.items() for end in ("", "_lo", "_hi")}
-    | {f"{name}{end}_s": ("s", f"{said}; {which}") for name, said in _SECONDS.items() for end, which in ENDS.items()
-       if (name, end) != ("run", "_floor")}
+    | {
+        f"{name}{end}_s": ("s", f"{said}; {which}")
+        for name, said in _SECONDS.items()
+        for end, which in ENDS.items()
+        if (name, end) != ("run", "_floor")
+    }
     | {f"{name}_s": ("s", f"of a training step: {said}") for name, said in TIMES.items()}
     | {f"{name}_bytes_chip": ("byte", f"of training's memory: {said}") for name, said in PARTS.items()}
 )

@@ -64,9 +64,7 @@ def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, 
 
 
 @formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
-def expert_activation_bytes(
-    hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte
-) -> BytePerToken:
+def expert_activation_bytes(hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte) -> BytePerToken:
     """What routed experts keep per token (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
 
     >>> expert_activation_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)

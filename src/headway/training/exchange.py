@@ -71,9 +71,7 @@ def _tensor(
     return collective_term_s(gather_term(fabric, group(fabric, layout.tp, ONE), vector, costs, often), tokens)
 
 
-def _context(
-    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
-) -> Any:
+def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any) -> Any:
     if most(layout.cp) == 1:
         return NO_TIME
     found = []
@@ -115,9 +113,7 @@ def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any,
     return fill_s(collective_term_s(hop_term(fabric, placed, shared_message(vector, layout.tp), costs), tokens), BOTH_WAYS)
 
 
-def _parameters(
-    part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
-) -> Any:
+def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
     """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
     if most(part.ways) == 1 and most(part.expert_ways) == 1:
         return NO_TIME

@@ -90,10 +90,13 @@ def _layer(block: Any, work: BlockWork, model: Model, recipe: Recipe, sequence: 
         block=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
         whole=whole_activation_bytes(model.hidden, WIDE, mask),
-        mixer=mixer, mixer_selective=_latents(block.attention) or mixer, again=_expanded(block.attention),
+        mixer=mixer,
+        mixer_selective=_latents(block.attention) or mixer,
+        again=_expanded(block.attention),
         ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
-        routed=kept, routed_selective=fewer,
+        routed=kept,
+        routed_selective=fewer,
         scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
     )
 
