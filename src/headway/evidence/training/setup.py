@@ -85,6 +85,7 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> Tr
     for said, what in (
         (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
         (not is_open(row), f"{OPEN}: tp {best.layout.tp} cp {best.layout.cp} pp {best.layout.pp} zero {best.layout.zero}"),
+        (row.vpp or int(best.layout.vpp) == 1, f"interleaving not stated: {best.layout.vpp} chunks of layers a stage"),
         (row.micro_batch, f"micro-batch not stated: {best.layout.micro_batch}"),
         (row.global_batch, f"global batch not stated: {best.sequences} sequences"),
         (row.recompute, f"recomputation not stated: {best.case.recipe.recompute}"),
@@ -131,7 +132,7 @@ def _made(
     row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str
 ) -> _Choice:
     """The best of some layouts under one recipe."""
-    case = _run(row, model, where, sequence, recompute, kernels)
+    case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts))
     found = estimate(replace(case, batch=sequences * sequence), layouts)
     shape = sequences.shape
     step, used, fits = (np.broadcast_to(value, shape) for value in (found.time.step / sequences, found.memory.total, found.fits))
@@ -142,12 +143,14 @@ def _made(
     )  # fmt: skip
 
 
-def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str) -> TrainingCase:
+def _run(
+    row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str
+) -> TrainingCase:
     """The case of a row under one mode of recomputation, its batch still open."""
     dtype, said = dtype_of(row, where)[0], row.notes.lower()
     kept = _scores_kept(row, where)
     recipe = defaults(Recipe, {
-        "dtype": dtype, "recompute": recompute, "schedule": _schedule(row), "kernels": kernels,
+        "dtype": dtype, "recompute": recompute, "schedule": schedule, "kernels": kernels,
         "fused_attention": given(0 if kept else 1, "fused_attention"),
         "dropout": given(1 if _of_old(row) else 0, "dropout"),
         "sequence_parallel": given(0 if "no sp" in said or "no sequence parallel" in said else 1, "sequence_parallel"),
@@ -201,9 +204,9 @@ def _eager(where: System, among: Ways) -> Any:
     return (among.layouts.zero == 3) & (not _xla(where))
 
 
-def _schedule(row: TrainingRow) -> str:
+def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
     said = row.notes.lower()
     for text, schedule in SCHEDULES.items():
         if text in said:
             return schedule
-    return "interleaved" if (row.vpp or 1) > 1 else "1f1b"
+    return "interleaved" if (layouts.vpp > 1).any() else "1f1b"

@@ -18,6 +18,8 @@ from headway.training.recipe import TrainingLayout
 
 MICRO_BATCHES = (1, 2, 4, 8)  # sequences tried where a row does not say
 ACCUMULATED = 8  # micro-batches of a step, for each pipeline stage, where a row does not say
+FEW = 2  # micro-batches of a step for each stage, up to which a pipeline idles a third of the time: it is interleaved
+NAMED = ("1f1b", "zb-", "gpipe", "dualpipe", "interleaved")  # schedules as notes name them
 LONG = 16_384  # tokens of a sequence from which context parallelism is thought of
 TOKENS = 8192  # of a step for each chip, where a row says neither its batch nor its layout
 SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
@@ -59,12 +61,25 @@ def expert_ways(model: Model, chips: int) -> int:
     return max((math.gcd(int(block.ffn.experts), chips) for block in model.blocks if isinstance(block.ffn, MoE)), default=1)
 
 
+def chunks(row: TrainingRow, model: Model, dp: int) -> int:
+    """Chunks of layers of a stage: 1 where the row is silent, but with FEW micro-batches as many as leave no stage fuller."""
+    pp, said = row.pp or 1, row.notes.lower()
+    if row.vpp or pp == 1 or not row.global_batch or any(name in said for name in NAMED):
+        return row.vpp or 1
+    count = row.global_batch // (dp * (row.micro_batch or 1))
+    if not 0 < count <= FEW * pp or count % pp:
+        return 1
+    layers = sum(int(block.count) for block in model.blocks)
+    return max((n for n in range(1, layers // pp + 1) if n * -(-layers // (pp * n)) == -(-layers // pp)), default=1)
+
+
 def _stated(row: TrainingRow, model: Model, chips: int, dp: int, zero: int) -> Ways:
     """The layout stated, at each micro-batch that it may have had."""
     most = max(1, row.global_batch // dp) if row.global_batch else max(MICRO_BATCHES)
     micro = np.array([row.micro_batch] if row.micro_batch else sorted({min(n, most) for n in MICRO_BATCHES}))
     pp, ep = row.pp or 1, row.ep or expert_ways(model, chips // (row.pp or 1))
-    columns = {"tp": row.tp or 1, "cp": row.cp or 1, "pp": pp, "vpp": row.vpp or 1, "ep": ep, "dp": dp, "micro_batch": micro, "zero": zero}
+    columns = {"tp": row.tp or 1, "cp": row.cp or 1, "pp": pp, "vpp": chunks(row, model, dp), "ep": ep, "dp": dp, "micro_batch": micro}
+    columns["zero"] = zero
     sequences = row.global_batch or dp * micro * (ACCUMULATED * pp if pp > 1 else 1)
     return Ways(
         layouts=TrainingLayout(**{name: np.broadcast_to(value, micro.shape) for name, value in columns.items()}),
