@@ -198,12 +198,16 @@ def _stepped(values: Iterator[float], high: float, rounded: bool) -> Iterator[fl
         yield high
 
 
-def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "") -> None:
-    """Give an argparse parser one flag for each field of a record; the text is kept, `read` makes it numbers."""
+def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
+    """Give an argparse parser one flag for each field of a record; the text is kept, `read` makes it numbers.
+
+    Of fields that are `searched` unless given, the help names no default.
+    """
     target = parser.add_argument_group(group) if group else parser
     for name, (q, value) in fields(record).items():
         if name not in skip:
-            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, value))
+            shown = None if name in searched else value
+            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, shown))
 
 
 def _metavar(q: Q, value: Any) -> str:

@@ -24,8 +24,9 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")
     schema.add_flags(parser, Run, group="run")
-    schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list")
-    schema.add_flags(parser, Recipe, group="recipe (recompute is searched unless given)")
+    ways = tuple(schema.fields(TrainingLayout))
+    schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list", searched=ways)
+    schema.add_flags(parser, Recipe, group="recipe (recompute is searched unless given)", searched=("recompute",))
     schema.add_flags(parser, Failures, group="failures")
     schema.add_flags(parser, TrainingReach, group="what training reaches, instead of the fitted numbers")
     question = parser.add_argument_group("question")
@@ -66,6 +67,7 @@ def _headline(best: Mapping[str, Any]) -> str:
     layout = " ".join(f"{name}={best[name]}" for name in WAYS if best[name] != 1) or "one way of everything"
     if not best["fits"]:
         return f"{where}: no layout fits; nearest {layout}, {best['why']}."
+    where = f"{best['why']}; {where}" if best["why"] else where
     step = f"{output.cell('step_s', best)} a step ({output.cell('step_lo_s~step_hi_s', best)})"
     said = f"{where}: {layout}, recompute {best['recompute']}: {step}"
     said += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"

@@ -103,3 +103,13 @@ def torus_wrap(extent: Number, gap: Number, side: Number, wraps: Number) -> Numb
     (1.0, 0.0)
     """
     return np.where(extent * gap == side, wraps, 0)
+
+
+@formula(source="hierarchical gathers (NCCL, two levels): a domain takes in each byte once, over the links of all its members")
+def rail_bandwidth(scale_out_bw: BytePerSecond, inside: Number, scale_up_bw: BytePerSecond) -> BytePerSecond:
+    """What a gather over several domains gets per chip, whose domain has `inside` members in it (8 of an H100 node).
+
+    >>> float(rail_bandwidth(50e9, 8, 450e9)) / 1e9, float(rail_bandwidth(50e9, 1, 450e9)) / 1e9
+    (400.0, 50.0)
+    """
+    return np.minimum(scale_out_bw * inside, scale_up_bw)

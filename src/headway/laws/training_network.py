@@ -42,7 +42,7 @@ def expert_exchanges(recomputed: Number) -> Number:
     return 2 + recomputed
 
 
-@formula(source="FSDP in a pipeline keeps what it gathered, and whole gradients, until a step's last micro-batch (its memory: gathered_bytes)")
+@formula(source="FSDP in a pipeline keeps what it gathered, and whole gradients, until a step's last micro-batch")
 def exchanging_stage(stage: Number, pp: Number) -> Number:
     """The ZeRO stage whose collectives a step holds: in a pipeline those of stage 1 instead of stage 3.
 

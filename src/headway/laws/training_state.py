@@ -132,3 +132,23 @@ def memory_fits(used: Byte, capacity: Byte) -> Truth:
     True
     """
     return used <= capacity
+
+
+@formula(source="definition: a 90 % interval, symmetric in the logarithm, never below what is certain")
+def memory_low(expected: Byte, certain: Byte, spread: Number) -> Byte:
+    """Lower end of the interval of a chip's memory.
+
+    >>> round(float(memory_low(60e9, 20e9, 1.2)) / 1e9, 3)
+    50.0
+    """
+    return np.maximum(expected / spread, certain)
+
+
+@formula(source="definition: a 90 % interval, symmetric in the logarithm")
+def memory_high(expected: Byte, spread: Number) -> Byte:
+    """Upper end of the interval of a chip's memory.
+
+    >>> memory_high(60e9, 1.2) / 1e9
+    72.0
+    """
+    return expected * spread

@@ -121,7 +121,7 @@ def listed(asked: Sequence[Asked], notes: tuple[str, ...] = ()) -> Listing:
     origins: list[tuple[Asked, Found, Any]] = []
     for one, trained in found:
         made = rows(one, trained, MOST_ROWS if len(found) == 1 else 1)
-        plain += [clean(row) for row in made]
+        plain += [clean(row | {"why": row["why"] or trained.missed}) for row in made]
         origins += [(one, each, trained.price) for each in trained.found[: len(made)]]
         notes += trained.notes if len(found) == 1 else ()
     weighed, fitting = sum(t.weighed for _, t in found), sum(t.fitting for _, t in found)

@@ -41,3 +41,4 @@ class Trained:
     fitting: int
     price: Price | None
     notes: tuple[str, ...] = ()
+    missed: str = ""  # why no size of the machine does what was asked

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.errors import BadValue, IllegalLayout
-from headway.quantity import known
+from headway.quantity import given, known
 from headway.schema import defaults
 from headway.training.legality import CHUNKED, Bounds, legal, why_illegal
 from headway.training.recipe import TrainingLayout
@@ -41,10 +41,22 @@ def rows(layout: TrainingLayout, keep: Any) -> TrainingLayout:
     return TrainingLayout(**{name: getattr(layout, name)[keep] for name in NAMES})
 
 
-def one(layout: TrainingLayout, index: int) -> TrainingLayout:
+def one(layout: TrainingLayout, index: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
     """One of them, each number with where it comes from."""
-    why = "the layout that the search chose"
-    return TrainingLayout(**{name: known(int(getattr(layout, name)[index]), name, "", "derived", why) for name in NAMES})
+
+    def number(name: str) -> Any:
+        value = int(getattr(layout, name)[index])
+        if len(pinned.get(name, ())) == 1:
+            return given(value, name)
+        return known(value, name, "", "derived", "the layout that the search chose")
+
+    return TrainingLayout(**{name: number(name) for name in NAMES})
+
+
+def dropped(every: TrainingLayout, pinned: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """A word for each listed value that no legal layout has."""
+    lost = {name: sorted(set(values) - set(getattr(every, name).tolist())) for name, values in pinned.items() if len(values) > 1}
+    return tuple(f"{name}: no legal layout has {', '.join(map(str, values))}" for name, values in lost.items() if values)
 
 
 def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, ...]]:

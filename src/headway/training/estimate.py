@@ -12,7 +12,7 @@ from headway.assumptions import Assumptions
 from headway.fabric import FAR, Fabric, fabric, link_costs
 from headway.laws.serving import interval_high, interval_low
 from headway.laws.training_pipeline import micro_batches
-from headway.laws.training_state import memory_fits
+from headway.laws.training_state import memory_fits, memory_high, memory_low
 from headway.laws.training_step import micro_tokens, tokens_per_s_chip
 from headway.resolve import peak
 from headway.schema import defaults
@@ -87,8 +87,8 @@ def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     took = step_time(layout, recipe.schedule, asked, reach)
     speed = tokens_per_s_chip(case.batch, took.step, case.system.chips)
     return TrainingEstimate(
-        micro_batches=count, memory=held, memory_low=interval_low(held.total, held.weights, reach.spread_memory),
-        memory_high=interval_high(held.total, reach.spread_memory), fits=memory_fits(held.total, case.system.chip.need("hbm")),
+        micro_batches=count, memory=held, memory_low=memory_low(held.total, held.weights, reach.spread_memory),
+        memory_high=memory_high(held.total, reach.spread_memory), fits=memory_fits(held.total, case.system.chip.need("hbm")),
         time=took, step_low=interval_low(took.step, took.floor, reach.spread), step_high=interval_high(took.step, reach.spread),
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.laws.link_balance import tensor_ways_paid
 from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.topology import rail_bandwidth
 from headway.laws.training_network import exchanging_stage
 from headway.laws.training_overlap import expert_width_to_hide, flop_to_hide_behind, parameter_bytes_sent, sublayer_width, tokens_to_hide
 from headway.laws.training_state import expert_ways
@@ -39,7 +40,7 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     work, fabric, recipe = case.work, case.machine.fabric, case.recipe
     part, up = stage(work, layout), case.system.scale_up_bw or case.system.chip.scale_up_bw
     hide = paid = wide = None
-    if int(part.ways) > 1 and (link := _link(case, group(fabric, part.ways, layout.tp), up)) is not None:
+    if int(part.ways) > 1 and (link := _rails(case, group(fabric, part.ways, layout.tp), up)) is not None:
         how = exchanging_stage(layout.zero, layout.pp)
         sent = parameter_bytes_sent(recipe.bytes_param_wire, recipe.bytes_gradient_wire, how)
         hide = tokens_to_hide(sent, flop_to_hide_behind(TWO_FLOP, how), case.machine.peak, link)
@@ -54,6 +55,12 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
         micro_tokens=micro_tokens(layout.micro_batch, work.sequence, layout.cp), tokens_to_hide=hide, tp_paid=paid,
         expert_width_to_hide=wide,
     )  # fmt: skip
+
+
+def _rails(case: TrainingCase, who: Group, up: Any) -> Any:
+    """Bandwidth of a chip's gathers: chips of one domain share what their links beyond it carry."""
+    link = _link(case, who, up)
+    return link if link is None or float(who.domains) <= 1 else rail_bandwidth(link, who.inside, up)
 
 
 def _link(case: TrainingCase, who: Group, up: Any) -> Any:

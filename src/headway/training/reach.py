@@ -13,6 +13,7 @@ from headway.chip import Chip
 from headway.chip import chip as find_chip
 from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, sections
 from headway.errors import BadFile
+from headway.laws.serving import interval_factor
 from headway.laws.sums import divided, times
 from headway.laws.training_step import clock_share
 from headway.schema import Q
@@ -63,6 +64,8 @@ def usual_chip(kind: str) -> Chip | None:
 def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
     """The numbers for a chip's family and a format; those that the user gave, in their place."""
     found = from_table(training_efficiencies(), chip, dtype, kernels, fused)
+    if family_of(chip) == OTHER:  # none of its training runs were seen
+        found = replace(found, spread=interval_factor(found.spread, efficiencies().interval("unmeasured")))
     own = {field.name: getattr(asked, field.name) for field in fields(TrainingReach) if getattr(asked, field.name, None) is not None}
     return replace(found, **own)
 

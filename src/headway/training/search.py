@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.model import Model
-from headway.training.candidates import NAMES, candidates, one, rows
+from headway.training.candidates import NAMES, candidates, dropped, one, rows
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
 from headway.training.legality import Bounds, bounds
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
@@ -38,6 +38,7 @@ class Searched:
     best: tuple[Found, ...]
     weighed: int
     fitting: int
+    dropped: tuple[str, ...] = ()  # listed values that no legal layout has
 
 
 def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> Searched:
@@ -48,13 +49,13 @@ def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
     for asked, layouts in _cases(case, model, every, modes):
         steps, fits, used = _weigh(asked, layouts)
         weighed, fitting = weighed + len(steps), fitting + int(fits.sum())
-        order = np.lexsort((steps, ~fits)) if fits.any() else np.argsort(used)
+        order = np.lexsort((steps, ~fits)) if fits.any() else np.lexsort((steps, used))
         found += [
-            Found(case=asked, layout=one(layouts, int(i)), step=float(steps[i]), fits=bool(fits[i]), bytes=float(used[i]))
+            Found(case=asked, layout=one(layouts, int(i), pinned), step=float(steps[i]), fits=bool(fits[i]), bytes=float(used[i]))
             for i in order[:KEPT]
         ]
     found.sort(key=_worth)
-    return Searched(best=_various(found), weighed=weighed, fitting=fitting)
+    return Searched(best=_various(found), weighed=weighed, fitting=fitting, dropped=dropped(every, pinned))
 
 
 def _various(found: list[Found]) -> tuple[Found, ...]:
@@ -69,8 +70,8 @@ def _various(found: list[Found]) -> tuple[Found, ...]:
     return tuple(sorted(kept, key=_worth))
 
 
-def _worth(found: Found) -> tuple[bool, float]:
-    return not found.fits, found.step if found.fits else found.bytes
+def _worth(found: Found) -> tuple[bool, float, float]:
+    return not found.fits, found.step if found.fits else found.bytes, found.step
 
 
 def bounds_of(model: Model, case: TrainingCase) -> Bounds:

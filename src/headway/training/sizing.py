@@ -23,7 +23,8 @@ Row = Callable[[Asked, Trained], dict[str, Any]]
 def sized(asked: Asked, best: Best, first: Row) -> Trained:
     """The machine, or a part of whole scale-up domains of it."""
     if asked.run.tokens is None:
-        raise BadValue("--objective", asked.objective, "the tokens of the run: --tokens 15T")
+        flag, said = ("--deadline", f"{float(asked.deadline):g} s") if asked.deadline is not None else ("--objective", asked.objective)
+        raise BadValue(flag, said, "the tokens of the run too: --tokens 15T")
     chosen: tuple[float, Trained] | None = None
     weighed = fitting = 0
     for system, one in _each(asked, best):
@@ -41,8 +42,23 @@ def sized(asked: Asked, best: Best, first: Row) -> Trained:
     if chosen is None:
         note = "nothing fits on" if asked.deadline is None else "the deadline is not met, by these laws, on"
         said = f"{note} any number of chips up to {int(asked.system.chips):,}"
-        return replace(best(asked), weighed=weighed, fitting=fitting, notes=(said,))
-    return replace(chosen[1], weighed=weighed, fitting=fitting)
+        whole = best(asked)
+        return replace(whole, weighed=max(weighed, whole.weighed), fitting=max(fitting, whole.fitting), missed=said)
+    return replace(_without_idle(asked, chosen[1], best, first), weighed=weighed, fitting=fitting)
+
+
+def _without_idle(asked: Asked, chosen: Trained, best: Best, first: Row) -> Trained:
+    """The same run on no more nodes than its layout fills, where that still does what is asked."""
+    system = chosen.found[0].case.system
+    row, domain = first(replace(asked, system=system), chosen), int(asked.system.scale_up_domain)
+    filled = -(-(int(system.chips) - int(row["chips_idle"])) // domain) * domain
+    if filled >= int(system.chips):
+        return chosen
+    smaller = _part(asked.system, filled)
+    found = best(replace(asked, system=smaller))
+    again = first(replace(asked, system=smaller), found)
+    late = asked.deadline is not None and float(again["run_s"]) > float(asked.deadline)
+    return chosen if late or not again["fits"] else found
 
 
 def _each(asked: Asked, best: Best) -> Iterator[tuple[System, Trained]]:

@@ -48,7 +48,15 @@ def best(asked: Asked) -> Trained:
     found = search(asked.model, case, asked.pinned, asked.modes)
     if not found.best:
         raise none_legal(asked.pinned, of, domain)
-    return Trained(found=found.best, weighed=found.weighed, fitting=found.fitting, price=price)
+    return Trained(found=found.best, weighed=found.weighed, fitting=found.fitting, price=price, notes=(*found.dropped, *_long(asked)))
+
+
+def _long(asked: Asked) -> tuple[str, ...]:
+    """A word where sequences are longer than the model was made for."""
+    most = asked.model.max_context
+    if most is None or int(asked.run.seq) <= int(most):
+        return ()
+    return (f"sequences of {int(asked.run.seq):,} tokens are longer than {asked.model.name}'s context of {int(most):,}",)
 
 
 def case_of(asked: Asked) -> TrainingCase:
@@ -57,7 +65,7 @@ def case_of(asked: Asked) -> TrainingCase:
     if recipe.dtype == "fp8" and system.chip.peak_fp8 is None:
         raise BadValue("--dtype", recipe.dtype, f"bf16: {system.chip.name} has no fp8 peak")
     work = training_work(asked.model, recipe, asked.run.seq)
-    reach = reached(system.chip, recipe.dtype, recipe.kernels, asked.reach)
+    reach = reached(system.chip, recipe.dtype, recipe.kernels, asked.reach, fused=bool(recipe.fused_attention))
     if recipe.schedule == "dualpipe" and asked.reach.hidden_ep is None:
         reach = replace(reach, hidden_ep=BOTH_WAYS)
     return TrainingCase(

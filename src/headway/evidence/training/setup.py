@@ -138,7 +138,7 @@ def _made(
     step, used, fits = (np.broadcast_to(value, shape) for value in (found.time.step / sequences, found.memory.total, found.fits))
     index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(used))
     return _Choice(
-        case=replace(case, batch=given(int(sequences[index]) * sequence, "global_batch", "token")), layout=one(layouts, index),
+        case=replace(case, batch=given(int(sequences[index]) * sequence, "global_batch", "token")), layout=one(layouts, index, {}),
         sequences=int(sequences[index]), fits=bool(fits[index]), step=float(step[index]), memory=float(used[index]),
     )  # fmt: skip
 
