@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.sums import sum_over_blocks, total
 from headway.laws.training_flop import (
     achieved_flops,
     attention_flop_per_token,
@@ -22,7 +22,7 @@ from headway.laws.training_step import micro_pairs
 from headway.model import NONE, ONE
 from headway.quantity import known
 from headway.training.recipe import Recipe
-from headway.training.work import TrainingWork
+from headway.training.work import TrainingWork, multiplied_params
 
 CONVENTIONS = {
     "causal": "model FLOPs, attention's causal half (Llama 3, PaLM, MaxText since 2025-07-27)",
@@ -69,13 +69,7 @@ def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
 
 
 def _matmul(work: TrainingWork) -> Any:
-    counts = tuple(kind.block.count for kind in work.layers)
-    each = []
-    for kind in work.layers:
-        b = kind.block
-        routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
-        each.append(total((b.mixer_params, b.dense_ffn_params, routed)))
-    return matmul_flop_per_token(total((sum_over_blocks(counts, tuple(each)), work.logits)))
+    return matmul_flop_per_token(total((multiplied_params(work), work.logits)))
 
 
 def _attention(work: TrainingWork, causal: bool) -> Any:

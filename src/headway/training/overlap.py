@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.laws.link_balance import tensor_ways_paid
-from headway.laws.sums import sum_over_blocks, times, total
+from headway.laws.sums import sum_over_blocks
 from headway.laws.topology import rail_bandwidth
 from headway.laws.training_network import exchanging_stage
 from headway.laws.training_overlap import expert_width_to_hide, flop_to_hide_behind, parameter_bytes_sent, sublayer_width, tokens_to_hide
 from headway.laws.training_state import expert_ways
 from headway.laws.training_step import micro_tokens
-from headway.model import NONE, ONE
+from headway.model import ONE
 from headway.network import Group, group
 from headway.quantity import known
 from headway.training.estimate import TrainingCase
 from headway.training.recipe import TrainingLayout
 from headway.training.stage import stage
 from headway.training.time import TWO_FLOP
-from headway.training.work import TrainingWork, dispatched
+from headway.training.work import TrainingWork, dispatched, multiplied_params
 
 PER_TOKEN = known(2.0, "bytes of an activation", "byte/token", "constant", "activations are sent in 16 bits")
 NARROW = known(1.0, "bytes of a dispatched activation", "byte/token", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: in fp8")
@@ -72,11 +72,5 @@ def _link(case: TrainingCase, who: Group, up: Any) -> Any:
 
 def _width(work: TrainingWork) -> Any:
     """Width of a plain FFN with the matmuls of the mean sublayer that ends in an exchange."""
-    counts = tuple(kind.block.count for kind in work.layers)
-    each = []
-    for kind in work.layers:
-        b = kind.block
-        routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
-        each.append(total((b.mixer_params, b.dense_ffn_params, routed)))
-    often = sum_over_blocks(counts, tuple(kind.sublayers for kind in work.layers))
-    return sublayer_width(sum_over_blocks(counts, tuple(each)), often, work.hidden)
+    often = sum_over_blocks(tuple(kind.block.count for kind in work.layers), tuple(kind.sublayers for kind in work.layers))
+    return sublayer_width(multiplied_params(work), often, work.hidden)

@@ -17,7 +17,7 @@ from headway.laws.activations import (
 )
 from headway.laws.mixer_params import latent_up_params
 from headway.laws.params import embedding_params
-from headway.laws.sums import total
+from headway.laws.sums import sum_over_blocks, times, total
 from headway.model import NONE, ONE, Dense, LatentAttention, Model, MoE
 from headway.quantity import known
 from headway.training.recipe import Recipe
@@ -136,3 +136,13 @@ def _expanded(mixer: Any) -> Any:
 
 def _ranks(mixer: LatentAttention) -> Any:
     return total((mixer.query_rank or NONE, mixer.kv_rank, mixer.rope_dim))
+
+
+def multiplied_params(work: TrainingWork) -> Any:
+    """Parameters that a token is multiplied with in all layers, whole."""
+    counts, each = tuple(kind.block.count for kind in work.layers), []
+    for kind in work.layers:
+        b = kind.block
+        routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
+        each.append(total((b.mixer_params, b.dense_ffn_params, routed)))
+    return sum_over_blocks(counts, tuple(each))
