@@ -193,3 +193,12 @@ def test_an_engine_that_is_named_adds_its_work_on_a_request() -> None:
     assert 0.005 < named.scheduler.overhead_s < 0.1
     assert asked.scheduler.overhead_s == 0.5
     assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic).scheduler.overhead_s == 0.0
+
+
+@pytest.mark.parametrize("flags", ["--swap-space 4GiB", "--prefill-replicas 2"])
+def test_a_flag_of_what_is_not_asked_for_is_refused(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from headway.cli.main import main
+
+    command = f"sim llama-3.1-8b --on h100 --rate 1 --requests 20 --prompt 1k --output 100 {flags}"
+    assert main(command.split()) == 2
+    assert "beside it" in capsys.readouterr().err

@@ -152,6 +152,10 @@ def _check(args: Any) -> None:
         raise BadValue(flag, args.timeline or args.plot, "loads that are given, such as --rate 10, not --find")
     if args.ttl and not args.prefix_cache:
         raise BadValue("--ttl", args.ttl, "--prefix-cache beside it")
+    if args.swap_space and args.preemption != "swap":
+        raise BadValue("--swap-space", args.swap_space, "--preemption swap beside it")
+    if args.prefill_replicas and args.policy != "disaggregated":
+        raise BadValue("--prefill-replicas", args.prefill_replicas, "--policy disaggregated beside it")
     if args.timeline and not Path(args.timeline).absolute().parent.is_dir():
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 
