@@ -16,7 +16,6 @@ from headway.units import (
     FlopPerToken,
     Number,
     Second,
-    SecondPerToken,
     Token,
     TokenPerSecond,
     Watt,
@@ -146,16 +145,6 @@ def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSeco
     409.6
     """
     return batch / (step * chips)
-
-
-@formula(source="definition")
-def pass_s_per_token(seconds: Second, tokens: Token) -> SecondPerToken:
-    """Time of a chip per token.
-
-    >>> pass_s_per_token(0.5, 8192) * 8192
-    0.5
-    """
-    return seconds / tokens
 
 
 @formula(source="definition")

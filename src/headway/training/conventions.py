@@ -24,11 +24,6 @@ from headway.quantity import known
 from headway.training.recipe import Recipe
 from headway.training.work import TrainingWork, multiplied_params
 
-CONVENTIONS = {
-    "causal": "model FLOPs, attention's causal half (Llama 3, PaLM, MaxText since 2025-07-27)",
-    "full": "model FLOPs, attention in full (llm-foundry, NeMo, Megatron-LM, FlashAttention)",
-    "recompute": "hardware FLOPs, attention in full and recomputed passes counted (Narayanan et al. 2021, BLOOM)",
-}
 ONE_TOKEN = known(1, "one token", "token", "constant", "per token")
 
 
