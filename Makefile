@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test golden lint types bench clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -18,6 +18,10 @@ demo: .venv/core
 
 test: .venv/dev
 	$(BIN)/python -m pytest
+
+# Writes the stored answers of tests/golden again and prints what changed; `python tests/golden/golden.py --check` only compares.
+golden: .venv/dev
+	$(BIN)/python tests/golden/golden.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .
