@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from headway.bill import Biller, ways_of
+from headway.bill import BillCalculator, ways_of
 from headway.bill_requests import FIRST, requests_of
 from headway.sheets.catalogue import newest, sheet, sheets
 from headway.sim.traffic.record import Traffic
@@ -42,7 +42,7 @@ def looped(traffic, one, ttl):
 def main():
     every, traffic = newest(sheets()), drawn(REQUESTS)
     start = time.perf_counter()
-    biller = Biller(requests=requests_of(traffic, "drawn", SHARED))
+    biller = BillCalculator(requests=requests_of(traffic, "drawn", SHARED))
     ways = [way for one in every for way in ways_of(one, (), (), biller.requests.sharing.layouts)]
     for way in ways:
         biller.bill(way)
@@ -53,7 +53,7 @@ def main():
     expected = looped(sample, one, 300.0)
     per_request = (time.perf_counter() - start) / len(sample)
     [way] = ways_of(one, ("standard",), (300.0,), (FIRST,))
-    got = float(Biller(requests=requests_of(sample, "drawn", SHARED)).bill(way).usd)
+    got = float(BillCalculator(requests=requests_of(sample, "drawn", SHARED)).bill(way).usd)
     print(f"{len(sample):,} of them one way: ${got:,.2f}, by the loop ${expected:,.2f} (relative difference {got / expected - 1:.1e})")
     print(f"ratio to the loop, per request and way: {per_request * REQUESTS * len(ways) / took:,.0f} times as fast")
 

@@ -59,7 +59,7 @@ def trace(path):
     print(f"trace: {seen.requests:,} requests, {len(seen.tokens):,} blocks: one pass {passed:.2f} s of CPU, then {each:.4f} s a TTL")
     for ttl, hits, mean, peak in rows:
         held = f"{mean / 1e6:6.1f}M tokens on average, {peak / 1e6:6.1f}M at most"
-        print(f"  TTL {ttl:5} s: {hits / seen.asked:6.1%} of prompt tokens found; held {held}")
+        print(f"  TTL {ttl:5} s: {hits / seen.prompt_tokens:6.1%} of prompt tokens found; held {held}")
 
 
 if __name__ == "__main__":

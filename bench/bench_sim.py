@@ -58,7 +58,7 @@ def rate(made: Fleet, traffic: Traffic, how: str, routing: str = "round-robin") 
         )  # fmt: skip
         if number:  # the first compiles, or loads what was compiled
             best = max(best, len(traffic) / (time.process_time() - start))
-        compiling, preempted = max(compiling, run.compile_s), run.counted(PREEMPTED)
+        compiling, preempted = max(compiling, run.compile_s), run.total_count(PREEMPTED)
     return best, compiling, preempted
 
 

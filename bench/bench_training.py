@@ -7,10 +7,10 @@ import time
 
 from headway.hfconfig import model
 from headway.system import system
-from headway.training.ask import Wanted, cases
+from headway.training.ask import TrainingQuestion, cases
 from headway.training.candidates import candidates, rows
 from headway.training.estimate import estimate
-from headway.training.recipe import Run
+from headway.training.recipe import TrainingRun
 from headway.training.search import AT_ONCE, bounds_of
 from headway.training.train import case_of
 
@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-c", "from headway.cli.main import entry; entry()", 
 def rate(name, chips, sequences):
     """Layouts per second, candidates as the search makes them."""
     run = {"seq": SEQUENCE, "global_batch": sequences * SEQUENCE}
-    case = case_of(cases([model(name)], [system(f"{chips}xh100-sxm")], Wanted(records={Run: run}))[0])
+    case = case_of(cases([model(name)], [system(f"{chips}xh100-sxm")], TrainingQuestion(records={TrainingRun: run}))[0])
     every = candidates(bounds_of(model(name), case), 8, {"vpp": (1,)})
     some = rows(every, slice(0, AT_ONCE))
     times = []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headway.errors import BadFile
 from headway.evidence.readers.vllm_run import read_run, with_prefixes
-from headway.evidence.replayed import fitted_replay, fleet_of, replay, seen_in
+from headway.evidence.replayed import fitted_replay, fleet_of, measured_stats, replay
 
 TTFT, CURVE, TPOT = 0.15, 0.10, 0.12  # what is asked of the scaled replay, and of the TPOT from first principles
 ROW = "{:12} {:>7} {:>9} {:>8} {:>9} {:>8} {:>9} {:>9}"
@@ -23,7 +23,8 @@ def said(error, most):
 
 def line(name, found, ttft=99.0, tpot=99.0, curve=99.0):
     """One replay."""
-    times = (f"{found.seen.ttft_s:.3f}", said(found.ttft_error, ttft), f"{found.seen.tpot_s * 1e3:.2f}", said(found.tpot_error, tpot))
+    ttft_text, tpot_text = f"{found.simulated.ttft_s:.3f}", f"{found.simulated.tpot_s * 1e3:.2f}"
+    times = ttft_text, said(found.ttft_error, ttft), tpot_text, said(found.tpot_error, tpot)
     curves = said(found.running_error, curve), said(found.waiting_error, curve)
     print(ROW.format(name, f"{found.factor:.3f}", *times, *curves), f"{found.preemptions} preemptions")
 
@@ -42,7 +43,7 @@ def main(folder, shared):
     """Every run under a folder."""
     for path in sorted(found.parent for found in Path(folder).glob("**/requests.jsonl")):
         run = known(read_run(path), folder) if shared else read_run(path)
-        made, measured = fleet_of(run), seen_in(run)
+        made, measured = fleet_of(run), measured_stats(run)
         print(f"\n{run.name}: {len(run.arrival)} requests; measured TTFT {measured.ttft_s:.3f} s, TPOT {measured.tpot_s * 1e3:.2f} ms")
         print(ROW.format("steps", "factor", "TTFT s", "error", "TPOT ms", "error", "running", "waiting"))
         line("scaled", fitted_replay(run, made), ttft=TTFT, curve=CURVE)

@@ -10,9 +10,9 @@ from headway.precision import Precision
 from headway.schema import defaults
 from headway.serve import query
 from headway.sim.fleet import Fleet, fleet
-from headway.sim.pacing import Pace, pace_from
+from headway.sim.pacing import StepPace, pace_from
 from headway.sim.policy import Policy
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import LANE, Rules
 from headway.sim.traffic.record import Traffic
 
@@ -23,12 +23,12 @@ RULES = Rules(
 STEP = "def step(batch, context, tokens, pairs, ranks):\n    return {}\n"
 
 
-def pace(formula: str, seats: int = 32, longest: float = 4096.0) -> Pace:
+def pace(formula: str, seats: int = 32, longest: float = 4096.0) -> StepPace:
     """A pace from one line of arithmetic."""
     return pace_from(STEP.format(formula), seats, longest)
 
 
-def play(traffic: Traffic, formula: str, how: str = "plain", replicas: int = 1, ranks: Any = None, **changes: Any) -> Run:
+def play(traffic: Traffic, formula: str, how: str = "plain", replicas: int = 1, ranks: Any = None, **changes: Any) -> SimulatedRun:
     """A run under the rules above with some of them changed."""
     rules = RULES._replace(**changes)
     return simulate(traffic, pace(formula, rules.seats), rules, replicas=replicas, ranks=ranks, how=how)

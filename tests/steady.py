@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.sim.pacing import Pace, pace_from
-from headway.sim.simulate import Run, simulate
+from headway.sim.pacing import StepPace, pace_from
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, STEP
 
@@ -46,7 +46,7 @@ def random(rate: float, seed: int, count: int = COUNT) -> Any:
     return np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count))
 
 
-def play(traffic: Traffic, formula: str | Pace, seats: int = 2000, replicas: int = 1, **changes: Any) -> Run:
+def play(traffic: Traffic, formula: str | StepPace, seats: int = 2000, replicas: int = 1, **changes: Any) -> SimulatedRun:
     """A run with room for everyone's cache, `seats` at a time."""
     made = pace_from(STEP.format(formula), seats, 4096.0) if isinstance(formula, str) else formula
     rest = {key: changes.pop(key) for key in ("ranks", "think", "users", "routing") if key in changes}
@@ -56,9 +56,9 @@ def play(traffic: Traffic, formula: str | Pace, seats: int = 2000, replicas: int
     return run
 
 
-def wait(run: Run) -> Any:
+def wait(run: SimulatedRun) -> Any:
     return run.scheduled - run.arrival
 
 
-def response(run: Run) -> Any:
+def response(run: SimulatedRun) -> Any:
     return run.finish - run.arrival

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.efficiency import Efficiencies, efficiencies
-from headway.evidence.engine_numbers import Number, numbers, table_at
+from headway.evidence.engine_numbers import EngineNumber, numbers, table_at
 from headway.evidence.predict import Prediction, predict
 from headway.evidence.read_rows import read_rows
 from headway.evidence.tasks import Task, Unpredictable, tasks
@@ -77,7 +77,7 @@ def prior() -> Efficiencies:
     return true_table({})
 
 
-def true_table(values: Mapping[str, float], every: Sequence[Number] | None = None) -> Efficiencies:
+def true_table(values: Mapping[str, float], every: Sequence[EngineNumber] | None = None) -> Efficiencies:
     """Shipped kernels, engines at their priors but for `values`, by place: `engine.vllm.step`."""
     known = every or numbers()
     names = [f"{number.section}.{number.key}" for number in known]

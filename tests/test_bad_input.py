@@ -26,7 +26,7 @@ from headway.cli.main import main
 from headway.edit import editable
 from headway.layout import Layout
 from headway.precision import Precision
-from headway.schema import Q, fields, flag
+from headway.schema import Field, fields, flag
 from headway.workload import SLO, Load
 
 BOUNDED = settings(
@@ -135,13 +135,13 @@ WORDS = st.sampled_from(
 )
 
 
-def legal(q: Q) -> st.SearchStrategy[str]:
+def legal(q: Field) -> st.SearchStrategy[str]:
     """A value that a field takes, of any size: what is legal must give a right answer, however extreme."""
     if q.choices or not (q.unit or q.help):
         return st.sampled_from(q.choices) if q.choices else WORDS
-    low, high = max(q.low, 1.0 if q.whole else 1e-30), min(q.high, 1e30)
+    low, high = max(q.low, 1.0 if q.integer else 1e-30), min(q.high, 1e30)
     value = st.floats(math.log10(low), math.log10(high)).map(lambda power: min(max(10**power, low), high))
-    return value.map(lambda number: (str(int(number)) if q.whole else repr(number)) + (q.unit if q.unit == "USD/s" else ""))
+    return value.map(lambda number: (str(int(number)) if q.integer else repr(number)) + (q.unit if q.unit == "USD/s" else ""))
 
 
 def flagged(flag: str, *texts: str) -> st.SearchStrategy[list[str]]:
@@ -149,7 +149,7 @@ def flagged(flag: str, *texts: str) -> st.SearchStrategy[list[str]]:
     return st.sampled_from(texts).map(lambda text: [flag, text])
 
 
-def text_for(q: Q) -> st.SearchStrategy[str]:
+def text_for(q: Field) -> st.SearchStrategy[str]:
     """A legal value more often than not."""
     return st.one_of(legal(q), legal(q), legal(q), st.sampled_from(PLAIN), NUMBER, WORDS)
 

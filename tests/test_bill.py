@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.bill import AUTOMATIC, OFF, PRICED, Bill, Biller, Way, compare, modes_of, ttls_of, ways_of
-from headway.bill_requests import ANY, FIRST, LAST, RECORDED, ByBlock, ByConversation, requests_of, requests_of_totals
+from headway.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
+from headway.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
 from headway.cli.main import main
 from headway.formula import anonymous, leaves, record, replay
 from headway.laws.pricing import break_even_reads, whole_reads
 from headway.price_sheet import PriceSheet
-from headway.quantity import Known
+from headway.quantity import Sourced
 from headway.sheets.catalogue import sheet
 from headway.sheets.own import sheets_of
 from headway.sim.idle import idle_after, idle_before, leading
@@ -37,13 +37,13 @@ def own(**more: Any) -> PriceSheet:
     return sheets_of({**about, **(more if "rates" in more else given | more)}, "own.toml")[0]
 
 
-def way(made: PriceSheet, ttl: float | None = None, mode: str = "standard", layout: str = ANY) -> Way:
+def way(made: PriceSheet, ttl: float | None = None, mode: str = "standard", layout: str = ANY) -> BillingOption:
     caching = OFF if ttl is None else PRICED if made.rates.cache_writes else AUTOMATIC
-    return Way(sheet=made, mode=mode, ttl_s=ttl, caching=caching, layout=layout)
+    return BillingOption(sheet=made, mode=mode, ttl_s=ttl, caching=caching, layout=layout)
 
 
-def billed(traffic: Traffic, chosen: Way, shared: int = 0, start_s: float = 0.0) -> Bill:
-    return Biller(requests=requests_of(traffic, "test", shared), start_s=start_s).bill(chosen)
+def billed(traffic: Traffic, chosen: BillingOption, shared: int = 0, start_s: float = 0.0) -> Bill:
+    return BillCalculator(requests=requests_of(traffic, "test", shared), start_s=start_s).bill(chosen)
 
 
 def parts(bill: Bill) -> tuple[float, ...]:
@@ -100,7 +100,7 @@ def test_blocks_by_hand() -> None:
 def test_the_day_of_deepseek() -> None:
     """342 B hits at $0.14, 266 B misses at $0.55, 168 B out at $2.19: $562,100, which DeepSeek states as $562,027."""
     day = requests_of_totals(608e9, 342e9, 168e9, "day 6")
-    bill = Biller(requests=day).bill(way(sheet("deepseek-r1@2025-02-28"), 300.0, layout=RECORDED))
+    bill = BillCalculator(requests=day).bill(way(sheet("deepseek-r1@2025-02-28"), 300.0, layout=RECORDED))
     assert bill.usd == pytest.approx(562_100, abs=0.5)
     assert bill.usd == pytest.approx(562_027, rel=2e-4)
     assert parts(bill) == pytest.approx((146_300, 47_880, 0, 367_920))
@@ -183,7 +183,7 @@ def test_what_a_sheet_sells() -> None:
 
 def test_what_does_not_fit_is_never_the_cheapest() -> None:
     traffic = Traffic.of([0, 1], [1000, 70_000], 100)
-    biller = Biller(requests=requests_of(traffic, "test"))
+    biller = BillCalculator(requests=requests_of(traffic, "test"))
     found = compare([biller.bill(way(sheet(name))) for name in ("claude-opus-4.6", "deepseek-v3")])
     assert [one.bill.way.sheet.model for one in found] == ["claude-opus-4.6", "deepseek-v3"]
     assert (found[0].over_cheapest, found[1].bill.too_long) == (1, 1)
@@ -232,7 +232,7 @@ def test_a_conversation_as_blocks_is_the_same() -> None:
     blocks = Traffic.of([0, 100, 200], [1000, 1500, 2200], 100, blocks=np.concatenate(ids), block_start=[0, 10, 25, 47], block_tokens=100)
     one, other = billed(talk, way(own(), 300.0, layout=FIRST)), billed(blocks, way(own(), 300.0, layout=RECORDED))
     assert parts(one) == pytest.approx(parts(other))
-    assert ByBlock(blocks).held(300.0, RECORDED) == pytest.approx(ByConversation(talk, 0).held(300.0, FIRST))
+    assert BlockPrefixes(blocks).token_seconds(300.0, RECORDED) == pytest.approx(ConversationPrefixes(talk, 0).token_seconds(300.0, FIRST))
 
 
 # -- properties -----------------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, i
 @settings(max_examples=40, deadline=None)
 def test_longer_is_never_found_less_and_automatic_never_costs_more(rows: list[tuple[float, int, int, int]], shared: int) -> None:
     traffic, made = drawn(rows), sheet("deepseek-v4-pro")
-    biller = Biller(requests=requests_of(traffic, "drawn", min(shared, int(traffic.prompt.max()))))
+    biller = BillCalculator(requests=requests_of(traffic, "drawn", min(shared, int(traffic.prompt.max()))))
     bills = [biller.bill(way(made, ttl, layout=FIRST)) for ttl in (1.0, 60.0, 3600.0)]
     assert bills[0].cached_tokens <= bills[1].cached_tokens <= bills[2].cached_tokens
     assert biller.bill(way(made)).usd >= bills[0].usd - 1e-15 >= bills[2].usd - 1e-12
@@ -373,7 +373,7 @@ def test_every_number_explains_itself(trace: Path) -> None:
 def test_a_bill_is_a_tree_of_laws() -> None:
     with record():
         bill = billed(Traffic.of([0, 60], 1200, 100), way(sheet("claude-opus-4.6"), 300.0, layout=FIRST), shared=1000)
-    assert all(isinstance(leaf, Known) for _, leaf in leaves(bill.usd))
+    assert all(isinstance(leaf, Sourced) for _, leaf in leaves(bill.usd))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from headway.cache import Band, money_bands, wear_bands
-from headway.cache_place import Place, place_of
+from headway.cache import TierInterval, money_bands, wear_bands
+from headway.cache_place import CacheTier, place_of
 from headway.cli import cache
 from headway.cli.flags import Parser, add_tail
 from headway.cli.main import main
@@ -69,11 +69,11 @@ def test_by_drain_time_a_small_drive_is_for_minutes_a_large_one_for_an_hour_disk
 MEMORIES = ("hbm3_h100", "ddr", "flash", "disk")
 
 
-def places(*names: str) -> list[Place]:
+def places(*names: str) -> list[CacheTier]:
     return [place_of(tier(name), name) for name in names]
 
 
-def ends(bands: list[Band]) -> list[tuple[str, Any]]:
+def ends(bands: list[TierInterval]) -> list[tuple[str, Any]]:
     return [(one.tier, one.until) for one in bands]
 
 

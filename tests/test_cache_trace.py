@@ -71,7 +71,7 @@ def test_limits() -> None:
     assert shares == sorted(shares)
     rooms = [found.hit_tokens(math.inf, room) for room in (1, 10, 100, 1000, math.inf)]
     assert rooms == sorted(rooms) and rooms[-1] == shares[-1]
-    assert found.hit_tokens(math.inf) == found.asked - BLOCK * len(np.unique(drawn(3).blocks))
+    assert found.hit_tokens(math.inf) == found.prompt_tokens - BLOCK * len(np.unique(drawn(3).blocks))
     assert found.held_token_s(math.inf) <= found.held_peak(math.inf) * found.span
 
 

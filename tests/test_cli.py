@@ -176,7 +176,7 @@ def test_explain_is_of_the_row_shown(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_plan_explains_its_best_row() -> None:
     from headway.plan import plan
-    from headway.quantity import given as typed
+    from headway.quantity import user_input as typed
     from headway.workload import Load
 
     load = Load(prompt=typed(1000, "prompt", "token"), output=typed(1000, "output", "token"))
@@ -290,14 +290,14 @@ def test_solve_finds_every_crossing() -> None:
     import numpy as np
 
     from headway.grid import Axis, Table
-    from headway.solve import Input, condition, solve
+    from headway.solve import SolveInput, condition, solve
 
     def at(values: Any) -> Table:
         x = np.asarray(values, dtype=float)
         base = dict.fromkeys(columns.SERVE, 1.0) | {"fits": True, "why": "", "batch": x, "step_s": 2 + np.sin(np.log(x))}
         return Table((Axis("batch", values),), base)
 
-    found = solve(at, Input(name="batch", low=1.5, high=1000, broadcasts=True), condition("step_s=2s"))
+    found = solve(at, SolveInput(name="batch", low=1.5, high=1000, broadcasts=True), condition("step_s=2s"))
     assert found.table["solution"].tolist() == pytest.approx([math.exp(math.pi), math.exp(2 * math.pi)], rel=1e-9)
 
 
@@ -336,7 +336,7 @@ def test_the_lecture_curves_meet_where_the_laws_say() -> None:
 
     from headway import curves, model, system
     from headway.precision import Precision
-    from headway.quantity import given as typed
+    from headway.quantity import user_input as typed
     from headway.schema import defaults
 
     found = curves.curves(

@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.evidence.crossval import CrossValidated, cross_validate, with_intervals
-from headway.evidence.engine_numbers import Number, numbers
+from headway.evidence.crossval import ServingCrossValidation, cross_validate, with_intervals
+from headway.evidence.engine_numbers import EngineNumber, numbers
 from headway.evidence.folds import folds, model_folds, single_source
 from headway.evidence.groups import stats
 from headway.evidence.predict import predict
 from headway.evidence.residuals import residuals
 from headway.evidence.tasks import Task
-from headway.evidence.widths import KEYS, WIDER, Seen, widths
+from headway.evidence.widths import KEYS, WIDER, HeldOutResiduals, widths
 from headway.laws.serving import interval_factor
 from synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
@@ -58,7 +58,7 @@ def known(seed: int) -> tuple[Task, ...]:
 
 
 @functools.cache
-def validated() -> CrossValidated:
+def validated() -> ServingCrossValidation:
     return cross_validate(known(1), prior(), EVERY)
 
 
@@ -70,12 +70,12 @@ def served(seed: int) -> tuple[Task, ...]:
 
 
 @functools.cache
-def served_validated() -> CrossValidated:
+def served_validated() -> ServingCrossValidation:
     every = [number for number in EVERY if number.section != "engine.sglang" or not number.spread]  # none of them runs it
     return cross_validate(served(1), prior(), every)
 
 
-def number(found: CrossValidated, place: str) -> float:
+def number(found: ServingCrossValidation, place: str) -> float:
     values = {f"{n.section}.{n.key}": value for n, value in zip(EVERY, found.engines.values(EVERY), strict=True)}
     return values[place]
 
@@ -167,11 +167,11 @@ def test_a_number_that_one_source_decides_is_named() -> None:
     """Only source d runs SGLang, whose step is 1.7 standard deviations off its prior; the others share vLLM's."""
     found = validated()
     assert number(found, "engine.sglang.step") == pytest.approx(5e-3, rel=0.2)
-    named = {(one.fold, one.number) for one in found.moved}
+    named = {(one.fold, one.number) for one in found.shifts}
     assert ("source d", "engine.sglang.step") in named
     assert not any(place.startswith("engine.vllm") for _, place in named)
-    assert all(abs(one.errors) > 3 for one in found.moved)
-    assert all(one.errors < 0 for one in found.moved if one.number == "engine.sglang.step")  # back to what was believed
+    assert all(abs(one.errors) > 3 for one in found.shifts)
+    assert all(one.errors < 0 for one in found.shifts if one.number == "engine.sglang.step")  # back to what was believed
 
 
 def test_what_is_left_out_for_two_modes_alike_is_named_once() -> None:
@@ -179,14 +179,14 @@ def test_what_is_left_out_for_two_modes_alike_is_named_once() -> None:
     some = [task for task in known(1) if task.row.source == "a"]
     names = [fold.name for fold in folds(some)]
     assert len(names) == 8 and len(set(names)) == 4
-    moved = [(one.fold, one.number) for one in cross_validate(some, prior(), EVERY).moved]
+    moved = [(one.fold, one.number) for one in cross_validate(some, prior(), EVERY).shifts]
     assert len(moved) == len(set(moved))
 
 
 # -- intervals --------------------------------------------------------------------------------------------------------------------
 
 
-def seen(rows: int, seed: int, base: dict[str, float], grown: dict[str, float]) -> Seen:
+def seen(rows: int, seed: int, base: dict[str, float], grown: dict[str, float]) -> HeldOutResiduals:
     """Residuals whose spread is known: of each key its own, times what each circumstance makes of it."""
     rng = np.random.default_rng(seed)
     key = rng.choice(list(base), rows)
@@ -195,10 +195,10 @@ def seen(rows: int, seed: int, base: dict[str, float], grown: dict[str, float]) 
     for name, factor in grown.items():
         sigma = np.where(wider[name], sigma * factor, sigma)
     source = rng.choice(["one", "two", "three", "four"], rows, p=[0.7, 0.1, 0.1, 0.1])
-    return Seen(key=key, error=sigma * rng.standard_normal(rows), source=source, wider=wider)
+    return HeldOutResiduals(key=key, error=sigma * rng.standard_normal(rows), source=source, wider=wider)
 
 
-def covered(fresh: Seen, made: dict[str, float]) -> np.ndarray:
+def covered(fresh: HeldOutResiduals, made: dict[str, float]) -> np.ndarray:
     """Whether each residual is within the interval, worked out as `predict` does: the factor to the power of what widens it."""
     wide = np.ones(len(fresh.error))
     for name in WIDER:
@@ -243,7 +243,7 @@ def test_each_source_counts_as_the_root_of_its_rows() -> None:
     rng = np.random.default_rng(7)
     error = np.concatenate([0.3 * rng.standard_normal(900), rng.standard_normal(100)])
     source, none = np.repeat(["one", "two"], [900, 100]), {name: np.zeros(1000, dtype=bool) for name in WIDER}
-    made = widths(Seen(key=np.full(1000, "tpot"), error=error, source=source, wider=none))[0]
+    made = widths(HeldOutResiduals(key=np.full(1000, "tpot"), error=error, source=source, wider=none))[0]
     assert math.log(made.value) == pytest.approx(0.865, rel=0.15)
 
 
@@ -265,7 +265,7 @@ def test_the_cross_validated_intervals_cover_what_they_were_made_of() -> None:
 
 
 def test_numbers_are_those_of_all_rows() -> None:
-    every: list[Number] = list(EVERY)
+    every: list[EngineNumber] = list(EVERY)
     for place, wanted in TRUTH.items():
         assert number(validated(), place) == pytest.approx(wanted, rel=0.2), place
     table = validated().table

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headway.evidence.engine_fit import SHARE, EngineFit, as_fitted, fit, predictions, problem, residuals
-from headway.evidence.engine_numbers import Number, numbers, table_at
+from headway.evidence.engine_numbers import EngineNumber, numbers, table_at
 from headway.evidence.tasks import Task
 from synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
@@ -29,7 +29,7 @@ WITHOUT_ROWS = ("engine.trtllm.memory",)
 STEP = "engine.vllm.step"
 
 
-def free(*places: str) -> tuple[Number, ...]:
+def free(*places: str) -> tuple[EngineNumber, ...]:
     """All numbers, only these free: a fit takes as long as it has free numbers."""
     return tuple(number if f"{number.section}.{number.key}" in places else replace(number, spread=0.0) for number in numbers())
 

@@ -26,7 +26,7 @@ from headway.layout import Layout
 from headway.ledger import claim
 from headway.ledger import explain as explain_claim
 from headway.ledger.recompute import computable
-from headway.quantity import KINDS, Known, given, known
+from headway.quantity import KINDS, Sourced, known, user_input
 from headway.workload import Load
 
 AT_CONTEXT = (("batch", 48), ("context", 9000))
@@ -199,14 +199,14 @@ KINDS_OF_MODEL = (
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
 def test_every_number_of_a_model(name: str) -> None:
-    context = given(20_000, "context", "token")
+    context = user_input(20_000, "context", "token")
     plain = about_model(model(name), context)
     with record():
         recorded = about_model(model(name), context)
     count = 0
     for (path, tree), (_, value) in zip(numbers(recorded), numbers(plain), strict=True):
         count += 1
-        assert isinstance(tree, Traced | Known), path
+        assert isinstance(tree, Traced | Sourced), path
         if math.isfinite(float(value)):
             honest(tree, float(value))
     assert count > 15
@@ -239,7 +239,7 @@ def test_every_number_of_the_trend() -> None:
         for field in dataclasses.fields(old):
             tree, value = getattr(new, field.name), getattr(old, field.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                assert isinstance(tree, Traced | Known), f"{old.chip}.{field.name}"
+                assert isinstance(tree, Traced | Sourced), f"{old.chip}.{field.name}"
                 honest(tree, float(value))
 
 

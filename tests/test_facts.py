@@ -14,7 +14,7 @@ from headway.about import about_chip, about_system, list_chips, list_sources, li
 from headway.catalog import PACKAGED, Catalog, fold, open_catalog
 from headway.chip import Chip, chip, chip_price
 from headway.errors import BadFile, MissingFact, UnknownName
-from headway.quantity import Known
+from headway.quantity import Sourced
 from headway.system import System, system
 
 CHIP_IDS = sorted(path.stem for path in (PACKAGED / "chips").glob("*.toml"))
@@ -81,7 +81,7 @@ def test_every_number_of_a_chip_is_known_positive_and_in_si(name: str) -> None:
     for key, q in facts.declared(Chip).items():
         value = getattr(found, key)
         if value is not None:
-            assert isinstance(value, Known), key
+            assert isinstance(value, Sourced), key
             assert float(getattr(found, key)) > 0, key
             assert (value.unit, value.name) == (q.unit, f"{name}.{key}")
             assert value.source, key
@@ -172,7 +172,7 @@ def test_every_metric_priced_per_second_is_offered() -> None:
     rows = [row for name in COSTED for row in cost.costs(name)]
     assert {row.metric for row in rows if row.value.unit == "USD/s"} == set(cost.METRICS)
     assert all(row.low <= row.value <= row.high for row in rows)
-    assert all(isinstance(row.value, Known) and row.value.source and row.value.date for row in rows)
+    assert all(isinstance(row.value, Sourced) and row.value.source and row.value.date for row in rows)
     assumed = cost.assumptions()
     assert assumed["tco_default_electricity"] * 3.6e6 == pytest.approx(0.07)  # USD/kWh
     assert assumed["tco_default_life"] == pytest.approx(5 * 365.25 * 86400)
@@ -229,7 +229,7 @@ MALFORMED = [
     ('[facts]\nhbm = { value = nan, unit = "GB" }\n', "wants a number"),
     ('[facts]\nhbm = { value = "many", unit = "GB" }\n', "wants a number"),
     ('[facts]\nhbm = { value = true, unit = "GB" }\n', "wants a number"),
-    ('[facts]\nhbm = { value = 3, unit = 4 }\n', "unit"),
+    ("[facts]\nhbm = { value = 3, unit = 4 }\n", "unit"),
     ('[facts]\nhbm = { value = 3, unit = "GB", kind = "rumour" }\n', "kind"),
     ('[facts]\nhbm = { value = 3, unit = "GB", source = 3 }\n', "source"),
     ("[facts]\nhbm = 3\n", "hbm"),
@@ -289,7 +289,7 @@ def test_show_lists_every_fact_with_its_origin_under_the_name_that_set_takes() -
     assert set(facts.declared(System)) <= whole
     assert "chip.hbm_bw" in whole
     for found in list_chips():
-        assert all(entry.source for entry in about_chip(found) if isinstance(entry.value, Known))
+        assert all(entry.source for entry in about_chip(found) if isinstance(entry.value, Sourced))
         assert all(entry.doc for entry in about_chip(found))
 
 
@@ -300,7 +300,7 @@ def test_lists() -> None:
     assert sources[0].facts > sources[-1].facts >= 1
     assert any("NVIDIA" in row.source for row in sources)
     stated = {fact.name for found in (*list_chips(), *list_systems()) for key in facts.declared(type(found))
-              if isinstance(fact := getattr(found, key), Known)}  # fmt: skip
+              if isinstance(fact := getattr(found, key), Sourced)}  # fmt: skip
     assert sum(row.facts for row in sources) >= len(stated)
 
 

@@ -21,7 +21,7 @@ from headway.efficiency import efficiencies
 from headway.errors import MissingExtra
 from headway.evidence import nearest
 from headway.evidence.engine_numbers import numbers
-from headway.evidence.fitted import Fitted, read_efficiency, write_efficiency
+from headway.evidence.fitted import FittedNumbers, read_efficiency, write_efficiency
 from headway.evidence.kernel_efficiency import fit_kernels
 from headway.evidence.report import FIGURE, PAGE, SUMMARY
 from synthetic import Rig, measured, true_table
@@ -226,7 +226,7 @@ def test_a_second_fit_keeps_what_it_has_no_rows_for(fitted: Path, tmp_path: Path
     used(tmp_path, fitted)
     before = read_efficiency(path)
     step = next(one for one in before if (one.section, one.key) == ("interval.other", "decode"))
-    kernel = Fitted(section="gemm.other.bf16", key="compute", value=0.7, unit="", error=0.1, rows=1, range="r", meaning="m")
+    kernel = FittedNumbers(section="gemm.other.bf16", key="compute", value=0.7, unit="", error=0.1, rows=1, range="r", meaning="m")
     write_efficiency(path, (replace(step, value=9.0), kernel), "")
     after = {(one.section, one.key): one.value for one in read_efficiency(path)}
     changed = {("interval.other", "decode"): 9.0, ("gemm.other.bf16", "compute"): 0.7}

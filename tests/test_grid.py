@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headway.errors import HeadwayError, UnknownName
 from headway.grid import Axis, Labels, Table, from_rows
-from headway.quantity import given as typed
+from headway.quantity import user_input as typed
 
 
 def small() -> Table:

@@ -15,7 +15,7 @@ from headway.laws.queue import looped_tpot_s
 
 LOOP = HandedLoop(
     users=64.0, seats=1e9, prompt=8192.0, output=512.0, prefill_workers=2.0, decode_workers=3.0, prompt_alone=0.2, prompt_packed=0.2,
-    transfer=0.01, together=0.1, company=0.0, spread=0.064, overhead=0.02,
+    transfer=0.01, together=0.1, concurrent_prompts=0.0, spread=0.064, overhead=0.02,
 )  # fmt: skip
 
 

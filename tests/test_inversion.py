@@ -11,16 +11,16 @@ import pytest
 from headway.cli.main import main
 from headway.errors import HeadwayError
 from headway.evidence import price_page
-from headway.evidence.prices import CONSTANT, LINE, OURS, STATED, ladders, learned, left_out, read_examples, scores
+from headway.evidence.prices import CONSTANT, LINE, OURS, STATED_MARKUP, ladders, learned, left_out, read_examples, scores
 from headway.evidence.served_cost import fitted
 from headway.formula import Traced, anonymous, record, replay
-from headway.inversion.answer import Inverted, Row, invert, row
+from headway.inversion.answer import Inversion, QuantityRow, invert, row
 from headway.inversion.calibrate import LEARNED
 from headway.inversion.draws import draw, reference_log_cost
 from headway.inversion.explained import tree
 from headway.inversion.features import features
 from headway.inversion.markup import markup
-from headway.inversion.priors import Assumed, priors, read_assumed, reference
+from headway.inversion.priors import AssumedIntervals, priors, read_assumed, reference
 from headway.laws.inversion import kv_at_knee, kv_joint
 from headway.price_sheet import ContextTier, Mode, PriceSheet, Rates
 from headway.sheets.catalogue import sheet
@@ -44,11 +44,11 @@ def laddered(inp: float, out: float, tiers: dict[float, float], limit: float) ->
     return made(inp, out, tiers=steps, context_limit=limit)
 
 
-def one(given: PriceSheet, assume: str = "") -> Inverted:
+def one(given: PriceSheet, assume: str = "") -> Inversion:
     return invert([given], read_assumed(assume))[0]
 
 
-def width(found: Row) -> float:
+def width(found: QuantityRow) -> float:
     return found.hi / found.lo
 
 
@@ -74,13 +74,13 @@ def test_active_parameters_of_models_of_known_size(told: Any) -> None:
 
 def test_the_laws_with_stated_markup_are_most_of_the_answer(told: Any) -> None:
     by = {each.method: each for each in scores(told) if each.size == "active"}
-    assert by[STATED].over_constant < 0.8
+    assert by[STATED_MARKUP].over_constant < 0.8
 
 
 def test_no_method_sees_the_family_it_tells(told: Any) -> None:
     examples = read_examples(SOLD, SIZES)
     moved = [each if each.family != "llama-3.1-405b" else _larger(each) for each in examples]
-    for method in (OURS, STATED, CONSTANT, LINE):
+    for method in (OURS, STATED_MARKUP, CONSTANT, LINE):
         before, after = (
             next(
                 each.value for each in found if each.method == method and each.size == "active" and each.example.family == "llama-3.1-405b"
@@ -110,7 +110,7 @@ def test_the_efficiencies_are_those_of_the_step_model() -> None:
 
 def test_markup_by_stated_priors_and_by_prices_agree_within_their_spread() -> None:
     basis = priors()
-    found = markup(draw(basis, Assumed(), 4096), basis)
+    found = markup(draw(basis, AssumedIntervals(), 4096), basis)
     assert 2.0 < float(basis.markup_input) < 8.0  # 3.2 from chip price, idle hours and margin alone; DeepSeek's own day has 4.0 on misses
     assert found.middle[:2] == pytest.approx([1.4596, 0.5043], abs=0.03)
 
@@ -217,7 +217,7 @@ def test_a_fast_mode_asks_for_a_batch() -> None:
 # -- contradictions, wrong input ----------------------------------------------------------------------------------------------------
 
 
-def said(found: Inverted) -> str:
+def said(found: Inversion) -> str:
     return "\n".join(each.why for each in found.rows if each.kind == "contradiction")
 
 

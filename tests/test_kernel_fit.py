@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from headway.errors import BadFile
-from headway.evidence.fitted import ErrorRow, Fitted, line, markdown, read_efficiency, write_efficiency
+from headway.evidence.fitted import ErrorRow, FittedNumbers, line, markdown, read_efficiency, write_efficiency
 from headway.evidence.kernel_classes import CLASSES, KernelClass
 from headway.evidence.kernel_efficiency import fit_families
 from headway.evidence.kernel_fit import fit, log_misses
-from headway.evidence.kernel_links import Place, predicted
-from headway.evidence.kernel_rows import Kernels, Table, fastest, shape_codes, thinned
+from headway.evidence.kernel_links import LinkRows, predicted
+from headway.evidence.kernel_rows import KernelRows, KernelTable, fastest, shape_codes, thinned
 from headway.fabric import Fabric, LinkCosts
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "headway" / "data" / "efficiency.toml"
@@ -29,7 +29,7 @@ def kind_of(name: str) -> KernelClass:
     return next(kind for kind in CLASSES if kind.name == name)
 
 
-def matmuls(chip: str, truth: tuple[float, ...], seed: int, noise: float = 0.08) -> Kernels:
+def matmuls(chip: str, truth: tuple[float, ...], seed: int, noise: float = 0.08) -> KernelRows:
     """Times that the law itself gives to made-up shapes, with noise of each shape and of each row."""
     rng = np.random.default_rng(seed)
     sizes = rng.choice([1024, 2048, 4096, 8192, 14336, 28672], (60, 2))
@@ -38,11 +38,11 @@ def matmuls(chip: str, truth: tuple[float, ...], seed: int, noise: float = 0.08)
     work = (2 * m * n * k / PEAK, 2 * n * k / BANDWIDTH, 2 * (m * k + m * n) / BANDWIDTH)
     seconds = kind_of("gemm").predict(np.array(truth), work)
     seconds = seconds * np.exp(noise * rng.standard_normal(60)[shape] * 0.5 + noise * rng.standard_normal(len(shape)))
-    return Kernels(chip=np.full(len(shape), chip), shape=shape + 1000 * seed, seconds=seconds, work=work)
+    return KernelRows(chip=np.full(len(shape), chip), shape=shape + 1000 * seed, seconds=seconds, work=work)
 
 
-def together(*parts: Kernels) -> Kernels:
-    return Kernels(
+def together(*parts: KernelRows) -> KernelRows:
+    return KernelRows(
         chip=np.concatenate([part.chip for part in parts]),
         shape=np.concatenate([part.shape for part in parts]),
         seconds=np.concatenate([part.seconds for part in parts]),
@@ -85,18 +85,18 @@ def test_families_share_what_does_not_differ() -> None:
     other = (4e-6, 0.62, 0.85, 0.7, 2.5)
     kept = fit_families(kind, "bf16", together(matmuls("h100_sxm", same, 1), matmuls("b200_sxm", same, 2)), (None,) * 5, ())
     assert [one.family for one in kept] == ["other", "blackwell", "hopper"]
-    assert not any(any(one.own) for one in kept[1:])
+    assert not any(any(one.free) for one in kept[1:])
     kept = fit_families(kind, "bf16", together(matmuls("h100_sxm", same, 1), matmuls("b200_sxm", other, 2)), (None,) * 5, ())
     for one, truth in zip(kept[1:], (other, same), strict=True):
-        assert one.own[1]
+        assert one.free[1]
         assert one.values[1] == pytest.approx(truth[1], rel=0.05)
-        assert not one.own[4]  # the norm is shared by all
+        assert not one.free[4]  # the norm is shared by all
 
 
 def test_an_all_reduce_is_fitted_through_its_lines() -> None:
     fabric = Fabric(kind="switch", domain=8, up=450e9, exchange=450e9, out=50e9, in_switch=True)
     sizes = np.geomspace(1e3, 1e9, 400)
-    place = Place(fabric=fabric, members=8, routed=None, message=1.0, rows=np.arange(400), tokens=sizes)
+    place = LinkRows(fabric=fabric, members=8, routed=None, message=1.0, rows=np.arange(400), tokens=sizes)
 
     def costs(p: Any) -> LinkCosts:
         return LinkCosts(up=p[0], out=1.0, exchange_up=1.0, exchange_out=1.0, efficiency=p[1], in_switch=p[2], exchange=1.0, beyond=1.0)
@@ -104,21 +104,23 @@ def test_an_all_reduce_is_fitted_through_its_lines() -> None:
     def predict(p: Any, work: Any) -> Any:
         return predicted((place,), costs(p), 400)[work[0]]
 
-    from headway.evidence.kernel_collectives import REDUCED
+    from headway.evidence.kernel_collectives import REDUCTION_KEYS
 
     truth, rng = (3e-6, 0.6, 0.55), np.random.default_rng(5)
     seconds = predict(truth, (np.arange(400),))
     assert seconds[0] == pytest.approx(3e-6 + 7 * 1e3 / 450e9 / 0.6)  # one shot: to each of the seven others, the whole message
     assert seconds[-1] == pytest.approx(6e-6 + 1e9 / 450e9 / 0.55)  # the switch adds: in once, out once
     noisy = seconds * np.exp(0.05 * rng.standard_normal(400))
-    rows = Kernels(chip=np.full(400, "h100_sxm"), shape=np.arange(400), seconds=noisy, work=(np.arange(400),))
-    found = fit(predict, rows, REDUCED, (None,) * 3)
+    rows = KernelRows(chip=np.full(400, "h100_sxm"), shape=np.arange(400), seconds=noisy, work=(np.arange(400),))
+    found = fit(predict, rows, REDUCTION_KEYS, (None,) * 3)
     for value, error, wanted in zip(found.values, found.errors, truth, strict=True):
         assert abs(value - wanted) < 3 * error + 1e-3 * wanted
 
 
 def test_the_fastest_backend_of_each_case_is_kept() -> None:
-    rows = Table({"m": np.array([1, 1, 2, 2]), "backend": np.array(["a", "b", "a", "b"]), "latency_s": np.array([3.0, 2.0, 1.0, 4.0])})
+    rows = KernelTable(
+        {"m": np.array([1, 1, 2, 2]), "backend": np.array(["a", "b", "a", "b"]), "latency_s": np.array([3.0, 2.0, 1.0, 4.0])}
+    )
     best = fastest(rows, ("m",))
     assert sorted(zip(best.m.tolist(), best.backend.tolist(), strict=True)) == [(1, "b"), (2, "a")]
 
@@ -134,7 +136,7 @@ def test_thinning_is_the_same_every_time() -> None:
 # -- the file ---------------------------------------------------------------------------------------------------------------------
 
 
-ONE = Fitted(
+ONE = FittedNumbers(
     section="gemm.other.bf16", key="compute", value=0.8123456, unit="", error=0.012345, rows=9, range='m 1.."8"', meaning="a share"
 )
 
@@ -165,7 +167,7 @@ def test_the_table_of_errors_is_markdown() -> None:
 
 
 @pytest.mark.parametrize("number", FITTED, ids=lambda number: f"{number.section}.{number.key}")
-def test_a_fitted_number_says_what_it_is(number: Fitted) -> None:
+def test_a_fitted_number_says_what_it_is(number: FittedNumbers) -> None:
     assert number.range.strip()
     assert number.meaning.strip()
     assert number.source.strip()

@@ -22,7 +22,6 @@ from headway.sim.kvcache_arrays import (
     CAPACITY,
     EVICTED,
     EXPIRED,
-    HELD,
     NEWER,
     NODE,
     NOWHERE,
@@ -30,11 +29,12 @@ from headway.sim.kvcache_arrays import (
     PINNED,
     PINS,
     POOL,
-    READ,
+    PRIVATE,
+    READS,
     REMOVED,
     STORED,
-    WRITTEN,
-    Pools,
+    WRITES,
+    CachePools,
     dense_ids,
     make_pools,
 )
@@ -209,11 +209,11 @@ def grid(flat: Any, columns: int) -> Any:
     return np.reshape(flat, (-1, columns))
 
 
-def stored(pools: Pools, p: int) -> set[int]:
+def stored(pools: CachePools, p: int) -> set[int]:
     return {int(block) for block in np.flatnonzero(grid(pools.slot, pools.ids)[p] != NOWHERE)}
 
 
-def sound(pools: Pools) -> None:
+def sound(pools: CachePools) -> None:
     """What must always hold of the arrays."""
     ends, slots, node, table = pools.slots, grid(pools.slot, pools.ids), grid(pools.node, NODE), grid(pools.pool, POOL)
     for p, row in enumerate(table):
@@ -225,8 +225,8 @@ def sound(pools: Pools) -> None:
             slot = node[slot, NEWER]
         assert len(ring) == len(set(ring)) and set(ring) == blocks - pinned
         assert row[STORED] == len(blocks) and row[PINNED] == len(pinned)
-        assert row[HELD] >= 0 and row[HELD] + row[PAGES] * row[STORED] <= row[CAPACITY]
-        assert row[WRITTEN] == row[STORED] + row[READ] + row[EVICTED] + row[EXPIRED] + row[REMOVED], "blocks are conserved"
+        assert row[PRIVATE] >= 0 and row[PRIVATE] + row[PAGES] * row[STORED] <= row[CAPACITY]
+        assert row[WRITES] == row[STORED] + row[READS] + row[EVICTED] + row[EXPIRED] + row[REMOVED], "blocks are conserved"
         lasts = [pools.last[slots[p, block]] for block in ring]
         assert lasts == sorted(lasts)
     counts = np.bincount([block for p in range(len(pools.ttl)) for block in stored(pools, p)], minlength=1)
@@ -234,14 +234,14 @@ def sound(pools: Pools) -> None:
         assert counts.max() <= 1, "a block is in one tier of a stack of tiers"
 
 
-def find(pools: Pools, prompt: list[int], now: float, p: int = 0, least: tuple[int, ...] = ()) -> tuple[int, list[int]]:
+def find(pools: CachePools, prompt: list[int], now: float, p: int = 0, least: tuple[int, ...] = ()) -> tuple[int, list[int]]:
     found = np.zeros(pools.tiers, np.int64)
     few = np.array([*least, *[0] * (pools.tiers - len(least))])
     hits = kvcache.match(pools, p, np.array(prompt), 0, len(prompt), now, few, found)
     return hits, found.tolist()
 
 
-def serve(pools: Pools, prompt: list[int], now: float, done: float, p: int = 0) -> int:
+def serve(pools: CachePools, prompt: list[int], now: float, done: float, p: int = 0) -> int:
     """One request from admission to its end, a page beside its prompt for the answer."""
     blocks = np.array(prompt)
     kvcache.expire(pools, p, now)
@@ -309,7 +309,7 @@ def test_overlapping_requests_keep_the_arrays_sound_and_no_block_without_those_b
         kvcache.release(pools, 0, len(blocks) - published)
         kvcache.leave(pools, 0, blocks, 0, published, now)
     sound(pools)
-    assert pools.pool[HELD] == pools.pool[PINNED] == 0
+    assert pools.pool[PRIVATE] == pools.pool[PINNED] == 0
 
 
 def test_a_block_is_found_once_it_is_computed_and_not_before() -> None:
@@ -343,7 +343,7 @@ def test_blocks_in_use_are_not_evicted_and_do_not_expire() -> None:
     assert stored(pools, 0) == {0, 1, 2}
     assert find(pools, [0, 1, 2], 100.0)[0] == 3
     assert not kvcache.hold(pools, 0, 2, 100.0)
-    assert pools.pool[HELD] == 0
+    assert pools.pool[PRIVATE] == 0
     assert not kvcache.admits(pools, 0, np.arange(3), 0, 3, 2)
     assert kvcache.admits(pools, 0, np.arange(3), 0, 3, 1)
     kvcache.leave(pools, 0, np.arange(3), 0, 3, 100.0)
@@ -356,17 +356,17 @@ def test_blocks_in_use_are_not_evicted_and_do_not_expire() -> None:
 def test_a_preempted_request_finds_its_blocks_and_they_are_no_prefix_hits() -> None:
     pools, prompt, counted, found = make_pools(8, [10]), np.arange(4), np.zeros(4, np.int64), np.zeros(1, np.int64)
     least = np.zeros(1, np.int64)
-    kvcache.count_asked(pools, counted, found, 4, False)  # the first admission: nothing is there
+    kvcache.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
     assert kvcache.hold(pools, 0, 5, 0.0)
     kvcache.publish(pools, 0, prompt, 0, 4, 1.0)
     kvcache.release(pools, 0, 1)  # preempted: the answer's page is lost, the prompt's blocks stay until somebody needs the room
     kvcache.leave(pools, 0, prompt, 0, 4, 2.0)
     hits = kvcache.match(pools, 0, prompt, 0, 4, 3.0, least, found)
-    kvcache.count_asked(pools, counted, found, 4, True)
+    kvcache.count_lookups(pools, counted, found, 4, True)
     assert hits == 4
     assert counted.tolist() == [4, 4, 4, 0]
     kvcache.match(pools, 0, prompt, 0, 4, 4.0, least, found)
-    kvcache.count_asked(pools, counted, found, 4, False)  # another request with the same prompt
+    kvcache.count_lookups(pools, counted, found, 4, False)  # another request with the same prompt
     assert counted.tolist() == [8, 4, 4, 4]
 
 
@@ -391,7 +391,7 @@ def test_blocks_go_down_the_tiers_and_come_up_when_found() -> None:
     assert find(pools, [0, 1, 2], 3.0) == (2, [0, 0, 2])
     assert find(pools, [0, 1, 2], 3.0, least=(0, 0, 3)) == (0, [0, 0, 0]), "too few to be worth taking up"
     assert serve(pools, [0, 1], 3.0, 3.0) == 2
-    assert pools.pool[2 * POOL + READ] == 2
+    assert pools.pool[2 * POOL + READS] == 2
     assert stored(pools, 0) >= {0, 1}
 
 
@@ -407,7 +407,7 @@ def test_what_is_computed_anew_leaves_the_tier_below() -> None:
     sound(pools)
     assert stored(pools, 0) == {0, 1, 2}
     assert stored(pools, 1) == {3, 4}
-    assert (pools.pool[POOL + READ], pools.pool[POOL + REMOVED]) == (0, 2)
+    assert (pools.pool[POOL + READS], pools.pool[POOL + REMOVED]) == (0, 2)
 
 
 def test_tiers_keep_for_different_times() -> None:
@@ -425,7 +425,7 @@ def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
     serve(pools, [0, 1], 0.0, 0.0)
     kvcache.expire(pools, 0, 6.0)
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
-    assert pools.pool[POOL + WRITTEN] == 0
+    assert pools.pool[POOL + WRITES] == 0
 
 
 def test_a_request_that_pins_what_it_finds_cannot_evict_it_too() -> None:

@@ -155,9 +155,7 @@ def test_a_config_file_is_served_from_its_folder() -> None:
 def test_vllm_expert_parallel_is_all_or_none() -> None:
     made = launch("vllm", DEEPSEEK, Layout(tp=8, ep=4))
     assert made.lines == () and made.nearest == Layout(tp=8, ep=8)
-    assert made.unsupported == (
-        "vLLM: expert parallelism is off (ep=1) or over all tp*cp*dp = 8 chips, not 4; nearest it can: tp=8 ep=8"
-    )
+    assert made.unsupported == ("vLLM: expert parallelism is off (ep=1) or over all tp*cp*dp = 8 chips, not 4; nearest it can: tp=8 ep=8")
     assert words(line("sglang", DEEPSEEK, Layout(tp=8, ep=4)))["--ep-size"] == "4"
     assert words(line("trtllm", DEEPSEEK, Layout(tp=8, ep=4)))["--ep_size"] == "4"
 

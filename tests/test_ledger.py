@@ -11,7 +11,7 @@ import pytest
 
 from headway import ledger
 from headway.errors import UnknownName
-from headway.formula import Step, Traced, anonymous, record, replay
+from headway.formula import Call, Traced, anonymous, record, replay
 from headway.ledger import verdict
 from headway.ledger.claims import claims
 from headway.ledger.recompute import computable, recompute
@@ -100,7 +100,7 @@ def laws_of(value: Any) -> dict[str, Any]:
     """Every law under a recorded value, those called inside others included."""
     found: dict[str, Any] = {}
 
-    def visit(step: Step) -> None:
+    def visit(step: Call) -> None:
         found[step.law.name] = step.law
         for inner in step.working:
             visit(inner)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headway.evidence.looped import fixed_points, simulated_loops, spread_tasks
-from headway.evidence.row import Row
+from headway.evidence.row import MeasuredRow
 from headway.evidence.tasks import Task, tasks
 
 LOADS = ((1, 1000, 200), (8, 1000, 500), (32, 2000, 500), (64, 500, 500))
@@ -16,10 +16,26 @@ LOADS = ((1, 1000, 200), (8, 1000, 500), (32, 2000, 500), (64, 500, 500))
 def asked(engine: str, source: str = "inferencex", loads: tuple[tuple[int, int, int], ...] = LOADS) -> list[Task]:
     """Closed loops of one 8B model on one H100; lengths spread as InferenceX's."""
     rows = [
-        Row(line=line, id=f"r{line}", model="Llama-3.1-8B", hardware="H100-SXM-80GB", mode="serving_concurrency", chips=1, engine=engine,
-            tp=1, weights="bf16", prompt=prompt, output=output, concurrency=users, ttft_s=0.1, tpot_s=0.01, source=source, reliability="A")
+        MeasuredRow(
+            line=line,
+            id=f"r{line}",
+            model="Llama-3.1-8B",
+            hardware="H100-SXM-80GB",
+            mode="serving_concurrency",
+            chips=1,
+            engine=engine,
+            tp=1,
+            weights="bf16",
+            prompt=prompt,
+            output=output,
+            concurrency=users,
+            ttft_s=0.1,
+            tpot_s=0.01,
+            source=source,
+            reliability="A",
+        )
         for line, (users, prompt, output) in enumerate(loads)
-    ]  # fmt: skip
+    ]
     found = [task for task in tasks(rows) if isinstance(task, Task)]
     assert len(found) == len(rows)
     return found
@@ -28,7 +44,7 @@ def asked(engine: str, source: str = "inferencex", loads: tuple[tuple[int, int, 
 @pytest.mark.parametrize("engine", ["vLLM", "TensorRT-LLM", "SGLang"])
 def test_users_who_begin_at_once_wait_as_the_fixed_point_of_prompts_together_says(engine):
     loops = asked(engine)
-    ttft, _ = fixed_points(loops, together=1.0, company=0.0)
+    ttft, _ = fixed_points(loops, synchronised_share=1.0, concurrent_prompts=0.0)
     for run, expected in zip(simulated_loops(loops, per_user=2, how="plain"), ttft, strict=True):
         assert run.first_ttft_s == pytest.approx(expected, rel=0.1)
 
@@ -36,7 +52,7 @@ def test_users_who_begin_at_once_wait_as_the_fixed_point_of_prompts_together_say
 @pytest.mark.parametrize("engine", ["vLLM", "TensorRT-LLM"])
 def test_users_spread_over_an_answer_see_the_fixed_point_of_prompts_one_by_one(engine):
     loops = asked(engine)
-    ttft, tpot = fixed_points(loops, together=0.0, company=0.0)
+    ttft, tpot = fixed_points(loops, synchronised_share=0.0, concurrent_prompts=0.0)
     ramp = [float(first + each * task.output) for first, each, task in zip(ttft, tpot, loops, strict=True)]  # type: ignore[operator]
     for run, first, each in zip(simulated_loops(loops, ramp=ramp, how="plain"), ttft, tpot, strict=True):
         assert run.later_ttft_s == pytest.approx(first, rel=0.15)

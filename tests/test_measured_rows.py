@@ -14,7 +14,7 @@ from headway.errors import BadFile, UnknownName
 from headway.evidence.engines import family
 from headway.evidence.formats import GGUF, HEAD, SPELLINGS, precision
 from headway.evidence.names import hardware, model_name
-from headway.evidence.placing import Stated, place
+from headway.evidence.placing import StatedLayout, place
 from headway.evidence.read_rows import read_rows
 from headway.evidence.tasks import KINDS, Task, Unpredictable, tasks
 from headway.precision import WEIGHTS, formats
@@ -296,7 +296,7 @@ def test_offline_moe_on_a_recent_tensorrt_llm_is_attention_data_parallel(tmp_pat
 
 
 def test_placing_alone() -> None:
-    said = Stated(chips=16, tp=None, ep=None, pp=None, dp=None, engine="vLLM", version=None, load="saturated", moe=False, split=False)
+    said = StatedLayout(chips=16, tp=None, ep=None, pp=None, dp=None, engine="vLLM", version=None, load="saturated", moe=False, split=False)
     placed = place(said, lambda tp, pp: tp >= 2, lambda tp: 12 % tp == 0, 8)
     assert not isinstance(placed, str)
     assert (placed.layout.tp, placed.replicas) == (2, 8)

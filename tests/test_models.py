@@ -18,7 +18,7 @@ from headway.formula import anonymous, record, replay
 from headway.hf.precision import precision
 from headway.hf.read import Config
 from headway.hfconfig import catalogue_index, from_data, from_file, model
-from headway.model import DTYPES, Precision
+from headway.model import DTYPES, StoredPrecision
 from headway.whatif import override, with_attention, with_kv_share
 
 DATA = Path(__file__).parent / "data"
@@ -198,9 +198,9 @@ def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None
     plain, fp8 = model("qwen3-235b-a22b"), model("qwen3-235b-a22b-fp8")
     assert numbers(plain) == numbers(fp8)
     assert (plain.precision.expert, fp8.precision.expert, fp8.precision.embedding) == ("bf16", "fp8", "bf16")
-    assert model("gpt-oss-120b").precision == Precision(mixer="bf16", ffn="bf16", expert="mxfp4", embedding="bf16")
-    assert model("deepseek-v4-pro").precision == Precision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16")
-    assert model("deepseek-v3").precision == Precision(mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16")
+    assert model("gpt-oss-120b").precision == StoredPrecision(mixer="bf16", ffn="bf16", expert="mxfp4", embedding="bf16")
+    assert model("deepseek-v4-pro").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp4", embedding="bf16")
+    assert model("deepseek-v3").precision == StoredPrecision(mixer="fp8", ffn="fp8", expert="fp8", embedding="bf16")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None
 )
 def test_quantisation_schemes(scheme: dict, stored: str) -> None:
     config = Config({"torch_dtype": "bfloat16", "quantization_config": scheme}, "x", "x")
-    assert precision(config) == Precision(mixer=stored, ffn=stored, expert=stored, embedding="bf16")
+    assert precision(config) == StoredPrecision(mixer=stored, ffn=stored, expert=stored, embedding="bf16")
 
 
 def test_parts_a_scheme_spares_keep_their_type() -> None:

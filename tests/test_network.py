@@ -24,9 +24,9 @@ from headway.laws.switch import ring_out, ring_up
 from headway.laws.topology import group_domains
 from headway.layout import Layout
 from headway.network import (
-    Group,
-    Routed,
-    Traffic,
+    ChipGroup,
+    MessageTraffic,
+    RoutedLayer,
     all_reduce_term,
     all_to_all_term,
     exchange_term,
@@ -51,8 +51,8 @@ FREE = LinkCosts(up=0.0, out=0.0, exchange_up=0.0, exchange_out=0.0, efficiency=
 COSTLY = LinkCosts(up=3e-6, out=10e-6, exchange_up=11e-6, exchange_out=24e-6, efficiency=0.8, in_switch=0.5, exchange=0.8, beyond=0.8)
 FP8 = wire_bytes_per_token(7168, 1, 4, 128)
 BF16 = 7168 * 2.0
-DEEPSEEK = Routed(layers=n(58), experts=n(256), active=n(8), dispatch=n(FP8, "byte/token"), groups=n(8), chosen=n(4))
-EIGHT_OF_256 = replace(DEEPSEEK, groups=n(1), chosen=n(1))
+DEEPSEEK = RoutedLayer(layers=n(58), experts=n(256), active=n(8), dispatch=n(FP8, "byte/token"), groups=n(8), groups_chosen=n(4))
+EIGHT_OF_256 = replace(DEEPSEEK, groups=n(1), groups_chosen=n(1))
 
 
 def switch(domain: int, up: float = 450e9, out: float = 50e9, in_switch: bool = False) -> Fabric:
@@ -332,7 +332,7 @@ def test_several_racks_slow_an_exchange_by_what_leaves() -> None:
 
 def test_tensor_parallel_chips_of_one_rank_exchange_nothing() -> None:
     for joined in FABRICS:
-        traffic = Traffic(layers=n(58), sublayers=n(116), routed=(DEEPSEEK,), depth=n(1.0), vector=BF16)
+        traffic = MessageTraffic(layers=n(58), sublayers=n(116), routed=(DEEPSEEK,), depth=n(1.0), vector=BF16)
         assert len(network_terms(traffic, joined, Layout(tp=8, ep=8), COSTLY)) == 1
         both = Layout(tp=np.array([8, 1]), dp=np.array([1, 8]), ep=np.array([8, 8]))
         _, exchange = network_terms(traffic, joined, both, COSTLY)
@@ -342,7 +342,7 @@ def test_tensor_parallel_chips_of_one_rank_exchange_nothing() -> None:
 
 # A whole layout
 
-TRAFFIC = Traffic(
+TRAFFIC = MessageTraffic(
     layers=n(61), sublayers=n(122), routed=(DEEPSEEK,), depth=n(1.0), vector=n(BF16, "byte/token"),
 )  # fmt: skip
 LAYOUTS = [
@@ -421,4 +421,4 @@ def test_two_batches_hide_the_smaller_part_but_one_layers() -> None:
 
 def test_a_group_is_spread_evenly_over_the_domains_it_needs() -> None:
     who = group(switch(72), 100, 1)
-    assert (float(who.domains), float(who.inside)) == (2, 50) and isinstance(who, Group)
+    assert (float(who.domains), float(who.inside)) == (2, 50) and isinstance(who, ChipGroup)

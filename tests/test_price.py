@@ -26,13 +26,13 @@ from headway.precision import Precision
 from headway.price import price, rates_at
 from headway.price_sheet import ContextTier, PriceSheet, Rates
 from headway.priced import INPUTS, priced
-from headway.quantity import given
-from headway.schema import Q
+from headway.quantity import user_input
+from headway.schema import Field
 from headway.serve import serve
 from headway.service_day import account
 from headway.sheets import catalogue
 from headway.system import system
-from headway.terms import Terms
+from headway.terms import CommercialTerms
 from headway.terms import terms as agreed
 from headway.tier import tier
 from headway.workload import Load
@@ -47,7 +47,7 @@ def best() -> Plan:
     return plan("deepseek-v3", "gb200-nvl72", Load(prompt=8000, output=1000), tpot=0.05, elasticities=False)
 
 
-def terms(chip_price: float = 2.0, utilisation: float = 1.0, margin: float = 0.0) -> Terms:
+def terms(chip_price: float = 2.0, utilisation: float = 1.0, margin: float = 0.0) -> CommercialTerms:
     return agreed(chip_price=chip_price / 3600, utilisation=utilisation, margin=margin)
 
 
@@ -143,12 +143,12 @@ def test_the_driver_is_the_widest_input_and_the_shares_are_whole(best: Plan) -> 
 
 
 def test_intervals_as_typed() -> None:
-    q = Q("USD/s", bare="USD/h")
+    q = Field("USD/s", bare="USD/h")
     (one,) = read("2.2..4.5", q, "--chip-price")
     assert (float(one.low), float(one.high)) == pytest.approx((2.2 / 3600, 4.5 / 3600))
     assert [each.wide for each in read("2,3..4,$5/h", q, "--chip-price")] == [False, True, False]
-    assert len(read("1e-1..1e+1*10", Q(), "--x")) == 3
-    assert [float(each.low) for each in read("1e-1..1e+1", Q(), "--x")] == [0.1]
+    assert len(read("1e-1..1e+1*10", Field(), "--x")) == 3
+    assert [float(each.low) for each in read("1e-1..1e+1", Field(), "--x")] == [0.1]
     for wrong in ("4..2", "2..", "..2", ",", "2,,3", "-1", "nan", "2EUR", "0..2", ""):
         with pytest.raises(HeadwayError):
             read(wrong, q, "--chip-price")
@@ -160,7 +160,7 @@ def test_intervals_as_typed() -> None:
 def test_margin_at_a_list_price_against_hit_rate(best: Plan) -> None:
     """By hand from the costs: what a request brings and what it costs."""
     for hit in (0.0, 0.5, 0.95):
-        found = priced(best.best, terms(utilisation=0.5), given(hit, "hit_rate"), R1)
+        found = priced(best.best, terms(utilisation=0.5), user_input(hit, "hit_rate"), R1)
         missed, hits = 8000 * (1 - hit), 8000 * hit
         revenue = missed * 0.55e-6 + hits * 0.14e-6 + 1000 * 2.19e-6
         paid = (missed * float(found["cost_in"]) + hits * float(found["cost_cached"]) + 1000 * float(found["cost_out"])) / 1e6
@@ -170,7 +170,7 @@ def test_margin_at_a_list_price_against_hit_rate(best: Plan) -> None:
 
 
 def test_without_a_rate_for_hits_they_pay_the_input_rate(best: Plan) -> None:
-    found = priced(best.best, terms(), given(0.5, "hit_rate"), Rates(input=1e-6, output=2e-6))
+    found = priced(best.best, terms(), user_input(0.5, "hit_rate"), Rates(input=1e-6, output=2e-6))
     assert float(found["usd_charged"]) == pytest.approx(8000e-6 + 2000e-6)
 
 
@@ -189,8 +189,8 @@ def test_a_step_reprices_the_whole_request() -> None:
 def test_an_owned_chip_costs_what_others_reckon(name: str, published: float) -> None:
     """SemiAnalysis' total cost of owning for a hyperscaler, April 2026, from other figures than these."""
     found = owned(chip(name), cost.assumptions())
-    assert float(found.whole) * 3600 == pytest.approx(published, rel=0.15)
-    assert float(found.power + found.building) / float(found.whole) < 0.25  # power and colocation: typically less than 20 %
+    assert float(found.total) * 3600 == pytest.approx(published, rel=0.15)
+    assert float(found.power + found.building) / float(found.total) < 0.25  # power and colocation: typically less than 20 %
 
 
 def test_without_a_price_the_catalogue_says_from_what_to_what() -> None:
@@ -207,7 +207,7 @@ def test_memory_is_a_small_share_of_a_chip() -> None:
     low, high = hbm_share(chip("h100-sxm"))
     assert (float(low), float(high)) == pytest.approx((80 * 8.3 / 25_000, 80 * 12 / 25_000))
     assert hbm_share(chip("a10")) == (None, None)
-    hbm, dram, flash, every = parts(system("gb200-nvl72"), flash=given(100e12, "flash", "byte"))
+    hbm, dram, flash, every = parts(system("gb200-nvl72"), flash=user_input(100e12, "flash", "byte"))
     assert [one.memory for one in (hbm, dram, flash, every)] == ["HBM", "DRAM", "flash", "all"]
     assert float(hbm.usd_hi) == pytest.approx(72 * 186 * 12.3)
     assert float(dram.usd_lo) == pytest.approx(72 * 240 * 8)
@@ -250,7 +250,7 @@ def test_deepseeks_day_to_the_dollar() -> None:
 def test_the_estimate_holds_the_measured_costs_of_that_day() -> None:
     """DeepSeek-V3 on its own chips at its own prompt cost, hit rate and speed: 90 % intervals hold what the day's nodes cost."""
     one = plan("deepseek-v3", "32xh800-sxm", Load(prompt=4600, output=800), tpot=0.05, elasticities=False)
-    found = priced(one.best, terms(chip_price=2.0), given(0.5625, "hit_rate"), R1)
+    found = priced(one.best, terms(chip_price=2.0), user_input(0.5625, "hit_rate"), R1)
     day = account(case("deepseek-day6"))
     assert float(found["cost_in_lo"]) < float(day.cost_fresh_input) < float(found["cost_in_hi"])
     assert float(found["cost_out_lo"]) < float(day.cost_output) < float(found["cost_out_hi"])
@@ -262,8 +262,8 @@ def test_the_estimate_holds_the_measured_costs_of_that_day() -> None:
 
 def test_every_number_explains_itself(best: Plan) -> None:
     with record():
-        rates = Rates(input=given(0.55e-6, "input", "USD/token"), output=given(2.19e-6, "output", "USD/token"))
-        found = priced(best.best, WIDE, given(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])
+        rates = Rates(input=user_input(0.55e-6, "input", "USD/token"), output=user_input(2.19e-6, "output", "USD/token"))
+        found = priced(best.best, WIDE, user_input(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])
         day, memory = account(case("deepseek-day6")), parts(system("gb200-nvl72"))
     for key, value in found.items():
         assert isinstance(value, str | None) or anonymous(value) == [], key

@@ -14,7 +14,7 @@ import pytest
 from headway.efficiency import Efficiencies, efficiencies
 from headway.evidence.machines import Machines, engines_of, machines
 from headway.evidence.predict import load_of, placed
-from headway.evidence.quantities import KINDS, Load, Quantities, quantities
+from headway.evidence.quantities import KINDS, MeasuredLoad, Quantities, quantities
 from headway.evidence.setup import Setup
 from headway.evidence.tasks import Task
 from headway.laws.serving import prompt_ranks
@@ -43,10 +43,10 @@ def setup(rig: Rig, mode: str = "serving_concurrency") -> Setup:
     return tasks_of(csv_text([pooled.line("a", mode, 1000, 200, 16, "one")]))[0].setup
 
 
-def load(**changes: Any) -> Load:
+def load(**changes: Any) -> MeasuredLoad:
     asked = {key: np.atleast_1d(np.asarray(value, dtype=float)) for key, value in (LOAD | changes).items()}
     long = max(len(value) for value in asked.values())
-    return Load(**{key: np.broadcast_to(value, long).copy() for key, value in asked.items()})
+    return MeasuredLoad(**{key: np.broadcast_to(value, long).copy() for key, value in asked.items()})
 
 
 def of(rig: Rig | str, kind: str, table: Efficiencies | None = None, floor: bool = False, **changes: Any) -> Quantities:

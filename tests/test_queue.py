@@ -14,7 +14,16 @@ from headway.laws.closed_loop import Loop, StepTime, closed_loop
 
 CLIENT = 0.005  # a user's own delay between an answer and the next prompt, and as much again at random
 LOOP = Loop(
-    users=32.0, seats=1e9, prompt=1024.0, output=256.0, budget=8192.0, mixed=1.0, together=0.1, company=0.0, spread=0.064, overhead=0.0
+    users=32.0,
+    seats=1e9,
+    prompt=1024.0,
+    output=256.0,
+    budget=8192.0,
+    mixed=1.0,
+    together=0.1,
+    concurrent_prompts=0.0,
+    spread=0.064,
+    overhead=0.0,
 )
 
 
@@ -124,7 +133,7 @@ def test_mixed_steps_match_a_simulation(users: int, prompt: int, output: int, bu
         budget=budget,
         mixed=1,
         together=1 / rounds,
-        company=0.0,
+        concurrent_prompts=0.0,
         spread=0.064,
         overhead=0.0,
     )

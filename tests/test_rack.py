@@ -15,7 +15,7 @@ from headway.errors import BadFile, BadValue
 from headway.formula import Traced, anonymous, record, replay
 from headway.laws.pipeline import racks_slowdown, scale_up_ratio
 from headway.laws.wiring import growth, mesh_links, star_links
-from headway.rack import Ask, Rack, rack, racks
+from headway.rack import Rack, RackRequest, rack, racks
 from headway.rack_facts import RackFacts, rack_facts
 from headway.rack_fit import catalogue_needs, need
 from headway.system import system
@@ -179,12 +179,18 @@ def test_a_longer_context_fits_fewer_models_and_more_chips_fit_more() -> None:
 @pytest.mark.parametrize("name", ["gb200-nvl72", "mi300x-node", "tpu-v5p-pod"])
 def test_no_number_is_without_an_origin(name: str) -> None:
     from headway.hfconfig import model
-    from headway.quantity import given
+    from headway.quantity import user_input
 
-    one, context = system(name), given(8192, "context", "token")
+    one, context = system(name), user_input(8192, "context", "token")
     chosen = model("deepseek-v3")
     with record():
-        ask = Ask(chips=given(144, "chips"), model=chosen, need=need(chosen, context), batch=given(2400, "batch", "token"), context=context)
+        ask = RackRequest(
+            chips=user_input(144, "chips"),
+            model=chosen,
+            need=need(chosen, context),
+            batch=user_input(2400, "batch", "token"),
+            context=context,
+        )
         row = rack(one, rack_facts(one.chip.name), ask, catalogue_needs(context)[:3])
     for field in dataclasses.fields(Rack):
         value = getattr(row, field.name)

@@ -12,12 +12,12 @@ import pytest
 
 from headway.errors import BadFile, BadValue, HeadwayError
 from headway.evidence.readers import aiperf, files, inferencex, llama_bench, vllm_bench
-from headway.evidence.readers.given import Given, Place, machine, place
-from headway.evidence.row import Bad, Row
+from headway.evidence.readers.given import RunFields, RunMachine, machine, place
+from headway.evidence.row import BadRow, MeasuredRow
 
 DATA = Path(__file__).resolve().parent / "data" / "readers"
-H100 = Given(hardware="h100-sxm", chips=2, tp=2, model="")
-Read = Callable[[Path, Given], tuple[list[Row], list[Bad]]]
+H100 = RunFields(hardware="h100-sxm", chips=2, tp=2, model="")
+Read = Callable[[Path, RunFields], tuple[list[MeasuredRow], list[BadRow]]]
 
 
 def write(path: Path, *records: Any) -> Path:
@@ -37,13 +37,13 @@ def bench(**more: Any) -> dict[str, Any]:
     return json.loads((DATA / "llama_bench.jsonl").read_text(encoding="utf-8").splitlines()[1]) | more
 
 
-def only(result: tuple[list[Row], list[Bad]]) -> Row:
+def only(result: tuple[list[MeasuredRow], list[BadRow]]) -> MeasuredRow:
     rows, bad = result
     assert not bad and len(rows) == 1
     return rows[0]
 
 
-def refused(result: tuple[list[Row], list[Bad]]) -> str:
+def refused(result: tuple[list[MeasuredRow], list[BadRow]]) -> str:
     rows, bad = result
     assert not rows and len(bad) == 1
     return bad[0].why
@@ -59,23 +59,25 @@ def test_the_machine_is_a_chip_and_how_many() -> None:
 
 
 def test_a_layout_uses_the_chips_of_the_machine() -> None:
-    assert place(Given(hardware="h100-sxm", tp=4, dp=2), Place(hardware=""), "it").chips == 8
-    assert place(Given(hardware="h100-sxm"), Place(hardware=""), "it").chips == 1
-    assert place(Given(hardware="gb200-nvl72"), Place(hardware=""), "it").chips == 72
-    assert place(Given(hardware="h100-sxm", chips=8, tp=8, dp=8, ep=8), Place(hardware=""), "it").chips == 8  # attention ranks within tp
+    assert place(RunFields(hardware="h100-sxm", tp=4, dp=2), RunMachine(hardware=""), "it").chips == 8
+    assert place(RunFields(hardware="h100-sxm"), RunMachine(hardware=""), "it").chips == 1
+    assert place(RunFields(hardware="gb200-nvl72"), RunMachine(hardware=""), "it").chips == 72
+    assert (
+        place(RunFields(hardware="h100-sxm", chips=8, tp=8, dp=8, ep=8), RunMachine(hardware=""), "it").chips == 8
+    )  # attention ranks within tp
     with pytest.raises(BadValue, match=r"--on 4xh100-sxm, or add --dp 2$"):
-        place(Given(hardware="h100-sxm", chips=8, tp=4), Place(hardware=""), "it")
+        place(RunFields(hardware="h100-sxm", chips=8, tp=4), RunMachine(hardware=""), "it")
 
 
 def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match=r"^--on: got 'nothing'"):
-        vllm_bench.read(DATA / "vllm_serve.json", Given())
+        vllm_bench.read(DATA / "vllm_serve.json", RunFields())
     with pytest.raises(BadValue, match=r"^--model: got 'nothing'"):
-        vllm_bench.read(DATA / "sglang_serving.jsonl", Given(hardware="h100-sxm"))
+        vllm_bench.read(DATA / "sglang_serving.jsonl", RunFields(hardware="h100-sxm"))
     with pytest.raises(BadValue, match=r"^--model: got 'nothing'.*llama 8B"):
-        llama_bench.read(DATA / "llama_bench.md", Given())
+        llama_bench.read(DATA / "llama_bench.md", RunFields())
     with pytest.raises(BadValue, match="names 2 models: a, b"):
-        vllm_bench.read(write(tmp_path / "two.json", serve(model_id="a"), serve(model_id="b")), Given(hardware="h100", model="c"))
+        vllm_bench.read(write(tmp_path / "two.json", serve(model_id="a"), serve(model_id="b")), RunFields(hardware="h100", model="c"))
 
 
 # -- vllm bench -------------------------------------------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ def test_vllm_closed_loop() -> None:
 
 
 def test_vllm_appended_runs_survive_a_cut_line_and_a_nan() -> None:
-    rows, bad = vllm_bench.read(DATA / "vllm_appended.jsonl", Given(hardware="h100-sxm"))
+    rows, bad = vllm_bench.read(DATA / "vllm_appended.jsonl", RunFields(hardware="h100-sxm"))
     assert [row.line for row in rows] == [1, 3, 5] and [one.line for one in bad] == [2, 4]
     closed, opened, at_once = rows
     assert (closed.tp, closed.chips, closed.engine_version) == (2, 2, "0.11.0")  # said by --metadata
@@ -129,7 +131,7 @@ def test_vllm_seats_that_stood_empty_lower_the_reliability(tmp_path: Path) -> No
     ({"duration": None, "request_throughput": None}, "duration: missing or 0"),
 ])  # fmt: skip
 def test_vllm_runs_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
-    assert why in refused(vllm_bench.read(write(tmp_path / "a.json", serve(**more)), Given(hardware="h100-sxm")))
+    assert why in refused(vllm_bench.read(write(tmp_path / "a.json", serve(**more)), RunFields(hardware="h100-sxm")))
 
 
 def test_vllm_embeddings_latency_and_other_json_say_what_they_are(tmp_path: Path) -> None:
@@ -141,17 +143,17 @@ def test_vllm_embeddings_latency_and_other_json_say_what_they_are(tmp_path: Path
 
 
 def test_vllm_throughput_needs_the_lengths_and_checks_them() -> None:
-    path, given = DATA / "vllm_throughput.json", Given(hardware="h100-sxm", model="llama-3.1-8b")
+    path, given = DATA / "vllm_throughput.json", RunFields(hardware="h100-sxm", model="llama-3.1-8b")
     assert "--prompt and --output" in refused(vllm_bench.read(path, given))
-    full = Given(hardware="h100-sxm", model="llama-3.1-8b", prompt=1000, output=128)
+    full = RunFields(hardware="h100-sxm", model="llama-3.1-8b", prompt=1000, output=128)
     row = only(vllm_bench.read(path, full))
     assert (row.mode, row.output_tok_per_s, row.input_tok_per_s) == ("offline_throughput", 2560, 20000)
-    wrong = Given(hardware="h100-sxm", model="llama-3.1-8b", prompt=1000, output=1000)
+    wrong = RunFields(hardware="h100-sxm", model="llama-3.1-8b", prompt=1000, output=1000)
     assert "1128 a request, not the 2000" in refused(vllm_bench.read(path, wrong))
 
 
 def test_sglang_writes_the_same_fields() -> None:
-    row = only(vllm_bench.read(DATA / "sglang_serving.jsonl", Given(hardware="h100-sxm", model="llama-3.1-8b")))
+    row = only(vllm_bench.read(DATA / "sglang_serving.jsonl", RunFields(hardware="h100-sxm", model="llama-3.1-8b")))
     assert (row.engine, row.concurrency, row.reliability) == ("SGLang", 16, "A")
 
 
@@ -159,7 +161,7 @@ def test_sglang_writes_the_same_fields() -> None:
 
 
 def test_aiperf_folder_of_runs() -> None:
-    rows, bad = aiperf.read(DATA / "aiperf", Given(hardware="h100-sxm", tp=2, engine="vLLM", model="qwen3-32b"))
+    rows, bad = aiperf.read(DATA / "aiperf", RunFields(hardware="h100-sxm", tp=2, engine="vLLM", model="qwen3-32b"))
     assert not bad
     found = {row.id: row for row in rows}
     assert set(found) == {"qwen-chat-concurrency16", "qwen-chat-request_rate5", "genai-concurrency8", "csv-concurrency4"}
@@ -177,7 +179,7 @@ def test_aiperf_folder_of_runs() -> None:
 def test_aiperf_model_and_gpu_come_from_the_file_where_it_has_them(tmp_path: Path) -> None:
     run = json.loads((DATA / "aiperf/qwen-chat-concurrency16/profile_export_aiperf.json").read_text(encoding="utf-8"))
     run["telemetry_data"] = {"endpoints": {"localhost:9400": {"gpus": {"gpu_0": {"gpu_name": "NVIDIA H100 80GB HBM3"}}}}}
-    row = only(aiperf.read(write(tmp_path / "profile_export_aiperf.json", run), Given(tp=2)))
+    row = only(aiperf.read(write(tmp_path / "profile_export_aiperf.json", run), RunFields(tp=2)))
     assert (row.model, row.hardware, row.chips) == ("Qwen/Qwen3-32B-FP8", "NVIDIA H100 80GB HBM3", 2)
 
 
@@ -186,7 +188,7 @@ def test_aiperf_phases_are_read_apart(tmp_path: Path) -> None:
     run = json.loads(source.read_text(encoding="utf-8"))
     run["input_config"]["phases"] += [{"name": "busy", "kind": "profiling", "type": "concurrency", "concurrency": 32}]
     write(tmp_path / "profile_export_aiperf.json", run)
-    given = Given(hardware="h100-sxm", tp=2)
+    given = RunFields(hardware="h100-sxm", tp=2)
     assert "several phases were pooled" in refused(aiperf.read(tmp_path, given))
     (tmp_path / "phases/busy").mkdir(parents=True)
     write(tmp_path / "phases/busy/profile_export_aiperf.json", run)
@@ -203,7 +205,7 @@ def test_aiperf_phases_are_read_apart(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_aiperf_runs_that_are_no_row(change: dict[str, Any], why: str, tmp_path: Path) -> None:
     run = json.loads((DATA / "aiperf/qwen-chat-concurrency16/profile_export_aiperf.json").read_text(encoding="utf-8")) | change
-    given = Given(hardware="h100-sxm", tp=2, model="qwen3-32b")
+    given = RunFields(hardware="h100-sxm", tp=2, model="qwen3-32b")
     assert why in refused(aiperf.read(write(tmp_path / "profile_export_aiperf.json", run), given))
 
 
@@ -217,7 +219,7 @@ def test_aiperf_wrong_folder_and_wrong_file(tmp_path: Path) -> None:
 def test_aiperf_one_broken_run_does_not_stop_the_others(tmp_path: Path) -> None:
     shutil.copytree(DATA / "aiperf", tmp_path / "runs")
     (tmp_path / "runs/genai-concurrency8/profile_export_genai_perf.json").write_text('{"request_latency": {"unit', encoding="utf-8")
-    rows, bad = aiperf.read(tmp_path / "runs", Given(hardware="h100-sxm", tp=2, model="qwen3-32b"))
+    rows, bad = aiperf.read(tmp_path / "runs", RunFields(hardware="h100-sxm", tp=2, model="qwen3-32b"))
     assert len(rows) == 3 and [one.id for one in bad] == ["genai-concurrency8"]
 
 
@@ -226,7 +228,7 @@ def test_aiperf_one_broken_run_does_not_stop_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "csv", "sql", "md"])
 def test_llama_bench_says_the_same_in_every_format(kind: str) -> None:
-    rows, _ = llama_bench.read(DATA / f"llama_bench.{kind}", Given(model="llama-3.1-8b" if kind == "md" else ""))
+    rows, _ = llama_bench.read(DATA / f"llama_bench.{kind}", RunFields(model="llama-3.1-8b" if kind == "md" else ""))
     prefill, decode, deep = rows[:3]
     for row in (prefill, decode, deep):
         assert (row.model, row.hardware, row.chips, row.concurrency) == ("llama-3.1-8b", "NVIDIA GeForce RTX 4090", 1, 1)
@@ -238,7 +240,7 @@ def test_llama_bench_says_the_same_in_every_format(kind: str) -> None:
 
 
 def test_llama_bench_splits_and_refusals() -> None:
-    rows, bad = llama_bench.read(DATA / "llama_bench.json", Given())
+    rows, bad = llama_bench.read(DATA / "llama_bench.json", RunFields())
     assert [(row.chips, row.tp, row.pp) for row in rows[3:]] == [(2, 1, 2), (2, 2, 1)]
     combined, behind, host = (one.why for one in bad)
     assert combined.startswith("pp512+tg128: one time for a prompt and a generation")
@@ -258,7 +260,7 @@ def test_llama_bench_splits_and_refusals() -> None:
     ({"avg_ns": 0, "avg_ts": 0.0}, "avg_ts: missing or 0"),
 ])  # fmt: skip
 def test_llama_bench_tests_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
-    assert why in refused(llama_bench.read(write(tmp_path / "a.jsonl", bench(**more)), Given()))
+    assert why in refused(llama_bench.read(write(tmp_path / "a.jsonl", bench(**more)), RunFields()))
 
 
 @pytest.mark.parametrize(("described", "weights"), [
@@ -267,7 +269,7 @@ def test_llama_bench_tests_that_are_no_row(more: dict[str, Any], why: str, tmp_p
     ("gemma3 27B Q8_0", "gguf_q8_0"), ("llama 8B Q6_K (guessed)", "gguf_q6_k"),
 ])  # fmt: skip
 def test_llama_bench_formats_of_weights(described: str, weights: str, tmp_path: Path) -> None:
-    assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_type=described)), Given())).weights == weights
+    assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_type=described)), RunFields())).weights == weights
 
 
 @pytest.mark.parametrize("name", [
@@ -275,13 +277,13 @@ def test_llama_bench_formats_of_weights(described: str, weights: str, tmp_path: 
     "/m/llama-3.1-8b.f16.gguf",
 ])  # fmt: skip
 def test_llama_bench_models_by_file_name(name: str, tmp_path: Path) -> None:
-    assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_filename=name)), Given())).model == "llama-3.1-8b"
+    assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_filename=name)), RunFields())).model == "llama-3.1-8b"
 
 
 def test_llama_bench_on_a_cpu(tmp_path: Path) -> None:
     xeon = "Intel(R) Xeon(R) Platinum 8480+"
     for run in (bench(gpu_info="", backends="CPU", n_gpu_layers=0, cpu_info=xeon), bench(devices="none", cpu_info=xeon)):
-        row = only(llama_bench.read(write(tmp_path / "a.jsonl", run), Given()))
+        row = only(llama_bench.read(write(tmp_path / "a.jsonl", run), RunFields()))
         assert (row.hardware, row.chips) == (xeon, 1)
 
 
@@ -289,7 +291,7 @@ def test_llama_bench_on_a_cpu(tmp_path: Path) -> None:
 
 
 def test_inferencex_runs() -> None:
-    rows, bad = inferencex.read(DATA / "inferencex.json", Given())
+    rows, bad = inferencex.read(DATA / "inferencex.json", RunFields())
     plain, pools, amd = rows
     assert (plain.mode, plain.hardware, plain.engine, plain.weights) == ("serving_concurrency", "h200", "SGLang", "fp8")
     assert (plain.chips, plain.tp, plain.ep, plain.dp, plain.concurrency) == (8, 8, 1, None, 64)
@@ -310,12 +312,12 @@ def test_inferencex_runs() -> None:
     ({"mean_tpot": None, "median_tpot": None, "median_intvty": None, "mean_intvty": None}, "median_intvty or mean_intvty: missing"),
 ])  # fmt: skip
 def test_inferencex_runs_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
-    assert why in refused(inferencex.read(write(tmp_path / "agg.json", agg(**more)), Given()))
+    assert why in refused(inferencex.read(write(tmp_path / "agg.json", agg(**more)), RunFields()))
 
 
 def test_inferencex_chip_names_lose_where_they_stood(tmp_path: Path) -> None:
     for hw, chip in (("b200-nvd", "b200"), ("cluster:b300-nv", "b300"), ("mi300x-amd", "mi300x")):
-        assert only(inferencex.read(write(tmp_path / "agg.json", agg(hw=hw)), Given())).hardware == chip
+        assert only(inferencex.read(write(tmp_path / "agg.json", agg(hw=hw)), RunFields())).hardware == chip
 
 
 # -- files that are broken ----------------------------------------------------------------------------------------------------------
@@ -325,7 +327,7 @@ READERS: list[tuple[Read, str]] = [(vllm_bench.read, "vllm_serve.json"), (vllm_b
     (aiperf.read, "aiperf/csv-concurrency4/profile_export_aiperf.csv"),
     (llama_bench.read, "llama_bench.json"), (llama_bench.read, "llama_bench.csv"), (llama_bench.read, "llama_bench.sql"),
     (llama_bench.read, "llama_bench.md"), (inferencex.read, "inferencex.json")]  # fmt: skip
-GIVEN = Given(hardware="h100-sxm", chips=2, model="llama-3.1-8b")
+GIVEN = RunFields(hardware="h100-sxm", chips=2, model="llama-3.1-8b")
 
 
 def outcome(read: Read, path: Path) -> None:
@@ -399,4 +401,4 @@ def test_text_as_windows_redirects_it(tmp_path: Path) -> None:
     text = (DATA / "llama_bench.json").read_text(encoding="utf-8")
     for coding in ("utf-16", "utf-8-sig"):
         (tmp_path / "a.json").write_text(text, encoding=coding)
-        assert len(llama_bench.read(tmp_path / "a.json", Given())[0]) == 5
+        assert len(llama_bench.read(tmp_path / "a.json", RunFields())[0]) == 5

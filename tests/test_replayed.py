@@ -16,7 +16,7 @@ import pytest
 
 from headway.errors import BadFile
 from headway.evidence.readers.vllm_run import MeasuredRun, read_run, with_prefixes
-from headway.evidence.replayed import apart, fitted_replay, fleet_of, replay, sampled, seen_in, traffic_of
+from headway.evidence.replayed import apart, fitted_replay, fleet_of, measured_stats, replay, sampled, traffic_of
 from headway.sim import state as of
 from headway.sim.pacing import scaled
 from headway.sim.simulate import simulate
@@ -36,7 +36,7 @@ def test_clocks_are_laid_on_each_other_where_a_request_is_queued_soonest():
     assert run.first == pytest.approx([0.04, 0.59, 1.99], abs=1e-6)
     assert run.at == pytest.approx([0.75, 1.75, 2.75], abs=1e-6)  # it was started a quarter of a second before the first arrival
     assert run.waiting.tolist() == [0, 1, 0]
-    seen = seen_in(run)
+    seen = measured_stats(run)
     assert seen.ttft_s == pytest.approx((0.04 + 0.09 + 0.49) / 3)
     assert seen.tpot_s == pytest.approx((0.01 + 0.02 + 0.05) / 3)
 

@@ -13,7 +13,7 @@ from headway.formula import anonymous, replay
 from headway.laws.reuse import expected_accept_length
 from headway.layout import Layout
 from headway.plan import plan
-from headway.quantity import given
+from headway.quantity import user_input
 from headway.schema import defaults
 from headway.serve import serve
 from headway.system import system
@@ -47,7 +47,7 @@ def test_hits_are_loaded_and_the_rest_is_prefilled_behind_them() -> None:
 @pytest.mark.parametrize(("tp", "pp", "dp"), [(2, 1, 1), (2, 4, 1), (1, 2, 4)])
 def test_a_load_costs_each_stage_its_share_of_each_prompt(tp: int, pp: int, dp: int) -> None:
     """With a host link twice as fast a request takes less by its load's time over the ranks, on as many stages as there are."""
-    machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": given(0.9, "hit_rate")})
+    machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": user_input(0.9, "hit_rate")})
     model, layers, heads, size = ("llama-3.1-70b", 80, 8, 128)
     times = []
     for link in (50e9, 100e9):
@@ -85,7 +85,7 @@ def test_accepted_tokens_are_a_geometric_sum() -> None:
 
 @pytest.mark.parametrize("taken", [{"hit_rate": 0.7}, {"accept_length": 1.8, "draft_cost": 0.1}])
 def test_the_search_weighs_what_the_row_says(taken: dict[str, Any]) -> None:
-    assumed = defaults(Assumptions, {name: given(value, name) for name, value in taken.items()})
+    assumed = defaults(Assumptions, {name: user_input(value, name) for name, value in taken.items()})
     answer = plan("deepseek-v3", "8xh200-sxm", CHAT, tpot="30ms", ttft="2s", assumptions=assumed, elasticities=False)
     best = answer.table.row(0)
     cost = best["chips"] / best["capacity_req_per_s"]

@@ -13,10 +13,10 @@ from headway.laws import scaling as laws
 from headway.laws import scaling_repeated as repeated
 from headway.scaling import loss as losses
 from headway.scaling import outside
-from headway.scaling.ask import Doubt
+from headway.scaling.ask import Uncertainty
 from headway.scaling.compute import best_split
-from headway.scaling.doubt import drawn, interval
-from headway.scaling.experts import worth
+from headway.scaling.doubt import draw_coefficients, interval
+from headway.scaling.experts import law_columns
 from headway.scaling.fits import bits, clark, decay, exponents, fit, fits, leverage, routed
 from headway.scaling.point import point
 from headway.schema import defaults
@@ -36,7 +36,7 @@ TABLE = {
 
 
 def gain(law: str, active: float, experts: float) -> float:
-    return float(worth(law)(point({"active": active, "experts": experts}))["effective_over_active"])
+    return float(law_columns(law)(point({"active": active, "experts": experts}))["effective_over_active"])
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -83,13 +83,13 @@ def test_losses_of_data_that_repeats_are_the_repositorys() -> None:
 
 
 def test_four_epochs_are_worth_93_per_cent_of_fresh_tokens() -> None:
-    assert float(repeated.worth(100e9, 25e9, decay().data)) / 100e9 == pytest.approx(0.93, abs=0.005)
+    assert float(repeated.effective_amount(100e9, 25e9, decay().data)) / 100e9 == pytest.approx(0.93, abs=0.005)
 
 
 def test_repeating_has_its_limits() -> None:
     """All that is new counts in full; without end it is worth R* + 1 times the unique tokens."""
-    assert float(repeated.worth(20e9, 25e9, decay().data)) == 20e9
-    assert float(repeated.worth(1e18, 25e9, decay().data)) == pytest.approx(25e9 * (1 + decay().data), rel=1e-9)
+    assert float(repeated.effective_amount(20e9, 25e9, decay().data)) == 20e9
+    assert float(repeated.effective_amount(1e18, 25e9, decay().data)) == pytest.approx(25e9 * (1 + decay().data), rel=1e-9)
 
 
 @pytest.mark.parametrize("unique", [1e9, 25e9, 1e12])
@@ -152,9 +152,11 @@ def test_leverage_is_near_the_published() -> None:
 
 def test_as_many_experts_as_make_64_times_the_total() -> None:
     """Released curves, read between runs: 5.4 times at 370M and 3.6 at 1.3B. The law says 1.5 at 100B."""
-    gains = [float(worth("s-base-refit")(point({"active": n, "total": 64 * n}))["effective_over_active"]) for n in (370e6, 1.3e9, 100e9)]
+    gains = [
+        float(law_columns("s-base-refit")(point({"active": n, "total": 64 * n}))["effective_over_active"]) for n in (370e6, 1.3e9, 100e9)
+    ]
     assert gains == pytest.approx([5.4, 3.6, 1.5], rel=0.1)
-    found = worth("s-base")(point({"active": 370e6, "total": 64 * 370e6}))
+    found = law_columns("s-base")(point({"active": 370e6, "total": 64 * 370e6}))
     assert float(found["experts"]) == pytest.approx(190) and float(found["total_over_active"]) == pytest.approx(64)
 
 
@@ -183,8 +185,8 @@ def test_a_fit_says_where_it_was_fitted() -> None:
     assert clark()["params_high"] == 1.3e9
 
 
-def doubt(**given: float) -> Doubt:
-    return defaults(Doubt, given)
+def doubt(**given: float) -> Uncertainty:
+    return defaults(Uncertainty, given)
 
 
 def test_errors_by_hand() -> None:
@@ -200,13 +202,13 @@ def test_errors_by_hand() -> None:
 
 def test_draws_have_the_published_errors_and_repeat() -> None:
     one = fit("epoch")
-    draws = drawn(one, doubt(draws=100_000))
+    draws = draw_coefficients(one, doubt(draws=100_000))
     assert np.std(draws.by.alpha) == pytest.approx(0.015, rel=0.02)
     assert np.std(np.log(draws.by.a)) == pytest.approx(124.5 / 482.006, rel=0.02)
     assert abs(np.corrcoef(draws.by.alpha, draws.by.a)[0, 1]) < 0.02
-    again = drawn(one, doubt(draws=100_000))
+    again = draw_coefficients(one, doubt(draws=100_000))
     assert np.array_equal(draws.by.b, again.by.b)
-    shared = drawn(one, doubt(draws=100_000, correlation=0.99))
+    shared = draw_coefficients(one, doubt(draws=100_000, correlation=0.99))
     assert np.corrcoef(shared.by.alpha, np.log(shared.by.a))[0, 1] == pytest.approx(0.99, abs=0.01)
 
 

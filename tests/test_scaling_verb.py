@@ -13,7 +13,7 @@ from headway import columns
 from headway.cli.main import main
 from headway.formula import Traced, anonymous, replay
 from headway.scaling.answer import explained, rows
-from headway.scaling.ask import Doubt
+from headway.scaling.ask import Uncertainty
 from headway.scaling.question import question
 from headway.schema import defaults
 
@@ -94,7 +94,7 @@ def test_every_number_explains_itself(kind: str) -> None:
     parser.add_argument("--law")
     args = parser.parse_args(KINDS[kind].split())
     flags = {key: value for record in RECORDS for key, value in schema.read(args, record)[0].items()}
-    asked, _ = question(flags, defaults(Doubt), args.law, "all", args.moe)
+    asked, _ = question(flags, defaults(Uncertainty), args.law, "all", args.moe)
     for row in rows(asked):
         for key, value in row.plain.items():
             if isinstance(value, float):

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from headway import schema
 from headway.errors import BadValue, HeadwayError, UnknownName
-from headway.quantity import Known
-from headway.schema import MOST, Q, axis, scalar
+from headway.quantity import Sourced
+from headway.schema import MOST, Field, axis, scalar
 
-COUNT = Q(whole=True)
-TOKENS = Q("token", whole=True)
-TIME = Q("s")
+COUNT = Field(integer=True)
+TOKENS = Field("token", integer=True)
+TIME = Field("s")
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ TIME = Q("s")
         ("1..20*1.5", COUNT, (1, 2, 3, 5, 8, 11, 17, 20)),  # 3.375 -> 3, 5.06 -> 5, ...
     ],
 )
-def test_axis(text: str, q: Q, want: Any) -> None:
+def test_axis(text: str, q: Field, want: Any) -> None:
     found, notes = axis(text, q, "--batch")
     assert found == pytest.approx(want, rel=1e-12)
     assert notes == ()
     for value in found if isinstance(found, tuple) else (found,):
-        assert isinstance(value, Known)
+        assert isinstance(value, Sourced)
         assert (value.kind, value.name, value.unit) == ("input", "batch", q.unit)
-        assert isinstance(value, int) == q.whole
+        assert isinstance(value, int) == q.integer
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_axis(text: str, q: Q, want: Any) -> None:
         ("٣", COUNT),
     ],
 )  # fmt: skip
-def test_refused_in_one_line_that_names_the_flag(text: str, q: Q) -> None:
+def test_refused_in_one_line_that_names_the_flag(text: str, q: Field) -> None:
     with pytest.raises(BadValue) as error:
         axis(text, q, "--batch")
     assert str(error.value).startswith("--batch")
@@ -81,26 +81,26 @@ def test_illegal_members_of_a_range_are_dropped_counted_and_named() -> None:
 
 
 def test_limits() -> None:
-    share = Q(high=1)
+    share = Field(high=1)
     assert scalar("1", share, "eff") == 1
     assert scalar("80%", share, "eff") == pytest.approx(0.8)
     with pytest.raises(BadValue, match="above 0 and at most 1"):
         scalar("1.01", share, "eff")
-    assert scalar("0", Q("s", open_low=False), "t0") == 0
+    assert scalar("0", Field("s", open_low=False), "t0") == 0
     with pytest.raises(BadValue, match="at least 1"):
-        scalar("0", Q(whole=True, low=1, open_low=False), "tp")
+        scalar("0", Field(integer=True, low=1, open_low=False), "tp")
     assert len(axis(f"1..{MOST}", COUNT, "batch")[0]) == MOST
 
 
 def test_a_bare_price_is_per_hour() -> None:
-    assert scalar("3.6", Q("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
-    assert scalar("$3.6/h", Q("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
+    assert scalar("3.6", Field("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
+    assert scalar("$3.6/h", Field("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
     with pytest.raises(BadValue):
-        scalar("3.6", Q("USD/s"), "price")
+        scalar("3.6", Field("USD/s"), "price")
 
 
 def test_choices() -> None:
-    q = Q(choices=("", "bf16", "fp8"))
+    q = Field(choices=("", "bf16", "fp8"))
     assert axis("FP8", q, "--kv") == ("fp8", ())
     assert axis("fp8,bf16", q, "--kv") == (("fp8", "bf16"), ())
     with pytest.raises(UnknownName, match="fp8"):
@@ -111,9 +111,9 @@ def test_choices() -> None:
 class Example:
     """A record as the project declares them."""
 
-    tp: Annotated[int, Q(help="tensor parallel ways", whole=True)] = 1
-    hbm_share: Annotated[float, Q(high=1, help="100 % is all")] = 0.9
-    kv: Annotated[str, Q(choices=("", "fp8"))] = ""
+    tp: Annotated[int, Field(help="tensor parallel ways", integer=True)] = 1
+    hbm_share: Annotated[float, Field(high=1, help="100 % is all")] = 0.9
+    kv: Annotated[str, Field(choices=("", "fp8"))] = ""
     plain: int = 3
 
 
@@ -134,7 +134,7 @@ def test_flags_from_a_record() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="0123456789.,*+-ekMGTBi% smnaif$/", max_size=14))
 def test_any_text_gives_legal_values_or_one_line(text: str) -> None:
-    for q in (COUNT, TIME, Q(high=1)):
+    for q in (COUNT, TIME, Field(high=1)):
         try:
             found, notes = axis(text, q, "x")
         except HeadwayError as error:

@@ -21,7 +21,7 @@ from headway.evidence.predict import predict
 from headway.evidence.read_rows import read_rows
 from headway.evidence.report import PAGE, Report, inserted, page, summary
 from headway.evidence.residuals import Residual, residuals
-from headway.evidence.targets import reached
+from headway.evidence.targets import check_targets
 from headway.evidence.tasks import tasks
 from headway.figures import parity
 from headway.hfconfig import model
@@ -191,12 +191,12 @@ def test_a_users_own_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
 # -- nearest rows -----------------------------------------------------------------------------------------------------------------
 
 
-def entry(**more: object) -> nearest.Entry:
+def entry(**more: object) -> nearest.NearestEntry:
     known = {
         "chip": "h100_sxm", "family": "hopper", "engine": "vLLM", "model_class": "dense 70B", "kind": "serving", "measure": "served TPOT",
         "rows": 10, "median_error": 0.1, "cross_validated": True, "sources": "s", "date": "2026-01-01",
     }  # fmt: skip
-    return nearest.Entry(**(known | more))  # type: ignore[arg-type]
+    return nearest.NearestEntry(**(known | more))  # type: ignore[arg-type]
 
 
 def test_nearest_measured_rows() -> None:
@@ -251,11 +251,11 @@ def test_the_page_says_what_was_left_out_and_what_is_missed() -> None:
 
 def test_targets_by_hand() -> None:
     fast = one(1.0, 1.05, id="quick", floor=1.01, reliability="A", roofline="yes")
-    found = {line.what: line for line in reached([fast, one(1.0, 1.0)])}
-    assert found["decode, median error"].met and found["decode, median error"].found == "2.5%"
-    assert found["coverage of all 90 % intervals"].found == "100.0%" and not found["coverage of all 90 % intervals"].met
-    assert found["measured A rows of plain steps (roofline=yes) faster than the floor"].found == "1 of 1: quick"
-    assert reached([]) == []
+    found = {line.what: line for line in check_targets([fast, one(1.0, 1.0)])}
+    assert found["decode, median error"].met and found["decode, median error"].result == "2.5%"
+    assert found["coverage of all 90 % intervals"].result == "100.0%" and not found["coverage of all 90 % intervals"].met
+    assert found["measured A rows of plain steps (roofline=yes) faster than the floor"].result == "1 of 1: quick"
+    assert check_targets([]) == []
 
 
 def test_the_generated_part_of_a_page() -> None:

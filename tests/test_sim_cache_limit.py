@@ -12,7 +12,7 @@ import pytest
 from headway.sim.kvcache import HITS
 from headway.sim.kvcache_replay import replay_hits
 from headway.sim.prefix import Prefix, hit_rates
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.read import read_trace
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace
@@ -23,7 +23,7 @@ BLOCK, PAGE = 512, 16
 LATER = 1e3  # seconds between requests, each of which is over in one
 
 
-def alone(traffic: Traffic, blocks: int | None = None, replicas: int = 1, **asked: Any) -> Run:
+def alone(traffic: Traffic, blocks: int | None = None, replicas: int = 1, **asked: Any) -> SimulatedRun:
     """Each request when the one before it is over, in the order of the file; room for so many blocks and the token that is made."""
     room = len(traffic.blocks) + 1 if blocks is None else blocks
     one = replace(traffic, arrival=np.arange(len(traffic)) * LATER, output=np.ones_like(traffic.output))
@@ -36,8 +36,8 @@ def whole_blocks(traffic: Traffic) -> Traffic:
     return replace(traffic, prompt=np.diff(traffic.block_start) * BLOCK)
 
 
-def found(run: Run) -> int:
-    return sum(int(state.cache.counted[HITS]) for state in run.states)
+def found(run: SimulatedRun) -> int:
+    return sum(int(state.cache.tally[HITS]) for state in run.states)
 
 
 @pytest.mark.parametrize("room", [40, 60, 100, 200, 400, None])

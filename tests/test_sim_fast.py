@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.sim import fast
-from headway.sim.fast import COMPILE_S, LOAD_S, chosen, plain_s, runner
+from headway.sim.fast import COMPILE_S, LOAD_S, choose_form, plain_s, runner
 from headway.sim.traffic.record import Traffic
 from simulated import pace, play
 
@@ -25,9 +25,9 @@ def test_a_second_run_loads_nothing_again():
 def test_many_small_runs_pay_for_compiling_together():
     pytest.importorskip("numba")
     law = pace("0.01 + 1e-4 * batch")
-    assert chosen(law.source, 300.0, "auto") == "compiled"
-    assert chosen(law.source, 0.001, "auto") == "auto"
-    assert chosen(law.source, 300.0, "plain") == "plain"
+    assert choose_form(law.source, 300.0, "auto") == "compiled"
+    assert choose_form(law.source, 0.001, "auto") == "auto"
+    assert choose_form(law.source, 300.0, "plain") == "plain"
 
 
 @pytest.mark.parametrize(("routed", "shared"), [(False, False), (True, False), (False, True)])
@@ -41,7 +41,7 @@ def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
     between = (LOAD_S + COMPILE_S) / 2
 
     def choice(takes_s: float) -> str:
-        return chosen(law.source, takes_s, "auto", routed, shared)
+        return choose_form(law.source, takes_s, "auto", routed, shared)
 
     assert choice(between) == "auto"
     assert choice(COMPILE_S * 1.1) == "compiled"

@@ -67,13 +67,13 @@ def test_a_step_longer_than_the_beat_misses_departures() -> None:
 def test_the_cache_sends_back_whoever_came_last() -> None:
     # 10 blocks of 2: each request ends with 6 blocks, so that two do not fit.
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
-    assert run.counted(of.PREEMPTED) == 1
+    assert run.total_count(of.PREEMPTED) == 1
     assert run.finish[0] == 8.0
     assert run.completed.all()
     assert run.first[1] == 1.0  # counted once
     assert run.total(of.EMITTED) == 16.0
     reserved = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2, reserve=1.0)
-    assert reserved.counted(of.PREEMPTED) == 0
+    assert reserved.total_count(of.PREEMPTED) == 0
     assert reserved.first[1] == 9.0
 
 
@@ -97,7 +97,6 @@ def test_a_closed_loop_asks_again_when_it_was_answered() -> None:
     traffic = Traffic.of(np.zeros(6), 1, 3)
     run = simulate(traffic, pace("1.0"), RULES._replace(closed=1), users=2, think=np.full(6, 0.5), how="plain")
     assert run.finish.tolist() == [3.0, 3.0, 6.5, 6.5, 10.0, 10.0]
-
 
 
 def test_drafts_lengthen_decodes_and_no_prompt() -> None:

@@ -13,15 +13,15 @@ from hypothesis import strategies as some
 
 from headway.errors import MissingFact
 from headway.sim import state as of
-from headway.sim.kvcache import ASKED, FOUND_AGAIN, HITS
+from headway.sim.kvcache import HITS, LOOKUPS, RETURN_HITS
 from headway.sim.kvcache_arrays import CAPACITY, PAGES, PINNED, STORED
 from headway.sim.prefix import Prefix, hit_rates, prefix_of
 from headway.sim.reload import NEVER
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import LANE
 from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.record import Traffic
-from headway.tier import Tier
+from headway.tier import MemoryTier
 from simulated import RULES, pace
 
 HBM = Prefix(below=(), ttl=np.inf, names=("hbm",))
@@ -36,7 +36,7 @@ def talks(arrival: Any, ids: list[list[int]], output: Any = 4, block: int = 4, e
     return Traffic.of(arrival, prompt, output, blocks=np.concatenate(ids), block_start=start, block_tokens=block)
 
 
-def play(traffic: Traffic, prefix: Prefix = HBM, how: str = "plain", **changes: Any) -> Run:
+def play(traffic: Traffic, prefix: Prefix = HBM, how: str = "plain", **changes: Any) -> SimulatedRun:
     rules = RULES._replace(caching=1, block_tokens=traffic.block_tokens, block_bytes=1e6, **{"block": 2, **changes})
     return simulate(traffic, pace(LAW), rules, prefix=prefix, how=how)
 
@@ -46,8 +46,8 @@ def test_what_was_computed_is_found() -> None:
     assert run.first - run.arrival == pytest.approx([0.023, 0.015, 0.019])  # 13 tokens; 5 of 17; all 9
     assert run.total(of.PREFILLED) == 13 + 5 + 9
     [cache] = [state.cache for state in run.states]
-    assert cache.counted[ASKED] == 9
-    assert cache.counted[HITS] == 3
+    assert cache.tally[LOOKUPS] == 9
+    assert cache.tally[HITS] == 3
     assert hit_rates([cache], ("hbm",))["hit_rate"] == pytest.approx(3 / 9)
 
 
@@ -58,7 +58,7 @@ def test_a_prompt_that_is_wholly_cached_computes_its_last_token() -> None:
 
 def test_the_least_recently_used_goes_when_room_is_needed() -> None:
     run = play(talks([0.0, 10.0, 20.0, 30.0], [[1, 2], [3, 4], [3, 4], [1, 2]], output=2), capacity=8)
-    counted = run.states[0].cache.counted
+    counted = run.states[0].cache.tally
     assert counted[HITS] == 2 + 1  # the third finds both, the fourth its first: the second had made room
 
 
@@ -66,7 +66,7 @@ def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
     tiers = parse_tiers("ddr:1GB@1GB/s")
     prefix = Prefix(below=tiers, ttl=np.inf, names=("hbm", "ddr"))
     run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2), prefix, capacity=10)
-    counted = run.states[0].cache.counted
+    counted = run.states[0].cache.tally
     assert counted[HITS + 1] > 0
     loaded = counted[HITS + 1] * 1e6 / 1e9 + float(tiers[0].latency)
     again = (run.first - run.arrival)[2]
@@ -79,7 +79,7 @@ def test_by_cost_what_is_slower_may_be_worth_loading_and_what_is_dear_not(usd_pe
     prefix = Prefix(below=parse_tiers("ddr:1TB@0.1GB/s"), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
     traffic = talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2)
     run = play(traffic, prefix, capacity=10)
-    assert (run.states[0].cache.counted[HITS + 1] > 0) == loads
+    assert (run.states[0].cache.tally[HITS + 1] > 0) == loads
 
 
 def test_the_price_at_which_loading_costs_what_computing_does() -> None:
@@ -94,7 +94,7 @@ def test_the_price_at_which_loading_costs_what_computing_does() -> None:
 
 
 def test_a_tier_without_a_price_cannot_be_weighed() -> None:
-    unknown = replace(parse_tiers("ddr:1TB")[0], device=Tier(name="mine", memory="ddr"))
+    unknown = replace(parse_tiers("ddr:1TB")[0], device=MemoryTier(name="mine", memory="ddr"))
     with pytest.raises(MissingFact, match="price"):
         prefix_of([unknown], 1.0)
     assert prefix_of([unknown])[0].usd_per_s is None
@@ -103,10 +103,10 @@ def test_a_tier_without_a_price_cannot_be_weighed() -> None:
 def test_a_preempted_request_is_no_hit() -> None:
     traffic = talks([0.0, 0.0], [[1, 2], [3, 4]], output=16)
     run = play(traffic, capacity=18)
-    counted = run.states[0].cache.counted
-    assert run.counted(of.PREEMPTED) > 0
+    counted = run.states[0].cache.tally
+    assert run.total_count(of.PREEMPTED) > 0
     assert counted[HITS] == 0
-    assert counted[FOUND_AGAIN] > 0
+    assert counted[RETURN_HITS] > 0
 
 
 @some.composite
@@ -124,7 +124,7 @@ def shared(draw: Any) -> tuple[Traffic, dict[str, Any]]:
     return traffic, rules
 
 
-def sound(run: Run) -> None:
+def sound(run: SimulatedRun) -> None:
     assert (run.completed ^ run.refused).all()
     assert run.total(of.EMITTED) == run.traffic.output[run.completed].sum()
     for state in run.states:
@@ -134,7 +134,7 @@ def sound(run: Run) -> None:
         assert state.count[of.SHARED] == 0
         assert state.count[of.PROMPT_BLOCKS] == 0
         assert state.count[of.PEAK_BLOCKS] <= run.rules.capacity
-        assert state.cache.counted[HITS] <= state.cache.counted[ASKED]
+        assert state.cache.tally[HITS] <= state.cache.tally[LOOKUPS]
 
 
 @settings(max_examples=150, deadline=None)
@@ -156,6 +156,6 @@ def test_compiled_it_finds_the_same() -> None:
     assert sent[0].replica.tolist() == sent[1].replica.tolist()
     assert sent[1].finish == pytest.approx(sent[0].finish, rel=1e-9)
     plain, fast = (play(traffic, prefix, how, capacity=300) for how in ("plain", "compiled"))
-    assert plain.counted(of.PREEMPTED) > 0
-    assert list(plain.states[0].cache.counted) == list(fast.states[0].cache.counted)
+    assert plain.total_count(of.PREEMPTED) > 0
+    assert list(plain.states[0].cache.tally) == list(fast.states[0].cache.tally)
     assert fast.finish == pytest.approx(plain.finish, rel=1e-9)

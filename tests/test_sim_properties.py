@@ -14,7 +14,7 @@ from headway.layout import Layout
 from headway.sim import simulate as running
 from headway.sim import state as of
 from headway.sim.loop import advance
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace, play, real
 
@@ -38,12 +38,12 @@ def traffics(draw: Any) -> Traffic:
     return Traffic.of(np.cumsum(gaps), prompt, output)
 
 
-def sound(run: Run) -> None:
+def sound(run: SimulatedRun) -> None:
     """The properties of a finished run."""
     traffic, done = run.traffic, run.completed
     assert (done ^ run.refused).all()  # every request ends, in one way
     assert run.total(of.EMITTED) == traffic.output[done].sum()
-    assert run.counted(of.DONE) == done.sum()
+    assert run.total_count(of.COMPLETED) == done.sum()
     assert max(state.count[of.PEAK_BLOCKS] for state in run.states) <= run.rules.capacity or run.rules.accept != 1
     assert (run.scheduled[done] >= run.arrival[done] - 1e-12).all()
     assert (run.first[done] >= run.scheduled[done]).all()
@@ -57,7 +57,7 @@ def sound(run: Run) -> None:
     if run.rules.accept == 1:
         assert tokens == pytest.approx((traffic.output[done] - 1).sum())  # a gap for each token but the first of a request
     in_service = sum(np.asarray(state.log[of.GAPS :]).reshape(-1, of.SERIES)[:, 0].sum() for state in run.states)
-    if not run.counted(of.PREEMPTED) and not run.rules.departures:
+    if not run.total_count(of.PREEMPTED) and not run.rules.departures:
         assert in_service == pytest.approx((run.finish - run.scheduled)[done].sum(), rel=1e-6)  # Little's law, exactly
 
 
@@ -130,7 +130,7 @@ def test_compiled_it_does_the_same() -> None:
         assert made.pace
         tight = made.scheduler.rules._replace(capacity=2000)
         plain, fast = (simulate(traffic, made.pace, tight, how=how) for how in ("plain", "compiled"))
-        assert plain.counted(of.PREEMPTED) > 0
+        assert plain.total_count(of.PREEMPTED) > 0
         assert list(plain.states[0].count) == list(fast.states[0].count)
         for key in ("scheduled", "first", "finish"):
             assert getattr(fast, key) == pytest.approx(getattr(plain, key), rel=1e-9)

@@ -15,10 +15,10 @@ from headway.sim import state as of
 from headway.sim.kvcache_arrays import CAPACITY, PAGES, POOL, STORED
 from headway.sim.kvcache_replay import replay_hits
 from headway.sim.prefix import Prefix, hit_rates
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.conversations import Turns, generate_conversations
+from headway.sim.traffic.conversations import ConversationTurns, generate_conversations
 from headway.sim.traffic.lengths import parse_lengths
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace
@@ -36,16 +36,18 @@ def prefix(tiers: str = "") -> Prefix:
 
 def talks(count: int = 1500, rate: float = 4.0, shared: int = 0, gap: float = 20.0) -> Traffic:
     arrivals, prompt, output = parse_arrivals("poisson", rate), parse_lengths("uniform:50,400", "prompt"), parse_lengths("100", "output")
-    drawn = generate_conversations(arrivals, rate, prompt, output, Turns(mean=6.0, gap=gap, shared=shared, block=BLOCK), count, 3)
+    drawn = generate_conversations(
+        arrivals, rate, prompt, output, ConversationTurns(mean=6.0, gap=gap, shared=shared, block=BLOCK), count, 3
+    )
     return replace(drawn, pause=None)  # each turn by itself, to whichever replica
 
 
-def play(traffic: Traffic, replicas: int, way: str, cache: Prefix | None, how: str = "plain", **changes: Any) -> Run:
+def play(traffic: Traffic, replicas: int, way: str, cache: Prefix | None, how: str = "plain", **changes: Any) -> SimulatedRun:
     asked = {"capacity": ROOM, "seats": 64, "caching": int(cache is not None), "block_tokens": BLOCK, "block_bytes": 1e6, **changes}
     return simulate(traffic, pace(LAW, 64), RULES._replace(**asked), replicas=replicas, routing=way, prefix=cache, how=how)
 
 
-def rate_of(run: Run, cache: Prefix) -> float:
+def rate_of(run: SimulatedRun, cache: Prefix) -> float:
     return hit_rates([state.cache for state in run.states], cache.names)["hit_rate"]
 
 
@@ -144,7 +146,7 @@ def test_compiled_replicas_meet_alike(way: str) -> None:
     traffic, cache = talks(800, rate=6.0, shared=300), prefix("ddr:300MB@10GB/s,flash:1GB@1GB/s:shared")
     plain, fast = (play(traffic, 3, way, cache, how, capacity=900) for how in ("plain", "compiled"))
     assert plain.replica.tolist() == fast.replica.tolist()
-    assert [list(one.cache.counted) for one in plain.states] == [list(one.cache.counted) for one in fast.states]
+    assert [list(one.cache.tally) for one in plain.states] == [list(one.cache.tally) for one in fast.states]
     assert fast.finish == pytest.approx(plain.finish, rel=1e-9)
 
 

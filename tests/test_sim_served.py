@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headway.layout import Layout
-from headway.sim.pacing import Pace, scaled
+from headway.sim.pacing import StepPace, scaled
 from headway.sim.policy import Policy
 from headway.sim.report import measured
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.record import Traffic
 from simulated import real
 
@@ -24,7 +24,7 @@ RUNS = {
 }
 
 
-def replayed(name: str) -> tuple[dict[str, Any], Run]:
+def replayed(name: str) -> tuple[dict[str, Any], SimulatedRun]:
     """What was measured, and the run whose mean TPOT is the measured one."""
     table = np.genfromtxt(DATA / f"{name}.csv", delimiter=",", names=True)
     seen = {key: table[key] for key in table.dtype.names}
@@ -41,7 +41,7 @@ def replayed(name: str) -> tuple[dict[str, Any], Run]:
     return seen, _play(made, scaled(made.pace, float(factor)), traffic)
 
 
-def _play(made: Any, pace: Pace, traffic: Traffic) -> Run:
+def _play(made: Any, pace: StepPace, traffic: Traffic) -> SimulatedRun:
     return simulate(traffic, pace, made.scheduler.rules, overhead_s=made.scheduler.overhead_s, how="plain")
 
 

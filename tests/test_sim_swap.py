@@ -10,10 +10,10 @@ import pytest
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.sim import state as of
-from headway.sim.kvcache import ASKED, FOUND_AGAIN, HITS
+from headway.sim.kvcache import HITS, LOOKUPS, RETURN_HITS
 from headway.sim.policy import Policy
 from headway.sim.prefix import Prefix
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace, play, real
 
@@ -25,25 +25,25 @@ def crowd(count: int = 300, seed: int = 1) -> Traffic:
     return Traffic.of(np.cumsum(rng.exponential(0.05, count)), rng.integers(1, 300, count), rng.integers(2, 60, count))
 
 
-def crowded(traffic: Traffic | None = None, **changes: Any) -> Run:
+def crowded(traffic: Traffic | None = None, **changes: Any) -> SimulatedRun:
     return play(traffic or crowd(), LAW, **{"capacity": 60, "seats": 16, **changes})
 
 
 def test_a_cache_is_copied_out_and_back_by_hand() -> None:
     """Blocks of 2: after 7 tokens each has 10 tokens of cache, the next step wants 6 blocks of each of the 10 that there are."""
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2, swap=100, copy_s=0.5)
-    assert run.counted(of.PREEMPTED) == run.counted(of.SWAPPED) == 1
+    assert run.total_count(of.PREEMPTED) == run.total_count(of.SWAPPED) == 1
     assert run.finish[0] == 7.0 + 5 * 0.5 + 1.0  # the step that wants the room waits until five blocks are out
     assert run.finish[1] == run.finish[0] + 5 * 0.5 + 1.0  # they are back, and the last token follows
     assert run.total(of.PREFILLED) == 8.0
     assert run.total(of.BUSY) == 9.0
-    assert run.counted(of.HOSTED) == 0
+    assert run.total_count(of.HOSTED) == 0
 
 
 def test_copies_that_take_no_time_keep_nobody_waiting() -> None:
     """Everyone's cache is out at once, and no time passes until the first is back."""
     run = play(Traffic.of([0.0, 0.0, 0.0], 1, [4, 3, 4]), "1.0", budget=1, chunk=1, seats=2, capacity=5, block=1, mixed=0, swap=12)
-    assert run.counted(of.SWAPPED) == 1
+    assert run.total_count(of.SWAPPED) == 1
     assert run.finish.tolist() == [5.0, 6.0, 10.0]
 
 
@@ -51,7 +51,7 @@ def test_others_decode_while_a_cache_comes_back() -> None:
     """A third request, small enough to stay, takes its steps meanwhile."""
     law = {"capacity": 12, "block": 2, "swap": 100, "copy_s": 1.0}
     run = play(Traffic.of([0.0, 0.0, 0.5], [4, 4, 1], [8, 8, 12]), "1.0", **law)
-    assert run.counted(of.SWAPPED) >= 1
+    assert run.total_count(of.SWAPPED) >= 1
     assert run.completed.all()
     assert run.total(of.EMITTED) == 28.0
     assert run.total(of.PREFILLED) == 9.0
@@ -60,8 +60,8 @@ def test_others_decode_while_a_cache_comes_back() -> None:
 @pytest.mark.parametrize("mixed", [1, 0])
 def test_without_room_in_the_hosts_memory_all_is_computed_again(mixed: int) -> None:
     with_none, without = crowded(mixed=mixed, swap=0, copy_s=0.1), crowded(mixed=mixed)
-    assert with_none.counted(of.PREEMPTED) == without.counted(of.PREEMPTED) > 0
-    assert with_none.counted(of.SWAPPED) == 0
+    assert with_none.total_count(of.PREEMPTED) == without.total_count(of.PREEMPTED) > 0
+    assert with_none.total_count(of.SWAPPED) == 0
     for key in ("scheduled", "first", "finish"):
         assert np.array_equal(getattr(with_none, key), getattr(without, key))
 
@@ -72,7 +72,7 @@ def test_over_an_endless_link_no_work_is_lost(changes: dict[str, Any]) -> None:
     traffic = crowd()
     ranks = np.arange(len(traffic)) % 2 if "lanes" in changes else None
     run = crowded(traffic, swap=10**6, copy_s=0.0, ranks=ranks, **changes)
-    assert run.counted(of.SWAPPED) == run.counted(of.PREEMPTED) > 0
+    assert run.total_count(of.SWAPPED) == run.total_count(of.PREEMPTED) > 0
     assert run.total(of.PREFILLED) == traffic.prompt.sum()
     assert run.total(of.EMITTED) == traffic.output.sum()
     if not changes:
@@ -84,7 +84,7 @@ def test_over_an_endless_link_no_work_is_lost(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("copy_s", [0.0, 0.001, 0.02])
 def test_times_between_tokens_still_add_up(copy_s: float, mixed: int) -> None:
     run = crowded(swap=5, copy_s=copy_s, mixed=mixed)
-    assert run.counted(of.PREEMPTED) > run.counted(of.SWAPPED) > 0  # both ways of being sent back
+    assert run.total_count(of.PREEMPTED) > run.total_count(of.SWAPPED) > 0  # both ways of being sent back
     tokens = np.sum([np.asarray(state.log[: of.GAPS]) for state in run.states], axis=0)
     middle = of.GAP_LEAST * of.GAP_RATIO ** (np.arange(of.GAPS) + 0.5)
     assert tokens.sum() == (run.traffic.output - 1).sum()
@@ -106,13 +106,13 @@ def test_swapped_blocks_are_no_prefix_hits() -> None:
     prefix = Prefix(below=(), ttl=np.inf, names=("hbm",))
     for swap in (0, 10**6):
         run = simulate(traffic, pace(LAW), rules._replace(swap=swap, copy_s=1e-4), prefix=prefix, how="plain")
-        counted = np.asarray(run.states[0].cache.counted)
-        assert run.counted(of.PREEMPTED) > 0
-        assert counted[ASKED] == len(ids)
+        counted = np.asarray(run.states[0].cache.tally)
+        assert run.total_count(of.PREEMPTED) > 0
+        assert counted[LOOKUPS] == len(ids)
         assert counted[HITS] == 0
-        assert (counted[FOUND_AGAIN] == 0) == (swap > 0)
+        assert (counted[RETURN_HITS] == 0) == (swap > 0)
         assert run.total(of.EMITTED) == traffic.output.sum()
-        assert run.counted(of.SHARED) == 0
+        assert run.total_count(of.SHARED) == 0
 
 
 def test_the_time_of_a_copy_is_the_caches_bytes_over_the_hosts_link() -> None:

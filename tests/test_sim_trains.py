@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headway.assumptions import Assumptions
-from headway.laws.coefficients import EXPOSED, SERIAL, Reach, StepCoefficients
+from headway.laws.coefficients import EXPOSED, SERIAL, Achieved, StepCoefficients
 from headway.laws.growing_steps import affine_batch, affine_response_s, affine_wait_s, fluid_capacity_per_s, fluid_tpot_s
 from headway.laws.queueing import present, seats_taken
 from headway.laws.trains import (
@@ -24,7 +24,7 @@ from headway.laws.trains import (
 from headway.schema import defaults
 from headway.sim import report, saturation
 from headway.sim import state as of
-from headway.sim.pacing import Pace, pace_from, pace_of
+from headway.sim.pacing import StepPace, pace_from, pace_of
 from headway.sim.simulate import simulate
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, STEP
@@ -80,9 +80,9 @@ def test_triggered_train(seats: int, load: float, ride: float) -> None:
     agrees(response(run), triggered_wait_s(rate, ride, seats) + ride)
 
 
-def affine(fixed: float, each: float) -> Pace:
+def affine(fixed: float, each: float) -> StepPace:
     """The step law itself with all of its terms at 0 but two."""
-    reach = Reach(
+    reach = Achieved(
         compute=1.0, memory=1.0, activation=1.0, norm=3, expert_compute=1.0, expert_memory=1.0, expert_activation=1.0, expert_norm=3,
         decode_compute=1.0, decode_memory=1.0, block=0.0, prefill_compute=1.0, prefill_pad=0.0, elementwise=1.0, fixed=fixed,
         sequence=0.0, prompted=0.0,
@@ -90,7 +90,7 @@ def affine(fixed: float, each: float) -> Pace:
     law = StepCoefficients(
         dense_compute=each, head_compute=0.0, dense_weights=0.0, experts=(), spans=(), state=0.0, kv_write=0.0, collectives=(),
         activations=0.0, blocks=0, elementwise=0.0, dp=1, pp=1, cp=1, layers=1, imbalance=1, prefill_ranks=1,
-        overlap=SERIAL, communication=EXPOSED, attention_gain=1, reach=reach,
+        overlap=SERIAL, communication=EXPOSED, attention_gain=1, achieved=reach,
     )  # fmt: skip
     return pace_of(law, defaults(Assumptions, {}), 2000, 4096.0)
 
@@ -102,7 +102,7 @@ def test_iterations_that_grow_with_their_batch(rate: float, fixed: float, each: 
     run = play(Traffic.of(random(rate, 6, max(COUNT, 40_000)), 1, 1), affine(fixed, each))
     agrees(wait(run), affine_wait_s(rate, fixed, each))
     agrees(response(run), affine_response_s(rate, fixed, each))
-    assert run.total(of.EMITTED) / run.counted(of.STEPS) == pytest.approx(float(affine_batch(rate, fixed, each)), rel=0.01 * FEWER)
+    assert run.total(of.EMITTED) / run.total_count(of.STEPS) == pytest.approx(float(affine_batch(rate, fixed, each)), rel=0.01 * FEWER)
 
 
 NEARLY_FULL = [(160.0, 50, BEAT, 0.0001)] if FAST else []  # takes long to settle
@@ -177,6 +177,6 @@ def test_one_reading_of_a_full_memory_is_the_longest_step() -> None:
     made = pace_from(STEP.format("1.0"), 200, 400.0)
     watched = replace(made, step=reading, line=np.zeros_like(made.line))
     run = simulate(traffic, watched, RULES._replace(seats=200, capacity=capacity, block=block), how="plain")
-    assert run.counted(of.PREEMPTED) > 0  # it was full
+    assert run.total_count(of.PREEMPTED) > 0  # it was full
     assert 0.85 * drain < max(seen) <= drain + 1e-6
     assert 30e-3 / drain == pytest.approx(2.083, abs=1e-3)

@@ -12,14 +12,14 @@ from headway.layout import Layout
 from headway.sim import answer, report, saturation
 from headway.sim import state as of
 from headway.sim.prefix import Prefix
-from headway.sim.simulate import Run, simulate
-from headway.sim.split import Pools, split
+from headway.sim.simulate import SimulatedRun, simulate
+from headway.sim.split import PrefillDecodePools, split
 from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace, play, real
 
 
-def gaps_s(run: Run) -> tuple[float, float]:
+def gaps_s(run: SimulatedRun) -> tuple[float, float]:
     """Tokens after the first of each request, and the sum of the times between them, from the loop's histogram."""
     counted = np.sum([np.asarray(state.log[: of.GAPS]) for state in run.states], axis=0)
     middle = of.GAP_LEAST * of.GAP_RATIO ** (np.arange(of.GAPS) + 0.5)
@@ -42,7 +42,7 @@ def test_who_comes_on_the_beat_leaves_with_it() -> None:
 def test_what_a_preemption_threw_away_is_computed_again() -> None:
     """Without a prefix cache nothing of it is found: prompt and answer so far are prefilled once more."""
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
-    assert run.counted(of.PREEMPTED) == 1
+    assert run.total_count(of.PREEMPTED) == 1
     made = 7  # each then needs room for an eleventh token, and a sixth block with it
     assert run.total(of.PREFILLED) == 4 + 4 + (4 + made)
     assert play(Traffic.of([0.0, 0.0], 4, 8), "1.0").total(of.PREFILLED) == 8
@@ -58,7 +58,7 @@ def test_a_router_does_not_see_the_end_of_a_step_before_it_comes() -> None:
 def test_times_between_tokens_add_up_to_the_time_of_decoding(capacity: int, mixed: int) -> None:
     """Preempted or not, each token but the first of a request has one time since the one before, and no time is lost."""
     run = play(crowd(), "0.004 + 1e-5 * tokens", capacity=capacity, seats=16, mixed=mixed)
-    assert (run.counted(of.PREEMPTED) > 0) == (capacity == 60)
+    assert (run.total_count(of.PREEMPTED) > 0) == (capacity == 60)
     tokens, time = gaps_s(run)
     assert tokens == (run.traffic.output - 1).sum()
     assert time == pytest.approx((run.finish - run.first).sum(), rel=0.005)  # bins of 1 %
@@ -97,7 +97,7 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
     )
     made = pace("1e-4 * tokens + (7.5e-5 if batch > 0.0 else 0.0)", 1)
     rules = RULES._replace(seats=1, capacity=10**9, budget=10**6, chunk=10**6)
-    run, before = split(traffic, made, rules, Pools(prefill=1, decode=1, transfer_s=np.full(count, transfer)), how="plain")
+    run, before = split(traffic, made, rules, PrefillDecodePools(prefill=1, decode=1, transfer_s=np.full(count, transfer)), how="plain")
     service = (1e-4 * length, 7.5e-5 * length)
     wanted = float(mmc_wait_s(rate, service[0], 1)) + service[0] + transfer + float(mmc_wait_s(rate, service[1], 1))
     ttft = (run.first - run.arrival)[count // 20 :]
@@ -108,7 +108,7 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
 
 
 def test_a_request_beyond_the_decode_pools_cache_takes_no_time_of_the_prefill_pool() -> None:
-    pools = Pools(prefill=1, decode=1, transfer_s=np.zeros(2))
+    pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=np.zeros(2))
     run, _ = split(Traffic.of([0.0, 0.001], [100, 10], [500, 5]), pace("0.1"), RULES._replace(seats=1, capacity=20), pools, how="plain")
     assert run.refused.tolist() == [True, False]
     assert run.first[1] == pytest.approx(0.101)
@@ -128,8 +128,8 @@ def test_host_time_is_in_every_step() -> None:
     """One millisecond more of it is one millisecond more for each iteration of a busy replica."""
     traffic = Traffic.of(np.zeros(50), 100, 40)
     bare, more = (play(traffic, f"{host!r} + 0.002 + 1e-5 * tokens") for host in (0.0, 0.001))
-    assert bare.counted(of.STEPS) == more.counted(of.STEPS)
-    assert more.finish.max() - bare.finish.max() == pytest.approx(0.001 * bare.counted(of.STEPS))
+    assert bare.total_count(of.STEPS) == more.total_count(of.STEPS)
+    assert more.finish.max() - bare.finish.max() == pytest.approx(0.001 * bare.total_count(of.STEPS))
     assert more.total(of.BUSY) == pytest.approx(more.finish.max())
 
 
@@ -154,7 +154,7 @@ def test_no_step_is_faster_than_the_chips_peak(model: str, system: str, layout: 
         assert made.pace.step(*point, ranks) >= float(made.pace.floor(*point, ranks)) * (1 - 1e-12)
 
 
-def near(load: float, count: int = 6000) -> tuple[Run, saturation.Load]:
+def near(load: float, count: int = 6000) -> tuple[SimulatedRun, saturation.Saturation]:
     """One server of 20 ms at a load, and where it stands."""
     arrival = np.cumsum(np.random.default_rng(4).exponential(0.02 / load, count))
     rules = RULES._replace(seats=1)

@@ -10,7 +10,7 @@ import pytest
 from headway.laws.queueing import mmc_wait_s
 from headway.sim import state as of
 from headway.sim.pacing import pace_from
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.arrivals import parse_arrivals
 from headway.sim.traffic.conversations import generate_conversations, parse_turns
 from headway.sim.traffic.lengths import parse_lengths
@@ -26,7 +26,7 @@ def talk(turns: str = "5,3s", count: int = 400, rate: float = 20.0, seed: int = 
     return generate_conversations(parse_arrivals(kind, rate), rate, *lengths, parse_turns(turns), count, seed)
 
 
-def play(traffic: Traffic, formula: str, how: str = "plain", **changes: Any) -> Run:
+def play(traffic: Traffic, formula: str, how: str = "plain", **changes: Any) -> SimulatedRun:
     rest = {key: changes.pop(key) for key in ("replicas", "routing", "ranks", "patience", "overhead_s") if key in changes}
     rules = RULES._replace(**changes)
     return simulate(traffic, pace_from(STEP.format(formula), rules.seats, 8192.0), rules, how=how, **rest)
@@ -101,7 +101,7 @@ def test_a_conversation_ends_with_a_turn_that_is_refused_or_given_up() -> None:
     assert run.completed.tolist() == [True, False, False, True, True, True]
     given_up = play(traffic, "1.0", patience=[9, 9, 9, 9, 0.5, 9])
     assert given_up.completed.tolist() == [True, True, True, True, False, False]
-    assert np.isfinite(given_up.left).tolist() == [False] * 4 + [True, False]
+    assert np.isfinite(given_up.abandonment).tolist() == [False] * 4 + [True, False]
     assert np.isnan(given_up.arrival[5])
 
 
@@ -122,12 +122,9 @@ def test_compiled_it_does_the_same_with_everything_on() -> None:
     made, patience = pace("0.004 + 1e-5 * batch + 5e-5 * tokens + 1e-8 * context", 24), np.random.default_rng(2).exponential(20.0, 3000)
     for replicas in (1, 2):
         rules = RULES._replace(capacity=300, seats=24, budget=256, chunk=256, swap=500, copy_s=2e-4)
-        plain, fast = (
-            simulate(traffic, made, rules, replicas=replicas, patience=patience, how=how)
-            for how in ("plain", "compiled")
-        )
-        assert plain.counted(of.SWAPPED) > 0 and plain.counted(of.LEFT) > 0
+        plain, fast = (simulate(traffic, made, rules, replicas=replicas, patience=patience, how=how) for how in ("plain", "compiled"))
+        assert plain.total_count(of.SWAPPED) > 0 and plain.total_count(of.ABANDONED) > 0
         for one, other in zip(plain.states, fast.states, strict=True):
             assert list(one.count) == list(other.count)
-        for key in ("arrival", "scheduled", "first", "finish", "left"):
+        for key in ("arrival", "scheduled", "first", "finish", "abandonment"):
             assert getattr(fast, key) == pytest.approx(getattr(plain, key), rel=1e-9, nan_ok=True)

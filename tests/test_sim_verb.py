@@ -17,7 +17,7 @@ from headway.sim import state as of
 from headway.sim.find import highest
 from headway.sim.policy import Policy
 from headway.sim.simulate import simulate
-from headway.sim.split import Pools, split
+from headway.sim.split import PrefillDecodePools, split
 from headway.sim.traffic.record import Traffic
 from simulated import RULES, pace, play, real
 
@@ -113,7 +113,7 @@ def test_the_least_loaded_replica_keeps_requests_waiting_less_than_turns() -> No
 
 def test_split_pools_count_transfer_and_decode_queue_in_ttft() -> None:
     traffic = Traffic.of([0.0, 0.0], 100, 5)
-    pools = Pools(prefill=2, decode=1, transfer_s=np.array([0.25, 0.25]))
+    pools = PrefillDecodePools(prefill=2, decode=1, transfer_s=np.array([0.25, 0.25]))
     run, before = split(traffic, pace("0.1"), RULES._replace(seats=1), pools, how="plain")
     assert before.finish == pytest.approx([0.1, 0.1])
     assert run.first == pytest.approx([0.35, 0.75])  # the second waits until the first has its four further tokens

@@ -23,10 +23,10 @@ from headway.laws.speed import batch_ratio_identity, between_rungs, closed_fast_
 from headway.model import Model
 from headway.offers import Offer, offers
 from headway.plan import plan
-from headway.quantity import given
+from headway.quantity import user_input
 from headway.schema import defaults
 from headway.serve import serve
-from headway.speed import LAID, MULTIPLES, Ladder, ladder, widened
+from headway.speed import LAID, MULTIPLES, SpeedTiers, ladder, widened
 from headway.system import system
 from headway.whatif import override
 from headway.workload import Load
@@ -37,15 +37,20 @@ ASKED = ("speed", "deepseek-v3", "--on", "gb200-nvl72", "--prompt", "4k", "--out
 FAR = (*ASKED, "--overlap", "operators")  # whose ladder reaches far: few fixed costs
 TAKEN = {
     "fitted": defaults(Assumptions),
-    "operators": defaults(Assumptions, {key: value if isinstance(value, str) else given(value, key) for key, value in FLAT.items()}),
+    "operators": defaults(Assumptions, {key: value if isinstance(value, str) else user_input(value, key) for key, value in FLAT.items()}),
 }
 FIRST_FAST_MODE = Offer(
-    offer="first", provider="anthropic", model="m", tier="fast", price_multiple=given(6.0, "price"), speed_multiple=given(2.5, "speed")
+    offer="first",
+    provider="anthropic",
+    model="m",
+    tier="fast",
+    price_multiple=user_input(6.0, "price"),
+    speed_multiple=user_input(2.5, "speed"),
 )
 
 
 @functools.cache
-def rack(overlap: str = "operators") -> Ladder:
+def rack(overlap: str = "operators") -> SpeedTiers:
     return ladder("deepseek-v3", "gb200-nvl72", CHAT, assumptions=TAKEN[overlap])
 
 
@@ -94,7 +99,12 @@ def test_fm_03_on_a_machine_without_kv() -> None:
 
 def test_without_kv_speed_is_free_down_to_the_floor_and_not_for_sale_below() -> None:
     late = Offer(
-        offer="late", provider="x", model="m", tier="fast", price_multiple=given(100.0, "price"), speed_multiple=given(2.6, "speed")
+        offer="late",
+        provider="x",
+        model="m",
+        tier="fast",
+        price_multiple=user_input(100.0, "price"),
+        speed_multiple=user_input(2.6, "speed"),
     )
     limit = step(closed_standard_batch(2.5, BALANCED))
     found = ladder(without_kv(), "h100-sxm", LONG, tpot=limit, assumptions=IDEAL, kv="bf16", offers=(FIRST_FAST_MODE, late), domains=(2, 4))
@@ -113,7 +123,15 @@ def test_without_kv_speed_is_free_down_to_the_floor_and_not_for_sale_below() -> 
 def test_a_larger_batch_than_balanced_costs_what_the_balanced_one_costs() -> None:
     """Of the price of 6 x, none is batch: at 2.4x the ladder asks about 1."""
     found = ladder(
-        without_kv(), "h100-sxm", LONG, tpot=step(2.5 * BALANCED), assumptions=IDEAL, kv="bf16", domains=(), at=given(2.4, "at"), offers=()
+        without_kv(),
+        "h100-sxm",
+        LONG,
+        tpot=step(2.5 * BALANCED),
+        assumptions=IDEAL,
+        kv="bf16",
+        domains=(),
+        at=user_input(2.4, "at"),
+        offers=(),
     )
     price = found.between("speed_multiple", 2.4, "price_multiple")
     assert price == pytest.approx(1, rel=0.02)

@@ -69,7 +69,7 @@ def alone(setup: Setup, table: Any) -> StepCoefficients:
     """One setup's numbers as scalars, in its engine."""
     step = compiled_setup(setup, table).step
     cost = engine_cost(ENGINES[setup.engine], setup.system.chip, table, dense_form(setup), setup.older)
-    return replace(step, reach=with_engine(step.reach, cost, step.layers, float(setup.layout.tp), step.pp))
+    return replace(step, achieved=with_engine(step.achieved, cost, step.layers, float(setup.layout.tp), step.pp))
 
 
 def test_the_setups_are_of_different_shapes() -> None:

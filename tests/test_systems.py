@@ -12,7 +12,7 @@ from headway.catalog import PACKAGED, Catalog
 from headway.chip import chip
 from headway.edit import edit, editable
 from headway.errors import BadValue, HeadwayError, MissingFact, UnknownName
-from headway.quantity import Known
+from headway.quantity import Sourced
 from headway.system import Link, system
 
 SYSTEM_IDS = sorted(path.stem for path in (PACKAGED / "systems").glob("*.toml"))
@@ -52,7 +52,7 @@ def test_names(typed: str) -> None:
     assert [found.chips, found.scale_up_domain, found.domains, found.shape] == rest
     assert system(found.name) == found or "1x" in typed
     for number in (found.chips, found.scale_up_domain, found.domains, *found.shape):
-        assert isinstance(number, Known)
+        assert isinstance(number, Sourced)
 
 
 @pytest.mark.parametrize("name", SYSTEM_IDS + CHIP_IDS)

@@ -15,16 +15,16 @@ from headway.errors import BadFile, BadValue, HeadwayError, MissingFact, Unknown
 from headway.laws import cache_fees, reload, wear
 from headway.laws import tiers as laws
 from headway.laws.drain import drain_s
-from headway.quantity import Known
+from headway.quantity import Sourced
 from headway.sim import compiled
 from headway.sim.eviction import expire, free_pages
-from headway.sim.kvcache import admits, count_asked, hold, hold_just, leave, match, publish, release, take
-from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, POOL, WRITTEN
+from headway.sim.kvcache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
+from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, POOL, WRITES
 from headway.sim.kvcache_replay import replayed
 from headway.sim.reload import NEVER, fetched_s, least_by_cost, least_by_time, paths_of
 from headway.sim.tier_use import tier_use
 from headway.sim.tiers import cache_tier, parse_tiers, parse_ttls, pools_of
-from headway.tier import MEMORIES, Tier, tier, tiers
+from headway.tier import MEMORIES, MemoryTier, tier, tiers
 from headway.tier_cost import holding_of, price_of, wear_of
 
 PATHS = sorted((PACKAGED / "tiers").glob("*.toml"))
@@ -55,8 +55,8 @@ def test_the_catalogue_is_whole_and_in_order() -> None:
     assert len(every) == len(PATHS) == 23
     assert {one.memory for one in every} == set(MEMORIES)
     for one in every:
-        known = [value for key in facts.declared(Tier) if (value := getattr(one, key)) is not None]
-        assert all(isinstance(value, Known) and value.source for value in known)
+        known = [value for key in facts.declared(MemoryTier) if (value := getattr(one, key)) is not None]
+        assert all(isinstance(value, Sourced) and value.source for value in known)
         for low, high in (("latency_low", "latency_high"), ("price_low", "price_high"), ("drive_writes", "drive_writes_high")):
             assert (getattr(one, low) is None) == (getattr(one, high) is None)
             assert getattr(one, low) is None or getattr(one, low) <= getattr(one, high), (one.name, low)
@@ -400,8 +400,8 @@ def test_what_tiers_were_asked() -> None:
     assert hits.tolist() == [[0, 0, 0], [0, 0, 0], [0, 4, 0], [4, 0, 0]]
     used = tier_use(found, pools, hits.sum(axis=0), block_bytes=1e9, span_s=10.0)
     assert [one.hits for one in used] == [4, 4, 0]
-    assert [one.written for one in used] == [12e9, 8e9, 0.0]
-    assert [one.read for one in used] == [0.0, 4e9, 0.0]
+    assert [one.written_bytes for one in used] == [12e9, 8e9, 0.0]
+    assert [one.read_bytes for one in used] == [0.0, 4e9, 0.0]
     assert used[1].read_share == pytest.approx(4e9 / 10 / 440e9)
     assert used[2].worn_out_s is None and used[1].wear_usd == 0.0
     assert used[1].holding_usd == pytest.approx(1e12 * 10 * 15e-9 * 1.2 / (4 * YEAR))
@@ -414,7 +414,7 @@ def test_flash_wears_by_what_is_written() -> None:
     pools = pools_of(found, 40, 1e9)
     served(pools, [[2 * n, 2 * n + 1] for n in range(20)])
     used = tier_use(found, pools, [0, 0], block_bytes=1e9, span_s=20.0)[1]
-    assert pools.pool[POOL + WRITTEN] == 38
+    assert pools.pool[POOL + WRITES] == 38
     assert used.wear_usd == pytest.approx(38 * 1.95e-4, rel=0.01)
     assert used.worn_out_s == pytest.approx(30.72e12 * 5 * 365.25 / 1.9e9, rel=1e-6)
 
@@ -437,7 +437,7 @@ def one_request(pools: Any, paths: Any, prompt: Any, now: float) -> float:
     hits = match(pools, 0, prompt, 0, 4, now, least, found)
     if not admits(pools, 0, prompt, 0, hits, 5 - hits):
         return -1.0
-    count_asked(pools, counted, found, 4, False)
+    count_lookups(pools, counted, found, 4, False)
     ready = fetched_s(paths, pools, 0, found, 1e9, now)
     take(pools, 0, prompt, 0, hits, now)
     hold(pools, 0, 5 - hits, now)

@@ -14,8 +14,8 @@ from headway.cli.main import main
 from headway.efficiency import sections
 from headway.evidence.fitted import read_efficiency
 from headway.evidence.training import report
-from headway.evidence.training.fit import TrainingProblem, errors, fit, problem, speeds
-from headway.evidence.training.held_out import Held, constant_mfu, measured_mfu, weights
+from headway.evidence.training.fit import TrainingProblem, errors, fit, speeds, training_problem
+from headway.evidence.training.held_out import HeldOutErrors, constant_mfu, measured_mfu, weights
 from headway.evidence.training.numbers import influence, numbers, table, values
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
@@ -35,7 +35,7 @@ def setups() -> tuple[TrainingSetup, ...]:
 
 @cache
 def asked() -> TrainingProblem:
-    return problem(setups(), training_efficiencies())
+    return training_problem(setups(), training_efficiencies())
 
 
 @cache
@@ -43,8 +43,8 @@ def refitted() -> TrainingRefit:
     return refit(ROWS, "headway fit --training training_rows.csv", "2026-11-21")
 
 
-def held(error: list[float], sources: list[str], open_: list[bool] | None = None) -> Held:
-    return Held(
+def held(error: list[float], sources: list[str], open_: list[bool] | None = None) -> HeldOutErrors:
+    return HeldOutErrors(
         error=np.array(error), sources=np.array(sources), open=np.array(open_ or [False] * len(error)), setups=(setups()[0],) * len(error)
     )
 
@@ -146,7 +146,7 @@ def test_every_number_ships_with_its_error_rows_and_meaning() -> None:
 
 
 def test_cross_validation_beats_one_mfu_for_all_on_the_carried_rows() -> None:
-    found = refitted().found
+    found = refitted().validation
     ours, flat, constant = (report.misses(one) for one in (found.speed, found.flat, found.constant))
     assert ours.median < 0.15 and ours.p90 < 0.45
     assert ours.median < min(flat.median, constant.median) and ours.p90 < min(flat.p90, constant.p90)

@@ -11,7 +11,7 @@ from headway.errors import BadFile
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
 from headway.evidence.training.setup import TrainingSetup, setup
 from headway.evidence.training.target import flop_per_token, measured_speed
-from headway.training.estimate import asked_of
+from headway.training.estimate import step_work_of
 
 ROWS = Path(__file__).parent / "data" / "training_rows.csv"
 TERA = 1e12
@@ -158,7 +158,7 @@ def test_fully_sharded_data_parallelism_in_a_pipeline_gathers_once_a_step() -> N
     said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "global_batch": 2048}
     often, once = (asked(**said, sharding=sharding, recompute="none").case for sharding in ("FSDP", "ZeRO-1"))
     layouts = [asked(**said, sharding=sharding, recompute="none").layout for sharding in ("FSDP", "ZeRO-1")]
-    sent = [float(asked_of(case, layout).sent.parameters) for case, layout in zip((often, once), layouts, strict=True)]
+    sent = [float(step_work_of(case, layout).exchanges.parameters) for case, layout in zip((often, once), layouts, strict=True)]
     assert sent[0] == pytest.approx(sent[1], rel=0.01)
 
 

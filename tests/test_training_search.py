@@ -13,11 +13,11 @@ import headway as hw
 from headway.hfconfig import model
 from headway.schema import defaults
 from headway.system import system
-from headway.training.ask import Wanted, cases
+from headway.training.ask import TrainingQuestion, cases
 from headway.training.candidates import FEWEST_TOKENS, MICRO_BATCHES, NAMES, candidates, rows
 from headway.training.estimate import estimate
 from headway.training.legality import bounds, legal, rules, why_illegal
-from headway.training.recipe import RECOMPUTE, Recipe, Run, TrainingLayout
+from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
 from headway.training.search import AT_ONCE, search, with_recipe
 from headway.training.sizing import parts
 from headway.training.train import case_of
@@ -25,7 +25,7 @@ from headway.training.train import case_of
 
 def asked(name: str, machine: str, **given: Any) -> Any:
     run = {key: given.pop(key) for key in ("seq", "global_batch") if key in given}
-    return cases([model(name)], [system(machine)], Wanted(records={Run: run, Recipe: given}))[0]
+    return cases([model(name)], [system(machine)], TrainingQuestion(records={TrainingRun: run, Recipe: given}))[0]
 
 
 def every_legal(of: Any, micro: int) -> TrainingLayout:

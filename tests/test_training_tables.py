@@ -51,7 +51,7 @@ def test_experts_have_data_parallel_ranks_of_their_own() -> None:
     """n / (etp e p): of DeepSeek-V3 on 16 stages of 128 chips and 64 expert-parallel ways, 2 (Megatron-LM)."""
     layout = defaults(TrainingLayout, {"pp": 16, "ep": 64, "dp": 128})
     part = stage(training_work(model("deepseek-v3"), defaults(Recipe), number(4096, "seq")), layout)
-    assert (float(part.ways), float(part.expert_ways), float(part.held)) == (128, 2, 4)
+    assert (float(part.data_degree), float(part.expert_data_degree), float(part.layers_per_stage)) == (128, 2, 4)
 
 
 def test_gpt3_states_published() -> None:

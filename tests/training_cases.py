@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.model import Attention, Block, Dense, Model, Precision
+from headway.model import Attention, Block, Dense, Model, StoredPrecision
 from headway.quantity import known
 from headway.schema import defaults
 from headway.training.memory import Allowance, Memory, memory
@@ -13,7 +13,7 @@ from headway.training.stage import stage
 from headway.training.work import training_work
 
 GIB = 2**30
-HALVES = Precision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
+HALVES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
 NOTHING = Allowance(fragmentation=0, fixed=0)
 GPT: dict[str, Any] = {"dropout": 1, "fused_attention": 0, "schedule": "1f1b"}  # as Korthikanti et al. count it
 

@@ -12,7 +12,7 @@ from headway.goal import Goal, limits
 from headway.hfconfig import model as find_model
 from headway.model import Model
 from headway.precision import Precision
-from headway.quantity import Known, given, known
+from headway.quantity import Sourced, known, user_input
 from headway.schema import fields, scalar
 from headway.system import System
 from headway.system import system as find_system
@@ -24,8 +24,8 @@ MOST_JOINED = 1152  # chips of the domains that a model too large for one is tri
 
 
 def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
-    found = [find_model(one) if isinstance(one, str) else one for one in _several(models)]
-    pairs = list(itertools.product(found, [find_system(one) if isinstance(one, str) else one for one in _several(systems)]))
+    records = [find_model(model) if isinstance(model, str) else model for model in _several(models)]
+    pairs = list(itertools.product(records, [find_system(system) if isinstance(system, str) else system for system in _several(systems)]))
     if not 0 < len(pairs) <= MOST_PAIRS:
         raise BadValue("plan", f"{len(pairs)} pairs of model and machine", f"1 to {MOST_PAIRS}")
     return pairs
@@ -35,28 +35,28 @@ def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def slo_of(slo: SLO, asked: Mapping[str, Any]) -> SLO:
+def slo_of(slo: SLO, user_limits: Mapping[str, Any]) -> SLO:
     """The limits as numbers that the user gave."""
-    every = limits(slo) | {name: value for name, value in asked.items() if value is not None}
-    return SLO(**{name: _limit(name, value) for name, value in every.items()})
+    merged_limits = limits(slo) | {name: value for name, value in user_limits.items() if value is not None}
+    return SLO(**{name: _limit(name, value) for name, value in merged_limits.items()})
 
 
 def rate(value: Any) -> Any:
     """The rate as a number that the user gave."""
     q = fields(Load)["rate"][0]
-    if value is None or isinstance(value, Known):
+    if value is None or isinstance(value, Sourced):
         return value
     if isinstance(value, str):
         return scalar(value, q, "rate")
     if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
         raise BadValue("rate", value, f"one rate {q.range()}")
-    return given(float(value), "rate", "1/s")
+    return user_input(float(value), "rate", "1/s")
 
 
-def disaggregated(asked: bool, pinned: frozenset[str]) -> bool:
-    if asked and "replicas" in pinned:
+def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
+    if disaggregate and "replicas" in pinned:
         raise BadValue("replicas", "a number", "no --replicas: how many each pool has is found by --disaggregate")
-    return asked
+    return disaggregate
 
 
 def free(system: System, goal: Goal) -> System | None:
@@ -87,7 +87,7 @@ def _limit(name: str, value: Any) -> Any:
         return scalar(value, q, name)
     if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
         raise BadValue(name, value, f"one time {q.range()}")
-    return value if isinstance(value, Known) else given(float(value), name, "s")
+    return value if isinstance(value, Sourced) else user_input(float(value), name, "s")
 
 
 def batches(batch: Any) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def batches(batch: Any) -> tuple[int, ...]:
 def formats(value: str | Sequence[str], name: str) -> tuple[str, ...]:
     q = fields(Precision)[name][0]
     names = (value,) if isinstance(value, str) else tuple(value)
-    for one in names:
-        if one not in q.choices:
-            raise UnknownName(f"{name} format", one, q.choices, "one of " + ", ".join(filter(None, q.choices)))
+    for format_name in names:
+        if format_name not in q.choices:
+            raise UnknownName(f"{name} format", format_name, q.choices, "one of " + ", ".join(filter(None, q.choices)))
     return names

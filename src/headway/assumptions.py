@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from headway.efficiency import ENGINES
 from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS
-from headway.schema import Q
+from headway.schema import Field
 
 STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
@@ -20,30 +20,40 @@ LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_e
 class Assumptions:
     """Named defaults; None stands for what was fitted (data/efficiency.toml)."""
 
-    overlap: Annotated[str, Q(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
-    communication: Annotated[str, Q(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = "exposed"
-    engine: Annotated[str, Q(choices=ENGINES, help="engine family, whose own work is added in the fitted step model")] = "other"
-    eff_compute: Annotated[Any, Q(high=1, help="share of peak FLOP/s that all kernels reach, instead of the fitted ones")] = None
-    eff_memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth that all kernels reach, instead of the fitted ones")] = None
-    eff_network: Annotated[Any, Q(high=1, help="share of link bandwidth that collectives reach, instead of the fitted one")] = None
-    t0: Annotated[Any, Q("s", open_low=False, help="fixed cost of every kernel, instead of the fitted ones")] = None
-    fixed: Annotated[Any, Q(open_low=False, high=100, help="factor on all fixed costs of a step: kernels' and the engine's")] = 1
-    eff_in_switch: Annotated[Any, Q(high=1, help="the same where the switch does the adding, instead of the fitted one")] = None
-    eff_exchange: Annotated[Any, Q(high=1, help="the same of exchanges between experts, instead of the fitted one")] = None
-    eff_out: Annotated[Any, Q(high=1, help="the same over scale-out, instead of the fitted one")] = None
-    alpha: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
-    alpha_hop: Annotated[Any, Q("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
-    alpha_out: Annotated[Any, Q("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None
-    alpha_exchange: Annotated[Any, Q("s", open_low=False, help="latency of an exchange of experts, scale-up, not the fitted one")] = None
-    alpha_exchange_out: Annotated[Any, Q("s", open_low=False, help="the same over scale-out, instead of the fitted one")] = None
-    imbalance: Annotated[Any, Q(low=1, open_low=False, help=IMBALANCE)] = 1
-    expert_load: Annotated[str, Q(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")] = ""
-    spread: Annotated[Any, Q(low=1, open_low=False, high=100, help=SPREAD)] = None
-    hbm_utilization: Annotated[Any, Q(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
-    activation_bytes: Annotated[Any, Q("byte", help="bytes per element of an activation on the wire")] = 2
-    dispatch_bytes: Annotated[Any, Q("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
-    state_bytes: Annotated[Any, Q("byte", help="bytes per element of recurrent state")] = 2
-    hit_rate: Annotated[Any, Q(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache: loaded, not prefilled")] = 0
-    accept_length: Annotated[Any, Q(low=1, open_low=False, high=100, help="tokens that a step yields by speculation or MTP, mean")] = 1
-    draft_cost: Annotated[Any, Q(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
-    price_metric: Annotated[str, Q(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = "rental_3yr"
+    overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
+    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = (
+        "exposed"
+    )
+    engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work is added in the fitted step model")] = "other"
+    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that all kernels reach, instead of the fitted ones")] = None
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that all kernels reach, instead of the fitted ones")] = None
+    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach, instead of the fitted one")] = None
+    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel, instead of the fitted ones")] = None
+    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on all fixed costs of a step: kernels' and the engine's")] = 1
+    eff_in_switch: Annotated[Any, Field(high=1, help="the same where the switch does the adding, instead of the fitted one")] = None
+    eff_exchange: Annotated[Any, Field(high=1, help="the same of exchanges between experts, instead of the fitted one")] = None
+    eff_out: Annotated[Any, Field(high=1, help="the same over scale-out, instead of the fitted one")] = None
+    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
+    alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
+    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None
+    alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts, scale-up, not the fitted one")] = (
+        None
+    )
+    alpha_exchange_out: Annotated[Any, Field("s", open_low=False, help="the same over scale-out, instead of the fitted one")] = None
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = 1
+    expert_load: Annotated[
+        str, Field(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")
+    ] = ""
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help=SPREAD)] = None
+    hbm_utilization: Annotated[Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
+    activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire")] = 2
+    dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
+    state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state")] = 2
+    hit_rate: Annotated[
+        Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache: loaded, not prefilled")
+    ] = 0
+    accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="tokens that a step yields by speculation or MTP, mean")] = 1
+    draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
+    price_metric: Annotated[str, Field(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = (
+        "rental_3yr"
+    )

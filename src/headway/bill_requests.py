@@ -20,7 +20,7 @@ from headway.sim.traffic.record import NO_CONVERSATION, Traffic
 FIRST, LAST, RECORDED, ANY = "shared first", "shared last", "as recorded", "any"  # where a prompt has what it shares with all others
 
 
-class Sharing(Protocol):
+class PrefixReuse(Protocol):
     """What prompts have in common, by request in the order of arrival."""
 
     @property
@@ -29,11 +29,11 @@ class Sharing(Protocol):
         """Leading tokens of each prompt that its sender asks to be cached."""
         ...
 
-    def found(self, ttl_s: float, layout: str) -> Any:
+    def hit_tokens(self, ttl_s: float, layout: str) -> Any:
         """Leading tokens of each prompt that the cache has."""
         ...
 
-    def held(self, ttl_s: float, layout: str) -> float:
+    def token_seconds(self, ttl_s: float, layout: str) -> float:
         """Tokens kept, over time: token-seconds."""
         ...
 
@@ -47,15 +47,15 @@ class Requests:
     output: Any  # tokens
     arrival: Any  # seconds from the first
     order: Any  # the place of each in the order of arrival
-    sharing: Sharing
+    sharing: PrefixReuse
     lengths: bool = True  # false where only totals are known: no context tier can be told
 
     def cached(self, ttl_s: float, layout: str, least: float) -> tuple[Any, Any]:
         """Tokens found and tokens written of each prompt; a prefix below `least` tokens is not cached."""
-        marked, found = self.sharing.marked(layout), self.sharing.found(ttl_s, layout)
+        marked, hits = self.sharing.marked(layout), self.sharing.hit_tokens(ttl_s, layout)
         marked = np.where(marked < least, 0, marked)
-        found = np.minimum(np.where(found < least, 0, found), marked)
-        return found[self.order], (marked - found)[self.order]
+        hits = np.minimum(np.where(hits < least, 0, hits), marked)
+        return hits[self.order], (marked - hits)[self.order]
 
 
 def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
@@ -66,7 +66,7 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
         raise BadValue("--shared", shared, "requests without block ids, which say themselves what is shared")
     if shared > traffic.prompt.max():
         raise BadValue("--shared", shared, f"at most the longest prompt's {traffic.prompt.max()} tokens, of which it is a part")
-    sharing: Sharing = ByBlock(traffic) if len(traffic.blocks) else ByConversation(traffic, shared)
+    sharing: PrefixReuse = BlockPrefixes(traffic) if len(traffic.blocks) else ConversationPrefixes(traffic, shared)
     order = np.argsort(traffic.prompt, kind="stable")
     return Requests(
         source=source, prompt=traffic.prompt[order], output=traffic.output[order],
@@ -74,7 +74,7 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
     )  # fmt: skip
 
 
-class ByBlock:
+class BlockPrefixes:
     """A trace whose prompts are lists of block ids."""
 
     layouts = (RECORDED,)
@@ -96,10 +96,10 @@ class ByBlock:
     def marked(self, layout: str) -> Any:
         return self._tokens(np.diff(self.traffic.block_start))
 
-    def found(self, ttl_s: float, layout: str) -> Any:
+    def hit_tokens(self, ttl_s: float, layout: str) -> Any:
         return self._tokens(leading(self.before <= ttl_s, self.traffic.block_start))
 
-    def held(self, ttl_s: float, layout: str) -> float:
+    def token_seconds(self, ttl_s: float, layout: str) -> float:
         return float(np.minimum(self.after, ttl_s).sum()) * self.traffic.block_tokens
 
     def _tokens(self, blocks: Any) -> Any:
@@ -107,7 +107,7 @@ class ByBlock:
         return np.minimum(blocks * self.traffic.block_tokens, self.traffic.prompt)
 
 
-class ByConversation:
+class ConversationPrefixes:
     """Prompts that begin with what all share, or with their conversation's last prompt."""
 
     def __init__(self, traffic: Traffic, shared: int) -> None:
@@ -135,44 +135,44 @@ class ByConversation:
             return np.where(self.talks, self.prompt - self.shared, 0)
         return np.where(self.talks, self.prompt, self.shared)
 
-    def found(self, ttl_s: float, layout: str) -> Any:
+    def hit_tokens(self, ttl_s: float, layout: str) -> Any:
         """The longer of the last turn's prompt and what all share, where their time has not run out."""
         if layout == LAST:  # what is shared stood behind the last turn's question, and is no part of this prompt's beginning
             return np.where(self.before <= ttl_s, np.minimum(np.maximum(self.last - self.shared, 0), self.prompt), 0)
-        own = np.where(self.before <= ttl_s, np.minimum(self.last, self.prompt), 0)
-        return np.maximum(own, np.where(self.before_any <= ttl_s, self.shared, 0))
+        previous_turn = np.where(self.before <= ttl_s, np.minimum(self.last, self.prompt), 0)
+        return np.maximum(previous_turn, np.where(self.before_any <= ttl_s, self.shared, 0))
 
-    def held(self, ttl_s: float, layout: str) -> float:
+    def token_seconds(self, ttl_s: float, layout: str) -> float:
         """What all share is held once; of each conversation what it has beyond that."""
-        own = np.where(self.talks, self.prompt - self.shared, 0) * np.minimum(self.after, ttl_s)
+        per_conversation = np.where(self.talks, self.prompt - self.shared, 0) * np.minimum(self.after, ttl_s)
         common = 0.0 if layout == LAST else self.shared * np.minimum(self.after_any, ttl_s)
-        return float(np.sum(own + common))
+        return float(np.sum(per_conversation + common))
 
 
-class Stated:
+class RequestTotals:
     """Totals of which it is known how much was found; where nothing was, nothing was asked to be kept."""
 
     layouts = (RECORDED,)
 
-    def __init__(self, prompt: float, found: float) -> None:
-        self.prompt, self.hit = np.array([int(prompt)]), np.array([int(found)])
+    def __init__(self, prompt: float, hits: float) -> None:
+        self.prompt, self.hit = np.array([int(prompt)]), np.array([int(hits)])
 
     def marked(self, layout: str) -> Any:
         return np.where(self.hit > 0, self.prompt, 0)
 
-    def found(self, ttl_s: float, layout: str) -> Any:
+    def hit_tokens(self, ttl_s: float, layout: str) -> Any:
         return self.hit
 
-    def held(self, ttl_s: float, layout: str) -> float:
+    def token_seconds(self, ttl_s: float, layout: str) -> float:
         return 0.0
 
 
-def requests_of_totals(prompt: float, found: float, output: float, source: str) -> Requests:
+def requests_of_totals(prompt: float, hits: float, output: float, source: str) -> Requests:
     """A day's totals as one line: prompt tokens, those of them that were found, and output tokens."""
-    if not 0 <= found <= prompt:
-        raise BadValue("--tokens", f"cached={found:g}", f"cached tokens among the input's {prompt:g}")
+    if not 0 <= hits <= prompt:
+        raise BadValue("--tokens", f"cached={hits:g}", f"cached tokens among the input's {prompt:g}")
     zero = np.zeros(1, np.int64)
     return Requests(
         source=source, prompt=np.array([int(prompt)]), output=np.array([int(output)]), arrival=zero.astype(float), order=zero,
-        sharing=Stated(prompt, found), lengths=False,
+        sharing=RequestTotals(prompt, hits), lengths=False,
     )  # fmt: skip

@@ -14,8 +14,9 @@ from headway.laws import kv, mixer_params, params, sums
 from headway.model import (
     NO_LIMIT,
     NONE,
-    ONE,
+    UNITY,
     Attention,
+    AttentionPattern,
     Block,
     CompressedAttention,
     Dense,
@@ -24,7 +25,6 @@ from headway.model import (
     Indexer,
     LatentAttention,
     Lightning,
-    Look,
     Mamba,
     Mamba2,
     Mixer,
@@ -47,7 +47,7 @@ ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class AttentionSpan:
     """One way of looking back: at attended_tokens(context, cap_tokens, sqrt_tokens) tokens."""
 
     what: str  # kv | index | window | compressed
@@ -59,7 +59,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class CacheStore:
     """One kind of cache: elements per token, of `cap_tokens` tokens at most."""
 
     what: str  # kv | index | window | compressed
@@ -74,10 +74,10 @@ class MixerWork:
     params: Any
     whole_params: Any = NONE  # of them, those that every tensor-parallel chip holds whole: they make what all heads share
     kv_params: Any = NONE  # of them, those split as the KV heads are
-    heads: Any = ONE  # query heads, which tensor parallelism divides
-    kv_heads: Any = ONE  # ways the cache can be split
-    spans: tuple[Span, ...] = ()
-    stores: tuple[Store, ...] = ()
+    heads: Any = UNITY  # query heads, which tensor parallelism divides
+    kv_heads: Any = UNITY  # ways the cache can be split
+    spans: tuple[AttentionSpan, ...] = ()
+    stores: tuple[CacheStore, ...] = ()
     state_elements: Any = NONE
     recurrence_flop_per_token: Any = ZERO_FLOP
     matmuls: Any = TWO_MATMULS
@@ -86,7 +86,7 @@ class MixerWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockWork:
+class LayerWork:
     """What one layer of a block asks for; `count` layers are alike."""
 
     count: Any
@@ -102,8 +102,8 @@ class BlockWork:
     other_params: Any  # norms, biases and scales: no matmul
     heads: Any
     kv_heads: Any
-    spans: tuple[Span, ...]
-    stores: tuple[Store, ...]
+    spans: tuple[AttentionSpan, ...]
+    stores: tuple[CacheStore, ...]
     state_elements: Any
     recurrence_flop_per_token: Any
     mixer_matmuls: Any
@@ -115,16 +115,16 @@ class BlockWork:
     expert_dtype: str
 
 
-def block_work(block: Block, model: Model) -> BlockWork:
+def block_work(block: Block, model: Model) -> LayerWork:
     """What one layer of `block` asks for."""
     mixer = mixer_work(block.attention)
     ffn = ffn_work(block.ffn)
     vectors = block.vectors
-    return BlockWork(
+    return LayerWork(
         count=block.count, mixer_params=mixer.params, mixer_whole_params=mixer.whole_params, mixer_kv_params=mixer.kv_params,
         dense_ffn_params=ffn[0], expert_params=ffn[1], experts=ffn[2], experts_per_token=ffn[3],
-        expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else ONE,
-        groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else ONE,
+        expert_groups=block.ffn.groups if isinstance(block.ffn, MoE) else UNITY,
+        groups_chosen=block.ffn.groups_chosen if isinstance(block.ffn, MoE) else UNITY,
         other_params=params.vector_params(tuple(vector.dims for vector in vectors)) if vectors else NONE,
         heads=mixer.heads, kv_heads=mixer.kv_heads, spans=mixer.spans, stores=mixer.stores,
         state_elements=mixer.state_elements, recurrence_flop_per_token=mixer.recurrence_flop_per_token,
@@ -158,26 +158,32 @@ def mixer_work(mixer: Mixer) -> MixerWork:
     return MIXERS[type(mixer)](mixer)
 
 
-def _spans(look: Look, read: Any, decode: Any, prefill: Any) -> tuple[Span, ...]:
+def _spans(look: AttentionPattern, read: Any, decode: Any, prefill: Any) -> tuple[AttentionSpan, ...]:
     if look.name == "none":
         return ()
     return (
-        Span(what="kv", cap_tokens=look.cap_tokens, read_elements_per_token=read, decode_score_flop=decode, prefill_score_flop=prefill,
-             sqrt_tokens=look.sqrt_tokens),
-    )  # fmt: skip
+        AttentionSpan(
+            what="kv",
+            cap_tokens=look.cap_tokens,
+            read_elements_per_token=read,
+            decode_score_flop=decode,
+            prefill_score_flop=prefill,
+            sqrt_tokens=look.sqrt_tokens,
+        ),
+    )
 
 
-def _stores(look: Look, elements: Any) -> tuple[Store, ...]:
-    return () if look.name == "none" else (Store(what="kv", elements_per_token=elements, cap_tokens=look.kept_tokens),)
+def _stores(look: AttentionPattern, elements: Any) -> tuple[CacheStore, ...]:
+    return () if look.name == "none" else (CacheStore(what="kv", elements_per_token=elements, cap_tokens=look.kept_tokens),)
 
 
-def _index(indexer: Indexer | None) -> tuple[tuple[Span, ...], tuple[Store, ...]]:
+def _index(indexer: Indexer | None) -> tuple[tuple[AttentionSpan, ...], tuple[CacheStore, ...]]:
     """The indexer scores every token of the context, so it reads every index key."""
     if indexer is None:
         return (), ()
     key, flop = kv.entry_elements(indexer.dim), score.index_score_flop(indexer.heads, indexer.dim)
-    span = Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=flop, prefill_score_flop=flop)
-    return (span,), (Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT),)
+    span = AttentionSpan(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=flop, prefill_score_flop=flop)
+    return (span,), (CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT),)
 
 
 def _index_params(hidden: Any, indexer: Indexer | None) -> tuple[Any, ...]:
@@ -229,8 +235,10 @@ def _compressed(a: CompressedAttention) -> MixerWork:
     parts = [mixer_params.compressed_attention_params(a.hidden, a.heads, a.head_dim, a.query_rank, a.output_groups, a.output_rank)]
     shared = mixer_params.compressed_whole_params(a.hidden, a.query_rank, a.head_dim)
     flop, entry = score.score_flop(a.heads, a.head_dim, a.head_dim), kv.entry_elements(a.head_dim)
-    spans = [Span(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)]
-    stores = [Store(what="window", elements_per_token=entry, cap_tokens=a.window)]
+    spans = [
+        AttentionSpan(what="window", cap_tokens=a.window, read_elements_per_token=entry, decode_score_flop=flop, prefill_score_flop=flop)
+    ]
+    stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=a.window)]
     if a.look is not None:
         spans, stores = list(_spans(a.look, entry, flop, flop)), list(_stores(a.look, entry))
     elif a.ratio is not None:
@@ -238,19 +246,23 @@ def _compressed(a: CompressedAttention) -> MixerWork:
         elements, spread = kv.compressed_elements(a.head_dim, a.ratio), score.compressed_score_flop(flop, a.ratio, ONE_TOKEN)
         cap = NO_LIMIT if a.top_entries is None else kv.compressed_cap(a.top_entries, a.ratio)
         spans.append(
-            Span(what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread)
+            AttentionSpan(
+                what="compressed", cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=spread, prefill_score_flop=spread
+            )
         )
-        stores.append(Store(what="compressed", elements_per_token=elements, cap_tokens=NO_LIMIT))
+        stores.append(CacheStore(what="compressed", elements_per_token=elements, cap_tokens=NO_LIMIT))
     if a.indexer is not None and a.ratio is not None and a.look is None:
         i = a.indexer
         parts.append(mixer_params.compressed_indexer_params(a.hidden, i.query_input, i.heads, i.dim))
         parts.append(mixer_params.compressor_params(a.hidden, i.dim, a.overlap))
         key = kv.compressed_elements(i.dim, a.ratio)
         scan = score.compressed_score_flop(score.index_score_flop(i.heads, i.dim), a.ratio, ONE_TOKEN)
-        spans.append(Span(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan))
-        stores.append(Store(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
-    whole = sums.total((shared, *parts[1:]))
-    return MixerWork(params=sums.total(tuple(parts)), whole_params=whole, heads=a.heads, spans=tuple(spans), stores=tuple(stores))
+        spans.append(
+            AttentionSpan(what="index", cap_tokens=NO_LIMIT, read_elements_per_token=key, decode_score_flop=scan, prefill_score_flop=scan)
+        )
+        stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
+    unsplit_params = sums.total((shared, *parts[1:]))
+    return MixerWork(params=sums.total(tuple(parts)), whole_params=unsplit_params, heads=a.heads, spans=tuple(spans), stores=tuple(stores))
 
 
 def _gated_delta(a: GatedDelta) -> MixerWork:
@@ -292,10 +304,10 @@ def _mamba2(a: Mamba2) -> MixerWork:
     )  # fmt: skip
 
 
-def _recurrent(matrices: Any, heads: Any, ways: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
+def _recurrent(matrices: Any, heads: Any, kv_heads: Any, channels: Any, kernel: Any, state: Any, flop: Any) -> MixerWork:
     """A recurrence with a short convolution before it."""
     return MixerWork(
-        params=sums.total((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=ways,
+        params=sums.total((matrices, mixer_params.convolution_params(channels, kernel))), heads=heads, kv_heads=kv_heads,
         state_elements=kv.state_sum(state, kv.convolution_state(channels, kernel)),
         recurrence_flop_per_token=score.recurrence_flop(flop, score.convolution_flop(channels, kernel)),
     )  # fmt: skip

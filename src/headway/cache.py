@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from headway.cache_ask import Hold
-from headway.cache_place import Place, Span
-from headway.cache_rows import Held
-from headway.cost import Price
+from headway.cache_ask import CacheHold
+from headway.cache_place import CacheTier, NumberRange
+from headway.cache_rows import HoldRow
+from headway.cost import PriceQuote
 from headway.laws import reload, wear
 from headway.laws import tiers as laws
 from headway.laws.drain import drain_s
@@ -33,95 +33,95 @@ SURE = known(1.0, "every hold used", "", "constant", "of the bound: every hold i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class CacheSubject:
     """What is held, and what it would cost to compute."""
 
     model: str
     system: str
     kv: Any  # byte/token
-    chip_time: Span  # of a prompt token, s/token
-    price: Price  # of a chip
+    chip_time: NumberRange  # of a prompt token, s/token
+    price: PriceQuote  # of a chip
 
 
-def held(place: Place, asked: Hold, subject: Subject) -> Held:
+def hold_row(place: CacheTier, request: CacheHold, subject: CacheSubject) -> HoldRow:
     """One tier for one hold, by every criterion; nothing is chosen yet."""
     facts = {"model": subject.model, "system": subject.system, "tier": place.name, "device": place.device, "memory": place.memory}
     facts |= {"capacity": place.capacity, "read_bw": place.read_bw, "price_date": place.dated, "kv_bytes": subject.kv}
-    facts |= {"hold": asked.hold, "reuse": asked.reuse, "uses": asked.uses, "waiting": asked.waiting}
+    facts |= {"hold": request.hold, "reuse": request.reuse, "uses": request.uses, "waiting": request.waiting}
     facts |= dict(zip(_ends("price_per_byte"), (place.price.value, place.price.low, place.price.high), strict=True))
-    return Held(**facts, **_by_devices(place, asked, subject), **_by_recompute(place, asked, subject))
+    return HoldRow(**facts, **_by_devices(place, request, subject), **_by_recompute(place, request, subject))
 
 
 def _ends(key: str) -> tuple[str, str, str]:
     return key, f"{key}_lo", f"{key}_hi"
 
 
-def _by_devices(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]:
+def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
     """Drain time, money in devices, and what a hold costs with the wear of writing it."""
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     factor = lasting = None
     if place.capacity is not None and place.read_bw is not None:
-        balanced = laws.balanced_hold_s(place.capacity, place.read_bw, asked.uses)
-        found |= {"drain_s": drain_s(place.capacity, place.read_bw), "balanced_hold_s": balanced}
-        found["share_mismatch"] = laws.share_mismatch(asked.hold, balanced)
-        factor = lasting = laws.devices_per_full(balanced, asked.hold)
+        balanced = laws.balanced_hold_s(place.capacity, place.read_bw, request.uses)
+        row |= {"drain_s": drain_s(place.capacity, place.read_bw), "balanced_hold_s": balanced}
+        row["share_mismatch"] = laws.share_mismatch(request.hold, balanced)
+        factor = lasting = laws.devices_per_full(balanced, request.hold)
         if place.rated_bw is not None:
             allowed = laws.sustained_bandwidth(place.read_bw, place.rated_bw)
-            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, allowed, asked.uses), asked.hold)
-        found["devices_per_full"] = factor
+            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, allowed, request.uses), request.hold)
+        row["devices_per_full"] = factor
     if place.drive_writes is not None:
-        found["over_rated"] = wear.rewrites_over_rated(wear.rewrites(asked.hold), place.drive_writes)
-    for end, money, kept in zip(("value", "low", "high"), _ends("device_usd_per_byte"), _ends("usd_per_mtok_held"), strict=True):
-        price, holding, worn = (getattr(one, end) for one in (place.price, place.holding, place.wear))
+        row["over_rated"] = wear.rewrites_over_rated(wear.rewrites(request.hold), place.drive_writes)
+    for end, money, hold_key in zip(("value", "low", "high"), _ends("device_usd_per_byte"), _ends("usd_per_mtok_held"), strict=True):
+        price, holding, worn = (getattr(span, end) for span in (place.price, place.holding, place.wear))
         if price is not None and factor is not None:
-            found[money] = laws.device_usd_per_byte(price, factor)
+            row[money] = laws.device_usd_per_byte(price, factor)
         if worn is not None:
             full = lasting if lasting is not None else FULL
-            a_byte = wear.hold_usd_per_byte(holding, full, asked.hold, worn)
-            found[kept] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
-    return found
+            a_byte = wear.hold_usd_per_byte(holding, full, request.hold, worn)
+            row[hold_key] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
+    return row
 
 
-def _by_recompute(place: Place, asked: Hold, subject: Subject) -> dict[str, Any]:
+def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
     """What storing gains over computing again, and how long it would go on gaining."""
     again = {end: reload.token_time_usd(getattr(subject.chip_time, end), subject.price.value) for end in ("value", "low", "high")}
-    found = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
-    found["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
+    row = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
+    row["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
     bound = reload.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
-    found["hold_bound_s"] = bound
-    load, written = load_cost(place, asked, subject), place.wear
-    if load is None or written.value is None:
-        return found
-    write = {end: reload.token_bytes_usd(subject.kv, getattr(written, end)) for end in ("value", "low", "high")}
-    room = reload.token_bytes_usd(subject.kv, wear.hold_usd_per_byte(place.holding.value, FULL, asked.hold, NO_WORN))
-    found |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
-    found["usd_per_mtok_room"] = per_mtok(room)
-    found["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(asked.reuse, again["value"], load, write["value"], room))
+    row["hold_bound_s"] = bound
+    load, write_wear = load_cost(place, request, subject), place.wear
+    if load is None or write_wear.value is None:
+        return row
+    write = {end: reload.token_bytes_usd(subject.kv, getattr(write_wear, end)) for end in ("value", "low", "high")}
+    room = reload.token_bytes_usd(subject.kv, wear.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN))
+    row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
+    row["usd_per_mtok_room"] = per_mtok(room)
+    row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
     worst, best = ("low", "high", "high"), ("high", "low", "low")
     ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
     for key, (computed, worn, holding) in ends.items():
         rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # of the same chip that computes again
         rest = (load, write[worn], subject.kv, rent)
-        longest = reload.break_even_hold_s(asked.reuse, again[computed], *rest)
-        found[key] = longest if longest > 0 else None
-    return found
+        longest = reload.break_even_hold_s(request.reuse, again[computed], *rest)
+        row[key] = longest if longest > 0 else None
+    return row
 
 
-def load_cost(place: Place, asked: Hold, subject: Subject) -> Any:
+def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> Any:
     """What loading a token costs: the device for as long as it reads, and the chip while it waits. None where nothing is known."""
     if place.in_place:
         return FREE
     if place.capacity is None or place.read_bw is None:
         return None
     path = reload.path_usd(place.holding.value, place.capacity)
-    return reload.load_usd(cached_token_s(subject.kv, place.read_bw), path, asked.waiting, subject.price.value)
+    return reload.load_usd(cached_token_s(subject.kv, place.read_bw), path, request.waiting, subject.price.value)
 
 
 # -- the choice -------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class TierChoice:
     """What one criterion says of one hold; `tier` is empty where it can say nothing, and `recompute` where storing pays nowhere."""
 
     criterion: str
@@ -129,37 +129,40 @@ class Choice:
     contends: tuple[str, ...] = ()  # other tiers that win somewhere within the ranges of prices
 
 
-def choices(rows: Sequence[Held]) -> tuple[Choice, ...]:
+def choices(rows: Sequence[HoldRow]) -> tuple[TierChoice, ...]:
     """The answers of all criteria for the tiers of one hold."""
     priced = [(MONEY, "device_usd_per_byte"), (WEAR, "usd_per_mtok_held")]
-    found = [Choice(criterion=DRAIN, tier=_least(rows, "share_mismatch")), *(_cheapest(rows, *one) for one in priced)]
+    answers = [
+        TierChoice(criterion=DRAIN, tier=_least(rows, "share_mismatch")),
+        *(_cheapest(rows, *criterion_key) for criterion_key in priced),
+    ]
     pays = [row for row in rows if row.break_even_hold_s is not None and row.break_even_hold_s >= row.hold]
     fastest = max(pays, key=lambda row: row.read_bw or 0, default=None)
-    return (*found, Choice(criterion=STORE, tier=fastest.tier if fastest else RECOMPUTE))
+    return (*answers, TierChoice(criterion=STORE, tier=fastest.tier if fastest else RECOMPUTE))
 
 
-def _least(rows: Sequence[Held], key: str) -> str:
+def _least(rows: Sequence[HoldRow], key: str) -> str:
     able = [row for row in rows if row.read_bw is not None and getattr(row, key) is not None]  # a store has fees that are not counted
     return min(able, key=lambda row: getattr(row, key)).tier if able else ""
 
 
-def _cheapest(rows: Sequence[Held], criterion: str, key: str) -> Choice:
+def _cheapest(rows: Sequence[HoldRow], criterion: str, key: str) -> TierChoice:
     """The least at the stated prices, and what is as low as its high end at the low end of its own."""
     name = _least(rows, key)
     _, low, high = _ends(key)
     best = next((row for row in rows if row.tier == name), None)
     able = [row for row in rows if best is not None and row is not best and row.read_bw and getattr(row, low) is not None]
-    others = tuple(row.tier for row in able if getattr(row, low) <= getattr(best, high))
-    return Choice(criterion=criterion, tier=name, contends=others)
+    contenders = tuple(row.tier for row in able if getattr(row, low) <= getattr(best, high))
+    return TierChoice(criterion=criterion, tier=name, contends=contenders)
 
 
-def chosen(rows: Sequence[Held]) -> list[Held]:
+def with_choices(rows: Sequence[HoldRow]) -> list[HoldRow]:
     """The tiers of one hold with the criteria that choose each, and those that might."""
-    every = choices(rows)
+    answers = choices(rows)
     return [
         replace(
-            row, chosen_by=", ".join(one.criterion for one in every if one.tier == row.tier),
-            contends=", ".join(one.criterion for one in every if row.tier in one.contends),
+            row, chosen_by=", ".join(choice.criterion for choice in answers if choice.tier == row.tier),
+            contends=", ".join(choice.criterion for choice in answers if row.tier in choice.contends),
         )
         for row in rows
     ]  # fmt: skip
@@ -169,19 +172,19 @@ def chosen(rows: Sequence[Held]) -> list[Held]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
+class TierInterval:
     """The tier that is best for holds from the end of the band before up to `until`."""
 
     tier: str
     until: Any  # s; None: for ever
 
 
-def money_bands(places: Sequence[Place], uses: Any) -> list[Band]:
+def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     """By money in devices."""
-    able = [one for one in places if one.price.value is not None and one.capacity is not None and one.read_bw is not None]
-    full = {one.name: laws.balanced_hold_s(one.capacity, one.read_bw, uses) for one in able}
+    able = [place for place in places if place.price.value is not None and place.capacity is not None and place.read_bw is not None]
+    full = {place.name: laws.balanced_hold_s(place.capacity, place.read_bw, uses) for place in able}
 
-    def cost(place: Place, hold: float) -> float:
+    def cost(place: CacheTier, hold: float) -> float:
         return laws.device_usd_per_byte(place.price.value, laws.devices_per_full(full[place.name], hold))
 
     pairs = [(above, below) for above in able for below in able if above.price.value > below.price.value]
@@ -189,12 +192,12 @@ def money_bands(places: Sequence[Place], uses: Any) -> list[Band]:
     return bands(able, cost, ends)
 
 
-def wear_bands(places: Sequence[Place], uses: Any) -> list[Band]:
+def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
     """By cost with wear, at the bandwidth that lasts."""
-    able = [one for one in places if one.wear.value is not None and one.capacity is not None and one.read_bw is not None]
-    full = {one.name: laws.balanced_hold_s(one.capacity, _lasting(one), uses) for one in able}
+    able = [place for place in places if place.wear.value is not None and place.capacity is not None and place.read_bw is not None]
+    full = {place.name: laws.balanced_hold_s(place.capacity, _lasting(place), uses) for place in able}
 
-    def cost(place: Place, hold: float) -> float:
+    def cost(place: CacheTier, hold: float) -> float:
         return wear.hold_usd_per_byte(place.holding.value, laws.devices_per_full(full[place.name], hold), hold, place.wear.value)
 
     ends = []
@@ -207,21 +210,21 @@ def wear_bands(places: Sequence[Place], uses: Any) -> list[Band]:
     return bands(able, cost, ends)
 
 
-def _lasting(place: Place) -> Any:
+def _lasting(place: CacheTier) -> Any:
     return place.read_bw if place.rated_bw is None else laws.sustained_bandwidth(place.read_bw, place.rated_bw)
 
 
-def bands(places: Sequence[Place], cost: Callable[[Place, float], float], ends: Sequence[Any]) -> list[Band]:
+def bands(places: Sequence[CacheTier], cost: Callable[[CacheTier, float], float], ends: Sequence[Any]) -> list[TierInterval]:
     """The cheapest place between each two of the holds at which two places may cost the same; neighbours that agree are one band."""
     if not places:
         return []
     cuts = sorted(end for end in ends if end > 0)
     inner = [laws.hold_between(low, high) for low, high in pairwise(cuts)]
     probes = [laws.hold_between(cuts[0] / 4, cuts[0]), *inner, cuts[-1] * 4] if cuts else [1.0]
-    found: list[Band] = []
+    merged_bands: list[TierInterval] = []
     for probe, until in zip(probes, [*cuts, None], strict=True):
-        best = min(places, key=lambda one: cost(one, probe)).name
-        if found and found[-1].tier == best:
-            found.pop()
-        found.append(Band(tier=best, until=until))
-    return found
+        best = min(places, key=lambda place: cost(place, probe)).name
+        if merged_bands and merged_bands[-1].tier == best:
+            merged_bands.pop()
+        merged_bands.append(TierInterval(tier=best, until=until))
+    return merged_bands

@@ -8,21 +8,21 @@ from functools import cached_property
 from typing import Any
 
 from headway.assumptions import Assumptions
-from headway.cache import Subject, chosen, held
-from headway.cache_ask import Fresh, Hold
-from headway.cache_place import OWN, Place, device_named, own_memory, place_of
-from headway.cache_rows import Held
+from headway.cache import CacheSubject, hold_row, with_choices
+from headway.cache_ask import CacheHold, PrefillCost
+from headway.cache_place import CHIP_MEMORY, CacheTier, device_named, own_memory, place_of
+from headway.cache_rows import HoldRow
 from headway.catalog import Catalog
 from headway.chip import chip_price
 from headway.compile import work_of
-from headway.cost import Price
+from headway.cost import PriceQuote
 from headway.errors import BadValue, MissingFact
 from headway.hfconfig import model as find_model
 from headway.laws.sums import total
 from headway.model import Model
 from headway.plan import Plan, plan
 from headway.precision import Precision, formats
-from headway.quantity import Known, default, given
+from headway.quantity import Sourced, default, user_input
 from headway.recompute import Recompute
 from headway.resolve import STORED, main_part, peak
 from headway.schema import defaults, fields, scalar
@@ -32,13 +32,13 @@ from headway.units import show
 from headway.whole_model import index_bytes_per_token, kv_bytes_per_token
 from headway.workload import Load
 
-TIERS = (OWN, "ddr", "flash", "disk")
+TIERS = (CHIP_MEMORY, "ddr", "flash", "disk")
 PROMPT = default(8000, "prompt", "token", "default of --prompt")
 OUTPUT = default(1000, "output", "token", "default of --output")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class CacheProblem:
     """One model on one machine with one set of numbers. `mfu` or `fresh` stand in for the estimate of prefill."""
 
     model: Model | None = None  # None where `kv_bytes` stands for it
@@ -71,14 +71,14 @@ class Case:
     def token_bytes(self) -> Any:
         """KV bytes of one token, index keys included, in the format asked for."""
         if self.kv_bytes is not None:
-            return given(float(self.kv_bytes), "kv_bytes", "byte/token")
+            return user_input(float(self.kv_bytes), "kv_bytes", "byte/token")
         if self.model is None:
             raise BadValue("cache", "no model", "a model, such as headway cache deepseek-v3 --on 8xh200, or --kv-bytes 35kB")
         element = formats()[self.kv].bytes
-        found = total((kv_bytes_per_token(self.model, element), index_bytes_per_token(self.model, element)))
-        if not found > 0:
+        size = total((kv_bytes_per_token(self.model, element), index_bytes_per_token(self.model, element)))
+        if not size > 0:
             raise BadValue("model", self.model.name, "a model whose cache grows with the context, or --kv-bytes 35kB")
-        return found
+        return size
 
     def on(self) -> System:
         """The machine, which must have been named."""
@@ -86,20 +86,20 @@ class Case:
             raise BadValue("--on", "nothing", "a machine whose chips compute and whose HBM holds, such as --on 8xh200")
         return self.system
 
-    def price(self) -> Price:
+    def price(self) -> PriceQuote:
         """What one chip costs."""
         metric = self.assumptions.price_metric
-        found = chip_price(self.on().chip, metric)
-        if found is None:
+        quote = chip_price(self.on().chip, metric)
+        if quote is None:
             raise MissingFact(self.on().chip.name, f"price ({metric})", "give --set chip.price=$2/h or another --price-metric")
-        return found
+        return quote
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[CacheTier]:
         """The tiers; laws are recorded where they are made within `record()`."""
         return [self._place(name) for name in self.tiers]
 
-    def _place(self, name: str) -> Place:
-        if name == OWN and self.system is not None and OWN not in self.edits:
+    def _place(self, name: str) -> CacheTier:
+        if name == CHIP_MEMORY and self.system is not None and CHIP_MEMORY not in self.edits:
             return own_memory(self.system.chip, self.price())
         return place_of(device_named(name, dict(self.edits.get(name, {})), self.catalog), name)
 
@@ -127,18 +127,18 @@ class Case:
     def _plan(self) -> Plan:
         if self.model is None:
             raise BadValue("cache", "no model", "a model, or --fresh 4k/s or --mfu 0.5 --active 37B for what computing again costs")
-        found = plan(
+        prefill_plan = plan(
             self.model, self.on(), Load(prompt=self.prompt, output=self.output), weights=self.weights, kv=self.kv, compute=self.compute,
             ways=self.ways, assumptions=self.assumptions, elasticities=False,
         )  # fmt: skip
-        if found.infeasible:
+        if prefill_plan.infeasible:
             wants = "a machine that holds the model, or --fresh 4k/s or --mfu 0.5 for what computing again costs"
-            raise BadValue("--on", f"{self.machine}: {found.infeasible}", wants)
-        return found
+            raise BadValue("--on", f"{self.machine}: {prefill_plan.infeasible}", wants)
+        return prefill_plan
 
-    def subject(self, traced: bool = False) -> Subject:
+    def subject(self, traced: bool = False) -> CacheSubject:
         """What is held and what it would cost to compute; with its equations where asked for (within `record()`)."""
-        return Subject(
+        return CacheSubject(
             model=self.name, system=self.machine, kv=self.token_bytes(), chip_time=self.recompute.chip_time(traced), price=self.price()
         )
 
@@ -152,23 +152,23 @@ def cache(
     uses: Any = None,
     waiting: Any = None,
     **about: Any,
-) -> list[Held]:
+) -> list[HoldRow]:
     """Each tier for one hold ("5min", or seconds), by every criterion; `about` are further fields of `Case`: kv, tiers, mfu, fresh, ...
 
     >>> rows = cache("deepseek-v3", "8xh100-sxm", "5min", fresh=4030, kv="fp8")
     >>> [(row.tier, row.chosen_by) for row in rows if row.chosen_by][:2]
     [('hbm', 'store-or-recompute'), ('ddr', 'cost with wear')]
     """
-    found = find_model(model) if isinstance(model, str) else model
+    resolved_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
-    said: dict[str, Any] = dict(about)
-    for record in (Fresh, Precision):
-        said |= {key: _checked(record, key, about[key]) for key in fields(record) if key in about}
-    case = Case(model=found, system=machine, **said)
-    asked = {"hold": hold, "reuse": reuse, "uses": uses, "waiting": waiting}
-    kept = defaults(Hold, {key: _checked(Hold, key, value) for key, value in asked.items() if value is not None})
+    case_fields: dict[str, Any] = dict(about)
+    for record in (PrefillCost, Precision):
+        case_fields |= {key: _checked(record, key, about[key]) for key in fields(record) if key in about}
+    case = CacheProblem(model=resolved_model, system=machine, **case_fields)
+    hold_values = {"hold": hold, "reuse": reuse, "uses": uses, "waiting": waiting}
+    request = defaults(CacheHold, {key: _checked(CacheHold, key, value) for key, value in hold_values.items() if value is not None})
     subject = case.subject()
-    return chosen([held(place, kept, subject) for place in case.places()])
+    return with_choices([hold_row(place, request, subject) for place in case.places()])
 
 
 def _checked(record: type, key: str, value: Any) -> Any:
@@ -178,4 +178,4 @@ def _checked(record: type, key: str, value: Any) -> Any:
     wants = q.illegal(value)
     if wants:
         raise BadValue(key, value, wants)
-    return value if isinstance(value, Known) else given(value, key, q.unit)
+    return value if isinstance(value, Sourced) else user_input(value, key, q.unit)

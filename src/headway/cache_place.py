@@ -8,23 +8,23 @@ from typing import Any
 from headway import facts
 from headway.catalog import Catalog
 from headway.chip import Chip
-from headway.cost import Price
+from headway.cost import PriceQuote
 from headway.errors import BadValue, MissingFact, UnknownName
 from headway.laws import tiers as laws
 from headway.laws.wear import wear_usd
 from headway.quantity import known
 from headway.schema import scalar
-from headway.tier import Tier
+from headway.tier import MemoryTier
 from headway.tier import tier as device_of
 from headway.tier_cost import price_of
 
-OWN = "hbm"  # the memory of the chip that serves
+CHIP_MEMORY = "hbm"  # the memory of the chip that serves
 NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")
 EDITED = "tier."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class NumberRange:
     """A number and its two ends; all None where it is not known."""
 
     value: Any = None
@@ -33,7 +33,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CacheTier:
     """Where a token's KV can lie. What a store rents out has no capacity, no bandwidth and no price, but a cost of holding."""
 
     name: str  # as the user wrote it
@@ -43,10 +43,10 @@ class Place:
     read_bw: Any
     write_bw: Any
     rated_bw: Any  # what its maker allows on average, where that is less
-    price: Span  # USD/byte
+    price: NumberRange  # USD/byte
     dated: str  # when that was the price
-    holding: Span  # USD/byte/s
-    wear: Span  # USD/byte written
+    holding: NumberRange  # USD/byte/s
+    wear: NumberRange  # USD/byte written
     drive_writes: Any  # 1/s, rated
     rated_life: Any  # s, for which it is
 
@@ -56,73 +56,82 @@ class Place:
         return self.memory == "hbm"
 
 
-def own_memory(chip: Chip, price: Price) -> Place:
+def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
     """The HBM of the chip: it holds for what its share of the chip costs, and is bought with the whole chip."""
     capacity, bandwidth = chip.need("hbm"), chip.need("hbm_bw")
     bought = max((row for row in chip.costs if row.metric == "capex_per_chip"), key=lambda row: row.value.date, default=None)
-    ends = Span() if bought is None else Span(value=bought.value, low=bought.low, high=bought.high)
-    return Place(
-        name=OWN, device=f"{chip.name}'s own", memory="hbm", capacity=capacity, read_bw=bandwidth, write_bw=bandwidth, rated_bw=None,
-        price=_each(ends, lambda usd: laws.chip_byte_price(usd, capacity)), dated=bought.value.date if bought else "",
-        holding=_each(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
-        wear=Span(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR), drive_writes=None, rated_life=None,
-    )  # fmt: skip
+    ends = NumberRange() if bought is None else NumberRange(value=bought.value, low=bought.low, high=bought.high)
+    return CacheTier(
+        name=CHIP_MEMORY,
+        device=f"{chip.name}'s own",
+        memory="hbm",
+        capacity=capacity,
+        read_bw=bandwidth,
+        write_bw=bandwidth,
+        rated_bw=None,
+        price=_map_span(ends, lambda usd: laws.chip_byte_price(usd, capacity)),
+        dated=bought.value.date if bought else "",
+        holding=_map_span(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
+        wear=NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR),
+        drive_writes=None,
+        rated_life=None,
+    )
 
 
-def place_of(device: Tier, name: str = "") -> Place:
+def place_of(device: MemoryTier, name: str = "") -> CacheTier:
     """A device as a place; MissingFact where neither a price nor a fee of it is known."""
     price = _price(device)
     if price.value is None and device.fee is None:
-        whole = " (of the whole chip: HBM is not sold alone)" if device.memory == "hbm" else ""
+        scope_note = " (of the whole chip: HBM is not sold alone)" if device.memory == "hbm" else ""
         how = f"give it with --set tier.{name or device.name}.price=$15/GB, or leave the tier out"
-        raise MissingFact(device.name, f"price{whole}", how)
+        raise MissingFact(device.name, f"price{scope_note}", how)
     if device.fee is not None:
-        holding = Span(value=device.fee, low=device.fee, high=device.fee)
+        holding = NumberRange(value=device.fee, low=device.fee, high=device.fee)
     else:
-        holding = _each(price, lambda usd: laws.holding_usd(usd, device.need("overhead"), device.need("life")))
-    return Place(
+        holding = _map_span(price, lambda usd: laws.holding_usd(usd, device.need("overhead"), device.need("life")))
+    return CacheTier(
         name=name or device.name, device=device.device or device.name, memory=device.memory, capacity=device.capacity,
         read_bw=device.read_bw, write_bw=device.write_bw, rated_bw=device.rated_bw, price=price, dated=_dated(device),
         holding=holding, wear=_wear(device, price), drive_writes=device.drive_writes, rated_life=device.rated_life,
     )  # fmt: skip
 
 
-def _price(device: Tier) -> Span:
+def _price(device: MemoryTier) -> NumberRange:
     """The price of a byte: of HBM only what the whole chip costs, since its stacks are not sold alone."""
     if device.memory == "hbm":
         return _ends(device.price, device.price, device.price)
     return _ends(price_of(device), device.price_low, device.price_high)
 
 
-def _ends(value: Any, low: Any, high: Any) -> Span:
-    return Span(value=value, low=value if low is None else low, high=value if high is None else high)
+def _ends(value: Any, low: Any, high: Any) -> NumberRange:
+    return NumberRange(value=value, low=value if low is None else low, high=value if high is None else high)
 
 
-def _dated(device: Tier) -> str:
+def _dated(device: MemoryTier) -> str:
     ranged = None if device.memory == "hbm" else device.price_low
-    fact = next((one for one in (device.price, ranged, device.fee) if one is not None), None)
+    fact = next((candidate for candidate in (device.price, ranged, device.fee) if candidate is not None), None)
     return getattr(fact, "date", "")
 
 
-def _wear(device: Tier, price: Span) -> Span:
+def _wear(device: MemoryTier, price: NumberRange) -> NumberRange:
     """What writing takes off a device's life: least where it is cheap and rated for many writes. Unknown for flash without a rating."""
     if device.memory != "flash":
-        return Span(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR)
+        return NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR)
     if device.drive_writes is None or device.rated_life is None or price.value is None:
-        return Span()
+        return NumberRange()
     most = device.drive_writes if device.drive_writes_high is None else device.drive_writes_high
     rated = {"value": device.drive_writes, "low": most, "high": device.drive_writes}
-    return Span(**{end: wear_usd(getattr(price, end), writes, device.rated_life) for end, writes in rated.items()})
+    return NumberRange(**{end: wear_usd(getattr(price, end), writes, device.rated_life) for end, writes in rated.items()})
 
 
-def _each(span: Span, law: Any) -> Span:
-    return Span() if span.value is None else Span(value=law(span.value), low=law(span.low), high=law(span.high))
+def _map_span(span: NumberRange, law: Any) -> NumberRange:
+    return NumberRange() if span.value is None else NumberRange(value=law(span.value), low=law(span.low), high=law(span.high))
 
 
 # -- names and edits --------------------------------------------------------------------------------------------------------------
 
 
-def device_named(name: str, edits: dict[str, Any], catalog: Catalog | None = None) -> Tier:
+def device_named(name: str, edits: dict[str, Any], catalog: Catalog | None = None) -> MemoryTier:
     """A device of the catalogue with the user's numbers in it."""
     return replace(device_of(name, catalog), **edits)
 
@@ -138,7 +147,7 @@ def edit_of(text: str) -> tuple[str, dict[str, Any]]:
     fact = fact.strip().replace("-", "_")
     if not equals or not dot or not name.strip():
         raise BadValue("--set", text, "tier.NAME.FACT=VALUE, such as tier.flash.price=$0.2/GB")
-    fields = facts.declared(Tier)
+    fields = facts.declared(MemoryTier)
     if fact not in fields:
         raise UnknownName("tier fact", fact, fields, "one of " + ", ".join(fields))
     number = scalar(value, fields[fact], f"--set {key.strip()}")

@@ -37,24 +37,24 @@ class Catalog:
 
     def files(self, kind: str) -> dict[str, Path]:
         """Each name of a kind (chips, systems, costs, tiers, models) and its file."""
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for root in reversed(self.roots):
-            found |= _listed(root / kind, SUFFIX[kind])
-        return found
+            paths |= _files_by_name(root / kind, SUFFIX[kind])
+        return paths
 
     def aliases(self, kind: str) -> dict[str, str]:
         """Each other name people type for something of this kind, and the name it stands for."""
-        found: dict[str, str] = {}
+        by_alias: dict[str, str] = {}
         for root in reversed(self.roots):
             path = root / "aliases" / f"{kind}.txt"
             if path.is_file():
-                found |= _read_aliases(path)
-        return found
+                by_alias |= _read_aliases(path)
+        return by_alias
 
     def find(self, kind: str, name: str) -> Path | None:
         """The file of a name or of what the name stands for."""
-        files, wanted = self.files(kind), fold(name)
-        return files.get(wanted) or files.get(self.aliases(kind).get(wanted, ""))
+        files, key = self.files(kind), fold(name)
+        return files.get(key) or files.get(self.aliases(kind).get(key, ""))
 
     def names(self, *kinds: str) -> list[str]:
         """Every name and alias of these kinds, for offering the nearest ones."""
@@ -62,13 +62,13 @@ class Catalog:
 
     def path(self, kind: str, name: str) -> Path:
         """The file of a name, or UnknownName with the nearest names."""
-        found = self.find(kind, name)
-        if found is None:
+        path = self.find(kind, name)
+        if path is None:
             raise UnknownName(kind.removesuffix("s"), name, self.names(kind), f"`headway list {kind}` shows all")
-        return found
+        return path
 
 
-def _listed(folder: Path, suffix: str) -> dict[str, Path]:
+def _files_by_name(folder: Path, suffix: str) -> dict[str, Path]:
     try:
         names = [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
@@ -84,26 +84,26 @@ def _read_aliases(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         raise BadFile(path, "cannot be read as UTF-8 text") from None
-    found: dict[str, str] = {}
+    by_alias: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
-        name, colon, others = line.partition(":")
+        name, colon, alias_text = line.partition(":")
         if not colon:
             raise BadFile(path, f"line {number}: wants `name: other name, other name`")
-        found |= dict.fromkeys((other.strip("-") for other in fold(others).split(",")), fold(name))
-    return found
+        by_alias |= dict.fromkeys((alias.strip("-") for alias in fold(alias_text).split(",")), fold(name))
+    return by_alias
 
 
 def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
     """The catalogue with `folders` (--catalog DIR) asked first, then $HEADWAY_CATALOG, the user's configuration folder and the package."""
-    asked = [Path(folder) for folder in folders]
-    asked += [Path(folder) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
-    for folder in asked:
+    search_folders = [Path(folder) for folder in folders]
+    search_folders += [Path(folder) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
+    for folder in search_folders:
         if not folder.is_dir():
             raise BadFile(folder, "is not a folder (a catalogue folder holds chips/*.toml, systems/*.toml or models/*.json)")
-    own = _user_folder()
-    return Catalog((*asked, *((own,) if own and own.is_dir() else ()), PACKAGED))
+    user_folder = _user_folder()
+    return Catalog((*search_folders, *((user_folder,) if user_folder and user_folder.is_dir() else ()), PACKAGED))
 
 
 def _user_folder() -> Path | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from headway import cost, facts, units
 from headway.catalog import Catalog, default_catalog
 from headway.errors import BadFile, MissingFact, UnknownName
-from headway.schema import Q
+from headway.schema import Field
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
@@ -25,22 +25,22 @@ class Chip:
     topology: str = "none"  # how the chips of one scale-up domain are joined, one of TOPOLOGIES
     scale_up_kind: str = ""
     notes: str = ""
-    year: Annotated[Any, Q(help="year of announcement", whole=True, low=1990, high=2100)] = None
-    peak_bf16: Annotated[Any, Q("flop/s", "dense BF16 (or FP16) peak")] = None
-    peak_fp16: Annotated[Any, Q("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
-    peak_fp8: Annotated[Any, Q("flop/s", "dense FP8 peak")] = None
-    peak_fp4: Annotated[Any, Q("flop/s", "dense FP4 peak")] = None
-    peak_int8: Annotated[Any, Q("flop/s", "dense INT8 peak")] = None
-    hbm: Annotated[Any, Q("byte", "memory capacity, the datasheet's number in GB = 1e9")] = None
-    hbm_bw: Annotated[Any, Q("byte/s", "memory bandwidth")] = None
-    sram: Annotated[Any, Q("byte", "on-chip memory: last-level cache or scratchpad")] = None
-    tdp: Annotated[Any, Q("W", "thermal design power")] = None
-    scale_up_bw: Annotated[Any, Q("byte/s", "scale-up links of one chip together, one direction")] = None
-    scale_up_domain: Annotated[Any, Q(help="chips that scale-up links usually join", whole=True, low=1, open_low=False)] = None
-    scale_out_bw: Annotated[Any, Q("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
-    host_dram_bw: Annotated[Any, Q("byte/s", "one chip's share of its host's memory bandwidth")] = None
-    host_link_bw: Annotated[Any, Q("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
-    price: Annotated[Any, Q("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
+    year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
+    peak_bf16: Annotated[Any, Field("flop/s", "dense BF16 (or FP16) peak")] = None
+    peak_fp16: Annotated[Any, Field("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
+    peak_fp8: Annotated[Any, Field("flop/s", "dense FP8 peak")] = None
+    peak_fp4: Annotated[Any, Field("flop/s", "dense FP4 peak")] = None
+    peak_int8: Annotated[Any, Field("flop/s", "dense INT8 peak")] = None
+    hbm: Annotated[Any, Field("byte", "memory capacity, the datasheet's number in GB = 1e9")] = None
+    hbm_bw: Annotated[Any, Field("byte/s", "memory bandwidth")] = None
+    sram: Annotated[Any, Field("byte", "on-chip memory: last-level cache or scratchpad")] = None
+    tdp: Annotated[Any, Field("W", "thermal design power")] = None
+    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
+    scale_up_domain: Annotated[Any, Field(help="chips that scale-up links usually join", integer=True, low=1, open_low=False)] = None
+    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
+    host_dram_bw: Annotated[Any, Field("byte/s", "one chip's share of its host's memory bandwidth")] = None
+    host_link_bw: Annotated[Any, Field("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
+    price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
     costs: tuple[cost.Cost, ...] = field(default=(), repr=False)
 
     def need(self, key: str) -> Any:
@@ -65,9 +65,9 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
     return value
 
 
-def chip_price(chip: Chip, metric: str = cost.DEFAULT_METRIC) -> cost.Price | None:
+def chip_price(chip: Chip, metric: str = cost.DEFAULT_METRIC) -> cost.PriceQuote | None:
     """What one chip costs per second: the user's price if one was given, else the catalogue's by this metric, else None."""
-    return cost.own(chip.price) if chip.price is not None else cost.price(chip.costs, metric)
+    return cost.user_price(chip.price) if chip.price is not None else cost.price(chip.costs, metric)
 
 
 def chip(name: str, catalog: Catalog | None = None) -> Chip:

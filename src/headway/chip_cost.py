@@ -17,14 +17,14 @@ POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
+class OwnershipCost:
     """What owning a chip costs by the second, and its parts."""
 
     capital: Any  # USD/s
     upkeep: Any
     power: Any
     building: Any
-    whole: Any
+    total: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,32 +50,32 @@ def over_all(chip: Chip) -> ChipPrice:
 
 def by_metric(chip: Chip, metric: str) -> ChipPrice:
     """The range of one metric's quotes."""
-    found = cost.price(chip.costs, metric)
-    if found is None:
+    quote = cost.price(chip.costs, metric)
+    if quote is None:
         has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in cost.METRICS})) or "none"
         raise BadValue("--price-metric", metric, f"a metric that {chip.name} has a price by ({has}), or --chip-price")
-    return ChipPrice(interval=Interval(low=found.low, high=found.high), note=f"chip price by {metric}, {found.value.date}, {found.note}")
+    return ChipPrice(interval=Interval(low=quote.low, high=quote.high), note=f"chip price by {metric}, {quote.value.date}, {quote.note}")
 
 
-def owned(chip: Chip, assumptions: dict[str, Any]) -> Owned:
+def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
     """Capital, upkeep, power and building of a chip that is bought; `assumptions` are cost.assumptions()."""
     capex, power = fact(chip, CAPEX), fact(chip, POWER)
     if capex is None or power is None:
         lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)
         raise MissingFact(chip.name, lacks, "its cost file needs it for --own; --chip-price gives a price instead")
-    told = {key.removeprefix("tco_default_"): value for key, value in assumptions.items()}
-    capital = owning.capital_usd(owning.with_cluster(capex, told["cluster_overhead"]), told["life"])
-    upkeep = owning.upkeep_usd(capex, told["opex"])
-    electricity = owning.power_usd(power, told["electricity"])
-    building = owning.building_usd(power, told["datacentre_capex"], told["datacentre_life"])
-    whole = total((capital, upkeep, electricity, building))
-    return Owned(capital=capital, upkeep=upkeep, power=electricity, building=building, whole=whole)
+    tco_inputs = {key.removeprefix("tco_default_"): value for key, value in assumptions.items()}
+    capital = owning.capital_usd(owning.with_cluster(capex, tco_inputs["cluster_overhead"]), tco_inputs["life"])
+    upkeep = owning.upkeep_usd(capex, tco_inputs["opex"])
+    electricity = owning.power_usd(power, tco_inputs["electricity"])
+    building = owning.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
+    owned_total = total((capital, upkeep, electricity, building))
+    return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
 
 
 def fact(chip: Chip, metric: str) -> Any | None:
     """The newest figure of one metric, None where there is none."""
-    found = [row.value for row in chip.costs if row.metric == metric]
-    return max(found, key=lambda value: value.date) if found else None
+    figures = [row.value for row in chip.costs if row.metric == metric]
+    return max(figures, key=lambda value: value.date) if figures else None
 
 
 def _usd(price: Any) -> str:

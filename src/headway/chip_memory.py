@@ -7,10 +7,10 @@ from typing import Any
 
 from headway import facts
 from headway.catalog import PACKAGED
-from headway.schema import Q
+from headway.schema import Field
 
 PATH = PACKAGED / "memory_of_chips.toml"
-BYTES = Q("byte", "share of one chip in its host's memory")
+BYTES = Field("byte", "share of one chip in its host's memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,14 @@ def _interval(stem: str, unit: str, doc: str, ends: tuple[str, ...], suffix: str
         "lo": "lower end of the 90 % interval",
         "hi": "upper end of the 90 % interval",
     }
-    found = {stem + suffix: Column(unit, doc + "; expected value")}
-    return found | {f"{stem}_{end}{suffix}": Column(unit, f"{doc}; {words[end]}") for end in ends}
+    expected_column = {stem + suffix: Column(unit, doc + "; expected value")}
+    return expected_column | {f"{stem}_{end}{suffix}": Column(unit, f"{doc}; {words[end]}") for end in ends}
 
 
 _WHAT = {
-    "kind": Column("", "what the row is: point; best, frontier, elasticity, current of a plan; best, next of train; "
-                   "fast, slow, found, beyond of sim"),
+    "kind": Column(
+        "", "what the row is: point; best, frontier, elasticity, current of a plan; best, next of train; fast, slow, found, beyond of sim"
+    ),
     "model": Column("", "model, by its catalogue name or file"),
     "system": Column("", "machine"),
     "chips": Column("", "chips paid for: all replicas and the idle ones"),
@@ -220,9 +221,9 @@ _LATENCIES = {"ttft": "time to first token", "tpot": "time per output token", "i
               "e2e": "time from sending a request to its last token", "queue": "time from sending a request to its first step"}  # fmt: skip
 _SIM = (
     {
-        f"{part}_{key}_s": Column("s", f"{words}, of completed requests after the warm-up: {told}, as vLLM's bench serve defines it")
+        f"{part}_{key}_s": Column("s", f"{words}, of completed requests after the warm-up: {statistic}, as vLLM's bench serve defines it")
         for key, words in _LATENCIES.items()
-        for part, told in (("mean", "mean"), *((f"p{percent}", f"percentile {percent}") for percent in (50, 90, 95, 99)))
+        for part, statistic in (("mean", "mean"), *((f"p{percent}", f"percentile {percent}") for percent in (50, 90, 95, 99)))
     }
     | {
         f"mean_{key}_ci_s": Column("s", f"half width of the 95 % confidence interval of the mean {key}, by 20 batch means")
@@ -273,7 +274,7 @@ _SIM = (
         "kv_tokens": Column("token", "KV cache of one replica"),
         "hit_rate": Column("", "share of prompts' blocks that the prefix cache had; what a preempted request left is not counted"),
         "hit_rate_tokens": Column("", "share of prompts' tokens that needed no computing"),
-    "hit_rate_by_tier": Column("", "the same as hit_rate by the tier that had them"),
+        "hit_rate_by_tier": Column("", "the same as hit_rate by the tier that had them"),
         "preemptions": Column("", "sequences sent back to the queue for lack of KV cache"),
         "swaps": Column("", "of them, those whose cache went to the host's memory"),
         "steps": Column("", "iterations of all replicas"),
@@ -294,9 +295,9 @@ _TIERS = {
 _TOKENS = {"in": "fresh input", "cached": "cached input", "out": "output"}
 _ENDS = {"": ", middle", "_lo": ", least", "_hi": ", most"}
 _PRICE = {
-    f"{stem}_{kind}{end}": Column("USD/Mtok", f"{words} of a million tokens of {told}{more}")
+    f"{stem}_{kind}{end}": Column("USD/Mtok", f"{words} of a million tokens of {token_kind}{more}")
     for stem, words in (("cost", "cost, idle hours counted,"), ("price", "price: cost over 1 - margin,"))
-    for kind, told in _TOKENS.items()
+    for kind, token_kind in _TOKENS.items()
     for end, more in (
         ("", ", every input in its middle"),
         ("_lo", ", lower end of the 90 % interval"),
@@ -316,7 +317,7 @@ _PRICE = {
     "prefill_share": Column("", "share of a request's cost that its prompt is, cached part included"),
     "decode_share": Column("", "share of a request's cost that its output is"),
     "usd_charged": Column("USD", "what the list price brings for a request"),
-    **{f"sheet_{kind}": Column("USD/Mtok", f"list price of {told}") for kind, told in _TOKENS.items()},
+    **{f"sheet_{kind}": Column("USD/Mtok", f"list price of {token_kind}") for kind, token_kind in _TOKENS.items()},
     "sheet_margin": Column("", "margin that the list price leaves over the cost"),
     "sheet_margin_lo": Column("", "the same with the costs at their upper ends"),
     "sheet_margin_hi": Column("", "the same with the costs at their lower ends"),
@@ -338,16 +339,16 @@ COLUMNS: dict[str, Column] = _TRAINING | SERVE | _VERBS
 def _facts() -> dict[str, Column]:
     """Facts of chips and systems and named assumptions, by the names that flags and --set take."""
     from headway import schema
-    from headway.about_model import About
+    from headway.about_model import ModelSummary
     from headway.assumptions import Assumptions
     from headway.cache_rows import CACHE
     from headway.chip import Chip
     from headway.system import System
 
-    found = {f"{owner}.{key}": q for owner, record in (("chip", Chip), ("system", System)) for key, (q, _) in schema.fields(record).items()}
-    for record in (*CACHE, About, Chip, System, Assumptions):
-        found |= {key: q for key, (q, _) in schema.fields(record).items()}
-    return {key: Column(q.unit, q.help) for key, q in found.items()}
+    facts = {f"{owner}.{key}": q for owner, record in (("chip", Chip), ("system", System)) for key, (q, _) in schema.fields(record).items()}
+    for record in (*CACHE, ModelSummary, Chip, System, Assumptions):
+        facts |= {key: q for key, (q, _) in schema.fields(record).items()}
+    return {key: Column(q.unit, q.help) for key, q in facts.items()}
 
 
 def column(key: str) -> Column:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.assumptions import Assumptions
-from headway.blockwork import BlockWork
+from headway.blockwork import LayerWork
 from headway.efficiency import Efficiencies
 from headway.fabric import fabric, link_costs
 from headway.laws.coefficients import COMMUNICATIONS, OVERLAPS, ExpertTerm, SpanTerm, StepCoefficients
@@ -49,10 +49,10 @@ from headway.laws.shard import (
 )
 from headway.laws.sums import sum_over_blocks, times, total
 from headway.layout import Layout
-from headway.model import NONE, ONE, Model
-from headway.network import Routed, Traffic, most, need_scale_out, network_terms
+from headway.model import NONE, UNITY, Model
+from headway.network import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
 from headway.quantity import default, known
-from headway.reach import Kernels, dense_part, reach, with_links
+from headway.reach import KernelCounts, achieved_efficiency, dense_part, with_links
 from headway.resolve import Formats
 from headway.system import System
 from headway.whole_model import embedding_and_head, other_params, works
@@ -66,12 +66,12 @@ SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ModelWork:
     """A model, as what its layers ask for."""
 
     name: str
     hidden: Any
-    blocks: tuple[BlockWork, ...]
+    blocks: tuple[LayerWork, ...]
     layers: Any
     ffns: Any  # layers with a dense FFN
     moes: Any
@@ -82,11 +82,11 @@ class Work:
     expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where they were measured
 
 
-def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> Work:
+def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
     """The work of a model, its layers counted by what they hold."""
     blocks = works(model)
     table, head = embedding_and_head(model)
-    return Work(
+    return ModelWork(
         name=model.name,
         hidden=model.hidden,
         blocks=blocks,
@@ -101,12 +101,12 @@ def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> Work:
     )
 
 
-def _count(blocks: tuple[BlockWork, ...]) -> Any:
+def _count(blocks: tuple[LayerWork, ...]) -> Any:
     return total(tuple(block.count for block in blocks)) if blocks else NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class StepModel:
     """A layout on a machine."""
 
     step: StepCoefficients
@@ -119,12 +119,12 @@ class Compiled:
 
 
 def compile_layout(
-    work: Work, system: System, layout: Layout, assumptions: Assumptions, chosen: Formats, table: Efficiencies | None = None
-) -> Compiled:
+    work: ModelWork, system: System, layout: Layout, assumptions: Assumptions, formats: Formats, table: Efficiencies | None = None
+) -> StepModel:
     """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays, and `table` other efficiencies than ship."""
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
-    parts = _Parts(work=work, chosen=chosen, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
+    parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
     states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
     step = StepCoefficients(
         dense_compute=parts.dense_compute(),
@@ -142,21 +142,21 @@ def compile_layout(
         pp=layout.pp,
         cp=layout.cp,
         layers=work.layers,
-        attention_gain=attention_gain(chosen.attention_peak, chosen.wide_peak),
+        attention_gain=attention_gain(formats.attention_peak, formats.wide_peak),
         imbalance=load_imbalance(work.expert_load, layout.ep) if work.expert_load else assumptions.imbalance,
         prefill_ranks=layout.dp,
         overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
         communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
-        reach=reach(parts.kernels(), system.chip, chosen, layout, assumptions, table),
+        achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table),
     )
-    return Compiled(
+    return StepModel(
         step=step,
         weights_bytes=parts.weights_bytes(),
         stores=parts.stores(),
         state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
         stage=stage_share(work.layers, layout.pp),
         chips=chips,
-        formats=chosen,
+        formats=formats,
     )
 
 
@@ -164,8 +164,8 @@ def compile_layout(
 class _Parts:
     """One model on one layout: each method is one group of terms."""
 
-    work: Work
-    chosen: Formats
+    work: ModelWork
+    formats: Formats
     layout: Layout
     depth: Any
     bandwidth: Any
@@ -173,7 +173,7 @@ class _Parts:
     def counts(self) -> tuple[Any, ...]:
         return tuple(block.count for block in self.work.blocks)
 
-    def dense_params(self, block: BlockWork) -> tuple[Any, Any]:
+    def dense_params(self, block: LayerWork) -> tuple[Any, Any]:
         """Mixer and dense FFN of one layer on one chip."""
         tp = self.layout.tp
         share = head_share(block.kv_heads, tp)
@@ -182,92 +182,92 @@ class _Parts:
 
     def dense_bytes(self) -> Any:
         """What every token uses of all layers, on one chip: projections, dense FFN, and norms, which each chip keeps."""
-        each = []
-        for block, form in zip(self.work.blocks, self.chosen.weights, strict=True):
+        layer_bytes = []
+        for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
             mixer, ffn = self.dense_params(block)
-            vectors = parameter_bytes(block.other_params, self.chosen.vectors.bytes)
-            each.append(total((parameter_bytes(mixer, form[0].bytes), parameter_bytes(ffn, form[1].bytes), vectors)))
-        return sum_over_blocks(self.counts(), tuple(each))
+            vectors = parameter_bytes(block.other_params, self.formats.vectors.bytes)
+            layer_bytes.append(total((parameter_bytes(mixer, form[0].bytes), parameter_bytes(ffn, form[1].bytes), vectors)))
+        return sum_over_blocks(self.counts(), tuple(layer_bytes))
 
     def dense_compute(self) -> Any:
-        each = []
-        for block, peaks in zip(self.work.blocks, self.chosen.peaks, strict=True):
+        layer_times = []
+        for block, peaks in zip(self.work.blocks, self.formats.peaks, strict=True):
             mixer, ffn = self.dense_params(block)
             state = recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0], self.layout.tp)
-            each.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
-        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), self.depth)
+            layer_times.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_times)), self.depth)
 
     def activations(self) -> Any:
         """What goes in and out of the dense matmuls of all layers, on one chip."""
-        each = []
+        layer_activations = []
         for block in self.work.blocks:
             params = total(self.dense_params(block))
             matmuls = total((block.mixer_matmuls, block.ffn_matmuls))
-            each.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
-        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(each)), self.depth)
+            layer_activations.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_activations)), self.depth)
 
     def blocks(self) -> Any:
         """Blocks of decode attention of one sequence on one chip."""
-        each = tuple(
+        block_counts = tuple(
             attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
             for block in self.work.blocks if block.spans
         )  # fmt: skip
-        return total(each) if each else NONE
+        return total(block_counts) if block_counts else NONE
 
     def sublayers(self) -> Any:
         """Mixers and feed-forward layers, each with its norm and its all-reduce."""
         return total((self.work.layers, self.work.ffns, self.work.moes))
 
-    def kernels(self) -> Kernels:
+    def kernels(self) -> KernelCounts:
         """How many kernels of each class a chip runs in a step."""
         blocks, work = self.work.blocks, self.work
         matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
-        dense, routed = dense_part(self.chosen, blocks)
-        return Kernels(
-            matmuls=total((matmuls, ONE)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
+        dense, routed = dense_part(self.formats, blocks)
+        return KernelCounts(
+            matmuls=total((matmuls, UNITY)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
             launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
             latent=any(block.latent for block in blocks), dense=dense, routed=routed,
-            head=next((block.head for block in blocks if block.spans), ONE),
-            fused=_converted(blocks[dense[0]], dense[1], self.chosen.weights[dense[0]][dense[1]].name),
+            head=next((block.head for block in blocks if block.spans), UNITY),
+            fused=_converted(blocks[dense[0]], dense[1], self.formats.weights[dense[0]][dense[1]].name),
         )  # fmt: skip
 
     def head_compute(self) -> Any:
-        return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.chosen.head_peak)
+        return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
 
     def dense_weights(self) -> Any:
-        head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.chosen.head.bytes)
+        head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.formats.head.bytes)
         return dense_weights_s(self.dense_bytes(), head, self.depth, self.bandwidth)
 
-    def routed(self) -> list[tuple[int, BlockWork]]:
+    def routed(self) -> list[tuple[int, LayerWork]]:
         return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
 
-    def routed_traffic(self, index: int, block: BlockWork, vector: Any, assumptions: Assumptions) -> Routed:
+    def routed_traffic(self, index: int, block: LayerWork, vector: Any, assumptions: Assumptions) -> RoutedLayer:
         """An expert layer's exchanges: dispatched as asked; else in fp8 tiles with a scale where the experts are fp8."""
         dispatch = vector
         if assumptions.dispatch_bytes is not None:
             dispatch = activation_bytes_per_token(self.work.hidden, assumptions.dispatch_bytes)
-        elif self.chosen.weights[index][2].name == "fp8":
+        elif self.formats.weights[index][2].name == "fp8":
             dispatch = wire_bytes_per_token(self.work.hidden, FP8_BYTE, SCALE, TILE)
-        return Routed(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch,
-                      groups=block.expert_groups, chosen=block.groups_chosen)  # fmt: skip
+        return RoutedLayer(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch,
+                      groups=block.expert_groups, groups_chosen=block.groups_chosen)  # fmt: skip
 
-    def held(self, block: BlockWork) -> tuple[Any, Any]:
+    def placement(self, block: LayerWork) -> tuple[Any, Any]:
         """Routed experts of a block on the fullest chip, and the chips that share each of them."""
         layout = self.layout
-        ways = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
-        return experts_held(block.experts, layout.redundant, layout.ep), ways
+        expert_tp = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
+        return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
 
     def experts(self) -> tuple[ExpertTerm, ...]:
         terms = []
         for index, block in self.routed():
-            params, form, (held, ways) = times(block.expert_params, block.count), self.chosen.weights[index][2], self.held(block)
-            load, share = expert_load(block.experts, self.layout.redundant, held, ways), expert_share_held(block.experts, held, ways)
+            params, form, (resident, tp) = times(block.expert_params, block.count), self.formats.weights[index][2], self.placement(block)
+            load, share = expert_load(block.experts, self.layout.redundant, resident, tp), expert_share_held(block.experts, resident, tp)
             terms.append(
                 ExpertTerm(
-                    compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.chosen.peaks[index][2]),
+                    compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.formats.peaks[index][2]),
                     weights=expert_read_s(params, form.bytes, block.experts, share, self.depth, self.bandwidth),
                     activations=expert_activation_s(
-                        block.expert_params, self.work.hidden, block.experts_per_token, load, ways, block.count, self.depth, self.bandwidth
+                        block.expert_params, self.work.hidden, block.experts_per_token, load, tp, block.count, self.depth, self.bandwidth
                     ),
                     experts=block.experts,
                     active=block.experts_per_token,
@@ -280,27 +280,27 @@ class _Parts:
         routed = tuple(
             routed_bytes(
                 times(block.expert_params, block.count),
-                self.chosen.weights[index][2].bytes,
+                self.formats.weights[index][2].bytes,
                 block.experts,
-                expert_share_held(block.experts, *self.held(block)),
+                expert_share_held(block.experts, *self.placement(block)),
             )
             for index, block in self.routed()
         )
-        form = self.chosen.head.bytes
-        vectors = parameter_bytes(work.vector_params, self.chosen.vectors.bytes)
+        form = self.formats.head.bytes
+        vectors = parameter_bytes(work.vector_params, self.formats.vectors.bytes)
         ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), vectors, layout.pp, layout.tp)
         share = stage_share(work.layers, layout.pp)
         return weights_bytes_chip(self.dense_bytes(), total(routed) if routed else NO_BYTES, ends, share)
 
-    def share(self, block: BlockWork, what: str) -> Any:
+    def share(self, block: LayerWork, what: str) -> Any:
         """Share of a cache on the fullest chip; an index key is one per token, kept by every tensor-parallel chip."""
-        return head_share(ONE if what == "index" else block.kv_heads, self.layout.tp)
+        return head_share(UNITY if what == "index" else block.kv_heads, self.layout.tp)
 
     def spans(self) -> tuple[SpanTerm, ...]:
         """Spans of all blocks, those with equal limits added up."""
         groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
         limits: dict[tuple[float, float], tuple[Any, Any]] = {}
-        kv, cp, peak_ = self.chosen.kv.bytes, self.layout.cp, self.chosen.wide_peak
+        kv, cp, peak_ = self.formats.kv.bytes, self.layout.cp, self.formats.wide_peak
         for block in self.work.blocks:
             heads = head_share(block.heads, self.layout.tp)
             for span in block.spans:
@@ -319,12 +319,12 @@ class _Parts:
         )
 
     def kv_write(self) -> Any:
-        each = tuple(
-            span_read_s(times(store.elements_per_token, block.count), self.chosen.kv.bytes, self.share(block, store.what),
+        writes = tuple(
+            span_read_s(times(store.elements_per_token, block.count), self.formats.kv.bytes, self.share(block, store.what),
                         self.layout.cp, self.depth, self.bandwidth)
             for block in self.work.blocks for store in block.stores
         )  # fmt: skip
-        return total(each) if each else NO_WRITE
+        return total(writes) if writes else NO_WRITE
 
     def stores(self) -> tuple[tuple[Any, Any], ...]:
         """(bytes per stored token on the fullest chip, most tokens stored), equal limits added up."""
@@ -335,11 +335,11 @@ class _Parts:
                 key = float(store.cap_tokens)
                 limits.setdefault(key, store.cap_tokens)
                 elements = times(store.elements_per_token, block.count)
-                groups.setdefault(key, []).append(store_bytes_per_token(elements, self.chosen.kv.bytes, self.share(block, store.what)))
+                groups.setdefault(key, []).append(store_bytes_per_token(elements, self.formats.kv.bytes, self.share(block, store.what)))
         return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
 
 
-def _converted(block: BlockWork, part: int, stored: str) -> bool:
+def _converted(block: LayerWork, part: int, stored: str) -> bool:
     """Whether a part is stored in another format than the checkpoint's own."""
     return stored != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
 
@@ -351,7 +351,7 @@ def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips:
     joined, work = fabric(system), parts.work
     need_scale_out(joined, parts.layout, system.name)
     vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
-    traffic = Traffic(
+    traffic = MessageTraffic(
         layers=work.layers,
         sublayers=parts.sublayers(),
         routed=tuple(parts.routed_traffic(index, block, vector, assumptions) for index, block in parts.routed()),

@@ -37,7 +37,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class PriceQuote:
     """What one chip costs per second by one metric: the newest figure, and the range of all of them."""
 
     value: Any  # USD/s
@@ -75,16 +75,16 @@ def _cost(row: dict[str, Any], subject: str, sources: dict[str, Any], path: Path
     si, factor = UNITS[unit]
     origin = facts.origin(row, name, sources, path)
 
-    def made(key: str) -> Any:
+    def figure(key: str) -> Any:
         value = row.get(key, row.get("value"))
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
             raise BadFile(path, f"{name}: got {key} {value!r}; wants a number above 0")
         return known(value * factor, name if key == "value" else f"{name}_{key}", si, *origin)
 
-    return Cost(metric=metric, value=made("value"), low=made("low"), high=made("high"), note=facts.text(row, "note", path))
+    return Cost(metric=metric, value=figure("value"), low=figure("low"), high=figure("high"), note=facts.text(row, "note", path))
 
 
-def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> Price | None:
+def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | None:
     """The price by one metric, or None when no source gives one: the newest value, and the range over all rows and what they state."""
     if metric not in METRICS:
         raise UnknownName("price metric", metric, METRICS, f"one of {', '.join(METRICS)}")
@@ -95,11 +95,11 @@ def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> Price | None:
     low = min((bound for row in quotes for bound in (row.value, row.low)), default=None)
     high = max((bound for row in quotes for bound in (row.value, row.high)), default=None)
     note = f"newest of {len(quotes)} quotes" if len(quotes) > 1 else ""
-    return Price(value=newest.value, low=low, high=high, metric=metric, note="; ".join(filter(None, (newest.note, note))))
+    return PriceQuote(value=newest.value, low=low, high=high, metric=metric, note="; ".join(filter(None, (newest.note, note))))
 
 
-def own(value: Any) -> Price:
+def user_price(value: Any) -> PriceQuote:
     """The price that the user gave."""
     if value <= 0:
         raise BadValue("price", value, "USD/s above 0")
-    return Price(value=value, low=value, high=value, metric="input", note="given by the user")
+    return PriceQuote(value=value, low=value, high=value, metric="input", note="given by the user")

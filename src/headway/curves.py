@@ -50,13 +50,13 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
     """The curves of one layout at one context, over batches from 1 to beyond the knee."""
     peak = defaults(Assumptions, _perfect(assumptions), "the floor: peak rates, no fixed costs")
 
-    def at(batches: Any, taken: Assumptions) -> Table:
-        return serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=taken)
+    def at(batches: Any, case_assumptions: Assumptions) -> Table:
+        return serve(model, system, layout, batch=batches, context=context, precision=precision, assumptions=case_assumptions)
 
     turn = _first(lambda batches: _outlasts_weights(at(batches, peak)))
     knee = _first(lambda batches: _compute_bound(at(batches, peak)))
-    shown = knee if knee and (turn is None or knee <= FAR * turn) else turn
-    batch = np.linspace(1.0, max(BEYOND * shown if shown else 4096.0, 16.0), POINTS)
+    end_batch = knee if knee and (turn is None or knee <= FAR * turn) else turn
+    batch = np.linspace(1.0, max(BEYOND * end_batch if end_batch else 4096.0, 16.0), POINTS)
     floor, expected = at(batch, peak), at(batch, assumptions)
     times = {name: floor[key].ravel() for name, key in LINES.items()}
     times |= {"floor": floor["step_floor_s"].ravel(), "expected": expected["step_s"].ravel()}
@@ -75,10 +75,10 @@ def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Pre
 
 
 def _perfect(assumptions: Assumptions) -> dict[str, Any]:
-    given = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions)}
+    user_values = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions)}
     why = "the floor: peak rates, no fixed costs"
     ones = {name: default(1.0, name, "", why) for name in EFFICIENCIES}
-    return given | ones | {name: default(0.0, name, "s", why) for name in LATENCIES} | {"overlap": "full"}
+    return user_values | ones | {name: default(0.0, name, "s", why) for name in LATENCIES} | {"overlap": "full"}
 
 
 def _compute_bound(floor: Table) -> Any:
@@ -86,8 +86,8 @@ def _compute_bound(floor: Table) -> Any:
 
 
 def _outlasts_weights(floor: Table) -> Any:
-    others = [floor[key].ravel() for name, key in LINES.items() if name != "weights"]
-    return np.max(others, axis=0) >= floor["weights_s"].ravel() * (1 - 1e-9)
+    other_parts = [floor[key].ravel() for name, key in LINES.items() if name != "weights"]
+    return np.max(other_parts, axis=0) >= floor["weights_s"].ravel() * (1 - 1e-9)
 
 
 def _longest(floor: Table) -> str:
@@ -100,12 +100,12 @@ def _first(holds: Callable[[Any], Any]) -> float | None:
     low, high = 1.0, MOST_BATCH
     for _ in range(4):
         batches = np.geomspace(low, high, 200)
-        found = np.flatnonzero(holds(batches))
-        if not len(found):
+        indices = np.flatnonzero(holds(batches))
+        if not len(indices):
             return None
-        if found[0] == 0:
+        if indices[0] == 0:
             return float(low)
-        low, high = float(batches[found[0] - 1]), float(batches[found[0]])
+        low, high = float(batches[indices[0] - 1]), float(batches[indices[0]])
     return high
 
 
@@ -127,10 +127,10 @@ def of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions: Assumpt
     if row.get("context") is None:
         raise BadValue("--plot", row.get("kind"), "a row with a context")
     layout = Layout(**{name: row[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
-    return curves(model, system, layout, row["context"], _chosen(model, system, row), assumptions)
+    return curves(model, system, layout, row["context"], _row_precision(model, system, row), assumptions)
 
 
-def _chosen(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
+def _row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
     """The formats that give a row its labels, left as stored wherever that gives them."""
     work = work_of(model)
 

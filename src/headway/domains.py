@@ -9,12 +9,12 @@ from typing import Any
 from headway.about import list_systems
 from headway.catalog import Catalog
 from headway.rack import bisection, room
-from headway.rack_fit import Need
+from headway.rack_fit import ModelNeed
 from headway.system import System
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class DomainGeneration:
     """One system of the catalogue; None where a fact is not public or the model does not fit."""
 
     year: Any
@@ -39,18 +39,18 @@ class Domain:
     largest_floor_s: Any = None
 
 
-def domains(need: Need, context: Any, needs: Sequence[Need], catalog: Catalog | None = None) -> list[Domain]:
+def domains(need: ModelNeed, context: Any, needs: Sequence[ModelNeed], catalog: Catalog | None = None) -> list[DomainGeneration]:
     """Every system whose chip's year is known, oldest first."""
-    dated = (one for one in list_systems(catalog) if one.chip.year is not None)
-    ordered = sorted(dated, key=lambda one: (one.chip.year, one.chip.vendor, one.scale_up_domain, one.name))
-    return [domain(one, need, context, needs) for one in ordered]
+    dated = (system for system in list_systems(catalog) if system.chip.year is not None)
+    ordered = sorted(dated, key=lambda system: (system.chip.year, system.chip.vendor, system.scale_up_domain, system.name))
+    return [domain(system, need, context, needs) for system in ordered]
 
 
-def domain(system: System, need: Need, context: Any, needs: Sequence[Need]) -> Domain:
+def domain(system: System, need: ModelNeed, context: Any, needs: Sequence[ModelNeed]) -> DomainGeneration:
     """One scale-up domain of a system."""
     chips = system.scale_up_domain
-    held = room(system, chips, need, needs)
-    return Domain(
+    memory_row = room(system, chips, need, needs)
+    return DomainGeneration(
         year=system.chip.year,
         vendor=system.chip.vendor,
         system=system.name,
@@ -61,5 +61,5 @@ def domain(system: System, need: Need, context: Any, needs: Sequence[Need]) -> D
         context=context,
         scale_up_bw=system.scale_up_bw,
         domain_bisection=bisection(system, chips),
-        **{key: value for key, value in held.items() if key != "fitting"},
+        **{key: value for key, value in memory_row.items() if key != "fitting"},
     )

@@ -8,7 +8,7 @@ from typing import Any
 from headway import facts, schema
 from headway.chip import Chip
 from headway.errors import BadValue, UnknownName
-from headway.quantity import given
+from headway.quantity import user_input
 from headway.system import TOTALS, System
 
 # One physical number that both records hold: an edit of either changes both.
@@ -17,7 +17,7 @@ SHARED = ("scale_up_bw", "scale_out_bw")
 STALE = {"hbm": ("hbm_total",), "tdp": ("power",)}
 
 
-def editable() -> dict[str, schema.Q]:
+def editable() -> dict[str, schema.Field]:
     """Every key that --set takes, with its unit and its legal range."""
     chip = {f"chip.{key}": q for key, q in facts.declared(Chip).items()}
     return chip | {f"system.{key}": q for key, q in facts.declared(System).items()}
@@ -39,7 +39,7 @@ def edit(system: System, key: str, value: str | float) -> System:
     return _edit_chip(system, name, number) if part == "chip" else _edit_system(system, name, number)
 
 
-def _number(value: str | float, q: schema.Q, key: str) -> Any:
+def _number(value: str | float, q: schema.Field, key: str) -> Any:
     if isinstance(value, str):
         return schema.scalar(value, q, key)
     if isinstance(value, bool):
@@ -47,7 +47,7 @@ def _number(value: str | float, q: schema.Q, key: str) -> Any:
     wants = q.illegal(value)
     if wants:
         raise BadValue(key, value, wants)
-    return given(int(value) if q.whole else float(value), key, q.unit)
+    return user_input(int(value) if q.integer else float(value), key, q.unit)
 
 
 def _edit_chip(system: System, name: str, number: Any) -> System:

@@ -21,7 +21,7 @@ from headway.errors import BadFile, MissingFact
 from headway.quantity import known
 
 ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels alone
-OTHER, WIDE = "other", "bf16"
+OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
 ALONE = ("engine", "platform", "interval")  # each number stands for itself; of a class of kernels a file states all or none
 UNITS = ("", "s", "byte", "token")
@@ -41,19 +41,21 @@ class Efficiencies:
     def find(self, key: str, *sections: str) -> Any:
         """The number under the first section that has it."""
         for section in sections:
-            found = self.sections.get(section, {}).get(key)
-            if found is not None:
-                return found
+            number = self.sections.get(section, {}).get(key)
+            if number is not None:
+                return number
         hint = "a file states all numbers of a class of kernels or none; `headway fit` writes it"
         raise MissingFact("efficiency.toml", f"{sections[0]}.{key}", hint)
 
     def kernel(self, kind: str, family: str, form: str, key: str) -> Any:
         """A number of one class of kernels."""
-        return self.find(key, f"{kind}.{family}.{form}", f"{kind}.{OTHER}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER}.{WIDE}")
+        return self.find(
+            key, f"{kind}.{family}.{form}", f"{kind}.{OTHER_FAMILY}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER_FAMILY}.{WIDE}"
+        )
 
     def engine(self, name: str, platform: str, key: str) -> Any:
         """A number of one family of engines; those for a platform go before those for any."""
-        return self.find(key, f"engine.{name}.{platform}", f"engine.{name}", f"engine.{OTHER}")
+        return self.find(key, f"engine.{name}.{platform}", f"engine.{name}", f"engine.{OTHER_FAMILY}")
 
     def interval(self, key: str) -> Any:
         """Half of a 90 % interval as a factor, or how much wider a circumstance makes it."""
@@ -61,7 +63,7 @@ class Efficiencies:
 
     def platform(self, name: str, key: str) -> Any:
         """A number of one kind of machine."""
-        return self.find(key, f"platform.{name}", f"platform.{OTHER}")
+        return self.find(key, f"platform.{name}", f"platform.{OTHER_FAMILY}")
 
 
 def efficiencies() -> Efficiencies:
@@ -72,13 +74,13 @@ def efficiencies() -> Efficiencies:
 @functools.cache
 def _laid(paths: tuple[Path, ...]) -> Efficiencies:
     """The numbers of several files, the first before the others."""
-    found: dict[str, dict[str, Any]] = {}
+    table: dict[str, dict[str, Any]] = {}
     for path in reversed(paths):
-        own = sections(facts.read(path), path)
-        whole = {kind_of(section) for section in own} - {*ALONE}
-        found = {section: numbers for section, numbers in found.items() if kind_of(section) not in whole}
-        found |= {section: found.get(section, {}) | numbers for section, numbers in own.items()}
-    return Efficiencies(found)
+        file_sections = sections(facts.read(path), path)
+        complete_kinds = {kind_of(section) for section in file_sections} - {*ALONE}
+        table = {section: numbers for section, numbers in table.items() if kind_of(section) not in complete_kinds}
+        table |= {section: table.get(section, {}) | numbers for section, numbers in file_sections.items()}
+    return Efficiencies(table)
 
 
 def kind_of(section: str) -> str:
@@ -92,16 +94,16 @@ def kind_of(section: str) -> str:
 
 def sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
     """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Known}}."""
-    found: dict[str, dict[str, Any]] = {}
+    table: dict[str, dict[str, Any]] = {}
     for name, entry in document.items():
-        whole = f"{prefix}.{name}".lstrip(".")
+        entry_name = f"{prefix}.{name}".lstrip(".")
         if not isinstance(entry, dict):
-            raise BadFile(path, f"{whole}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
+            raise BadFile(path, f"{entry_name}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
         if "value" in entry:
-            found.setdefault(prefix, {})[name] = _number(entry, whole, path)
+            table.setdefault(prefix, {})[name] = _number(entry, entry_name, path)
         else:
-            found |= sections(entry, path, whole)
-    return found
+            table |= sections(entry, path, entry_name)
+    return table
 
 
 def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
@@ -119,7 +121,7 @@ def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
 
 
 @functools.cache
-def _listed(table: str) -> dict[str, str]:
+def _name_by_chip(table: str) -> dict[str, str]:
     import tomllib
 
     document = tomllib.loads(files("headway").joinpath("data/families.toml").read_text(encoding="utf-8"))
@@ -128,12 +130,12 @@ def _listed(table: str) -> dict[str, str]:
 
 def family(chip: Chip) -> str:
     """The family whose measured kernels stand for a chip's, or `other`."""
-    return _listed("family").get(chip.name, OTHER)
+    return _name_by_chip("family").get(chip.name, OTHER_FAMILY)
 
 
 def platform(chip: Chip) -> str:
     """What kind of machine an engine's software meets, or `other`."""
-    return _listed("platform").get(chip.name, OTHER)
+    return _name_by_chip("platform").get(chip.name, OTHER_FAMILY)
 
 
 def foreign(chip: Chip) -> bool:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.candidates import Space
+from headway.candidates import SearchSpace
 from headway.chip import PEAK_OF
 from headway.formula import record
 from headway.goal import Goal
 from headway.laws.planning import elasticity, gain_of_less, gain_of_more, raised
-from headway.pick import Line, Pick, choose, found_of
+from headway.pick import Choice, PlanRow, choose, estimates_of
 from headway.precision import Precision
 from headway.quantity import default
 from headway.resolve import resolve
-from headway.search import ONE_REPLICA, Size, best_batches, weigh, worth
-from headway.serve import Query
+from headway.search import ONE_REPLICA, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serve import ServeRequest
 from headway.system import System
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
@@ -33,15 +33,15 @@ INPUTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class PlanProblem:
     """One model on one machine in one set of formats, and the layouts to search."""
 
-    query: Query
+    query: ServeRequest
     precision: Precision
-    space: Space
+    space: SearchSpace
 
 
-def elasticities(problems: Sequence[Problem], best: Pick, goal: Goal) -> list[Line]:
+def elasticities(problems: Sequence[PlanProblem], best: Choice, goal: Goal) -> list[PlanRow]:
     """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first.
 
     None where whole numbers of chips are the answer: 1 % hardly ever moves them.
@@ -53,15 +53,17 @@ def elasticities(problems: Sequence[Problem], best: Pick, goal: Goal) -> list[Li
         if not has(best.query, name):
             continue
         again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
-        found = [best_batches(weigh(again[id(one)], one.space.layouts, one.space.count), goal) for one in problems]
-        chosen = choose(found, goal)
-        if chosen is not None:
-            precision = next(one.precision for one in problems if again[id(one)] is chosen.query)
-            lines.append(_line(name, best, chosen, precision, goal))
+        candidates = [
+            best_batches(compile_candidates(again[id(problem)], problem.space.layouts, problem.space.count), goal) for problem in problems
+        ]
+        optimum = choose(candidates, goal)
+        if optimum is not None:
+            precision = next(problem.precision for problem in problems if again[id(problem)] is optimum.query)
+            lines.append(_line(name, best, optimum, precision, goal))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
 
-def has(query: Query, name: str) -> bool:
+def has(query: ServeRequest, name: str) -> bool:
     """Whether the machine has the input."""
     if not name.endswith(("scale_up_bw", "scale_out_bw")):
         return True
@@ -74,9 +76,9 @@ def _link(system: System, key: str) -> Any:
     return getattr(system, key) if getattr(system, key) is not None else getattr(system.chip, key)
 
 
-def edited(query: Query, precision: Precision, name: str) -> Query:
+def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest:
     """The query with 1 % more of an input."""
-    system, taken = query.system, query.assumptions
+    system, assumptions = query.system, query.assumptions
     if name == "chip.hbm_bw":
         system = replace(system, chip=replace(system.chip, hbm_bw=raised(system.chip.need("hbm_bw"), STEP)))
     elif name == "chip.hbm":
@@ -89,15 +91,15 @@ def edited(query: Query, precision: Precision, name: str) -> Query:
         key = name.removeprefix("system.")
         system = replace(system, **{key: raised(_link(system, key), STEP)})
     else:
-        taken = replace(taken, **{name: raised(getattr(taken, name), STEP)})
+        assumptions = replace(assumptions, **{name: raised(getattr(assumptions, name), STEP)})
     formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)
-    return replace(query, system=system, assumptions=taken, formats=formats)
+    return replace(query, system=system, assumptions=assumptions, formats=formats)
 
 
-def _line(name: str, before: Pick, after: Pick, precision: Precision, goal: Goal) -> Line:
+def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal) -> PlanRow:
     base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are made again below
 
-    def again() -> Query:
+    def again() -> ServeRequest:
         with record():
             return edited(base, precision, name)
 
@@ -107,17 +109,17 @@ def _line(name: str, before: Pick, after: Pick, precision: Precision, goal: Goal
 
     number = float(_value(before, after, before.query, after.query, goal))
     extra = {"input": name, "elasticity": number}
-    return Line(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
+    return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
 
 
-def _value(before: Pick, after: Pick, first: Query, second: Query, goal: Goal) -> Any:
+def _value(before: Choice, after: Choice, first: ServeRequest, second: ServeRequest, goal: Goal) -> Any:
     gain = gain_of_more if goal.more else gain_of_less
     return elasticity(gain(objective_of(before, first, goal), objective_of(after, second, goal)), STEP)
 
 
-def objective_of(pick: Pick, query: Query, goal: Goal) -> Any:
+def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
     """The objective of one pick, by the path that prints and explains."""
-    found = found_of(pick, query)
+    estimates = estimates_of(pick, query)
     replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # two pools are one
-    size = Size(replicas=replicas, used=found["chips_used"], chips=query.system.chips)
-    return worth(goal, query, size, found["tpot_s"], found["request_s"])
+    size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=query.system.chips)
+    return objective_value(goal, query, size, estimates["tpot_s"], estimates["request_s"])

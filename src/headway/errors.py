@@ -37,8 +37,8 @@ class UnknownName(HeadwayError, LookupError):
 class BadValue(HeadwayError, ValueError):
     """A value outside what a field takes."""
 
-    def __init__(self, field: str, given: object, wants: str) -> None:
-        super().__init__(f"{field}: got {clip(given)!r}; wants {wants}")
+    def __init__(self, field: str, value: object, wants: str) -> None:
+        super().__init__(f"{field}: got {clip(value)!r}; wants {wants}")
 
 
 class MissingFact(HeadwayError, LookupError):
@@ -51,8 +51,8 @@ class MissingFact(HeadwayError, LookupError):
 class UnsupportedModel(HeadwayError, ValueError):
     """A config.json whose architecture is not covered; never guessed at."""
 
-    def __init__(self, field: str, given: object, hint: str) -> None:
-        super().__init__(f"config.json: {field} = {clip(given)!r} is not covered; {hint}")
+    def __init__(self, field: str, value: object, hint: str) -> None:
+        super().__init__(f"config.json: {field} = {clip(value)!r} is not covered; {hint}")
 
 
 class BadFile(HeadwayError, ValueError):

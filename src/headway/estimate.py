@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.assumptions import Assumptions
-from headway.compile import Compiled, Work, compile_layout
-from headway.cost import Price
+from headway.compile import ModelWork, StepModel, compile_layout
+from headway.cost import PriceQuote
 from headway.laws.coefficients import StepCoefficients
 from headway.laws.memory import (
     cached_bytes_per_token,
@@ -65,7 +65,7 @@ ENDS = ("expected", "floor", "low", "high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span3:
+class Estimate:
     """A time with its floor and interval."""
 
     expected: Any
@@ -75,31 +75,36 @@ class Span3:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Deployment:
     """What an estimate is about, its numbers scalar or array."""
 
-    work: Work
+    work: ModelWork
     system: System
     layout: Layout
     load: Load
     assumptions: Assumptions
     formats: Formats
-    price: Price | None
+    price: PriceQuote | None
 
 
-def estimate(case: Case) -> dict[str, Any]:
+def estimate(case: Deployment) -> dict[str, Any]:
     """Contract key -> value, at its own rank; None where a quantity does not apply."""
     compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
     return _chips(case, compiled) | _times(case, compiled) | _memory(case, compiled)
 
 
-def _chips(case: Case, compiled: Compiled) -> dict[str, Any]:
+def _chips(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     chips, replicas = case.system.chips, case.layout.replicas
-    used = used_chips(compiled.chips, replicas)
-    return {"chips": chips, "chips_idle": idle_chips(chips, used), "chips_used": used, "concurrency": in_flight(case.load.batch, replicas)}
+    chips_used = used_chips(compiled.chips, replicas)
+    return {
+        "chips": chips,
+        "chips_idle": idle_chips(chips, chips_used),
+        "chips_used": chips_used,
+        "concurrency": in_flight(case.load.batch, replicas),
+    }
 
 
-def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
+def _times(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     load, c = case.load, compiled.step
     requests = load.prompt is not None
     context = middle_context(load.prompt, load.output) if requests else load.context
@@ -112,7 +117,7 @@ def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
     if not requests:
         return out | _decode_rates(case, _emitted(case, compiled, context, step))
     first, last = _step(case, compiled, load.prompt), _step(case, compiled, final_context(load.prompt, load.output))
-    mean = Span3(**{key: tpot_s(*(getattr(span, key) for span in (first, step, last))) for key in ENDS})
+    mean = Estimate(**{key: tpot_s(*(getattr(span, key) for span in (first, step, last))) for key in ENDS})
     tpot = _emitted(case, compiled, context, mean)
     prefill = _prefill(case, c, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
     out |= _flat("tpot", tpot) | {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output)}
@@ -120,14 +125,14 @@ def _times(case: Case, compiled: Compiled) -> dict[str, Any]:
     return out | _money(case, compiled, tpot, prefill, tokens)
 
 
-def prefilled(prompt: Any, taken: Assumptions) -> tuple[Any, Any]:
+def prefilled(prompt: Any, assumptions: Assumptions) -> tuple[Any, Any]:
     """Tokens of a prompt that have to be prefilled, and their pairs: all of them without a prefix cache."""
-    if not taken.hit_rate:
+    if not assumptions.hit_rate:
         return prompt, causal_pairs(prompt)
-    return missed_tokens(prompt, taken.hit_rate), missed_pairs(prompt, taken.hit_rate)
+    return missed_tokens(prompt, assumptions.hit_rate), missed_pairs(prompt, assumptions.hit_rate)
 
 
-def reload_s(case: Case, compiled: Compiled, prompt: Any) -> Any:
+def reload_s(case: Deployment, compiled: StepModel, prompt: Any) -> Any:
     """Loading the cached part of a prompt; None without a prefix cache."""
     if not case.assumptions.hit_rate:
         return None
@@ -135,59 +140,59 @@ def reload_s(case: Case, compiled: Compiled, prompt: Any) -> Any:
     return prefix_load_s(prefix, compiled.stage, case.layout.cp, _cache_link(case))
 
 
-def _cache_link(case: Case) -> Any:
+def _cache_link(case: Deployment) -> Any:
     chip = case.system.chip
     return chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
 
 
-def _loaded(prefill: Span3, load: Any, prompts: Any) -> Span3:
+def _loaded(prefill: Estimate, load: Any, prompts: Any) -> Estimate:
     """A prefill after the cached parts of its prompts are loaded: one on a chip, and one for each stage of a busy pipeline."""
-    return prefill if load is None else Span3(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
+    return prefill if load is None else Estimate(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
 
 
-def speculates(taken: Assumptions) -> bool:
+def speculates(assumptions: Assumptions) -> bool:
     """Whether a step may yield several tokens."""
-    return taken.accept_length != 1 or bool(taken.draft_cost)
+    return assumptions.accept_length != 1 or bool(assumptions.draft_cost)
 
 
-def emitted(step: Any, arithmetic: Any, taken: Assumptions) -> Any:
+def emitted(step: Any, arithmetic: Any, assumptions: Assumptions) -> Any:
     """Time per token of steps that yield several."""
-    return speculative_s(step, arithmetic, taken.accept_length, taken.draft_cost)
+    return speculative_s(step, arithmetic, assumptions.accept_length, assumptions.draft_cost)
 
 
-def _emitted(case: Case, compiled: Compiled, context: Any, step: Span3) -> Span3:
-    taken, c = case.assumptions, compiled.step
-    if not speculates(taken):
+def _emitted(case: Deployment, compiled: StepModel, context: Any, step: Estimate) -> Estimate:
+    assumptions, c = case.assumptions, compiled.step
+    if not speculates(assumptions):
         return step
     at = (c, case.load.batch, held_kv_tokens(case.load.batch, context))
     expected, least = compute_s(*at), compute_floor_s(*at)
     bounds = {"expected": expected, "high": expected, "floor": least, "low": least}
-    return Span3(**{key: emitted(getattr(step, key), bounds[key], taken) for key in ENDS})
+    return Estimate(**{key: emitted(getattr(step, key), bounds[key], assumptions) for key in ENDS})
 
 
-def _step(case: Case, compiled: Compiled, context: Any) -> Span3:
+def _step(case: Deployment, compiled: StepModel, context: Any) -> Estimate:
     batch, tokens = case.load.batch, held_kv_tokens(case.load.batch, context)
     expected = step_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
     floor = step_floor_s(compiled.step, batch, tokens, NO_PROMPT, NO_PROMPT)
     return _interval(case, expected, floor, "decode")
 
 
-def _prefill(case: Case, c: StepCoefficients, tokens: Any, pairs: Any) -> Span3:
+def _prefill(case: Deployment, c: StepCoefficients, tokens: Any, pairs: Any) -> Estimate:
     """A step that only prefills."""
     prompt = (c, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
     return _interval(case, step_s(*prompt), step_floor_s(*prompt), "prefill")
 
 
-def _interval(case: Case, expected: Any, floor: Any, quantity: str) -> Span3:
+def _interval(case: Deployment, expected: Any, floor: Any, quantity: str) -> Estimate:
     factor = spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity)
-    return Span3(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
+    return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
 
 
-def _flat(stem: str, span: Span3) -> dict[str, Any]:
+def _flat(stem: str, span: Estimate) -> dict[str, Any]:
     return {f"{stem}_s": span.expected, f"{stem}_floor_s": span.floor, f"{stem}_lo_s": span.low, f"{stem}_hi_s": span.high}
 
 
-def _parts(case: Case, compiled: Compiled, context: Any) -> dict[str, Any]:
+def _parts(case: Deployment, compiled: StepModel, context: Any) -> dict[str, Any]:
     c, batch = compiled.step, case.load.batch
     tokens = held_kv_tokens(batch, context)
     return {
@@ -199,7 +204,7 @@ def _parts(case: Case, compiled: Compiled, context: Any) -> dict[str, Any]:
     }
 
 
-def _decode_rates(case: Case, step: Span3) -> dict[str, Any]:
+def _decode_rates(case: Deployment, step: Estimate) -> dict[str, Any]:
     batch, replicas = case.load.batch, case.layout.replicas
     rates = [decode_tok_per_s(batch, time, replicas) for time in (step.expected, step.high, step.low)]
     ends = ("", "_lo", "_hi")
@@ -208,7 +213,7 @@ def _decode_rates(case: Case, step: Span3) -> dict[str, Any]:
     return out | {f"tok_per_s_chip{end}": per_chip(rate, case.system.chips) for end, rate in zip(ends, rates, strict=True)}
 
 
-def _sustained(case: Case, tpot: Span3, prefill: Span3) -> dict[str, Any]:
+def _sustained(case: Deployment, tpot: Estimate, prefill: Estimate) -> dict[str, Any]:
     load, layout = case.load, case.layout
     lanes = prefill_lanes(layout.dp, layout.pp)
     out: dict[str, Any] = {}
@@ -224,7 +229,7 @@ def _sustained(case: Case, tpot: Span3, prefill: Span3) -> dict[str, Any]:
     return out
 
 
-def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3, tokens: Any) -> dict[str, Any]:
+def _money(case: Deployment, compiled: StepModel, tpot: Estimate, prefill: Estimate, tokens: Any) -> dict[str, Any]:
     """Cost by million tokens; the interval holds the times' interval and the price's range."""
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
@@ -244,18 +249,18 @@ def _money(case: Case, compiled: Compiled, tpot: Span3, prefill: Span3, tokens: 
     return out
 
 
-def _memory(case: Case, compiled: Compiled) -> dict[str, Any]:
+def _memory(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     load, layout = case.load, case.layout
     context = final_context(load.prompt, load.output) if load.prompt is not None else load.context
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    held = sequences_held(rank_sequences(load.batch, layout.dp, layout.pp), layout.pp)
-    kv = kv_bytes_chip(held, each, compiled.stage, layout.cp)
-    used = used_chips(compiled.chips, layout.replicas)
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    sequences = sequences_held(rank_sequences(load.batch, layout.dp, layout.pp), layout.pp)
+    kv = kv_bytes_chip(sequences, sequence_size, compiled.stage, layout.cp)
+    chips_used = used_chips(compiled.chips, layout.replicas)
     usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
     return {
         "weights_bytes_chip": compiled.weights_bytes,
         "kv_bytes_chip": kv,
         "hbm_bytes_chip": usable,
-        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(used, case.system.chips)),
-        "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp),
+        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(chips_used, case.system.chips)),
+        "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
     }

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headway import units
-from headway.formula import Law, Step, Traced
-from headway.quantity import Known
+from headway.formula import Call, Law, Traced
+from headway.quantity import Sourced
 
 _CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
 
@@ -42,15 +42,15 @@ def _body(law: Law) -> tuple[ast.stmt, ...]:
 @functools.cache
 def equation(law: Law) -> str:
     """The law's own expression, as its source file has it."""
-    return _written(_body(law))
+    return _source_line(_body(law))
 
 
-def _written(statements: Iterable[ast.stmt]) -> str:
+def _source_line(statements: Iterable[ast.stmt]) -> str:
     lines = (" ".join(ast.unparse(node).split()) for node in statements)
     return "; ".join(line.replace("np.", "").removeprefix("return ") for line in lines)
 
 
-def _path(step: Step, names: dict[str, Any]) -> Iterator[ast.stmt]:
+def _path(step: Call, names: dict[str, Any]) -> Iterator[ast.stmt]:
     """The statements that a step ran; `names` gains what they assign."""
     for statement in _body(step.law):
         if isinstance(statement, ast.If):
@@ -82,24 +82,24 @@ class Branch:
 
     what: str
     candidates: tuple[tuple[str, float], ...]
-    taken: int
+    chosen_index: int
 
 
-def branches(step: Step) -> tuple[Branch, ...]:
+def branches(step: Call) -> tuple[Branch, ...]:
     """The branches that a step took, found by evaluating the arguments of each max, min and where with the step's inputs."""
     names = dict(step.law.run.__globals__) | step.inputs
-    found = []
+    branch_rows = []
     for statement in _path(step, names):
         for node in ast.walk(statement):
             branch = _branch(node, names) if isinstance(node, ast.Call) else None
             if branch:
-                found.append(branch)
-    return tuple(found)
+                branch_rows.append(branch)
+    return tuple(branch_rows)
 
 
-def equation_of(step: Step) -> str:
+def equation_of(step: Call) -> str:
     """The equation of one step: of a law with cases, the case that it ran."""
-    return _written(_path(step, dict(step.law.run.__globals__) | step.inputs))
+    return _source_line(_path(step, dict(step.law.run.__globals__) | step.inputs))
 
 
 def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
@@ -108,17 +108,17 @@ def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
         values = [_value(argument, names) for argument in node.args]
         if None in values:
             return None
-        taken = values.index(_CHOOSING[called](values))
-        return Branch(called.replace("imum", ""), _named(node.args, values), taken)
+        chosen_index = values.index(_CHOOSING[called](values))
+        return Branch(called.replace("imum", ""), _candidates(node.args, values), chosen_index)
     if called == "where" and len(node.args) == 3:
         test, values = _value(node.args[0], names), [_value(argument, names) for argument in node.args[1:]]
         if test is None or None in values:
             return None
-        return Branch(f"where {ast.unparse(node.args[0]).replace('np.', '')}", _named(node.args[1:], values), 0 if test else 1)
+        return Branch(f"where {ast.unparse(node.args[0]).replace('np.', '')}", _candidates(node.args[1:], values), 0 if test else 1)
     return None
 
 
-def _named(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str, float], ...]:
+def _candidates(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str, float], ...]:
     return tuple((ast.unparse(argument).replace("np.", ""), float(value)) for argument, value in zip(arguments, values, strict=True))
 
 
@@ -142,7 +142,7 @@ def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
         return None
 
 
-class _Seen:
+class _VisitedNodes:
     """What stands in the tree already: equal sub-trees are equal here, whether or not they are one object."""
 
     def __init__(self) -> None:
@@ -153,9 +153,9 @@ class _Seen:
     def again(self, value: Any) -> bool:
         """Whether an equal sub-tree was shown before; remembers this one."""
         serial = self._serial(value)
-        found = serial in self.shown
+        is_repeat = serial in self.shown
         self.shown.add(serial)
-        return found
+        return is_repeat
 
     def _serial(self, value: Any) -> int:
         if id(value) not in self.known:
@@ -165,13 +165,13 @@ class _Seen:
     def _structure(self, value: Any) -> Any:
         if isinstance(value, Traced):
             return self._structure(value.step)
-        if isinstance(value, Step):
+        if isinstance(value, Call):
             return value.law.name, *((name, self._serial(item)) for name, item in value.inputs.items())
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return type(value), *(self._serial(getattr(value, field.name)) for field in dataclasses.fields(value))
         if isinstance(value, tuple | list):
             return "list", *(self._serial(item) for item in value)
-        if isinstance(value, Known):
+        if isinstance(value, Sourced):
             return value.name, value.kind, value.source, float(value)  # type: ignore[arg-type]
         return type(value), value
 
@@ -179,38 +179,38 @@ class _Seen:
 # -- JSON -----------------------------------------------------------------------------------------------------------------------
 
 
-def to_json(value: Any, name: str = "", done: _Seen | None = None, shown_unit: str = "") -> Any:
+def to_json(value: Any, name: str = "", repeats: _VisitedNodes | None = None, shown_unit: str = "") -> Any:
     """The tree as plain objects: laws {name, value, unit, equation, source, inputs}, leaves {value, unit, kind, name, source, date}.
 
     A law that stands in the tree already is given without its inputs, marked `"as_above": true`.
     """
-    done = _Seen() if done is None else done
+    repeats = _VisitedNodes() if repeats is None else repeats
     if isinstance(value, Traced):
-        return _step_json(value.step, done)
+        return _step_json(value.step, repeats)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name), field.name, done) for field in dataclasses.fields(value)}
+        return {field.name: to_json(getattr(value, field.name), field.name, repeats) for field in dataclasses.fields(value)}
     if isinstance(value, tuple | list):
-        return [to_json(item, f"{name}[{index}]", done, shown_unit) for index, item in enumerate(value)]
+        return [to_json(item, f"{name}[{index}]", repeats, shown_unit) for index, item in enumerate(value)]
     return _leaf_json(value, name, shown_unit)
 
 
-def _step_json(step: Step, done: _Seen) -> dict[str, Any]:
+def _step_json(step: Call, repeats: _VisitedNodes) -> dict[str, Any]:
     law = step.law
     node: dict[str, Any] = {"name": law.name, "value": _finite(step.value), "unit": unit(law)}
     node |= {"equation": equation_of(step), "source": law.source}
-    if done.again(step):
+    if repeats.again(step):
         return node | {"as_above": True}
-    taken = branches(step)
-    if taken:
-        node["taken"] = [{"of": branch.what, "is": branch.candidates[branch.taken][0]} for branch in taken]
-    node["inputs"] = {name: to_json(item, name, done, input_units(law).get(name, "")) for name, item in step.inputs.items()}
+    step_branches = branches(step)
+    if step_branches:
+        node["taken"] = [{"of": branch.what, "is": branch.candidates[branch.chosen_index][0]} for branch in step_branches]
+    node["inputs"] = {name: to_json(item, name, repeats, input_units(law).get(name, "")) for name, item in step.inputs.items()}
     if step.working:
-        node["working"] = [_step_json(part, done) for part in step.working]
+        node["working"] = [_step_json(part, repeats) for part in step.working]
     return node
 
 
 def _leaf_json(value: Any, name: str, shown_unit: str) -> dict[str, Any]:
-    if isinstance(value, Known):
+    if isinstance(value, Sourced):
         number = _finite(value)
         return {"value": number, "unit": value.unit, "kind": value.kind, "name": value.name, "source": value.source, "date": value.date}
     plain = _finite(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -228,52 +228,54 @@ def _finite(value: Any) -> Any:
 
 def explain(value: Any, name: str = "") -> str:
     """The tree as indented lines: each law with its numbers, its equation and its source; each leaf with where it comes from."""
-    return "\n".join(_lines(value, name, "", 0, _Seen()))
+    return "\n".join(_lines(value, name, "", 0, _VisitedNodes()))
 
 
 to_text = explain  # beside to_json
 
 
-def _lines(value: Any, name: str, shown_unit: str, depth: int, done: _Seen) -> Iterator[str]:
+def _lines(value: Any, name: str, shown_unit: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
     pad = "  " * depth
     if isinstance(value, Traced):
-        yield from _step_lines(value.step, name, depth, done)
+        yield from _step_lines(value.step, name, depth, repeats)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if done.again(value):
+        if repeats.again(value):
             yield f"{pad}{name}: as above"
             return
         yield f"{pad}{name}:"
         for field in dataclasses.fields(value):
-            yield from _lines(getattr(value, field.name), field.name, "", depth + 1, done)
+            yield from _lines(getattr(value, field.name), field.name, "", depth + 1, repeats)
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
-            yield from _lines(item, f"{name}[{index}]", shown_unit, depth, done)
-    elif isinstance(value, Known):
-        yield f"{pad}{name} = {shown(value, value.unit or shown_unit)}   ({_origin(value, name)})"
+            yield from _lines(item, f"{name}[{index}]", shown_unit, depth, repeats)
+    elif isinstance(value, Sourced):
+        yield f"{pad}{name} = {text_with_unit(value, value.unit or shown_unit)}   ({_origin(value, name)})"
     else:
-        yield f"{pad}{name} = {shown(value, shown_unit)}"
+        yield f"{pad}{name} = {text_with_unit(value, shown_unit)}"
 
 
-def _step_lines(step: Step, name: str, depth: int, done: _Seen) -> Iterator[str]:
+def _step_lines(step: Call, name: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
     pad, law = "  " * depth, step.law
     title = law.name if name in ("", law.name) else f"{name} = {law.name}"
-    if done.again(step):
-        yield f"{pad}{title} = {shown(step.value, unit(law))}   (as above)"
+    if repeats.again(step):
+        yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}   (as above)"
         return
-    yield f"{pad}{title} = {shown(step.value, unit(law))}"
+    yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}"
     yield f"{pad}  | {equation_of(step)}   [{law.source}]"
     for branch in branches(step):
-        parts = [f"{text} = {value:.4g}{' (taken)' if at == branch.taken else ''}" for at, (text, value) in enumerate(branch.candidates)]
+        parts = [
+            f"{text} = {value:.4g}{' (taken)' if at == branch.chosen_index else ''}" for at, (text, value) in enumerate(branch.candidates)
+        ]
         yield f"{pad}  | {branch.what}: {', '.join(parts)}"
     for key, item in step.inputs.items():
-        yield from _lines(item, key, input_units(law).get(key, ""), depth + 1, done)
+        yield from _lines(item, key, input_units(law).get(key, ""), depth + 1, repeats)
     if step.working:
         yield f"{pad}  within it:"
         for part in step.working:
-            yield from _step_lines(part, part.law.name, depth + 2, done)
+            yield from _step_lines(part, part.law.name, depth + 2, repeats)
 
 
-def shown(value: Any, in_unit: str) -> str:
+def text_with_unit(value: Any, in_unit: str) -> str:
     """A number with four digits and its unit; texts as they are."""
     if isinstance(value, bool | str) or value is None:
         return str(value)
@@ -283,7 +285,7 @@ def shown(value: Any, in_unit: str) -> str:
     return f"{text} token" if in_unit == "token" else text
 
 
-def _origin(value: Known, name: str) -> str:
-    own = f"{value.name}, " if value.name not in ("", name) else ""
+def _origin(value: Sourced, name: str) -> str:
+    label = f"{value.name}, " if value.name not in ("", name) else ""
     date = f", {value.date}" if value.date not in ("", "undated", "now") else ""
-    return f"{own}{value.kind}: {value.source}{date}"
+    return f"{label}{value.kind}: {value.source}{date}"

@@ -34,7 +34,7 @@ FAR = known(float("inf"), "no scale-out", "byte/s", "constant", "the layout stay
 WRAPPING = "TPU v5e and v6e wrap an axis of 16, v4 and v5p axes that are multiples of 4 (docs.cloud.google.com/tpu)"
 NO_WRAP = known(0, "no wrap", "", "constant", WRAPPING)
 WRAP = known(1, "wrap", "", "constant", WRAPPING)
-ONE = known(1, "one", "", "constant", "definition")
+UNITY = known(1, "one", "", "constant", "definition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class FabricAxis:
     """A group's part of one axis of a torus."""
 
     extent: Any
@@ -137,12 +137,12 @@ def _wraps(system: System, side: Any) -> Any:
     return WRAP if side % (16 if system.topology == "torus2d" else 4) == 0 else NO_WRAP
 
 
-def axes(joined: Fabric, members: Any, stride: Any) -> tuple[Axis, ...]:
+def axes(joined: Fabric, members: Any, stride: Any) -> tuple[FabricAxis, ...]:
     """A group's part of each axis, chips being numbered along the first axis, then the second."""
-    found = []
+    parts = []
     for index, side in enumerate(joined.sides):
-        inner = math.prod(int(other) for other in joined.sides[:index])
+        inner = math.prod(int(earlier_side) for earlier_side in joined.sides[:index])
         before = known(inner, "chips before this axis", "", "derived", "product of the sides of the axes before it")
         extent, gap = torus_extent(members, stride, before, side), torus_gap(stride, before, side)
-        found.append(Axis(extent=extent, gap=gap, wrap=torus_wrap(extent, gap, side, joined.wraps[index])))
-    return tuple(found)
+        parts.append(FabricAxis(extent=extent, gap=gap, wrap=torus_wrap(extent, gap, side, joined.wraps[index])))
+    return tuple(parts)

@@ -24,7 +24,7 @@ MOST_BYTES = 1_000_000  # of one catalogue file: far above any real one, small e
 
 
 @functools.cache
-def declared(record: type) -> dict[str, schema.Q]:
+def declared(record: type) -> dict[str, schema.Field]:
     """Each numeric field of a record of facts, with its unit, its sentence and its legal range."""
     return {name: q for name, (q, _) in schema.fields(record).items()}
 
@@ -54,13 +54,13 @@ def text(document: dict[str, Any], key: str, path: Path) -> str:
 def numbers(document: dict[str, Any], record: type, subject: str, path: Path) -> dict[str, Any]:
     """The [facts] of a file as Known numbers in SI, by the field names of `record`."""
     fields, sources = declared(record), table(document, "sources", path)
-    found = {}
+    values = {}
     for key, entry in table(document, "facts", path).items():
         if key not in fields:
             near = nearest(key, fields)
             raise BadFile(path, f"facts.{key}: no such fact{'; did you mean ' + ' or '.join(near) + '?' if near else ''}")
-        found[key] = number(entry, fields[key], f"{subject}.{key}", sources, path)
-    return found
+        values[key] = number(entry, fields[key], f"{subject}.{key}", sources, path)
+    return values
 
 
 def table(document: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def table(document: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     return value
 
 
-def number(entry: Any, q: schema.Q, name: str, sources: dict[str, Any], path: Path) -> Any:
+def number(entry: Any, q: schema.Field, name: str, sources: dict[str, Any], path: Path) -> Any:
     """One fact: a table with value, unit, source, date and kind, or a text such as "3350 GB/s"."""
     if isinstance(entry, str):
         try:
@@ -84,7 +84,7 @@ def number(entry: Any, q: schema.Q, name: str, sources: dict[str, Any], path: Pa
     return known(value, name, q.unit, *origin(entry, name, sources, path))
 
 
-def si(value: Any, unit: Any, q: schema.Q, name: str, path: Path) -> float:
+def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
     """A value in its own unit as the SI number it is, when that is legal."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise BadFile(path, f"{name}: got value {value!r}; wants a number")
@@ -94,7 +94,7 @@ def si(value: Any, unit: Any, q: schema.Q, name: str, path: Path) -> float:
     wants = q.illegal(value * factor)
     if wants:
         raise BadFile(path, f"{name}: got {value!r} {unit}; wants {wants}")
-    return int(value * factor) if q.whole else value * factor
+    return int(value * factor) if q.integer else value * factor
 
 
 def origin(entry: dict[str, Any], name: str, sources: dict[str, Any], path: Path) -> tuple[str, str, str]:

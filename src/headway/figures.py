@@ -14,10 +14,15 @@ SUFFIXES = (".png", ".svg", ".html")
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 COLOURS = {"compute": "#d1495b", "weights": "#2e86ab", "KV cache": "#3c9d5d", "network": "#8d6cab", "the largest": "#222222",
            "expected": "#888888"}  # fmt: skip
-SHOWN = {"s": ("ms", 1e3), "token/s": ("tokens/s", 1.0), "USD/Mtok": ("USD per Mtok", 1.0), "token": ("tokens", 1.0)}  # unit of an axis
+AXIS_UNITS = {
+    "s": ("ms", 1e3),
+    "token/s": ("tokens/s", 1.0),
+    "USD/Mtok": ("USD per Mtok", 1.0),
+    "token": ("tokens", 1.0),
+}  # unit of an axis
 MOST_POINTS = 5000
 MOST_SERIES = 12
-ONE = {"values": [{}]}  # the data of a mark that stands alone
+SINGLE_DATUM = {"values": [{}]}  # the data of a mark that stands alone
 CONFIG = {
     "background": "white",
     "font": "Helvetica, Arial, sans-serif",
@@ -68,18 +73,18 @@ def lecture(curves: Any, title: str, subtitle: str) -> dict[str, Any]:
 
 
 def _panel(curves: Any, lines: Mapping[str, Any], unit: str, name: str, floor: float, floor_name: str, top: float | None) -> dict[str, Any]:
-    shown, factor = SHOWN[unit]
-    named = {"the largest" if key == "floor" else key: values for key, values in lines.items()}
+    axis_unit, factor = AXIS_UNITS[unit]
+    values_by_line = {"the largest" if key == "floor" else key: values for key, values in lines.items()}
     points = [
         {"batch": float(batch), "line": key, "value": float(value) * factor}
-        for key, values in named.items()
+        for key, values in values_by_line.items()
         for batch, value in zip(curves.batch, values, strict=True)
     ]
     domain = {"domain": [0, float(curves.batch[-1])], "nice": False}
     scale: dict[str, Any] = {"zero": True, "nice": top is None} | ({"domain": [0, top * factor], "clamp": False} if top else {})
     x = {"field": "batch", "type": "quantitative", "title": "batch (sequences decoded together)", "scale": domain}
-    y = {"field": "value", "type": "quantitative", "title": f"{name} ({shown})", "scale": scale}
-    layers = [_lines(points, x, y), *_marks(curves, floor * factor, f"{floor_name} {floor * factor:.3g} {shown.partition(' ')[0]}", y)]
+    y = {"field": "value", "type": "quantitative", "title": f"{name} ({axis_unit})", "scale": scale}
+    layers = [_lines(points, x, y), *_marks(curves, floor * factor, f"{floor_name} {floor * factor:.3g} {axis_unit.partition(' ')[0]}", y)]
     return {"width": 440, "height": 330, "layer": layers}
 
 
@@ -100,27 +105,27 @@ def _marks(curves: Any, floor: float, floor_text: str, y: dict[str, Any]) -> lis
     level: dict[str, Any] = {"y": {"datum": floor}}
     below = 12 if floor_text.startswith("cost") else -8  # where the curves leave room
     words = {"type": "text", "text": floor_text, "align": "right", "dx": -4, "dy": below, "fontSize": 12}
-    found = [
-        {"data": ONE, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": level},
-        {"data": ONE, "mark": words, "encoding": level | {"x": {"value": 440}}},
+    layers = [
+        {"data": SINGLE_DATUM, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": level},
+        {"data": SINGLE_DATUM, "mark": words, "encoding": level | {"x": {"value": 440}}},
     ]
     last = float(curves.batch[-1])
     if curves.knee is not None and 1 < curves.knee <= last:
-        found += _upright(curves.knee, [f"knee: batch {curves.knee:,.0f}"])
+        layers += _upright(curves.knee, [f"knee: batch {curves.knee:,.0f}"])
     elif curves.turn and 1 < curves.turn[0] <= last:
         later = f"only beyond {last:,.0f}" if curves.knee else "never"
-        found += _upright(curves.turn[0], [f"{curves.turn[1]} = weights: batch {curves.turn[0]:,.0f}", f"compute takes over {later}"])
+        layers += _upright(curves.turn[0], [f"{curves.turn[1]} = weights: batch {curves.turn[0]:,.0f}", f"compute takes over {later}"])
     if curves.capacity is not None:
-        found += _upright(curves.capacity, [f"HBM is full: batch {curves.capacity:,.0f}"], 46)
-    return found
+        layers += _upright(curves.capacity, [f"HBM is full: batch {curves.capacity:,.0f}"], 46)
+    return layers
 
 
 def _upright(batch: float, lines: list[str], y: int = 14) -> list[dict[str, Any]]:
     x: dict[str, Any] = {"x": {"datum": batch}}
     words = {"type": "text", "text": lines, "align": "left", "dx": 5, "fontSize": 12}
     return [
-        {"data": ONE, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": x},
-        {"data": ONE, "mark": words, "encoding": x | {"y": {"value": y}}},
+        {"data": SINGLE_DATUM, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": x},
+        {"data": SINGLE_DATUM, "mark": words, "encoding": x | {"y": {"value": y}}},
     ]
 
 
@@ -132,16 +137,16 @@ Points = Sequence[Mapping[str, Any]]
 
 def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title: str, subtitle: str = "") -> dict[str, Any]:
     """One panel for each of `ys` against `x`, a line for each combination of `series`, the interval shaded and the floor dashed."""
-    drawn = [row for row in rows if row.get(x) is not None]
-    fitting = [row for row in drawn if row.get("fits", True)]
-    if fitting and len(fitting) < len(drawn):
-        subtitle = _told(subtitle, f"points that do not fit, left out: {len(drawn) - len(fitting)}")
-    kept = (fitting or drawn)[:MOST_POINTS]
-    points = [{**{_field(key): row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in kept]
-    every = list(dict.fromkeys(point["line"] for point in points))
-    names = every[:MOST_SERIES]
-    if len(every) > len(names):
-        subtitle = _told(subtitle, f"the first {len(names)} of {len(every)} lines")
+    rows_with_x = [row for row in rows if row.get(x) is not None]
+    fitting = [row for row in rows_with_x if row.get("fits", True)]
+    if fitting and len(fitting) < len(rows_with_x):
+        subtitle = _join_notes(subtitle, f"points that do not fit, left out: {len(rows_with_x) - len(fitting)}")
+    plotted_rows = (fitting or rows_with_x)[:MOST_POINTS]
+    points = [{**{_field(key): row.get(key) for key in _needed(x, ys)}, "line": _series(row, series)} for row in plotted_rows]
+    line_names = list(dict.fromkeys(point["line"] for point in points))
+    names = line_names[:MOST_SERIES]
+    if len(line_names) > len(names):
+        subtitle = _join_notes(subtitle, f"the first {len(names)} of {len(line_names)} lines")
     points = [point for point in points if point["line"] in names]
     if not points:
         raise BadValue("--plot", x, "rows with numbers to draw")
@@ -149,7 +154,7 @@ def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title:
     return {"$schema": SCHEMA, "config": CONFIG, "title": {"text": title, "subtitle": subtitle}, "hconcat": panels}
 
 
-def _told(*parts: str) -> str:
+def _join_notes(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
@@ -187,12 +192,12 @@ def _axis(key: str, values: Sequence[float]) -> dict[str, Any]:
 
 
 def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict[str, Any]:
-    shown = [point for point in points if point[y] is not None]
-    across, up = _axis(x, [point[_field(x)] for point in shown]), _axis(y, [point[y] for point in shown])
+    valued_points = [point for point in points if point[y] is not None]
+    across, up = _axis(x, [point[_field(x)] for point in valued_points]), _axis(y, [point[y] for point in valued_points])
     across["scale"] |= {"zero": False} if across["scale"]["type"] == "linear" else {}
-    many = len({point["line"] for point in points}) > 10  # more than the usual colours tell apart
-    named = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau20" if many else "tableau10"}}
-    colour = {"color": named if coloured else {"value": "#2e86ab"}}
+    is_busy = len({point["line"] for point in points}) > 10  # more than the usual colours tell apart
+    label = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau20" if is_busy else "tableau10"}}
+    colour = {"color": label if coloured else {"value": "#2e86ab"}}
     floor, low, high = _ends(y)
     layers: list[dict[str, Any]] = []
     if low in columns.COLUMNS:
@@ -201,7 +206,7 @@ def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict
     layers.append({"mark": {"type": "line", "point": len(points) <= 300, "strokeWidth": 2}, "encoding": {"x": across, "y": up, **colour}})
     if floor in columns.COLUMNS:
         layers.append({"mark": {"type": "line", "strokeDash": [4, 3]}, "encoding": {"x": across, "y": up | {"field": floor}, **colour}})
-    return {"width": 400, "height": 320, "data": {"values": shown}, "layer": layers}
+    return {"width": 400, "height": 320, "data": {"values": valued_points}, "layer": layers}
 
 
 def listing(rows: Any, keys: Sequence[str] = (), title: str = "") -> dict[str, Any]:
@@ -210,13 +215,13 @@ def listing(rows: Any, keys: Sequence[str] = (), title: str = "") -> dict[str, A
     numbers = [key for key in keys or rows.keys() if any(_is_number(row.get(key)) for row in plain) and key != "year"]
     if not numbers or "year" not in plain[0]:
         raise BadValue("--plot", "these rows", "an answer with a picture: of serve, plan, solve, sim, price, cache, bill or trend")
-    named = next((key for key in ("chip", "name") if key in plain[0]), "year")
-    panels = [_by_year([row for row in plain if _is_number(row[key])], key, named) for key in numbers[:6]]
+    label_key = next((key for key in ("chip", "name") if key in plain[0]), "year")
+    panels = [_by_year([row for row in plain if _is_number(row[key])], key, label_key) for key in numbers[:6]]
     return {"$schema": SCHEMA, "config": CONFIG, "title": title, "concat": panels, "columns": 3}
 
 
-def _by_year(rows: Points, key: str, named: str) -> dict[str, Any]:
-    points = [{"year": row["year"], "value": row[key], "name": row[named], "vendor": row.get("vendor")} for row in rows]
+def _by_year(rows: Points, key: str, label_key: str) -> dict[str, Any]:
+    points = [{"year": row["year"], "value": row[key], "name": row[label_key], "vendor": row.get("vendor")} for row in rows]
     years = sorted({point["year"] for point in points})
     y = _axis(key, [point["value"] for point in points]) | {"field": "value"}
     scale = {"zero": False, "domain": [years[0] - 1, years[-1] + 1]}
@@ -237,13 +242,13 @@ def _is_number(value: Any) -> bool:
 
 def parity(residuals: Sequence[Any], measure: str, by: str = "source") -> dict[str, Any]:
     """Predicted against measured on two logarithmic axes, a colour for each group; the line where they are equal, and twice off."""
-    chosen = [one for one in residuals if one.measure == measure] or list(residuals)
-    if not chosen:
+    matches = [row for row in residuals if row.measure == measure] or list(residuals)
+    if not matches:
         raise BadValue("--plot", "these rows", "at least one measurement with a prediction")
-    scale, unit = (1e3, "ms") if chosen[0].is_time else (1.0, "tokens/s")
-    name = chosen[0].measure
-    kept = [one for one in chosen if one.measure == name]
-    points = [{"measured": one.measured * scale, "predicted": one.predicted * scale, by: getattr(one, by), "id": one.id} for one in kept]
+    scale, unit = (1e3, "ms") if matches[0].is_time else (1.0, "tokens/s")
+    name = matches[0].measure
+    rows = [row for row in matches if row.measure == name]
+    points = [{"measured": row.measured * scale, "predicted": row.predicted * scale, by: getattr(row, by), "id": row.id} for row in rows]
     ends = [min(min(p["measured"], p["predicted"]) for p in points) / 1.2, max(max(p["measured"], p["predicted"]) for p in points) * 1.2]
     axes = {
         way: {"field": field, "type": "quantitative", "title": f"{name}, {field} ({unit})", "axis": {"format": "~s"},
@@ -254,12 +259,12 @@ def parity(residuals: Sequence[Any], measure: str, by: str = "source") -> dict[s
     cloud = {"data": {"values": points}, "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.55, "clip": True},
              "encoding": axes | {"color": colour, "tooltip": [{"field": "id"}]}}  # fmt: skip
     lines = [_diagonal(ends, factor, axes) for factor in (1.0, 2.0, 0.5)]
-    told = f"{len(points):,} measurements; solid: equal; dashed: twice and half"
-    title = {"text": f"{name}: predicted against measured", "subtitle": [told]}
+    subtitle = f"{len(points):,} measurements; solid: equal; dashed: twice and half"
+    title = {"text": f"{name}: predicted against measured", "subtitle": [subtitle]}
     return {"$schema": SCHEMA, "config": CONFIG, "title": title, "width": 460, "height": 460, "layer": [*lines, cloud]}
 
 
 def _diagonal(ends: Sequence[float], factor: float, axes: Mapping[str, Any]) -> dict[str, Any]:
-    ways = [{"measured": end, "predicted": end * factor} for end in ends]
+    points = [{"measured": end, "predicted": end * factor} for end in ends]
     mark = {"type": "line", "color": "#222222", "strokeWidth": 1, "clip": True} | ({} if factor == 1 else {"strokeDash": [3, 3]})
-    return {"data": {"values": ways}, "mark": mark, "encoding": dict(axes)}
+    return {"data": {"values": points}, "mark": mark, "encoding": dict(axes)}

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from headway.quantity import Known
+from headway.quantity import Sourced
 
 _recording: ContextVar[bool] = ContextVar("recording", default=False)
-_inside: ContextVar[list[Step] | None] = ContextVar("inside", default=None)
+_inside: ContextVar[list[Call] | None] = ContextVar("inside", default=None)
 REGISTRY: dict[str, Law] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,21 +34,19 @@ class Law:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class Call:
     """One recorded call: enough to show it and to make it again."""
 
     law: Law
     inputs: dict[str, Any]
     value: Any
-    working: tuple[Step, ...] = ()  # the laws this one called inside itself: shown, not replayed apart
+    working: tuple[Call, ...] = ()  # the laws this one called inside itself: shown, not replayed apart
 
 
 class Traced(float):
     """A result inside `record()`: the float it is, and the Step that made it."""
 
-    step: Step
-
-
+    step: Call
 
 
 def formula(source: str, empirical: str = "") -> Callable[[F], F]:
@@ -78,7 +76,7 @@ def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
 
     bound = inspect.signature(law.run).bind(*args, **kwargs)
     bound.apply_defaults()
-    working: list[Step] = []
+    working: list[Call] = []
     token = _inside.set(working)
     try:
         value = law.run(*args, **kwargs)
@@ -87,7 +85,7 @@ def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
     if dataclasses.is_dataclass(value) or isinstance(value, str | tuple) or value is None:
         raise TypeError(f"{law.name}: a formula returns one number, not {type(value).__name__}")
     result = Traced(value)
-    result.step = Step(law, dict(bound.arguments), result, tuple(working))
+    result.step = Call(law, dict(bound.arguments), result, tuple(working))
     outer = _inside.get()
     if outer is not None:
         outer.append(result.step)
@@ -104,28 +102,28 @@ def record() -> Iterator[None]:
         _recording.reset(token)
 
 
-def leaves(value: Any, path: str = "", seen: set[int] | None = None) -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:
     """Every number under `value` that no law produced: (where, number), records and tuples walked through, a shared branch once."""
-    seen = set() if seen is None else seen
-    if id(value) in seen:
+    visited_ids = set() if visited_ids is None else visited_ids
+    if id(value) in visited_ids:
         return
     if isinstance(value, Traced):
-        seen.add(id(value))
+        visited_ids.add(id(value))
         for name, item in value.step.inputs.items():
-            yield from leaves(item, f"{path}/{value.step.law.name}.{name}", seen)
+            yield from leaves(item, f"{path}/{value.step.law.name}.{name}", visited_ids)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
-            yield from leaves(getattr(value, field.name), f"{path}.{field.name}", seen)
+            yield from leaves(getattr(value, field.name), f"{path}.{field.name}", visited_ids)
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
-            yield from leaves(item, f"{path}[{index}]", seen)
+            yield from leaves(item, f"{path}[{index}]", visited_ids)
     elif not isinstance(value, str | bool | type(None)):
         yield path, value
 
 
 def anonymous(value: Any) -> list[str]:
     """Where under `value` a number has no origin: empty for an honest explanation."""
-    return [path for path, leaf in leaves(value) if not isinstance(leaf, Known)]
+    return [path for path, leaf in leaves(value) if not isinstance(leaf, Sourced)]
 
 
 def replay(value: Any, done: dict[int, Any] | None = None) -> Any:

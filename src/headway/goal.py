@@ -40,13 +40,13 @@ class Goal:
 
 def objective_named(name: str) -> str:
     """A known objective, aliases resolved, or an error that names them."""
-    found = ALIASES.get(name, name)
-    if found not in OBJECTIVES:
+    objective = ALIASES.get(name, name)
+    if objective not in OBJECTIVES:
         raise UnknownName("objective", name, (*OBJECTIVES, *ALIASES), "one of " + ", ".join(OBJECTIVES))
-    return found
+    return objective
 
 
 def limits(slo: SLO) -> dict[str, Any]:
     """The limits that were given, by name."""
-    every = {field.name: getattr(slo, field.name) for field in fields(SLO)}
-    return {name: value for name, value in every.items() if value is not None}
+    all_limits = {field.name: getattr(slo, field.name) for field in fields(SLO)}
+    return {name: value for name, value in all_limits.items() if value is not None}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headway.errors import BadValue, UnknownName
-from headway.quantity import Known
+from headway.quantity import Sourced
 
 CHUNK = 10_000  # rows made into plain objects at a time
 
@@ -127,8 +127,8 @@ class Table:
         column = self.column(key)
         if column is None or isinstance(column, str | bool | int | float | np.number | np.bool_):
             return [_plain(column)] * len(self)
-        found = self[key].ravel()
-        return found.tolist() if found.dtype.kind in "iub" else [_plain(value) for value in found.tolist()]
+        cells = self[key].ravel()
+        return cells.tolist() if cells.dtype.kind in "iub" else [_plain(value) for value in cells.tolist()]
 
     # -- choosing rows ----------------------------------------------------------------------------------------------------------
 
@@ -141,16 +141,16 @@ class Table:
         """The rows for which a condition holds, such as `tpot_s <= 20ms and tp = 8`."""
         from headway.where import parse
 
-        kept = parse(text).mask(self)
-        return self.take(np.flatnonzero(np.broadcast_to(kept, self.shape)))
+        row_mask = parse(text).mask(self)
+        return self.take(np.flatnonzero(np.broadcast_to(row_mask, self.shape)))
 
     def sort(self, key: str, descending: bool = False) -> Table:
         """The rows in the order of one column; null last."""
         values = self[key].ravel()
         if values.dtype == object:
-            named = [row for row in range(len(self)) if values[row] is not None]
+            valued_rows = [row for row in range(len(self)) if values[row] is not None]
             null = [row for row in range(len(self)) if values[row] is None]
-            return self.take(sorted(named, key=lambda row: str(values[row]), reverse=descending) + null)
+            return self.take(sorted(valued_rows, key=lambda row: str(values[row]), reverse=descending) + null)
         return self.take(np.argsort(-values.astype(float) if descending else values, kind="stable"))
 
     def best(self, key: str, maximise: bool = False) -> Table:
@@ -180,9 +180,9 @@ class Table:
 
     # -- joining ----------------------------------------------------------------------------------------------------------------
 
-    def concat(self, *others: Table) -> Table:
+    def concat(self, *tables: Table) -> Table:
         """The rows of this table, then those of the others; a column that one of them lacks is null there."""
-        parts = (self, *others)
+        parts = (self, *tables)
         keys = list(dict.fromkeys(key for part in parts for key in part.columns))
         sizes = [len(part) for part in parts]
         notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
@@ -236,8 +236,8 @@ def _packed(values: list[Any]) -> Any:
 
 def _joined(columns: list[Any], parts: tuple[Table, ...], key: str) -> Any:
     first = columns[0]
-    one = first is None or isinstance(first, str | bool | int | float)
-    if one and all(type(column) is type(first) and column == first for column in columns):
+    is_scalar = first is None or isinstance(first, str | bool | int | float)
+    if is_scalar and all(type(column) is type(first) and column == first for column in columns):
         return first
     if any(isinstance(column, str | Labels) for column in columns):
         return _packed([value for part in parts for value in (part.values(key) if key in part else [None] * len(part))])
@@ -260,7 +260,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return (float(value) if isinstance(value, Known) else value) if math.isfinite(value) else None
-    if isinstance(value, Known):
+        return (float(value) if isinstance(value, Sourced) else value) if math.isfinite(value) else None
+    if isinstance(value, Sourced):
         return int(value)  # type: ignore[call-overload]
     return value

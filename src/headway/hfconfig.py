@@ -28,9 +28,9 @@ def catalogue_index() -> tuple[dict[str, str], ...]:
 def spellings() -> dict[str, str]:
     """Every spelling of every catalogue model, folded, with the file that holds it."""
     files = {row["name"]: row["file"] for row in catalogue_index()}
-    found = {fold(name): file for name, file in files.items()}
-    found |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
-    return found | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
+    file_by_spelling = {fold(name): file for name, file in files.items()}
+    file_by_spelling |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
+    return file_by_spelling | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
 
 
 def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
@@ -81,10 +81,10 @@ def _from_catalogue(file: str) -> Model:
 
 def from_file(path: Path) -> Model:
     """The model of a config.json, or of a folder that holds one."""
-    found = path / "config.json" if path.is_dir() else path
-    name = found.parent.name if found.name == "config.json" and found.parent.name else found.stem
-    data = load(found)
-    return from_data(data, name, str(found))
+    config_path = path / "config.json" if path.is_dir() else path
+    name = config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem
+    data = load(config_path)
+    return from_data(data, name, str(config_path))
 
 
 def from_data(data: dict[str, Any], name: str, source: str) -> Model:
@@ -106,8 +106,8 @@ def _cached(text: str) -> Path | None:
     except RuntimeError:  # no home folder
         return None
     root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    found = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
-    return max(found, key=lambda path: path.stat().st_mtime) if found else None
+    snapshots = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
+    return max(snapshots, key=lambda path: path.stat().st_mtime) if snapshots else None
 
 
 def _from_hub(text: str) -> Model:

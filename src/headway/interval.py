@@ -30,21 +30,21 @@ def point(value: Any) -> Interval:
     return Interval(low=value, high=value)
 
 
-def read(text: str, q: schema.Q, field: str) -> tuple[Interval, ...]:
+def read(text: str, q: schema.Field, field: str) -> tuple[Interval, ...]:
     """One interval, or a list of intervals and values, from text.
 
-    >>> from headway.schema import Q
-    >>> [(one.low, one.high) for one in read("0.3..0.7", Q(), "--utilisation")]
+    >>> from headway.schema import Field
+    >>> [(one.low, one.high) for one in read("0.3..0.7", Field(), "--utilisation")]
     [(0.3, 0.7)]
-    >>> [(one.low, one.high) for one in read("0.1,0.3..0.7", Q(), "--utilisation")]
+    >>> [(one.low, one.high) for one in read("0.1,0.3..0.7", Field(), "--utilisation")]
     [(0.1, 0.1), (0.3, 0.7)]
-    >>> [one.low for one in read("0.2..0.6+0.2", Q(), "--utilisation")]
+    >>> [one.low for one in read("0.2..0.6+0.2", Field(), "--utilisation")]
     [0.2, 0.4, 0.6]
     """
-    return tuple(one for part in text.split(",") for one in _part(part, q, field))
+    return tuple(entry for part in text.split(",") for entry in _part(part, q, field))
 
 
-def _part(text: str, q: schema.Q, field: str) -> tuple[Interval, ...]:
+def _part(text: str, q: schema.Field, field: str) -> tuple[Interval, ...]:
     start, dots, end = text.partition("..")
     if not start.strip() or (dots and not end.strip()):
         raise BadValue(field, text, "a number, an interval such as 2..4, or several with a comma between")

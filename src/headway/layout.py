@@ -9,26 +9,26 @@ from typing import Annotated, Any
 
 from headway.errors import BadValue, IllegalLayout
 from headway.quantity import default
-from headway.schema import Q
+from headway.schema import Field
 
 MOST_LAYOUTS = 100_000
 
 
-def _ways(help: str) -> Q:
-    return Q(whole=True, low=1, open_low=False, high=1e7, help=help)
+def _degree(help: str) -> Field:
+    return Field(integer=True, low=1, open_low=False, high=1e7, help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """Ways of parallelism. Chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
 
-    tp: Annotated[Any, _ways("tensor parallel ways")] = 1
-    ep: Annotated[Any, _ways("expert parallel ways (divides tp*cp*dp)")] = 1
-    dp: Annotated[Any, _ways("attention data parallel ways within a replica")] = 1
-    pp: Annotated[Any, _ways("pipeline stages")] = 1
-    cp: Annotated[Any, _ways("context parallel ways")] = 1
-    replicas: Annotated[Any, _ways("independent replicas")] = 1
-    redundant: Annotated[Any, Q(whole=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
+    tp: Annotated[Any, _degree("tensor parallel ways")] = 1
+    ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
+    dp: Annotated[Any, _degree("attention data parallel ways within a replica")] = 1
+    pp: Annotated[Any, _degree("pipeline stages")] = 1
+    cp: Annotated[Any, _degree("context parallel ways")] = 1
+    replicas: Annotated[Any, _degree("independent replicas")] = 1
+    redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
 
     def __str__(self) -> str:
         parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]
@@ -41,7 +41,7 @@ UNASKED["redundant"] = default(0, "redundant", "", "no copies of experts unless 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class ModelShape:
     """What a layout has to divide."""
 
     heads: tuple[Any, ...]  # of each kind of block that has heads
@@ -49,31 +49,31 @@ class Shape:
     layers: Any
 
 
-def shape(blocks: Iterable[Any]) -> Shape:
+def shape(blocks: Iterable[Any]) -> ModelShape:
     """The shape of a model's compiled blocks."""
     blocks = tuple(blocks)
     routed = [block.experts for block in blocks if block.experts]
-    return Shape(
+    return ModelShape(
         heads=tuple(block.heads for block in blocks if block.heads),
         experts=min(routed) if routed else 0,
         layers=sum(block.count for block in blocks),
     )
 
 
-def illegal(layout: Layout, shape: Shape) -> str:
+def illegal(layout: Layout, shape: ModelShape) -> str:
     """Why a layout breaks a rule, or ""."""
     for heads in shape.heads:
         if heads % layout.tp:
             return f"tp {layout.tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
-    ways = layout.tp * layout.cp * layout.dp
+    ranks = layout.tp * layout.cp * layout.dp
     if shape.experts == 0 and layout.ep > 1:
         return f"ep {layout.ep} needs routed experts, and the model has none"
     if shape.experts == 0 and layout.redundant:
         return "redundant experts need routed experts, and the model has none"
     if layout.ep > max(shape.experts + layout.redundant, 1):
         return f"ep {layout.ep} is more than the {shape.experts + layout.redundant} routed experts"
-    if ways % layout.ep:
-        return f"ep {layout.ep} does not divide tp*cp*dp = {ways}"
+    if ranks % layout.ep:
+        return f"ep {layout.ep} does not divide tp*cp*dp = {ranks}"
     if layout.pp > shape.layers:
         return f"pp {layout.pp} is more than the {shape.layers} layers"
     return ""
@@ -83,7 +83,7 @@ def _divisors(number: int) -> str:
     return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
 
 
-def check(layout: Layout, shape: Shape) -> Layout:
+def check(layout: Layout, shape: ModelShape) -> Layout:
     """The layout itself, or IllegalLayout."""
     why = illegal(layout, shape)
     if why:
@@ -91,7 +91,7 @@ def check(layout: Layout, shape: Shape) -> Layout:
     return layout
 
 
-def expand(shape: Shape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+def expand(shape: ModelShape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
     """The legal layouts of a product of ways, and a note that counts and names what was dropped; one illegal layout is an error."""
     values = [axes.get(name, UNASKED[name]) for name in NAMES]
     lists = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
@@ -106,8 +106,8 @@ def expand(shape: Shape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[s
     if not legal:
         raise IllegalLayout(layouts[0], reasons[0] + (f" (nor is any of the other {count - 1} layouts legal)" if count > 1 else ""))
     first = next((f"{layout}: {why}" for layout, why in zip(layouts, reasons, strict=True) if why), "")
-    dropped = count - len(legal)
-    return legal, (f"dropped {dropped} of {count} layouts as illegal, such as {first}",) if dropped else ()
+    illegal_count = count - len(legal)
+    return legal, (f"dropped {illegal_count} of {count} layouts as illegal, such as {first}",) if illegal_count else ()
 
 
 def stacked(layouts: list[Layout], ndim: int) -> Layout:

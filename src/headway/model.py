@@ -13,7 +13,7 @@ from headway.quantity import known
 
 DTYPES = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4")
 NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
-ONE = known(1, "one", "", "constant", "by definition")
+UNITY = known(1, "one", "", "constant", "by definition")
 NONE = known(0, "none", "", "constant", "the architecture has no such part")
 
 
@@ -26,7 +26,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class AttentionPattern:
     """How far back a query looks: at `cap_tokens` of the context at most, of which `kept_tokens` at most stay stored."""
 
     name: str = "dense"  # dense | window | chunk | topk | sqrt | none
@@ -42,7 +42,7 @@ class Indexer:
     heads: Any
     dim: Any
     query_input: Any  # width of what its queries are projected from
-    head_weights: Any = ONE  # 1 where the hidden state also gives each index head a weight, else 0
+    head_weights: Any = UNITY  # 1 where the hidden state also gives each index head a weight, else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class Attention:
     kv_heads: Any
     head_dim: Any
     value_dim: Any
-    query_copies: Any = ONE  # 2 where the query projection also makes an output gate
-    stacks: Any = ONE  # 2 where a decoder layer also attends to an encoder
-    kv_share: Any = ONE  # layers that use one KV
+    query_copies: Any = UNITY  # 2 where the query projection also makes an output gate
+    stacks: Any = UNITY  # 2 where a decoder layer also attends to an encoder
+    kv_share: Any = UNITY  # layers that use one KV
     caches: bool = True  # False where the layer reads the KV that an earlier layer keeps
-    look: Look = Look()
+    look: AttentionPattern = AttentionPattern()
     indexer: Indexer | None = None
 
 
@@ -73,8 +73,8 @@ class LatentAttention:
     nope_dim: Any
     rope_dim: Any
     value_dim: Any
-    kv_share: Any = ONE
-    look: Look = Look()
+    kv_share: Any = UNITY
+    look: AttentionPattern = AttentionPattern()
     indexer: Indexer | None = None
 
 
@@ -90,10 +90,10 @@ class CompressedAttention:
     output_rank: Any
     window: Any
     ratio: Any | None  # tokens per compressed entry; None: the window is all there is
-    overlap: Any = ONE  # 2 where each entry also sees the group before it, with its own projection
+    overlap: Any = UNITY  # 2 where each entry also sees the group before it, with its own projection
     top_entries: Any | None = None  # entries the indexer picks; None: all of them are read
     indexer: Indexer | None = None
-    look: Look | None = None  # a what-if: an entry for every token, looked at like this
+    look: AttentionPattern | None = None  # a what-if: an entry for every token, looked at like this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,8 +178,8 @@ class MoE:
     shared_intermediate: Any = NONE  # of one shared expert
     shared_matrices: Any = NONE
     shared_gates: Any = NONE  # 1 where a learned gate scales the shared expert
-    groups: Any = ONE  # experts lie in so many groups,
-    groups_chosen: Any = ONE  # and a token's experts in at most so many of them (node-limited routing)
+    groups: Any = UNITY  # experts lie in so many groups,
+    groups_chosen: Any = UNITY  # and a token's experts in at most so many of them (node-limited routing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Precision:
+class StoredPrecision:
     """The data type of each part of the checkpoint, one of DTYPES."""
 
     mixer: str
@@ -222,7 +222,7 @@ class Model:
     embedding_dim: Any  # width of the embedding table, `hidden` but for a few
     tied: bool  # the head is the embedding table
     blocks: tuple[Block, ...]
-    precision: Precision
+    precision: StoredPrecision
     max_context: Any | None = None
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
     notes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headway.errors import MissingFact
-from headway.fabric import Axis, Fabric, LinkCosts, axes
+from headway.fabric import Fabric, FabricAxis, LinkCosts, axes
 from headway.laws.collective_lines import least, line_alpha, line_slope, line_slope_together, reached_bandwidth
 from headway.laws.exchange import (
     copies_per_token,
@@ -24,7 +24,7 @@ from headway.laws.exchange import (
     shared_message,
     torus_exchange_up,
 )
-from headway.laws.lines import CollectiveTerm, Line
+from headway.laws.lines import CollectiveLine, CollectiveTerm
 from headway.laws.pipeline import hops_out, hops_up
 from headway.laws.shard import expert_ranks, replica_chips
 from headway.laws.sums import times, total
@@ -51,34 +51,34 @@ from headway.laws.torus import axis_exchange_share, axis_hops, axis_links, longe
 from headway.layout import Layout
 from headway.quantity import known
 
-ONE = known(1, "one", "", "constant", "definition")
+UNITY = known(1, "one", "", "constant", "definition")
 ONE_PHASE = known(1, "one phase", "", "constant", "an exchange in one direction")
 TWO_PHASES = known(2, "two phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
 NO_BYTES = known(0.0, "no bytes", "", "constant", "this level carries nothing")
 
 
-Way = tuple[Line, Any]  # an algorithm and its slope at peak
+Way = tuple[CollectiveLine, Any]  # an algorithm and its slope at peak
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Routed:
+class RoutedLayer:
     """One kind of expert layer, as what its exchanges need."""
 
     layers: Any
     experts: Any
     active: Any
     dispatch: Any  # one token's bytes on the way to its experts; it comes back as a vector
-    groups: Any = ONE  # experts of at most `chosen` of so many groups
-    chosen: Any = ONE
+    groups: Any = UNITY  # experts of at most `groups_chosen` of so many groups
+    groups_chosen: Any = UNITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class MessageTraffic:
     """What a model sends: how often, and how many bytes per token."""
 
     layers: Any
     sublayers: Any  # each ends in an all-reduce over tp
-    routed: tuple[Routed, ...]
+    routed: tuple[RoutedLayer, ...]
     depth: Any
     vector: Any  # one token's activations, in bytes
 
@@ -97,7 +97,7 @@ class Algorithm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ChipGroup:
     """Chips that talk to each other: n members, m in each of d scale-up domains, so far apart."""
 
     members: Any
@@ -106,17 +106,19 @@ class Group:
     domains: Any
 
 
-def group(fabric: Fabric, members: Any, stride: Any) -> Group:
+def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
     """Where a group of that many chips, `stride` apart, sits."""
     domains = group_domains(members, stride, fabric.domain)
-    return Group(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
+    return ChipGroup(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
 
 
-def network_terms(traffic: Traffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
+def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
     """The collectives of one step, all layers; a way of one chip sends nothing and is left out."""
     terms = []
     if most(layout.tp) > 1:
-        terms.append(all_reduce_term(fabric, group(fabric, layout.tp, ONE), traffic.vector, costs, times(traffic.sublayers, traffic.depth)))
+        terms.append(
+            all_reduce_term(fabric, group(fabric, layout.tp, UNITY), traffic.vector, costs, times(traffic.sublayers, traffic.depth))
+        )
     if most(layout.cp) > 1:
         message, count = shared_message(traffic.vector, layout.tp), times(traffic.layers, traffic.depth)
         terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
@@ -129,27 +131,31 @@ def network_terms(traffic: Traffic, fabric: Fabric, layout: Layout, costs: LinkC
     return tuple(terms)
 
 
-def all_reduce_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
+def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
     """Every all-reduce that the fabric can run."""
-    found = _torus_reduce(fabric, who) if fabric.kind == "torus" else _switch_reduce(fabric, who)
-    bandwidth = _group_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs))
+    algorithms = _torus_reduce(fabric, peers) if fabric.kind == "torus" else _switch_reduce(fabric, peers)
+    bandwidth = _group_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def gather_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
+def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
     """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
-    found = _torus_gather(fabric, who, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(who, ONE_PHASE)
-    bandwidth = _group_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs))
+    algorithms = _torus_gather(fabric, peers, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(peers, ONE_PHASE)
+    bandwidth = _group_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
-def all_to_all_term(fabric: Fabric, who: Group, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
+def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
     """A uniform all-to-all of `message` per chip, its own part included."""
-    up = torus_exchange_up(ONE, _exchange_share(fabric, who), who.domains) if fabric.kind == "torus" else direct_up(who.members, who.inside)
-    rounds = _hops(fabric, who) if fabric.kind == "torus" else direct_round_up(who.members, who.domains)
-    found = [_exchange(ONE_PHASE, rounds, one_round(who.domains), up, direct_out(who.members, who.inside))]
-    bandwidth = _exchange_bandwidth(fabric, who.inside)
-    return _term(count, _ways(found, message, bandwidth, fabric.out, costs, exchange=True))
+    up = (
+        torus_exchange_up(UNITY, _exchange_share(fabric, peers), peers.domains)
+        if fabric.kind == "torus"
+        else direct_up(peers.members, peers.inside)
+    )
+    rounds = _hops(fabric, peers) if fabric.kind == "torus" else direct_round_up(peers.members, peers.domains)
+    algorithms = [_exchange(ONE_PHASE, rounds, one_round(peers.domains), up, direct_out(peers.members, peers.inside))]
+    bandwidth = _exchange_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True))
 
 
 def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
@@ -157,54 +163,56 @@ def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> 
     domains = group_domains(layout.pp, stage_chips(layout.tp, layout.cp, layout.dp), fabric.domain)
     inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
     hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
-    pair = _group_bandwidth(fabric, ONE)
-    return _term(ONE, _ways([hops], message, pair, fabric.out, costs))
+    pair = _group_bandwidth(fabric, UNITY)
+    return _term(UNITY, _algorithm_lines([hops], message, pair, fabric.out, costs))
 
 
-def exchange_term(fabric: Fabric, layout: Layout, routed: Routed, message: Any, costs: LinkCosts, count: Any = ONE) -> CollectiveTerm:
+def exchange_term(
+    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = UNITY
+) -> CollectiveTerm:
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
-    who = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
-    domains, inside, places = who.domains, who.inside, expert_domains(ep, who.domains)
-    hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.chosen)
-    entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.chosen), domains)
+    peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
+    domains, inside, places = peers.domains, peers.inside, expert_domains(ep, peers.domains)
+    hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.groups_chosen)
+    entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.groups_chosen), domains)
     torus = fabric.kind == "torus"
-    share = _exchange_share(fabric, who) if torus else None
-    near, far = _hops(fabric, who) if torus else direct_round_up(ranks, domains), one_round(domains)
-    spread = _hops(fabric, who) if torus else one_round(inside)
+    share = _exchange_share(fabric, peers) if torus else None
+    near, far = _hops(fabric, peers) if torus else direct_round_up(ranks, domains), one_round(domains)
+    spread = _hops(fabric, peers) if torus else one_round(inside)
 
     def direct(copies: Any, rounds_up: Any, rounds_out: Any) -> Algorithm:
         up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
         return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
 
     copies = copies_per_token(hit, ranks, ep)
-    passed_on = torus_exchange_up(copies, share, ONE) if torus else forwarded_up(copies, inside)
-    found = [
+    passed_on = torus_exchange_up(copies, share, UNITY) if torus else forwarded_up(copies, inside)
+    algorithms = [
         direct(copies_per_token(routed.active, ranks, ep), near, far),
         direct(copies, chunked_rounds(near), chunked_rounds(far)),  # counts go first, so that a chip knows what comes
         _exchange(TWO_PHASES, chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
     ]
     everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
-    bandwidth = _exchange_bandwidth(fabric, who.inside)
-    ways = _ways(found, message, bandwidth, fabric.out, costs, exchange=True)
-    return _term(count, ways + _ways(everything, message, bandwidth, fabric.out, costs))
+    bandwidth = _exchange_bandwidth(fabric, peers.inside)
+    lines = _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True)
+    return _term(count, lines + _algorithm_lines(everything, message, bandwidth, fabric.out, costs))
 
 
 def _exchange(phases: Any, rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
     return Algorithm(phases=phases, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
 
 
-def _switch_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
-    n, m, d = who.members, who.inside, who.domains
+def _switch_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
+    n, m, d = peers.members, peers.inside, peers.domains
     one_shot = _exchange(ONE_PHASE, direct_round_up(n, d), one_round(d), one_shot_up(m), one_shot_out(n, m))
     rounds_up, rounds_out, up, out = tree_rounds(m), tree_rounds(d), one_round(m), tree_out(m, d)
     tree = Algorithm(phases=TWO_PHASES, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
     in_switch = _levels(TWO_PHASES, one_round(m), d, in_switch_up(m), levels_out(n, d)) if fabric.in_switch else []
-    return [one_shot, tree, *_switch_gather(who, TWO_PHASES), *(replace(how, in_switch=True) for how in in_switch)]
+    return [one_shot, tree, *_switch_gather(peers, TWO_PHASES), *(replace(how, in_switch=True) for how in in_switch)]
 
 
-def _switch_gather(who: Group, phases: Any) -> list[Algorithm]:
-    n, m, d = who.members, who.inside, who.domains
+def _switch_gather(peers: ChipGroup, phases: Any) -> list[Algorithm]:
+    n, m, d = peers.members, peers.inside, peers.domains
     near, far, up, out = direct_round_up(n, d), one_round(d), direct_up(n, m), direct_out(n, m)
     direct = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
     near, far, up, out = ring_rounds_up(n, d), ring_rounds_out(d), ring_up(n, m, d), ring_out(n, m, d)
@@ -221,31 +229,31 @@ def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[A
     ]
 
 
-def _torus_reduce(fabric: Fabric, who: Group) -> list[Algorithm]:
-    up = torus_one_shot_share(who.inside, _feeding(fabric, who))
-    one_shot = _exchange(ONE_PHASE, _hops(fabric, who), one_round(who.domains), up, one_shot_out(who.members, who.inside))
-    return [one_shot, *_torus_gather(fabric, who, TWO_PHASES)]
+def _torus_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
+    up = torus_one_shot_share(peers.inside, _feeding(fabric, peers))
+    one_shot = _exchange(ONE_PHASE, _hops(fabric, peers), one_round(peers.domains), up, one_shot_out(peers.members, peers.inside))
+    return [one_shot, *_torus_gather(fabric, peers, TWO_PHASES)]
 
 
-def _torus_gather(fabric: Fabric, who: Group, phases: Any) -> list[Algorithm]:
-    up = torus_gather_share(who.inside, _feeding(fabric, who))
-    return _levels(phases, _hops(fabric, who), who.domains, up, levels_out(who.members, who.domains))
+def _torus_gather(fabric: Fabric, peers: ChipGroup, phases: Any) -> list[Algorithm]:
+    up = torus_gather_share(peers.inside, _feeding(fabric, peers))
+    return _levels(phases, _hops(fabric, peers), peers.domains, up, levels_out(peers.members, peers.domains))
 
 
-def _axes(fabric: Fabric, who: Group) -> tuple[Axis, ...]:
-    return axes(fabric, who.members, who.stride)
+def _axes(fabric: Fabric, peers: ChipGroup) -> tuple[FabricAxis, ...]:
+    return axes(fabric, peers.members, peers.stride)
 
 
-def _feeding(fabric: Fabric, who: Group) -> Any:
-    return total(tuple(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+def _feeding(fabric: Fabric, peers: ChipGroup) -> Any:
+    return total(tuple(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
 
 
-def _hops(fabric: Fabric, who: Group) -> Any:
-    return total(tuple(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+def _hops(fabric: Fabric, peers: ChipGroup) -> Any:
+    return total(tuple(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
 
 
-def _exchange_share(fabric: Fabric, who: Group) -> Any:
-    return longest(tuple(axis_exchange_share(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, who)))
+def _exchange_share(fabric: Fabric, peers: ChipGroup) -> Any:
+    return longest(tuple(axis_exchange_share(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
 
 
 def _group_bandwidth(fabric: Fabric, inside: Any) -> Any:
@@ -256,32 +264,32 @@ def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
     return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
 
 
-def _ways(
-    found: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
+def _algorithm_lines(
+    algorithms: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
 ) -> list[Way]:
     """Each algorithm's line at the efficiency it reaches, and its slope at the links' peak."""
     alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
-    beyond, ways = reached_bandwidth(out_bw, costs.beyond), []
-    for how in found:
+    beyond, lines = reached_bandwidth(out_bw, costs.beyond), []
+    for how in algorithms:
         slope = line_slope_together if how.together else line_slope
         share = costs.in_switch if how.in_switch else costs.exchange if exchange else costs.efficiency
-        reached = slope(how.phases, how.up, how.out, message, reached_bandwidth(up_bw, share), beyond)
+        achieved_slope = slope(how.phases, how.up, how.out, message, reached_bandwidth(up_bw, share), beyond)
         alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, *alphas)
-        ways.append((Line(alpha=alpha, slope=reached), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
-    return ways
+        lines.append((CollectiveLine(alpha=alpha, slope=achieved_slope), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
+    return lines
 
 
-def _term(count: Any, ways: list[Way]) -> CollectiveTerm:
+def _term(count: Any, lines: list[Way]) -> CollectiveTerm:
     """The term, without the lines that another beats or equals at every size, for every layout."""
-    kept: list[Line] = []
-    for line, _ in ways:
-        if not any(_beats(other, line) for other in kept):
-            kept = [other for other in kept if not _beats(line, other)] + [line]
-    return CollectiveTerm(count=count, lines=tuple(kept), floor=least(tuple(peak for _, peak in ways)))
+    best_lines: list[CollectiveLine] = []
+    for line, _ in lines:
+        if not any(_beats(rival, line) for rival in best_lines):
+            best_lines = [rival for rival in best_lines if not _beats(line, rival)] + [line]
+    return CollectiveTerm(count=count, lines=tuple(best_lines), floor=least(tuple(peak for _, peak in lines)))
 
 
-def _beats(one: Line, other: Line) -> bool:
-    return _all(one.alpha <= other.alpha) and _all(one.slope <= other.slope)
+def _beats(line: CollectiveLine, rival: CollectiveLine) -> bool:
+    return _all(line.alpha <= rival.alpha) and _all(line.slope <= rival.slope)
 
 
 def _all(truth: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from headway import facts
 from headway.catalog import Catalog, default_catalog
 from headway.errors import BadFile
-from headway.schema import Q
+from headway.schema import Field
 
 BASES = ("price", "cost")
 ENTRIES = ("name", "notes", "offers", "sources")
@@ -27,8 +27,8 @@ class Offer:
     tier: str
     basis: str = "price"  # or cost: measured on own machines, not sold
     notes: str = ""
-    price_multiple: Annotated[Any, Q(help="price over the standard tier's", high=1e6)] = None
-    speed_multiple: Annotated[Any, Q(help="output speed of one user over the standard tier's, as advertised", high=1e6)] = None
+    price_multiple: Annotated[Any, Field(help="price over the standard tier's", high=1e6)] = None
+    speed_multiple: Annotated[Any, Field(help="output speed of one user over the standard tier's, as advertised", high=1e6)] = None
 
 
 def offers(catalog: Catalog | None = None) -> tuple[Offer, ...]:
@@ -36,8 +36,8 @@ def offers(catalog: Catalog | None = None) -> tuple[Offer, ...]:
     files: dict[str, Path] = {}
     for root in reversed((catalog or default_catalog()).roots):
         files |= {path.name: path for path in sorted((root / "offers").glob("*.toml"))}
-    found = [offer for path in files.values() for offer in _read(path)]
-    return tuple(sorted(found, key=lambda one: (one.price_multiple.date, one.offer)))
+    rows = [offer for path in files.values() for offer in _read(path)]
+    return tuple(sorted(rows, key=lambda offer: (offer.price_multiple.date, offer.offer)))
 
 
 def _read(path: Path) -> Iterator[Offer]:

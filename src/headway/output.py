@@ -30,7 +30,7 @@ class Rows(Protocol):
 
 
 @dataclasses.dataclass(slots=True)
-class Words:
+class Summary:
     """What a person reads around and in place of the rows."""
 
     headline: str = ""
@@ -44,12 +44,12 @@ class Answer:
     """All that one command says: the rows, and the words for a person; `describe` finds these for the rows that are left."""
 
     rows: Any
-    words: Words = dataclasses.field(default_factory=Words)
+    words: Summary = dataclasses.field(default_factory=Summary)
     notes: Sequence[str] = ()
     trees: Mapping[str, Any] | None = None  # explained key -> tree
     figure: Callable[[Any], dict[str, Any]] | None = None  # rows -> the Vega-Lite specification of --plot
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # of keys that are not in the contract
-    describe: Callable[[Any], Words] | None = None
+    describe: Callable[[Any], Summary] | None = None
     most: int = MOST
     status: int = 0  # exit status of the command, where the answer is not all that was asked for
 
@@ -60,11 +60,11 @@ class Answer:
 def cell(key: str, row: Mapping[str, Any]) -> str:
     """One cell for a person. The key `lo~hi` of two columns shows them as an interval."""
     if "~" in key:
-        low, high = (shown(row.get(part), columns.unit(part)) for part in key.split("~"))
+        low, high = (format_value(row.get(part), columns.unit(part)) for part in key.split("~"))
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
         return input_text(row["solution"], row["for"])
-    return shown(row.get(key), columns.unit(key))
+    return format_value(row.get(key), columns.unit(key))
 
 
 def input_text(value: float, name: str) -> str:
@@ -73,7 +73,7 @@ def input_text(value: float, name: str) -> str:
     return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
 
 
-def shown(value: Any, unit: str) -> str:
+def format_value(value: Any, unit: str) -> str:
     """A value with its unit: whole counts in full, measured quantities with three digits."""
     if value is None or value == "":
         return "-"
@@ -82,9 +82,9 @@ def shown(value: Any, unit: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {shown(item, columns.unit(key))}" for key, item in value.items())
+        return ", ".join(f"{key} {format_value(item, columns.unit(key))}" for key, item in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(shown(item, unit) for item in value)
+        return ", ".join(format_value(item, unit) for item in value)
     if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
         return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
     known = unit in units.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
@@ -123,8 +123,8 @@ def text(answer: Answer, out: TextIO) -> None:
     head = _head(rows, answer.most)
     keys = visible(head, answer.words.view or rows.keys())
     for number, block in enumerate(_blocks(head, keys, console.width)):
-        own = [key for key in block if key not in columns.IDENTITY]
-        console.print(_rich([row for row in head if not number or visible([row], own)], block))
+        data_keys = [key for key in block if key not in columns.IDENTITY]
+        console.print(_rich([row for row in head if not number or visible([row], data_keys)], block))
     if len(rows) > len(head):
         console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
     for line in [*answer.words.after, *(f"note: {note}" for note in answer.notes)]:
@@ -148,7 +148,7 @@ def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[lis
     blocks: list[list[str]] = [[]]
     for key in keys:
         block = blocks[-1]
-        if key not in block and block[len(lead) :] and sum(wide[each] for each in block) + wide[key] > width:
+        if key not in block and block[len(lead) :] and sum(wide[column] for column in block) + wide[key] > width:
             blocks.append([*lead])
         if key not in blocks[-1]:
             blocks[-1].append(key)
@@ -171,7 +171,7 @@ def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
 
 def print_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> None:
     """A table on standard output."""
-    text(Answer(rows, Words(view=keys), notes=rows.notes, most=most), sys.stdout)
+    text(Answer(rows, Summary(view=keys), notes=rows.notes, most=most), sys.stdout)
 
 
 def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from headway import asked
 from headway.assumptions import Assumptions
-from headway.candidates import Space, space
+from headway.candidates import SearchSpace, space
 from headway.current import cause, gain, parse, placed
-from headway.elasticity import Problem, elasticities, objective_of
+from headway.elasticity import PlanProblem, elasticities, objective_of
 from headway.errors import BadValue
 from headway.formula import record
 from headway.frontier import candidates, frontier
@@ -23,13 +23,13 @@ from headway.goal import Goal, limits, objective_named
 from headway.grid import Table
 from headway.layout import Layout, shape
 from headway.model import Model
-from headway.pairing import Pair, pairs, picked
-from headway.pick import Line, Pick, choose, found_of, pick, resized, table
+from headway.pairing import PoolPair, pairs, picked
+from headway.pick import Choice, PlanRow, choose, estimates_of, pick, resized, table
 from headway.precision import Precision
-from headway.quantity import default, given
+from headway.quantity import default, user_input
 from headway.resolve import resolve
-from headway.search import Best, Size, Weighed, best_batches, weigh, worth
-from headway.serve import Query, query
+from headway.search import BestBatches, Candidates, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serve import ServeRequest, query
 from headway.shortfall import beyond, nearest
 from headway.system import System
 from headway.units import show
@@ -51,7 +51,7 @@ class Plan:
     """The answer: rows (the best first), its parts, and what the figures are drawn from."""
 
     table: Table
-    best: Pick
+    best: Choice
     answer: dict[str, Any]  # the best row, objective, its value, the limits, TPOT with others' prompts
     infeasible: str  # which limit fails first and by how much; empty when all are met
     fails: str  # of what: memory, time or rate
@@ -76,21 +76,21 @@ class Plan:
 class _Group:
     """One model on one machine: what was searched and what was found."""
 
-    problems: tuple[Problem, ...]
-    found: tuple[Best, ...]
-    weighed: tuple[Weighed, ...]
-    best: Pick | None
+    problems: tuple[PlanProblem, ...]
+    searches: tuple[BestBatches, ...]
+    candidates: tuple[Candidates, ...]
+    best: Choice | None
     goal: Goal
-    aggregated: Pick | None = None  # the best of one pool, where two were asked for
-    pairs: tuple[Pair, ...] = ()
+    aggregated: Choice | None = None  # the best of one pool, where two were asked for
+    pairs: tuple[PoolPair, ...] = ()
     sized: int = 0  # pairs of replicas
 
     @property
-    def query(self) -> Query:
+    def query(self) -> ServeRequest:
         return self.problems[0].query
 
     @property
-    def space(self) -> Space:
+    def space(self) -> SearchSpace:
         return self.problems[0].space
 
     def rank(self) -> tuple[bool, bool, float]:
@@ -99,8 +99,8 @@ class _Group:
             return True, False, float("inf")
         value, query, goal = self.best.value, self.best.query, self.goal
         if goal.rate is not None and goal.objective in ("cost", "throughput"):  # machines of fixed and of free size compare by what is paid
-            size = Size(replicas=self.best.layout.replicas, used=query.system.chips, chips=query.system.chips)
-            value = float(worth(replace(goal, free=True), query, size, NO_TIME, NO_TIME))
+            size = ReplicaCounts(replicas=self.best.layout.replicas, chips_used=query.system.chips, chips=query.system.chips)
+            value = float(objective_value(replace(goal, free=True), query, size, NO_TIME, NO_TIME))
         return False, goal.objective == "cost" and query.price is None, -value if goal.more else value
 
 
@@ -136,132 +136,134 @@ def plan(
     )  # fmt: skip
     names = {name: asked.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     groups = []
-    for one, machine in asked.pairs(models, systems):
+    for model, machine in asked.pairs(models, systems):
         domain = asked.free(machine, goal)
-        here = replace(goal, free=domain is not None)
-        tried = (_problems(one, size, load, names, ways or {}, assumptions) for size in (asked.grown(domain) if domain else (machine,)))
-        groups.append(_first_that_holds(tried, here))
-    own = _own(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=_Group.rank), own, elasticities)
+        machine_goal = replace(goal, free=domain is not None)
+        tried = (_problems(model, size, load, names, ways or {}, assumptions) for size in (asked.grown(domain) if domain else (machine,)))
+        groups.append(_first_that_holds(tried, machine_goal))
+    user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
+    return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities)
 
 
-def _first_that_holds(tried: Iterable[list[Problem]], goal: Goal) -> _Group:
+def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
     """The search on the first machine whose memory holds the model, or on the last."""
     group = None
     for problems in tried:
         group = _searched(problems, goal)
-        if any(best.in_memory for best in group.found):
+        if any(best.in_memory for best in group.searches):
             break
     return cast(_Group, group)
 
 
-def _problems(model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], ways: Mapping[str, Any], taken: Any) -> list[Problem]:
+def _problems(
+    model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any
+) -> list[PlanProblem]:
     """One problem for each combination of formats."""
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), taken, asked.rate(load.rate))
+    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), assumptions, asked.rate(load.rate))
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None
     caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
     both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
-    found = space(shape(first.work.blocks), first.system, ways)
+    layouts = space(shape(first.work.blocks), first.system, degrees)
     problems = []
     for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, names["compute"] or ("",)):
         precision = Precision(weights=weights, kv=kv, compute=compute)
         formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
         notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both)
-        problems.append(Problem(query=replace(first, formats=formats, notes=notes), precision=precision, space=found))
+        problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
     return problems
 
 
-def _own(group: _Group, mine: Mapping[str, Any] | None) -> Pick | None:
+def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
     """The user's own layout of the first model on the first machine, in the user's formats."""
     if not mine:
         return None
     query = group.query
     precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
     formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
-    own = placed(replace(query, formats=formats), mine)
-    return own if "replicas" in mine else resized(own, replace(group.goal, objective="cost"))
+    user_pick = placed(replace(query, formats=formats), mine)
+    return user_pick if "replicas" in mine else resized(user_pick, replace(group.goal, objective="cost"))
 
 
 # -- what was found -------------------------------------------------------------------------------------------------------------
 
 
-def _searched(problems: list[Problem], goal: Goal) -> _Group:
-    searched = [one for one in problems if one.space.count]
-    weighed = tuple(weigh(one.query, one.space.layouts, one.space.count) for one in searched)
-    found = tuple(best_batches(w, goal) for w in weighed)
-    group = _Group(problems=tuple(problems), found=found, weighed=weighed, best=choose(found, goal), goal=goal)
+def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
+    searched = [problem for problem in problems if problem.space.count]
+    candidate_sets = tuple(compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in searched)
+    searches = tuple(best_batches(w, goal) for w in candidate_sets)
+    group = _Group(problems=tuple(problems), searches=searches, candidates=candidate_sets, best=choose(searches, goal), goal=goal)
     return _pooled(group) if goal.disaggregate else group
 
 
 def _pooled(group: _Group) -> _Group:
     """The same with two pools as its best."""
     goal = group.goal
-    found, count = pairs(group.weighed, goal)
-    best = picked(min(found, key=lambda pair: pair.key), goal) if found else None
+    pool_pairs, count = pairs(group.candidates, goal)
+    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
     cheap = replace(goal, objective="cost")
-    front = found if goal.objective == "cost" else pairs(group.weighed, cheap)[0]
+    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, cheap)[0]
     return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
 
 
-def _missed(group: _Group) -> tuple[Line, str]:
+def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
     """The row of a model and machine on which nothing meets every limit, and what fails."""
-    if not group.weighed:
+    if not group.candidates:
         why, sample = group.space.why, group.space.sample
         query = group.query
         query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
-        load = Load(batch=given(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
-        known = Layout(**{name: given(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
-        near, fails = Pick(query=query, layout=known, load=load), "memory"
+        load = Load(batch=user_input(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
+        known = Layout(**{name: user_input(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
+        near, fails = Choice(query=query, layout=known, load=load), "memory"
     elif group.aggregated:
         near, fails = group.aggregated, "pools"
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
-    elif any(best.in_time for best in group.found):
+    elif any(best.in_time for best in group.searches):
         most = replace(group.goal, rate=None, objective="throughput")
-        chosen = choose([best_batches(w, most) for w in group.weighed], most)
-        near, fails = cast(Pick, chosen), "rate"
+        rate_pick = choose([best_batches(w, most) for w in group.candidates], most)
+        near, fails = cast(Choice, rate_pick), "rate"
         why = beyond(near)
     else:
-        near, why, full = nearest(group.weighed, group.goal)
+        near, why, full = nearest(group.candidates, group.goal)
         fails = "memory" if full else "time"
-    return Line(kind="best", pick=near, extra={"fits": False, "why": why}), fails
+    return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
 
 
-def _answered(groups: list[_Group], own: Pick | None, helping: bool) -> Plan:
+def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool) -> Plan:
     lead = groups[0]
     goal, more = lead.goal, []
     best, fails = [], []
     for group in groups:
-        line, what = (Line(kind="best", pick=group.best), "") if group.best else _missed(group)
+        line, what = (PlanRow(kind="best", pick=group.best), "") if group.best else _nearest_miss(group)
         best.append(line)
         fails.append(what)
     lines = list(best)
     points, members, goals = _frontier(groups)
     if goal.disaggregate:
-        lines += [Line(kind="frontier", pick=one) for one in _pool_frontier(lead)]
+        lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
         front = frontier(points)
         places = zip(front.search, front.row, front.batch, strict=True)
-        chosen = [pick(members[int(one)].fitting, int(row), int(size), goals[int(one)]) for one, row, size in places]
-        lines += [Line(kind="frontier", pick=one) for one in chosen]
+        picks = [pick(members[int(index)].fitting, int(row), int(size), goals[int(index)]) for index, row, size in places]
+        lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
     if helping and lead.best and not goal.disaggregate:
         lines += elasticities(lead.problems, lead.best, goal)
-    if own is not None:
-        lines.append(_own_line(lead, own))
+    if user_pick is not None:
+        lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
     notes = _notes(groups, len(points.speed)) + tuple(more)
-    made = table(lines, notes)
-    answer: dict[str, Any] = {"row": made.row(0), "objective": goal.objective, "slo": goal.slo}
+    plan_table = table(lines, notes)
+    answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
     answer |= {"value": lead.best.value} if lead.best else {}
     why = best[0].extra.get("why", "")
-    return Plan(table=made, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective, slo=goal.slo)
+    return Plan(table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective, slo=goal.slo)
 
 
-def _frontier(groups: list[_Group]) -> tuple[Any, list[Best], list[Goal]]:
+def _frontier(groups: list[_Group]) -> tuple[Any, list[BestBatches], list[Goal]]:
     """The candidates of the first group's model, on every machine whose cost compares with the first's."""
     lead = groups[0].query
     same = [
@@ -269,33 +271,33 @@ def _frontier(groups: list[_Group]) -> tuple[Any, list[Best], list[Goal]]:
         for group in groups
         if group.query.model is lead.model and (group is groups[0] or (lead.price is not None and group.query.price is not None))
     ]
-    members = [best for group in same for best in group.found]
-    goals = [replace(group.goal, objective="cost") for group in same for _ in group.found]
+    members = [best for group in same for best in group.searches]
+    goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
     return candidates(members, goals), members, goals
 
 
-def _pool_frontier(lead: _Group) -> list[Pick]:
+def _pool_frontier(lead: _Group) -> list[Choice]:
     """The pairs that no other beats in speed and cost, fastest first."""
-    front: list[Pair] = []
+    front: list[PoolPair] = []
     for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
         if not front or pair.key[0] < front[-1].key[0] * (1 - 1e-9):
             front.append(pair)
     return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
 
 
-def _own_line(lead: _Group, own: Pick) -> Line:
+def _own_line(lead: _Group, user_pick: Choice) -> PlanRow:
     best, goal = lead.best, lead.goal
-    if best is None or (goal.objective == "cost" and (own.query.price is None) != (lead.query.price is None)):
-        return Line(kind="current", pick=own)
+    if best is None or (goal.objective == "cost" and (user_pick.query.price is None) != (lead.query.price is None)):
+        return PlanRow(kind="current", pick=user_pick)
 
     def tree() -> Any:
         with record():
-            return gain(objective_of(best, best.query, goal), objective_of(own, own.query, goal), goal)
+            return gain(objective_of(best, best.query, goal), objective_of(user_pick, user_pick.query, goal), goal)
 
-    return Line(kind="current", pick=own, extra={"gain": float(tree()), "cause": cause(best, own)}, trees={"gain": tree})
+    return PlanRow(kind="current", pick=user_pick, extra={"gain": float(tree()), "cause": cause(best, user_pick)}, trees={"gain": tree})
 
 
-def _own_note(line: Line, goal: Goal) -> str:
+def _own_note(line: PlanRow, goal: Goal) -> str:
     if "gain" not in line.extra:
         return "the current layout is not compared: nothing to compare it with, or no price"
     times = BETTER[goal.objective]
@@ -305,11 +307,11 @@ def _own_note(line: Line, goal: Goal) -> str:
 def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     """What was searched, what was dropped and why, what was taken for granted."""
     goal = groups[0].goal
-    layouts = sum(one.space.count for group in groups for one in group.problems)
-    inside = sum(best.in_memory for group in groups for best in group.found)
-    allowed = sum(best.fitting.count for group in groups for best in group.found)
-    timely = sum(best.in_time for group in groups for best in group.found)
-    met = sum(best.weighed.count for group in groups for best in group.found)
+    layouts = sum(problem.space.count for group in groups for problem in group.problems)
+    inside = sum(best.in_memory for group in groups for best in group.searches)
+    allowed = sum(best.fitting.count for group in groups for best in group.searches)
+    timely = sum(best.in_time for group in groups for best in group.searches)
+    met = sum(best.candidates.count for group in groups for best in group.searches)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
     slower = " or ".join(TOLD[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
     how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
@@ -330,7 +332,7 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     if goal.rate is not None:
         notes |= {RATE_NOTE: None}
     for group in groups:
-        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_said(group.query, groups))
+        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_query_notes(group.query, groups))
     return tuple(notes)
 
 
@@ -338,15 +340,15 @@ def _pool_note(group: _Group) -> list[str]:
     """Two pools beside one."""
     if not (group.best and group.aggregated):
         return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
-    goal, one = group.goal, group.aggregated
-    times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one, one.query, goal), goal))
-    seen = show(float(found_of(one, one.query)["tpot_interleaved_s"]), "s")
+    goal, one_pool = group.goal, group.aggregated
+    times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one_pool, one_pool.query, goal), goal))
+    interleaved_tpot = show(float(estimates_of(one_pool, one_pool.query)["tpot_interleaved_s"]), "s")
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
-    least = f"one pool: {one.layout}, batch {int(one.load.batch)}, TPOT with others' prompts {seen}"
+    least = f"one pool: {one_pool.layout}, batch {int(one_pool.load.batch)}, TPOT with others' prompts {interleaved_tpot}"
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 
-def _said(query: Query, groups: list[_Group]) -> list[str]:
+def _query_notes(query: ServeRequest, groups: list[_Group]) -> list[str]:
     """The notes of one query; what is not true of all machines names its own."""
     name = f"{query.model.name} on {query.system.name}: "
-    return [note if all(note in other.query.notes for other in groups) else name + note for note in query.notes]
+    return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from headway.compile import compile_layout
-from headway.estimate import ONE_RANK, Case, estimate, prefilled
+from headway.estimate import ONE_RANK, Deployment, estimate, prefilled
 from headway.laws import pools
 from headway.laws.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
 from headway.laws.offered import offered_tok_per_s, utilisation
@@ -22,7 +22,7 @@ from headway.system import System
 
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
-WAYS = ("tp", "ep", "dp", "pp", "cp", "replicas")
+POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
 ENDS = (("", "tpot_s"), ("_lo", "tpot_hi_s"), ("_hi", "tpot_lo_s"))  # of a rate, and the time behind it
 
 
@@ -33,34 +33,34 @@ def hand_over_link(system: System, beyond: bool = False) -> Any:
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 
-def side_s(case: Case, compiled: Any, link: Any, efficiency: Any) -> Any:
+def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
     """Link time of one prompt's KV cache on one side."""
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, case.load.prompt)
-    return pools.link_s(kv_bytes_chip(ONE_RANK, each, compiled.stage, case.layout.cp), link, efficiency)
+    prompt_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, case.load.prompt)
+    return pools.link_s(kv_bytes_chip(ONE_RANK, prompt_bytes, compiled.stage, case.layout.cp), link, efficiency)
 
 
-def estimate_pools(case: Case, layout: Layout, link: Any) -> dict[str, Any]:
+def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
     """Contract key -> value of a decode pool (the case) beside a prefill pool of that layout."""
     first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp)))
-    sides = [(one, compile_layout(one.work, one.system, one.layout, one.assumptions, one.formats)) for one in (first, case)]
+    sides = [(side, compile_layout(side.work, side.system, side.layout, side.assumptions, side.formats)) for side in (first, case)]
     moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
     prefill, decode = estimate(first), estimate(case)
-    found = decode | _times(case, prefill, decode, pools.transfer_s(*moves), pools.transfer_s(*fastest))
-    found |= _rates(case, layout, prefill, decode, moves) | _chips(case, layout, prefill, decode)
-    found |= {f"prefill_{name}": getattr(layout, name) for name in WAYS}
-    return found | _money(case, found)
+    row = decode | _times(case, prefill, decode, pools.transfer_s(*moves), pools.transfer_s(*fastest))
+    row |= _rates(case, layout, prefill, decode, moves) | _chips(case, layout, prefill, decode)
+    row |= {f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}
+    return row | _money(case, row)
 
 
-def _times(case: Case, prefill: dict[str, Any], decode: dict[str, Any], transfer: Any, fastest: Any) -> dict[str, Any]:
-    found = {key: pools.handed_over_s(prefill[key], transfer) for key in ("ttft_s", "ttft_lo_s", "ttft_hi_s")}
-    found |= {"ttft_floor_s": pools.handed_over_s(prefill["ttft_floor_s"], fastest), "transfer_s": transfer}
-    found["tpot_interleaved_s"] = decode["tpot_s"]
-    return found | {"e2e_s": e2e_s(found["ttft_s"], decode["tpot_s"], case.load.output)}
+def _times(case: Deployment, prefill: dict[str, Any], decode: dict[str, Any], transfer: Any, fastest: Any) -> dict[str, Any]:
+    row = {key: pools.handed_over_s(prefill[key], transfer) for key in ("ttft_s", "ttft_lo_s", "ttft_hi_s")}
+    row |= {"ttft_floor_s": pools.handed_over_s(prefill["ttft_floor_s"], fastest), "transfer_s": transfer}
+    row["tpot_interleaved_s"] = decode["tpot_s"]
+    return row | {"e2e_s": e2e_s(row["ttft_s"], decode["tpot_s"], case.load.output)}
 
 
-def _rates(case: Case, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any], moves: list[Any]) -> dict[str, Any]:
+def _rates(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any], moves: list[Any]) -> dict[str, Any]:
     """Rates of both pools together; their low end is that of the high end of the times."""
-    load, found = case.load, {}
+    load, row = case.load, {}
     for end, time in ENDS:
         prompt = pools.prompt_s(prefill[f"prefill_s{end}"], prefill_lanes(layout.dp, layout.pp))
         answer = request_s(load.batch, load.output, decode[time], NO_PREFILL, prefill_lanes(case.layout.dp, case.layout.pp))
@@ -71,30 +71,30 @@ def _rates(case: Case, layout: Layout, prefill: dict[str, Any], decode: dict[str
             pools.pool_request_s(answer, moves[1], case.layout.dp),
         )
         rate = offered_tok_per_s(capacity, load.output)
-        found |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
-    found |= {"capacity_req_per_s": found["capacity"], "request_s": pools.between_s(found["capacity"])}
+        row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
+    row |= {"capacity_req_per_s": row["capacity"], "request_s": pools.between_s(row["capacity"])}
     if load.rate is not None:
-        found["utilisation"] = utilisation(load.rate, found["capacity"])
-    return found
+        row["utilisation"] = utilisation(load.rate, row["capacity"])
+    return row
 
 
-def _chips(case: Case, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any]) -> dict[str, Any]:
-    each = [replica_chips(one.tp, one.cp, one.dp, one.pp) for one in (layout, case.layout)]
-    own, other = pools.pool_chips(layout.replicas, each[0]), pools.pool_chips(case.layout.replicas, each[1])
-    used = pools.pools_used(own, other)
-    good = fits(fits(prefill["fits"], decode["fits"]), fits_chips(used, case.system.chips))
-    found = {"prefill_chips": own, "decode_chips": other, "chips_used": used, "fits": good}
-    return found | {"chips_idle": idle_chips(case.system.chips, used)}
+def _chips(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any]) -> dict[str, Any]:
+    chips = [replica_chips(side.tp, side.cp, side.dp, side.pp) for side in (layout, case.layout)]
+    prefill_chips, decode_chips = pools.pool_chips(layout.replicas, chips[0]), pools.pool_chips(case.layout.replicas, chips[1])
+    chips_used = pools.pools_used(prefill_chips, decode_chips)
+    good = fits(fits(prefill["fits"], decode["fits"]), fits_chips(chips_used, case.system.chips))
+    row = {"prefill_chips": prefill_chips, "decode_chips": decode_chips, "chips_used": chips_used, "fits": good}
+    return row | {"chips_idle": idle_chips(case.system.chips, chips_used)}
 
 
-def _money(case: Case, found: dict[str, Any]) -> dict[str, Any]:
+def _money(case: Deployment, row: dict[str, Any]) -> dict[str, Any]:
     price, chips = case.price, case.system.chips
     out: dict[str, Any] = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     if price is None:
         return out
     tokens, _ = prefilled(case.load.prompt, case.assumptions)
-    for key, own, each in (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output)):
-        share = pools.pool_share(found[own], found["chips_used"])
+    for key, chips_key, token_count in (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output)):
+        share = pools.pool_share(row[chips_key], row["chips_used"])
         for end, usd, rate in (("", price.value, "capacity"), ("_lo", price.low, "capacity_hi"), ("_hi", price.high, "capacity_lo")):
-            out[f"usd_per_mtok_{key}{end}"] = pools.usd_per_mtok_pool(usd, chips, share, found[rate], each)
+            out[f"usd_per_mtok_{key}{end}"] = pools.usd_per_mtok_pool(usd, chips, share, row[rate], token_count)
     return out

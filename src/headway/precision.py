@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 from headway.quantity import known
-from headway.schema import Q
+from headway.schema import Field
 
 WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
            "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")  # fmt: skip
@@ -20,9 +20,11 @@ COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
 class Precision:
     """Formats of weights, KV cache and arithmetic; empty means as the checkpoint is stored."""
 
-    weights: Annotated[str, Q(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")] = ""
-    kv: Annotated[str, Q(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
-    compute: Annotated[str, Q(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
+    weights: Annotated[
+        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")
+    ] = ""
+    kv: Annotated[str, Field(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
+    compute: Annotated[str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

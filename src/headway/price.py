@@ -10,18 +10,18 @@ from headway import cost, schema, units
 from headway.assumptions import Assumptions
 from headway.catalog import Catalog
 from headway.chip import Chip
-from headway.chip_cost import ChipPrice, Owned, by_metric, over_all, owned
+from headway.chip_cost import ChipPrice, OwnershipCost, by_metric, over_all, owned
 from headway.errors import BadValue
 from headway.formula import record
 from headway.grid import Table, from_rows
 from headway.interval import point
 from headway.memory_cost import hbm_share
-from headway.pick import POOLED, Pick
+from headway.pick import POOLED, Choice
 from headway.plan import Plan, plan
 from headway.price_sheet import PriceSheet, Rates
 from headway.priced import priced
-from headway.quantity import Known, given
-from headway.terms import Terms, terms
+from headway.quantity import Sourced, user_input
+from headway.terms import CommercialTerms, terms
 from headway.workload import Load
 
 LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
@@ -29,12 +29,12 @@ PARTS = ("capital", "upkeep", "power", "building")  # of owning a chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class PriceRequest:
     """What a price is asked for beyond a layout: terms, by what a chip is priced where they do not say, hit rate, sheet."""
 
-    terms: Terms
+    terms: CommercialTerms
     metric: str = ""
-    own: bool = False
+    is_owned: bool = False
     hit: Any = None
     sheet: PriceSheet | None = None
     catalog: Catalog | None = None
@@ -49,64 +49,66 @@ def price(
     `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5"; without a chip price it is
     the catalogue's by `metric`, that of an owned chip, or all it has. The rest is `plan`'s: ttft, tpot, ways, batch, assumptions, ...
     """
-    taken = planned.pop("assumptions", None) or schema.defaults(Assumptions)
+    assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
     if hit is not None:
         hit = _share(hit)
-        taken = replace(taken, hit_rate=hit)
-    found = plan(model, system, load, elasticities=False, assumptions=taken, **planned)
-    ask = Ask(terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, own=own, hit=hit, sheet=sheet)
-    values, notes = row(found, ask)
-    return from_rows([values], (*found.notes, *notes), lambda _, key: explained(found, ask, key))
+        assumptions = replace(assumptions, hit_rate=hit)
+    answer = plan(model, system, load, elasticities=False, assumptions=assumptions, **planned)
+    ask = PriceRequest(
+        terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, is_owned=own, hit=hit, sheet=sheet
+    )
+    values, notes = row(answer, ask)
+    return from_rows([values], (*answer.notes, *notes), lambda _, key: explained(answer, ask, key))
 
 
 def _share(hit: Any) -> Any:
     q = schema.fields(Assumptions)["hit_rate"][0]
     if isinstance(hit, bool) or not isinstance(hit, int | float) or q.illegal(hit):
         raise BadValue("hit", hit, f"a number {q.range()}")
-    return hit if isinstance(hit, Known) else given(float(hit), "hit_rate")
+    return hit if isinstance(hit, Sourced) else user_input(float(hit), "hit_rate")
 
 
-def row(found: Plan, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The best layout of a plan with its costs and prices, as plain numbers, and what is to be said; no prices where nothing fits."""
-    best = found.table.row(0)
-    values, notes = ({}, ()) if found.infeasible else quote(found.best, ask)
+    best = answer.table.row(0)
+    values, notes = ({}, ()) if answer.infeasible else quote(answer.best, ask)
     plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
     laid = {key: best[key] for key in (*LAID, *POOLED) if key in best}
     return laid | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
 
 
-def explained(found: Plan, ask: Ask, key: str) -> Any:
+def explained(answer: Plan, ask: PriceRequest, key: str) -> Any:
     """One number of that row as a tree of laws."""
     with record():
-        value = None if found.infeasible else quote(found.best, ask)[0].get(key)
-    if value is None and key in found.table.columns:
-        return found.explain(key)
+        value = None if answer.infeasible else quote(answer.best, ask)[0].get(key)
+    if value is None and key in answer.table.columns:
+        return answer.explain(key)
     if isinstance(value, str | None):
         raise BadValue("explain", key, "a number that this row has, such as price_out, cost_in or chip_price")
     return value
 
 
-def quote(pick: Pick, ask: Ask) -> tuple[dict[str, Any], tuple[str, ...]]:
+def quote(pick: Choice, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Costs and prices at one layout and load, with the interval of each input, and what is to be said about the chip's price."""
     chip, assumptions = pick.query.system.chip, cost.assumptions(ask.catalog)
-    own = owned(chip, assumptions) if ask.own else None
-    about = _chip_price(chip, ask, own)
+    tco = owned(chip, assumptions) if ask.is_owned else None
+    about = _chip_price(chip, ask, tco)
     agreed = replace(ask.terms, chip_price=about.interval)
     rates = None if ask.sheet is None else rates_at(ask.sheet, pick.load.prompt)
-    found = priced(pick, agreed, ask.hit, rates, assumptions.get("tco_default_electricity"))
+    values = priced(pick, agreed, ask.hit, rates, assumptions.get("tco_default_electricity"))
     for name in (field.name for field in dataclasses.fields(agreed)):
-        one = getattr(agreed, name)
-        found |= {f"{name}_lo": one.low, f"{name}_hi": one.high}
+        span = getattr(agreed, name)
+        values |= {f"{name}_lo": span.low, f"{name}_hi": span.high}
     least, most = hbm_share(chip, ask.catalog)
-    found |= {"memory_share_lo": least, "memory_share_hi": most}
-    found |= {f"own_{part}": getattr(own, part) for part in PARTS} if own is not None else {}
-    return found, (about.note,) if about.note else ()
+    values |= {"memory_share_lo": least, "memory_share_hi": most}
+    values |= {f"own_{part}": getattr(tco, part) for part in PARTS} if tco is not None else {}
+    return values, (about.note,) if about.note else ()
 
 
-def _chip_price(chip: Chip, ask: Ask, own: Owned | None) -> ChipPrice:
-    if own is not None:
-        parts = ", ".join(f"{part} {units.show(getattr(own, part), 'USD/s')}" for part in PARTS)
-        return ChipPrice(interval=point(own.whole), note=f"an owned {chip.name} costs {units.show(own.whole, 'USD/s')}: {parts}")
+def _chip_price(chip: Chip, ask: PriceRequest, tco: OwnershipCost | None) -> ChipPrice:
+    if tco is not None:
+        parts = ", ".join(f"{part} {units.show(getattr(tco, part), 'USD/s')}" for part in PARTS)
+        return ChipPrice(interval=point(tco.total), note=f"an owned {chip.name} costs {units.show(tco.total, 'USD/s')}: {parts}")
     if ask.terms.chip_price is not None:
         return ChipPrice(interval=ask.terms.chip_price, note="")
     return by_metric(chip, ask.metric) if ask.metric else over_all(chip)

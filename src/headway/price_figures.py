@@ -38,10 +38,10 @@ def history(rows: Rows, title: str) -> dict[str, Any]:
     if not panels:
         raise BadValue("--plot", "these rows", "sheets with a date")
     panels[0]["layer"].append(_names([row for row in dated if _line(row) in lines]))
-    left = len({_line(row) for row in dated}) - len(lines)
+    hidden_lines = len({_line(row) for row in dated}) - len(lines)
     apart = {"strokeDash": "independent", "shape": "independent"}
-    told = "each point is a dated sheet; a line joins one provider's line of models"
-    subtitle = told + (f"; {left} lines more are not drawn" if left > 0 else "")
+    caption = "each point is a dated sheet; a line joins one provider's line of models"
+    subtitle = caption + (f"; {hidden_lines} lines more are not drawn" if hidden_lines > 0 else "")
     return {
         "$schema": SCHEMA, "config": CONFIG, "title": {"text": title, "subtitle": subtitle, "offset": 14}, "concat": panels, "columns": 2,
         "resolve": {"legend": apart, "scale": apart},
@@ -74,16 +74,16 @@ def _panel(rows: Rows, lines: Sequence[str], days: Sequence[str], title: str, ke
     y = {"field": "value", "type": "quantitative", "title": None, "axis": {"format": "~g", "tickCount": 5}, "scale": spread}
     colours = {"domain": list(lines), "scheme": "tableau20" if len(lines) > 10 else "tableau10"}
     colour = {"field": "line", "type": "nominal", "title": None, "scale": colours}
-    named = [what for what in keys.values() if any(point["what"] == what for point in points)]
+    series = [what for what in keys.values() if any(point["what"] == what for point in points)]
     legend = {"orient": "bottom", "symbolFillColor": "#555555", "symbolStrokeWidth": 0} if len(keys) > 1 else None
     about: dict[str, Any] = {"field": "what", "type": "nominal", "title": None, "legend": legend}
-    dash = about | {"scale": {"domain": named, "range": [[1, 0], [5, 4], [2, 2]][: len(named)]}}
-    shape = about | {"scale": {"domain": named, "range": ["circle", "diamond", "square"][: len(named)]}}
+    dash = about | {"scale": {"domain": series, "range": [[1, 0], [5, 4], [2, 2]][: len(series)]}}
+    shape = about | {"scale": {"domain": series, "range": ["circle", "diamond", "square"][: len(series)]}}
     same = {"x": x, "y": y, "color": colour}
-    told = [{"field": "model"}, {"field": "value"}, {"field": "date"}]
+    tooltip = [{"field": "model"}, {"field": "value"}, {"field": "date"}]
     layers = [
         {"mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2}, "encoding": same | {"strokeDash": dash}},
-        {"mark": {"type": "point", "filled": True, "size": 50, "opacity": 1}, "encoding": same | {"shape": shape, "tooltip": told}},
+        {"mark": {"type": "point", "filled": True, "size": 50, "opacity": 1}, "encoding": same | {"shape": shape, "tooltip": tooltip}},
     ]
     heading = {"text": title, "fontSize": 13, "fontWeight": "normal"}
     return {"width": 470, "height": 230, "title": heading, "data": {"values": points}, "layer": layers}
@@ -105,23 +105,23 @@ def _version(row: Mapping[str, Any]) -> str:
 
 def bills(rows: Rows, title: str) -> dict[str, Any]:
     """Each way to buy as a bar of its parts, the cheapest on top."""
-    kept = [row for row in rows if row["usd"] is not None][:MOST_BARS]
-    if not kept:
+    bars = [row for row in rows if row["usd"] is not None][:MOST_BARS]
+    if not bars:
         raise BadValue("--plot", "these rows", "at least one bill")
-    names = [_way(row) for row in kept]
+    names = [_way(row) for row in bars]
     points = [
         {"way": name, "part": what, "usd": row[key], "order": place}
-        for name, row in zip(names, kept, strict=True) for place, (key, what) in enumerate(PARTS.items()) if row.get(key)
+        for name, row in zip(names, bars, strict=True) for place, (key, what) in enumerate(PARTS.items()) if row.get(key)
     ]  # fmt: skip
-    left = len(rows) - len(kept)
+    hidden_bars = len(rows) - len(bars)
     y = {"field": "way", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 420}}
     x = {"field": "usd", "type": "quantitative", "title": "USD", "stack": True}
-    paid = [what for what in PARTS.values() if any(point["part"] == what for point in points)]
-    shades = [shade for what, shade in zip(PARTS.values(), COLOURS, strict=True) if what in paid]
-    colour = {"field": "part", "type": "nominal", "title": None, "sort": paid, "scale": {"domain": paid, "range": shades}}
-    told = {"text": title, "subtitle": f"{left} dearer ways are not drawn" if left > 0 else ""}
+    cost_parts = [what for what in PARTS.values() if any(point["part"] == what for point in points)]
+    shades = [shade for what, shade in zip(PARTS.values(), COLOURS, strict=True) if what in cost_parts]
+    colour = {"field": "part", "type": "nominal", "title": None, "sort": cost_parts, "scale": {"domain": cost_parts, "range": shades}}
+    caption = {"text": title, "subtitle": f"{hidden_bars} dearer ways are not drawn" if hidden_bars > 0 else ""}
     mark = {"type": "bar", "tooltip": True}
-    return {"$schema": SCHEMA, "config": CONFIG, "title": told, "width": 520, "data": {"values": points}, "mark": mark,
+    return {"$schema": SCHEMA, "config": CONFIG, "title": caption, "width": 520, "data": {"values": points}, "mark": mark,
             "encoding": {"y": y, "x": x, "color": colour, "order": {"field": "order", "type": "quantitative"}}}  # fmt: skip
 
 

@@ -20,21 +20,21 @@ from headway.laws.owning import power_usd, usd_share
 from headway.laws.reload import per_mtok
 from headway.laws.reuse import hit_tokens, missed_tokens
 from headway.laws.sums import total
-from headway.pick import Pick, found_of
+from headway.pick import Choice, estimates_of
 from headway.price_sheet import Rates
 from headway.quantity import known
-from headway.terms import Terms
+from headway.terms import CommercialTerms
 
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
 KINDS = ("in", "cached", "out")  # fresh input, cached input, output
 INPUTS = ("estimate", "chip_price", "utilisation", "margin")
-SAID = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
+SPEED_KEYS = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
+class _PriceSpread:
     """One input of a product: its middle, and by what it lowers and raises the product at its 5 % and 95 % points and at its ends."""
 
     low: Any
@@ -43,21 +43,21 @@ class _Spread:
     most: Any
 
 
-def priced(pick: Pick, terms: Terms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
+def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
     """Cost and price of a million tokens of each kind at one layout and load; with `rates`, the margin that a sheet leaves.
 
     `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
     """
     chip = _middle_price(terms.chip_price)
-    at = cost.Price(value=chip, low=chip, high=chip, metric="input", note="")
+    at = cost.PriceQuote(value=chip, low=chip, high=chip, metric="input", note="")
     assumptions = pick.query.assumptions if hit is None else replace(pick.query.assumptions, hit_rate=hit)
     query = replace(pick.query, price=at, assumptions=assumptions)
-    found = found_of(pick, query)
+    estimates = estimates_of(pick, query)
     utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
-    out: dict[str, Any] = {key: found[key] for key in SAID}
+    out: dict[str, Any] = {key: estimates[key] for key in SPEED_KEYS}
     out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
     for kind in KINDS:
-        out |= _kind(kind, found, terms, utilisation, margin)
+        out |= _kind(kind, estimates, terms, utilisation, margin)
     out |= _request(out, pick, assumptions.hit_rate)
     if rates is not None:
         out |= _against(out, pick, assumptions.hit_rate, rates)
@@ -67,78 +67,82 @@ def priced(pick: Pick, terms: Terms, hit: Any = None, rates: Rates | None = None
 # -- intervals ------------------------------------------------------------------------------------------------------------------
 
 
-def _middle_price(one: Interval) -> Any:
-    return laws.log_even_quantile(one.low, one.high, HALF) if one.wide else one.low
+def _middle_price(span: Interval) -> Any:
+    return laws.log_even_quantile(span.low, span.high, HALF) if span.wide else span.low
 
 
-def _middle(one: Interval) -> Any:
-    return laws.even_quantile(one.low, one.high, HALF) if one.wide else one.low
+def _middle(span: Interval) -> Any:
+    return laws.even_quantile(span.low, span.high, HALF) if span.wide else span.low
 
 
-def _spreads(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, _Spread]:
+def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:
     """By input: only those that have a width."""
     stem = f"usd_per_mtok_{kind}"
-    expected, low, high = found[stem], found[f"{stem}_lo"], found[f"{stem}_hi"]
+    expected, low, high = estimates[stem], estimates[f"{stem}_lo"], estimates[f"{stem}_hi"]
     below, above = relative(expected, low), relative(high, expected)
-    spreads = {"estimate": _Spread(low=below, high=above, least=below, most=above)} if high > low else {}
+    spreads = {"estimate": _PriceSpread(low=below, high=above, least=below, most=above)} if high > low else {}
     if terms.chip_price.wide:
         spreads["chip_price"] = _of_price(terms.chip_price)
     if terms.utilisation.wide:
         spreads["utilisation"] = _of_share(terms.utilisation, utilisation)
     if terms.margin.wide:
-        kept = Interval(low=laws.cost_share(terms.margin.high), high=laws.cost_share(terms.margin.low))
-        spreads["margin"] = _of_share(kept, laws.cost_share(margin))
+        cost_share = Interval(low=laws.cost_share(terms.margin.high), high=laws.cost_share(terms.margin.low))
+        spreads["margin"] = _of_share(cost_share, laws.cost_share(margin))
     return spreads
 
 
-def _of_price(one: Interval) -> _Spread:
-    low, middle, high = (laws.log_even_quantile(one.low, one.high, share) for share in (LOW, HALF, HIGH))
-    return _Spread(low=relative(middle, low), high=relative(high, middle), least=relative(middle, one.low), most=relative(one.high, middle))
+def _of_price(span: Interval) -> _PriceSpread:
+    low, middle, high = (laws.log_even_quantile(span.low, span.high, share) for share in (LOW, HALF, HIGH))
+    return _PriceSpread(
+        low=relative(middle, low), high=relative(high, middle), least=relative(middle, span.low), most=relative(span.high, middle)
+    )
 
 
-def _of_share(one: Interval, middle: Any) -> _Spread:
+def _of_share(span: Interval, middle: Any) -> _PriceSpread:
     """What a product is divided by: it is low where the share is high."""
-    low, high = (laws.even_quantile(one.low, one.high, share) for share in (LOW, HIGH))
-    return _Spread(low=relative(high, middle), high=relative(middle, low), least=relative(one.high, middle), most=relative(middle, one.low))
+    low, high = (laws.even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
+    return _PriceSpread(
+        low=relative(high, middle), high=relative(middle, low), least=relative(span.high, middle), most=relative(middle, span.low)
+    )
 
 
-def _ends(stem: str, middle: Any, spreads: Mapping[str, _Spread]) -> dict[str, Any]:
-    every = tuple(spreads.values())
-    if not every:
+def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
+    all_spreads = tuple(spreads.values())
+    if not all_spreads:
         return {stem: middle} | {f"{stem}_{end}": middle for end in ("lo", "hi", "least", "most")}
     return {
         stem: middle,
-        f"{stem}_lo": laws.lower_end(middle, tuple(one.low for one in every)),
-        f"{stem}_hi": laws.upper_end(middle, tuple(one.high for one in every)),
-        f"{stem}_least": laws.lowest(middle, tuple(one.least for one in every)),
-        f"{stem}_most": laws.highest(middle, tuple(one.most for one in every)),
+        f"{stem}_lo": laws.lower_end(middle, tuple(spread.low for spread in all_spreads)),
+        f"{stem}_hi": laws.upper_end(middle, tuple(spread.high for spread in all_spreads)),
+        f"{stem}_least": laws.lowest(middle, tuple(spread.least for spread in all_spreads)),
+        f"{stem}_most": laws.highest(middle, tuple(spread.most for spread in all_spreads)),
     }
 
 
-def _kind(kind: str, found: Mapping[str, Any], terms: Terms, utilisation: Any, margin: Any) -> dict[str, Any]:
+def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, Any]:
     """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
-    if found[f"usd_per_mtok_{kind}"] is None:
+    if estimates[f"usd_per_mtok_{kind}"] is None:
         return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
-    spreads = _spreads(kind, found, terms, utilisation, margin)
-    paid = laws.with_idle(found[f"usd_per_mtok_{kind}"], utilisation)
-    price = laws.price_at_margin(paid, laws.cost_share(margin))
-    of_cost = {name: one for name, one in spreads.items() if name != "margin"}
-    out = _ends(f"cost_{kind}", paid, of_cost) | _ends(f"price_{kind}", price, spreads)
+    spreads = _spreads(kind, estimates, terms, utilisation, margin)
+    cost_with_idle = laws.with_idle(estimates[f"usd_per_mtok_{kind}"], utilisation)
+    price = laws.price_at_margin(cost_with_idle, laws.cost_share(margin))
+    of_cost = {name: spread for name, spread in spreads.items() if name != "margin"}
+    out = _ends(f"cost_{kind}", cost_with_idle, of_cost) | _ends(f"price_{kind}", price, spreads)
     return out | _drivers(spreads) if kind == "out" else out
 
 
-def _drivers(spreads: Mapping[str, _Spread]) -> dict[str, Any]:
+def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
     """The share of the width of the 90 % interval that each input is behind, and the one behind most of it."""
-    widths = {name: laws.whole_factor(one.low, one.high) for name, one in spreads.items()}
+    widths = {name: laws.whole_factor(spread.low, spread.high) for name, spread in spreads.items()}
     shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
-    found: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
-    return found | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
+    row: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
+    return row | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
 
 
 # -- requests -------------------------------------------------------------------------------------------------------------------
 
 
-def _tokens(pick: Pick, hit: Any) -> dict[str, Any]:
+def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
     """Tokens of a request by kind."""
     load = pick.load
     if not hit:
@@ -146,24 +150,24 @@ def _tokens(pick: Pick, hit: Any) -> dict[str, Any]:
     return {"in": missed_tokens(load.prompt, hit), "cached": hit_tokens(load.prompt, hit), "out": load.output}
 
 
-def _request(out: Mapping[str, Any], pick: Pick, hit: Any) -> dict[str, Any]:
+def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
     """What a request costs, and the shares of prefill and of decode in it."""
     tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
     bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
-    whole = total(tuple(bills.values()))
+    bill_usd = total(tuple(bills.values()))
     prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
-    return {"usd_per_request": whole, "prefill_share": relative(prompt, whole), "decode_share": relative(bills["out"], whole)}
+    return {"usd_per_request": bill_usd, "prefill_share": relative(prompt, bill_usd), "decode_share": relative(bills["out"], bill_usd)}
 
 
-def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict[str, Any]:
+def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> dict[str, Any]:
     """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
     read = rates.input if rates.cache_read is None else rates.cache_read
     sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
     tokens = _tokens(pick, hit)
     revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
-    paid = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
+    counts = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
     costs = {
-        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in paid.items())) for end in ("", "_lo", "_hi")
+        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in counts.items())) for end in ("", "_lo", "_hi")
     }
     return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
         "usd_charged": revenue,
@@ -173,7 +177,7 @@ def _against(out: Mapping[str, Any], pick: Pick, hit: Any, rates: Rates) -> dict
     }
 
 
-def _power(pick: Pick, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
+def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
     """The share of the cost that is power; dear chips make it small."""
     power = fact(pick.query.system.chip, POWER)
     if power is None or electricity is None:

@@ -11,7 +11,7 @@ from typing import Any
 KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "default", "constant", "fitted", "claim")
 
 
-class Known:
+class Sourced:
     """What KnownFloat and KnownInt share: name, unit, kind, source, date."""
 
     name: str
@@ -29,15 +29,15 @@ class Known:
         plain = int(self) if isinstance(self, int) else float(self)  # type: ignore[arg-type]
         return known, (plain, self.name, self.unit, self.kind, self.source, self.date)
 
-    def __deepcopy__(self, memo: object) -> Known:
+    def __deepcopy__(self, memo: object) -> Sourced:
         return self
 
 
-class KnownFloat(Known, float):
+class SourcedFloat(Sourced, float):
     """A float with its origin."""
 
 
-class KnownInt(Known, int):
+class SourcedInt(Sourced, int):
     """An int with its origin."""
 
 
@@ -48,13 +48,13 @@ def known(value: float, name: str, unit: str, kind: str, source: str, date: str 
     >>> peak * 2, peak.kind
     (1978800000000000.0, 'datasheet')
     """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    number: Any = KnownInt(value) if whole else KnownFloat(value)
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    number: Any = SourcedInt(value) if is_int else SourcedFloat(value)
     number._set(name, unit, kind, source, date)
     return number
 
 
-def given(value: float, name: str, unit: str = "") -> Any:
+def user_input(value: float, name: str, unit: str = "") -> Any:
     """A number the user typed."""
     return known(value, name, unit, "input", "given by the user", "now")
 

@@ -46,14 +46,14 @@ from headway.laws.wiring import (
 )
 from headway.model import Model, MoE
 from headway.precision import formats
-from headway.quantity import Known, default, given, known
+from headway.quantity import Sourced, default, known, user_input
 from headway.rack_facts import RackFacts, rack_facts
-from headway.rack_fit import Need, cached_needs, fits, fitting, floor_s
+from headway.rack_fit import ModelNeed, cached_needs, fits, fitting, floor_s
 from headway.rack_fit import need as need_of
 from headway.system import RANK, System
 from headway.system import system as named_system
 
-ONE = known(1, "one", "", "constant", "definition")
+UNITY = known(1, "one", "", "constant", "definition")
 FITTING = "counted: models of the catalogue whose checkpoint and one sequence take no more than the domain's memory"
 NO_BYTES = known(0.0, "no bytes", "byte", "constant", "nothing leaves the domain")
 WIRE = "DeepSeek-V3 (arXiv:2412.19437) section 3.3: dispatch in fp8 with a scale per 128 elements, combine in bf16"
@@ -63,12 +63,12 @@ TILE = default(128, "elements per scale", "", WIRE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RackRequest:
     """What is asked of a domain: its chips, and the model and batch that it is judged by."""
 
     chips: Any
     model: Model
-    need: Need
+    need: ModelNeed
     batch: Any
     context: Any
 
@@ -146,21 +146,23 @@ def racks(
     >>> [int(row.star_cables) for row in racks("gb200-nvl72", [72, 144, 576])]
     [5184, 10368, 41472]
     """
-    one = named_system(system) if isinstance(system, str) else system
-    chosen, tokens, length = named_model(model), _counted(batch, "batch"), _counted(context, "context")
-    known_facts = rack_facts(one.chip.name) if facts is None else facts
-    asked, needs = need_of(chosen, length), cached_needs(length)
-    counts = [_counted(count, "chips") for count in chips] or [one.scale_up_domain]
-    return [rack(one, known_facts, Ask(chips=count, model=chosen, need=asked, batch=tokens, context=length), needs) for count in counts]
+    base = named_system(system) if isinstance(system, str) else system
+    subject, tokens, length = named_model(model), _count(batch, "batch"), _count(context, "context")
+    known_facts = rack_facts(base.chip.name) if facts is None else facts
+    need, needs = need_of(subject, length), cached_needs(length)
+    counts = [_count(count, "chips") for count in chips] or [base.scale_up_domain]
+    return [
+        rack(base, known_facts, RackRequest(chips=count, model=subject, need=need, batch=tokens, context=length), needs) for count in counts
+    ]
 
 
-def _counted(value: Any, name: str) -> Any:
+def _count(value: Any, name: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadValue(name, value, "a whole number of at least 1")
-    return value if isinstance(value, Known) else given(value, name, "" if name == "chips" else "token")
+    return value if isinstance(value, Sourced) else user_input(value, name, "" if name == "chips" else "token")
 
 
-def rack(system: System, facts: RackFacts, ask: Ask, needs: Sequence[Need] = ()) -> Rack:
+def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> Rack:
     """A domain of `ask.chips` chips wired and built like `system`, and which of `needs` fit in it."""
     return Rack(
         system=system.name,
@@ -187,16 +189,16 @@ def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
     """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of so many chips."""
     per_chip, pairs, ports = facts.links_per_chip, facts.pairs_per_link, facts.ports_per_switch
     base, rank = system.scale_up_domain, RANK.get(system.topology)
-    mesh, star, clos = mesh_links(chips, ONE), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
+    mesh, star, clos = mesh_links(chips, UNITY), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
     leaves, cables = _law(clos_leaves, star, ports), _law(cable_count, star, pairs)
-    mesh_pairs = _law(chip_pairs, mesh_links_per_chip(chips, ONE), pairs)
+    mesh_pairs = _law(chip_pairs, mesh_links_per_chip(chips, UNITY), pairs)
     return {
         "dies": _law(scaled_to, facts.dies_per_chip, chips),
         "chips_growth": growth(chips, base),
         "mesh_links": mesh,
         "mesh_cables": _law(cable_count, mesh, pairs),
-        "mesh_growth": _law(growth, mesh, mesh_links(base, ONE)) if base > 1 else None,
-        "mesh_links_per_chip": mesh_links_per_chip(chips, ONE),
+        "mesh_growth": _law(growth, mesh, mesh_links(base, UNITY)) if base > 1 else None,
+        "mesh_links_per_chip": mesh_links_per_chip(chips, UNITY),
         "mesh_connectors_per_chip": _law(chip_connectors, mesh_pairs, facts.pairs_per_connector),
         "star_links": star,
         "star_cables": cables,
@@ -267,10 +269,10 @@ def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | No
 # -- network --------------------------------------------------------------------------------------------------------------------
 
 
-def network(system: System, ask: Ask) -> dict[str, Any]:
+def network(system: System, ask: RackRequest) -> dict[str, Any]:
     """Bandwidths, and one expert layer's dispatch and combine inside one domain and over racks of the known size."""
     up, out = system.scale_up_bw, system.scale_out_bw
-    domains = group_domains(ask.chips, ONE, system.scale_up_domain)
+    domains = group_domains(ask.chips, UNITY, system.scale_up_domain)
     ratio = _law(scale_up_ratio, up, out)
     cut = bisection(system, ask.chips)
     return {
@@ -302,7 +304,7 @@ def _longest_side(system: System, chips: Any) -> Any:
     return known(side, f"{system.name}.side", "", "derived", f"longest side of the most even torus of {chips} chips")
 
 
-def _exchange(system: System, ask: Ask, cut: Any, domains: Any) -> dict[str, Any]:
+def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[str, Any]:
     """An expert layer: each chip holds its own tokens and sends one copy to each chosen expert."""
     routed = next((block.ffn for block in ask.model.blocks if isinstance(block.ffn, MoE)), None)
     up, out, chips = system.scale_up_bw, system.scale_out_bw, ask.chips
@@ -310,24 +312,24 @@ def _exchange(system: System, ask: Ask, cut: Any, domains: Any) -> dict[str, Any
         return {}
     hidden, tokens = ask.model.hidden, batch_per_chip(ask.batch, chips)
     wires = wire_bytes_per_token(hidden, DISPATCH, SCALE, TILE), wire_bytes_per_token(hidden, COMBINE, NO_SCALE, TILE)
-    whole = exchange_bytes(tokens, exchange_up(routed.per_token, chips, chips), *wires)
+    message_bytes = exchange_bytes(tokens, exchange_up(routed.per_token, chips, chips), *wires)
     bandwidth = up if cut is None else bisection_bandwidth(up, cut, chips)
-    found = {"alltoall_bytes": whole, "alltoall_s": exchange_s(whole, bandwidth, NO_BYTES, bandwidth)}
+    row = {"alltoall_bytes": message_bytes, "alltoall_s": exchange_s(message_bytes, bandwidth, NO_BYTES, bandwidth)}
     if chips > system.scale_up_domain and out is not None and system.topology == "switch":
         inside = group_members(chips, domains)
         near = exchange_bytes(tokens, exchange_up(routed.per_token, chips, inside), *wires)
         far = exchange_bytes(tokens, exchange_out(routed.per_token, chips, inside), *wires)
-        found["alltoall_racks_s"] = exchange_s(near, up, far, out)
-    return found
+        row["alltoall_racks_s"] = exchange_s(near, up, far, out)
+    return row
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------------------
 
 
-def room(system: System, chips: Any, need: Need, needs: Sequence[Need]) -> dict[str, Any]:
+def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]) -> dict[str, Any]:
     """Memory, its drain, and the models that fit."""
-    chip, held = system.chip, fitting(needs, system, chips)
-    largest = held[0] if held else None
+    chip, fitting_models = system.chip, fitting(needs, system, chips)
+    largest = fitting_models[0] if fitting_models else None
     return {
         "domain_hbm": _law(domain_bytes, chips, chip.hbm),
         "drain_s": _law(drain_s, chip.hbm, chip.hbm_bw),
@@ -335,9 +337,9 @@ def room(system: System, chips: Any, need: Need, needs: Sequence[Need]) -> dict[
         "weights_bytes": need.weights,
         "latency_floor_s": floor_s(need, system, chips),
         "params_fit": _law(capacity_params, _law(domain_bytes, chips, chip.hbm), need.sequence, formats()["fp8"].bytes),
-        "models_fit": known(len(held), "models_fit", "", "derived", FITTING) if needs and chip.hbm is not None else None,
+        "models_fit": known(len(fitting_models), "models_fit", "", "derived", FITTING) if needs and chip.hbm is not None else None,
         "largest_model": largest and largest.model,
         "largest_params": largest and largest.total_params,
         "largest_floor_s": largest and largest.latency_floor_s,
-        "fitting": held,
+        "fitting": fitting_models,
     }

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from headway import facts
 from headway.catalog import Catalog, default_catalog
-from headway.schema import Q
+from headway.schema import Field
 
 
-def _count(help: str, most: float = 1e6) -> Q:
-    return Q(whole=True, low=1, open_low=False, high=most, help=help)
+def _count(help: str, most: float = 1e6) -> Field:
+    return Field(integer=True, low=1, open_low=False, high=most, help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,11 @@ class RackFacts:
     dies_per_chip: Annotated[Any, _count("compute dies of one package")] = None
     chips_per_rack: Annotated[Any, _count("chips in one rack of the known machine")] = None
     rack_units: Annotated[Any, _count("height of the known rack, or of the box where it is smaller", 1000)] = None
-    footprint: Annotated[Any, Q("m^2", "floor that one rack stands on")] = None
-    air_limit: Annotated[Any, Q("W", "most that room air takes from one rack")] = None
-    liquid_limit: Annotated[Any, Q("W", "most that liquid and power delivery are built for in one rack")] = None
-    cabinet_limit: Annotated[Any, Q("kg", "most that one cabinet carries")] = None
-    floor_limit: Annotated[Any, Q("kg/m^2", "recommended floor load")] = None
+    footprint: Annotated[Any, Field("m^2", "floor that one rack stands on")] = None
+    air_limit: Annotated[Any, Field("W", "most that room air takes from one rack")] = None
+    liquid_limit: Annotated[Any, Field("W", "most that liquid and power delivery are built for in one rack")] = None
+    cabinet_limit: Annotated[Any, Field("kg", "most that one cabinet carries")] = None
+    floor_limit: Annotated[Any, Field("kg/m^2", "recommended floor load")] = None
 
 
 ENTRIES = ("name", "notes", "facts", "sources")

@@ -20,7 +20,7 @@ from headway.whole_model import kv_stored_bytes, state_bytes_per_sequence, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class ModelNeed:
     """What one model asks of a domain: its weights as its checkpoint has them, and one sequence."""
 
     model: str
@@ -30,7 +30,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class ModelFit:
     """One model in one domain."""
 
     model: str
@@ -39,37 +39,37 @@ class Fit:
     latency_floor_s: Any
 
 
-def need(model: Model, context: Any) -> Need:
+def need(model: Model, context: Any) -> ModelNeed:
     """Weights, and the KV cache and state of one sequence of `context` tokens."""
     sequence = total((kv_stored_bytes(model, context), state_bytes_per_sequence(model)))
-    return Need(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
+    return ModelNeed(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
 
 
-def catalogue_needs(context: Any) -> tuple[Need, ...]:
+def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:
     """Those of every model of the catalogue, the largest first."""
     needs = (need(named_model(row["name"]), context) for row in catalogue_index())
-    return tuple(sorted(needs, key=lambda one: (-one.params, one.model)))
+    return tuple(sorted(needs, key=lambda row: (-row.params, row.model)))
 
 
 cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explain, which records anew
 
 
-def fits(one: Need, system: System, chips: Any) -> Any:
+def fits(model_need: ModelNeed, system: System, chips: Any) -> Any:
     """Whether a model and one sequence fit in a domain of that many chips; None where the memory is not known."""
     hbm = system.chip.hbm
-    return None if hbm is None else fits_hbm(one.weights, one.sequence, domain_bytes(chips, hbm))
+    return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, domain_bytes(chips, hbm))
 
 
-def floor_s(one: Need, system: System, chips: Any) -> Any:
+def floor_s(model_need: ModelNeed, system: System, chips: Any) -> Any:
     """Reading its weights once with the whole domain; None where it does not fit or a fact is missing."""
     bandwidth = system.chip.hbm_bw
-    return domain_read_s(one.weights, chips, bandwidth) if bandwidth is not None and fits(one, system, chips) else None
+    return domain_read_s(model_need.weights, chips, bandwidth) if bandwidth is not None and fits(model_need, system, chips) else None
 
 
-def fitting(needs: Sequence[Need], system: System, chips: Any) -> tuple[Fit, ...]:
+def fitting(needs: Sequence[ModelNeed], system: System, chips: Any) -> tuple[ModelFit, ...]:
     """Every model that fits, the largest first."""
     return tuple(
-        Fit(model=one.model, total_params=one.params, weights_bytes=one.weights, latency_floor_s=floor_s(one, system, chips))
-        for one in needs
-        if fits(one, system, chips)
+        ModelFit(model=row.model, total_params=row.params, weights_bytes=row.weights, latency_floor_s=floor_s(row, system, chips))
+        for row in needs
+        if fits(row, system, chips)
     )

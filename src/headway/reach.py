@@ -11,8 +11,8 @@ from typing import Any
 
 from headway.assumptions import Assumptions
 from headway.chip import Chip
-from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, foreign, platform
-from headway.laws.coefficients import EngineCost, Reach
+from headway.efficiency import OTHER_FAMILY, WIDE, Efficiencies, efficiencies, family, foreign, platform
+from headway.laws.coefficients import Achieved, EngineCost
 from headway.laws.compile_terms import attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.kernels import block_s
 from headway.laws.serving import interval_factor
@@ -27,7 +27,7 @@ FLAT = "the step models that are not fitted take one flat number for all kernels
 EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "eff_memory", "", FLAT)
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
-ONE, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
+UNITY, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
 QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0", "activation")
 ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
 OLDER = {"eager": "layer", "waiting": "step"}  # what old versions of an engine do, and the number that it adds to
@@ -37,7 +37,7 @@ LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_netw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class KernelCounts:
     """How many kernels of each class one chip runs in a step of all layers, and what is special about them."""
 
     matmuls: Any
@@ -54,59 +54,61 @@ class Kernels:
     fused: bool  # activations are quantised with fixed scales, in the kernel before: weights were converted after training
 
 
-def with_links(taken: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
+def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
     """The assumptions with the fitted costs of links where the user gave none."""
-    found, kind = table or efficiencies(), family(chip)
-    unset = {name: found.kernel("collective", kind, WIDE, name) for name in LINKS if getattr(taken, name) is None}
-    return replace(taken, **unset) if unset else taken
+    numbers, kind = table or efficiencies(), family(chip)
+    unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in LINKS if getattr(assumptions, name) is None}
+    return replace(assumptions, **unset) if unset else assumptions
 
 
-def spread(chip: Chip, experts: bool, taken: Assumptions, quantity: str) -> Any:
+def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str) -> Any:
     """Half the fitted 90 % interval of a quantity as a factor, wider where less was measured; or the user's."""
-    if taken.spread is not None or taken.overlap != "fitted":
-        return SPREAD if taken.spread is None else taken.spread
+    if assumptions.spread is not None or assumptions.overlap != "fitted":
+        return SPREAD if assumptions.spread is None else assumptions.spread
     table = efficiencies()
-    wider = [table.interval("unmeasured")] if family(chip) == OTHER else []
+    wider = [table.interval("unmeasured")] if family(chip) == OTHER_FAMILY else []
     wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
-    return interval_factor(table.interval(quantity), functools.reduce(times, wider, ONE))
+    return interval_factor(table.interval(quantity), functools.reduce(times, wider, UNITY))
 
 
-def basis(chip: Chip, taken: Assumptions) -> tuple[str, ...]:
+def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
     """What expected times rest on, a line each."""
-    if taken.overlap != "fitted":
-        return (f"unfitted: the step model {taken.overlap!r} takes one flat efficiency for all kernels and a stated interval",)
-    return (FITTED,) if family(chip) != OTHER else (FITTED, f"{chip.name}: {UNMEASURED}")
+    if assumptions.overlap != "fitted":
+        return (f"unfitted: the step model {assumptions.overlap!r} takes one flat efficiency for all kernels and a stated interval",)
+    return (FITTED,) if family(chip) != OTHER_FAMILY else (FITTED, f"{chip.name}: {UNMEASURED}")
 
 
-def reach(kernels: Kernels, chip: Chip, formats: Formats, layout: Layout, taken: Assumptions, table: Efficiencies | None = None) -> Reach:
+def achieved_efficiency(
+    kernels: KernelCounts, chip: Chip, formats: Formats, layout: Layout, assumptions: Assumptions, table: Efficiencies | None = None
+) -> Achieved:
     """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
-    if taken.overlap != "fitted":
-        return _flat(kernels, formats, taken)
-    found = table or efficiencies()
-    bare = _Fitted(kernels=kernels, chip=chip, formats=formats, taken=taken, table=found).reach()
-    engine = engine_cost(taken.engine, chip, found, form_of(formats, kernels.dense))
-    if taken.t0 is not None:
-        engine = replace(engine, launch=ONE)  # the user's fixed cost is the whole of it
-    streamed = replace(engine, sequence=total((engine.sequence, found.engine(taken.engine, platform(chip), "stream"))))
-    return _asked(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), taken)
+    if assumptions.overlap != "fitted":
+        return _flat(kernels, formats, assumptions)
+    numbers = table or efficiencies()
+    bare = _FittedKernels(kernels=kernels, chip=chip, formats=formats, assumptions=assumptions, table=numbers).achieved_efficiency()
+    engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
+    if assumptions.t0 is not None:
+        engine = replace(engine, launch=UNITY)  # the user's fixed cost is the whole of it
+    streamed = replace(engine, sequence=total((engine.sequence, numbers.engine(assumptions.engine, platform(chip), "stream"))))
+    return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
 
 
 def engine_cost(name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = ()) -> EngineCost:
     """An engine's numbers on a chip, whose kind of machine has factors of its own; `older`: what its version lacks, see OLDER."""
     kind = platform(chip)
-    found = EngineCost(dense=ONE, **{key: table.engine(name, kind, key) for key in ENGINE_KEYS})
+    engine_numbers = EngineCost(dense=UNITY, **{key: table.engine(name, kind, key) for key in ENGINE_KEYS})
     if name == "none":
-        return found
+        return engine_numbers
     if form == WIDENED:  # all others are the library that was measured, whatever the engine
-        found = replace(found, dense=table.engine(name, kind, WIDENED))
+        engine_numbers = replace(engine_numbers, dense=table.engine(name, kind, WIDENED))
     for what in older:
         key = OLDER[what]
-        found = replace(found, **{key: total((getattr(found, key), table.find(key, f"engine.{what}")))})
-    return replace(found, **{key: times(getattr(found, key), table.platform(kind, key)) for key in ("compute", "memory")})
+        engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})
+    return replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in ("compute", "memory")})
 
 
-def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Reach:
+def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Achieved:
     """What kernels reach in an engine, and what the engine adds; scalar or array alike."""
     return replace(
         bare,
@@ -124,44 +126,44 @@ def with_engine(bare: Reach, engine: EngineCost, layers: Any, tp: Any, pp: Any) 
     )
 
 
-def _asked(found: Reach, taken: Assumptions) -> Reach:
+def _with_user_shares(baseline: Achieved, assumptions: Assumptions) -> Achieved:
     """The user's shares and factor in place of the fitted ones."""
-    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if taken.eff_compute is not None else ()
-    memory = ("memory", "expert_memory", "decode_memory") if taken.eff_memory is not None else ()
-    shares = dict.fromkeys(compute, taken.eff_compute) | dict.fromkeys(memory, taken.eff_memory)
-    return replace(found, **shares, fixed=times(found.fixed, taken.fixed), prompted=times(found.prompted, taken.fixed))
+    compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
+    memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
+    shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
+    return replace(baseline, **shares, fixed=times(baseline.fixed, assumptions.fixed), prompted=times(baseline.prompted, assumptions.fixed))
 
 
-def _flat(kernels: Kernels, formats: Formats, taken: Assumptions) -> Reach:
-    compute = EFF_COMPUTE if taken.eff_compute is None else taken.eff_compute
-    memory = EFF_MEMORY if taken.eff_memory is None else taken.eff_memory
-    t0 = T0 if taken.t0 is None else taken.t0
+def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> Achieved:
+    compute = EFF_COMPUTE if assumptions.eff_compute is None else assumptions.eff_compute
+    memory = EFF_MEMORY if assumptions.eff_memory is None else assumptions.eff_memory
+    t0 = T0 if assumptions.t0 is None else assumptions.t0
     attention = times(compute, attention_gain(formats.attention_peak, formats.wide_peak))
-    return Reach(
-        compute=compute, memory=memory, activation=ONE, norm=SMOOTH,
-        expert_compute=compute, expert_memory=memory, expert_activation=ONE, expert_norm=SMOOTH,
+    return Achieved(
+        compute=compute, memory=memory, activation=UNITY, norm=SMOOTH,
+        expert_compute=compute, expert_memory=memory, expert_activation=UNITY, expert_norm=SMOOTH,
         decode_compute=attention, decode_memory=memory, block=NO_TIME, prefill_compute=attention, prefill_pad=NO_PAD,
-        elementwise=ONE,
-        fixed=times(launches_s(kernels.launches, t0, ONE), taken.fixed), sequence=NO_TIME, prompted=NO_TIME,
+        elementwise=UNITY,
+        fixed=times(launches_s(kernels.launches, t0, UNITY), assumptions.fixed), sequence=NO_TIME, prompted=NO_TIME,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fitted:
+class _FittedKernels:
     """The fitted numbers of one compiled layout, whatever the engine: each method is one class of kernels."""
 
-    kernels: Kernels
+    kernels: KernelCounts
     chip: Chip
     formats: Formats
-    taken: Assumptions
+    assumptions: Assumptions
     table: Efficiencies
 
-    def reach(self) -> Reach:
+    def achieved_efficiency(self) -> Achieved:
         matmul, routed = functools.partial(self.matmul, form_of(self.formats, self.kernels.dense)), self.kernels.routed
         expert = functools.partial(self.number, "moe", form_of(self.formats, routed)) if routed else matmul
         decode = functools.partial(self.number, "mla_decode" if self.kernels.latent else "decode", self.cache_form())
         prefill = functools.partial(self.number, "mla_prefill" if self.kernels.latent else "prefill", WIDE)
-        return Reach(
+        return Achieved(
             compute=matmul("compute"), memory=matmul("memory"), activation=matmul("activation"), norm=matmul("norm"),
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
@@ -188,15 +190,15 @@ class _Fitted:
 
     def attending(self, prefill: Any) -> Any:
         """t0 of the attention of prompts, in every layer."""
-        t0 = prefill("t0") if self.taken.t0 is None else self.taken.t0
+        t0 = prefill("t0") if self.assumptions.t0 is None else self.assumptions.t0
         return launches_s(self.kernels.attentions, t0, self.kernels.depth)
 
     def launched(self, matmul: Any, decode: Any, expert: Any) -> Any:
         """Every kernel's t0."""
-        k, t0 = self.kernels, self.taken.t0
+        k, t0 = self.kernels, self.assumptions.t0
         small = functools.partial(self.number, "elementwise", WIDE)
-        each = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
-        return total(tuple(launches_s(count, of("t0") if t0 is None else t0, k.depth) for count, of in each))
+        kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
+        return total(tuple(launches_s(count, of("t0") if t0 is None else t0, k.depth) for count, of in kernel_counts))
 
 
 def form_of(formats: Formats, part: tuple[int, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.blockwork import BlockWork
+from headway.blockwork import LayerWork
 from headway.chip import Chip
 from headway.precision import Format, Precision, formats
 
@@ -29,33 +29,33 @@ class Formats:
     notes: tuple[str, ...]
 
 
-def peak(chip: Chip, wanted: str) -> tuple[str, Any]:
+def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
     """The format a multiplication runs in and its peak: the wanted one, or the widest the chip has."""
-    name = formats()[wanted].peak
-    found = chip.peak(name)
-    if found is not None:
-        return name, found
-    for other in ("bf16", "fp8", "int8", "fp4"):
-        found = chip.peak(other)
-        if found is not None:
-            return other, found
+    name = formats()[dtype].peak
+    peak_rate = chip.peak(name)
+    if peak_rate is not None:
+        return name, peak_rate
+    for fallback in ("bf16", "fp8", "int8", "fp4"):
+        peak_rate = chip.peak(fallback)
+        if peak_rate is not None:
+            return fallback, peak_rate
     return "bf16", chip.need("peak_bf16")
 
 
-def resolve(blocks: tuple[BlockWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
+def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
     """Formats of every part: as in the checkpoint unless the user chose; arithmetic falls back to what the chip has."""
     table, notes = formats(), []
     stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
     runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
-    for wanted in sorted({precision.compute or name for names in stored for name in names}):
-        name, _ = peak(chip, wanted)
-        if name != table[wanted].peak:
-            notes.append(f"{chip.name} has no {table[wanted].peak} peak in the catalogue: {wanted} weights are multiplied in {name}")
+    for dtype in sorted({precision.compute or name for names in stored for name in names}):
+        name, _ = peak(chip, dtype)
+        if name != table[dtype].peak:
+            notes.append(f"{chip.name} has no {table[dtype].peak} peak in the catalogue: {dtype} weights are multiplied in {name}")
     kv = table[precision.kv or "bf16"]
     wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
     if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
         notes.append(f"{chip.name}: attention is computed in {wide}")
-    used = main_part(blocks)
+    main = main_part(blocks)
     return Formats(
         weights=tuple(tuple(table[name] for name in names) for names in stored),
         runs=tuple(tuple(name for name, _ in row) for row in runs),
@@ -66,12 +66,12 @@ def resolve(blocks: tuple[BlockWork, ...], embedding: str, chip: Chip, precision
         head=table[embedding],
         head_peak=peak(chip, precision.compute or embedding)[1],
         vectors=table["bf16"],
-        labels=(stored[used[0]][used[1]], kv.name, runs[used[0]][used[1]][0]),
+        labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
         notes=tuple(notes),
     )
 
 
-def main_part(blocks: tuple[BlockWork, ...]) -> tuple[int, int]:
+def main_part(blocks: tuple[LayerWork, ...]) -> tuple[int, int]:
     """Where most weights are (block, part): the format a row is labelled with."""
     last = len(blocks) - 1
     if blocks[last].experts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_OWN = {
+_SCALE_ONLY = {
     "law": ("", "the fit or law that the row is by"),
     "flop": ("flop", "compute of pre-training, 6 N D"),
     "loss": ("", "loss in nats per token, the entropy of text included"),
@@ -74,15 +74,15 @@ _ENDS = {"_lo": "lower end of the 90 % interval from the errors of the coefficie
 
 
 def _with_ends(about: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    return {f"{key}{end}": (unit, f"{said}; {which}") for key, (unit, said) in about.items() for end, which in _ENDS.items()}
+    return {f"{key}{end}": (unit, f"{meaning}; {which}") for key, (unit, meaning) in about.items() for end, which in _ENDS.items()}
 
 
-_BY = {f"{name}_{key}": (unit, f"{said}, with {what}") for name, what in _CHOICES.items() for key, (unit, said) in _CHOICE.items()}
+_BY = {f"{name}_{key}": (unit, f"{meaning}, with {what}") for name, what in _CHOICES.items() for key, (unit, meaning) in _CHOICE.items()}
 SCALE = (
-    _OWN
+    _SCALE_ONLY
     | _ENDED
     | _BY
     | _with_ends(_ENDED)
-    | _with_ends({key: _OWN[key] for key in _DOUBTED})
+    | _with_ends({key: _SCALE_ONLY[key] for key in _DOUBTED})
     | _with_ends({"rule_regret": _BY["rule_regret"]})
 )

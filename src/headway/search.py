@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.compile import Compiled, compile_layout
-from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Case, emitted, prefilled, reload_s, speculates
+from headway.compile import StepModel, compile_layout
+from headway.estimate import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Deployment, emitted, prefilled, reload_s, speculates
 from headway.goal import Goal, limits
 from headway.laws.coefficients import StepCoefficients
 from headway.laws.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
@@ -45,7 +45,7 @@ from headway.laws.step_parts import rank_sequences
 from headway.layout import Layout
 from headway.quantity import known
 from headway.resolve import Formats
-from headway.serve import Query, case_of
+from headway.serve import ServeRequest, case_of
 from headway.watch import tick
 
 MOST_SEQUENCES = 1 << 20  # on one rank: beyond any memory
@@ -53,13 +53,13 @@ ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class Candidates:
     """Layouts of one model on one machine in one set of formats, compiled: what does not depend on the batch."""
 
-    query: Query
+    query: ServeRequest
     layout: Layout  # arrays (n, 1)
     count: int
-    compiled: Compiled
+    compiled: StepModel
     decode: StepCoefficients  # of steps without prompts, whose ranks then do not matter: one, so that prompt terms stay scalars
     ttft: Any
     prefill: Any
@@ -67,7 +67,7 @@ class Weighed:
     usable: Any
     limit: Any  # sequences of one rank and pipeline stage together
 
-    def rows(self, keep: Any) -> Weighed:
+    def rows(self, keep: Any) -> Candidates:
         """Some of the layouts."""
         keys = ("layout", "compiled", "decode", "ttft", "prefill", "sequence", "limit")
         return replace(self, **{key: _rows(getattr(self, key), keep, self.count) for key in keys}, count=len(keep))
@@ -81,80 +81,80 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
     return tuple(_rows(item, keep, count) for item in value) if isinstance(value, tuple) else value
 
 
-def weigh(query: Query, layout: Layout, count: int) -> Weighed:
+def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candidates:
     """Compile all layouts at once."""
     tick(count)
     case = case_of(query, layout, query.load)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     c, prompt = compiled.step, query.load.prompt
-    one = replace(c, prefill_ranks=ONE_RANK)
+    one_rank = replace(c, prefill_ranks=ONE_RANK)
     tokens, pairs = prefilled(prompt, query.assumptions)
-    first = step_s(one, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
+    first = step_s(one_rank, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
     busy = step_s(c, NO_SEQUENCES, NO_PROMPT, lane_tokens(tokens, layout.dp), lane_tokens(pairs, layout.dp))
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(prompt, query.load.output))
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(prompt, query.load.output))
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
-    return Weighed(
+    return Candidates(
         query=query,
         layout=layout,
         count=count,
         compiled=compiled,
-        decode=one,
+        decode=one_rank,
         ttft=_loaded(first, case, compiled, ONE_RANK),
         prefill=_loaded(busy, case, compiled, layout.pp),
-        sequence=each,
+        sequence=sequence_size,
         usable=usable,
-        limit=rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp),
+        limit=rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
     )
 
 
-def _loaded(prefill: Any, case: Case, compiled: Compiled, prompts: Any) -> Any:
+def _loaded(prefill: Any, case: Deployment, compiled: StepModel, prompts: Any) -> Any:
     load = reload_s(case, compiled, case.load.prompt)
     return prefill if load is None else loaded_s(prefill, load, prompts)
 
 
-def fits(w: Weighed, batch: Any) -> Any:
+def fits(w: Candidates, batch: Any) -> Any:
     """Whether weights and cache of so many sequences fit, and the machine has the chips."""
     layout = w.layout
-    held = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
-    kv = kv_bytes_chip(held, w.sequence, w.compiled.stage, layout.cp)
+    sequences = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
+    kv = kv_bytes_chip(sequences, w.sequence, w.compiled.stage, layout.cp)
     chips = fits_chips(used_chips(w.compiled.chips, layout.replicas), w.query.system.chips)
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips
 
 
-def tpot(w: Weighed, batch: Any) -> Any:
+def tpot(w: Candidates, batch: Any) -> Any:
     """Expected TPOT."""
     load, c = w.query.load, w.decode
     contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
-    mean, taken = tpot_s(first, middle, last), w.query.assumptions
-    return emitted(mean, compute_s(c, batch, held_kv_tokens(batch, contexts[1])), taken) if speculates(taken) else mean
+    mean, assumptions = tpot_s(first, middle, last), w.query.assumptions
+    return emitted(mean, compute_s(c, batch, held_kv_tokens(batch, contexts[1])), assumptions) if speculates(assumptions) else mean
 
 
-def request(w: Weighed, batch: Any, tpot: Any) -> Any:
+def request(w: Candidates, batch: Any, tpot: Any) -> Any:
     """Expected replica time of a request."""
     return request_s(batch, w.query.load.output, tpot, w.prefill, prefill_lanes(w.layout.dp, w.layout.pp))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class ReplicaCounts:
     """How many replicas each layout has, how many chips they use, and how many are paid for."""
 
     replicas: Any
-    used: Any
+    chips_used: Any
     chips: Any
 
 
-def sized(w: Weighed, request: Any, goal: Goal) -> Size:
+def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
     """As many replicas as the machine holds, or as the load needs."""
     replicas, chips = w.layout.replicas, w.query.system.chips
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
             chips = chips_needed(replicas, w.query.system.scale_up_domain, w.compiled.chips)
-    return Size(replicas=replicas, used=used_chips(w.compiled.chips, replicas), chips=chips)
+    return ReplicaCounts(replicas=replicas, chips_used=used_chips(w.compiled.chips, replicas), chips=chips)
 
 
-def worth(goal: Goal, query: Query, size: Size, tpot: Any, request: Any) -> Any:
+def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
     """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
 
     Under a rate on as many chips as it needs, what they cost is shared by the requests that come, else by those that could.
@@ -163,7 +163,7 @@ def worth(goal: Goal, query: Query, size: Size, tpot: Any, request: Any) -> Any:
     if goal.objective == "latency":
         return user_tok_per_s(tpot)
     if goal.objective == "chips":
-        return size.chips if goal.free else size.used
+        return size.chips if goal.free else size.chips_used
     if goal.objective == "throughput":
         load = query.load
         rate = offered_tok_per_s(goal.rate, load.output) if at_rate else sustained_tok_per_s(load.output, request, size.replicas)
@@ -177,41 +177,41 @@ def worth(goal: Goal, query: Query, size: Size, tpot: Any, request: Any) -> Any:
     return usd_per_request(query.price.value, size.chips, request, size.replicas)
 
 
-def most_fitting(w: Weighed) -> Any:
+def most_fitting(w: Candidates) -> Any:
     """Sequences per rank that memory allows, (n, 1); 0 where the weights alone do not fit."""
     stages = np.minimum(np.asarray(w.limit, dtype=float) / w.layout.pp, MOST_SEQUENCES)
     high = np.broadcast_to(stages.astype(np.int64) + 2, (w.count, 1))
     return _bisect(lambda ranks: fits(w, batch_of(w, ranks)), high)
 
 
-def within(w: Weighed, batch: Any, goal: Goal) -> Any:
+def within(w: Candidates, batch: Any, goal: Goal) -> Any:
     """Whether so many sequences keep the limits that the batch bears on."""
-    asked = limits(goal.slo)
+    user_limits = limits(goal.slo)
     times = tpot(w, batch)
     good = np.full(np.broadcast_shapes(np.shape(times), np.shape(batch)), True)
-    if "tpot" in asked:
-        good &= times <= asked["tpot"]
-    if "tpot_interleaved" in asked:
-        good &= interleaved_tpot_s(batch, request(w, batch, times), w.query.load.output) <= asked["tpot_interleaved"]
-    if "e2e" in asked:
-        good &= e2e_s(w.ttft, times, w.query.load.output) <= asked["e2e"]
+    if "tpot" in user_limits:
+        good &= times <= user_limits["tpot"]
+    if "tpot_interleaved" in user_limits:
+        good &= interleaved_tpot_s(batch, request(w, batch, times), w.query.load.output) <= user_limits["tpot_interleaved"]
+    if "e2e" in user_limits:
+        good &= e2e_s(w.ttft, times, w.query.load.output) <= user_limits["e2e"]
     return good
 
 
-def carried(w: Weighed, request: Any, goal: Goal) -> Any:
+def carried(w: Candidates, request: Any, goal: Goal) -> Any:
     """Whether the replicas that the machine holds carry the rate."""
     if goal.rate is None or (goal.free and goal.sizing):
         return np.full(np.shape(request), True)
     return replicas_needed(goal.rate, request) <= w.layout.replicas
 
 
-def most_within(w: Weighed, most: Any, goal: Goal) -> Any:
+def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
     """Of those, as many as keep the limits."""
     none = not limits(goal.slo).keys() - {"ttft"}
     return most if none else _bisect(lambda ranks: within(w, batch_of(w, ranks), goal), most + 1)
 
 
-def least_carrying(w: Weighed, most: Any, goal: Goal) -> Any:
+def least_carrying(w: Candidates, most: Any, goal: Goal) -> Any:
     """The fewest sequences per rank that still carry the rate; `most` does."""
     if goal.rate is None or (goal.free and goal.sizing):
         return np.ones_like(most)
@@ -223,7 +223,7 @@ def least_carrying(w: Weighed, most: Any, goal: Goal) -> Any:
     return _bisect(short, most) + 1
 
 
-def batch_of(w: Weighed, ranks: Any) -> Any:
+def batch_of(w: Candidates, ranks: Any) -> Any:
     """Sequences of a replica, every rank and stage holding the same number."""
     return full_batch(ranks, w.layout.dp, w.layout.pp)
 
@@ -234,30 +234,30 @@ def _bisect(holds: Any, high: Any) -> Any:
     while (high - low > 1).any():
         middle = np.maximum((low + high) // 2, 1)
         good = holds(middle)
-        done = high - low <= 1
-        low, high = np.where(good & ~done, middle, low), np.where(good | done, high, middle)
+        converged = high - low <= 1
+        low, high = np.where(good & ~converged, middle, low), np.where(good | converged, high, middle)
     return low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Best:
+class BestBatches:
     """The best batch of each layout that keeps every limit: arrays of those layouts alone."""
 
-    weighed: Weighed
+    candidates: Candidates
     batch: Any
     tpot: Any
     request: Any
-    size: Size
+    size: ReplicaCounts
     value: Any
-    fitting: Weighed  # the layouts that memory and TTFT allow, whatever the other limits
+    fitting: Candidates  # the layouts that memory and TTFT allow, whatever the other limits
     most: Any  # and the sequences per rank that memory allows there; None for pinned batches
-    kept: Any  # where each of `weighed` stands in `fitting`
+    fitting_rows: Any  # where each of `candidates` stands in `fitting`
     room: Any  # of batches that the user pinned, whether each fits in memory
     in_memory: int  # layouts that fit in memory, whatever the limits
     in_time: int  # layouts that keep every limit of time
 
 
-def best_batches(w: Weighed, goal: Goal) -> Best:
+def best_batches(w: Candidates, goal: Goal) -> BestBatches:
     """Each layout at its best batch, or at the best of those pinned."""
     if goal.batches:
         return _pinned(w, goal, np.array([goal.batches], dtype=np.int64))
@@ -274,11 +274,11 @@ def best_batches(w: Weighed, goal: Goal) -> Best:
     met, ranks = met.rows(enough), ranks[enough]
     if goal.objective == "latency":
         ranks = least_carrying(met, ranks, goal)
-    counted = {"in_memory": inside, "in_time": len(timely)}
-    return _best(met, batch_of(met, ranks), goal, fitting=fitting, most=most, kept=timely[enough], room=None, **counted)
+    counts = {"in_memory": inside, "in_time": len(timely)}
+    return _best(met, batch_of(met, ranks), goal, fitting=fitting, most=most, fitting_rows=timely[enough], room=None, **counts)
 
 
-def _pinned(w: Weighed, goal: Goal, batches: Any) -> Best:
+def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestBatches:
     room = np.broadcast_to(fits(w, batches), (w.count, batches.shape[1]))
     early = np.broadcast_to(True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft, (w.count, 1))
     keep = np.flatnonzero(room.any(axis=1) & early[:, 0])
@@ -287,17 +287,17 @@ def _pinned(w: Weighed, goal: Goal, batches: Any) -> Best:
     requests = request(fitting, batches, times)
     timely = room[keep] & within(fitting, batches, goal)
     good = timely & carried(fitting, requests, goal)
-    values = worth(goal, w.query, sized(fitting, requests, goal), times, requests)
+    values = objective_value(goal, w.query, sized(fitting, requests, goal), times, requests)
     ranked = np.where(good, -values if goal.more else values, np.inf)
     met = np.flatnonzero(good.any(axis=1))
     batch = batches[0][np.argmin(ranked, axis=1)][met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
-    counted = {"in_memory": int(room.any(axis=1).sum()), "in_time": int(timely.any(axis=1).sum())}
-    return _best(fitting.rows(met), batch, goal, fitting=fitting, most=None, kept=met, room=room[keep], **counted)
+    counts = {"in_memory": int(room.any(axis=1).sum()), "in_time": int(timely.any(axis=1).sum())}
+    return _best(fitting.rows(met), batch, goal, fitting=fitting, most=None, fitting_rows=met, room=room[keep], **counts)
 
 
-def _best(w: Weighed, batch: Any, goal: Goal, **rest: Any) -> Best:
+def _best(w: Candidates, batch: Any, goal: Goal, **rest: Any) -> BestBatches:
     times = tpot(w, batch)
     requests = request(w, batch, times)
     size = sized(w, requests, goal)
-    value = np.broadcast_to(worth(goal, w.query, size, times, requests), (w.count, 1))
-    return Best(weighed=w, batch=batch, tpot=times, request=requests, size=size, value=value, **rest)
+    value = np.broadcast_to(objective_value(goal, w.query, size, times, requests), (w.count, 1))
+    return BestBatches(candidates=w, batch=batch, tpot=times, request=requests, size=size, value=value, **rest)

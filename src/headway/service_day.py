@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from headway import whole_model
-from headway.case import Case
+from headway.case import PublishedDay
 from headway.hfconfig import model
 from headway.laws import margin
 from headway.laws import service_day as laws
@@ -16,7 +16,7 @@ from headway.laws.reload import per_mtok
 from headway.laws.serving import held_kv_tokens, per_chip
 from headway.laws.sums import total
 from headway.quantity import known
-from headway.schema import Q
+from headway.schema import Field
 
 BF16 = known(2, "bytes of a bf16 element", "byte", "constant", "bf16")
 
@@ -25,45 +25,45 @@ BF16 = known(2, "bytes of a bf16 element", "byte", "constant", "bf16")
 class Account:
     """What follows from a published day."""
 
-    cost: Annotated[Any, Q("USD", "all nodes for the whole window, idle or not")]
-    revenue: Annotated[Any, Q("USD", "all tokens at list prices")]
-    margin_over_cost: Annotated[Any, Q(help="profit over cost")]
-    gross_margin: Annotated[Any, Q(help="share of revenue that is not cost")]
-    hit_rate: Annotated[Any, Q(help="prompt tokens found in the cache over all")]
-    prefill_nodes: Annotated[Any, Q(help="prompt tokens a second over the rate of a prefill node")]
-    decode_nodes: Annotated[Any, Q(help="output tokens a second over the rate of a decode node")]
-    nodes: Annotated[Any, Q(help="both: the nodes that the published rates imply")]
+    cost: Annotated[Any, Field("USD", "all nodes for the whole window, idle or not")]
+    revenue: Annotated[Any, Field("USD", "all tokens at list prices")]
+    margin_over_cost: Annotated[Any, Field(help="profit over cost")]
+    gross_margin: Annotated[Any, Field(help="share of revenue that is not cost")]
+    hit_rate: Annotated[Any, Field(help="prompt tokens found in the cache over all")]
+    prefill_nodes: Annotated[Any, Field(help="prompt tokens a second over the rate of a prefill node")]
+    decode_nodes: Annotated[Any, Field(help="output tokens a second over the rate of a decode node")]
+    nodes: Annotated[Any, Field(help="both: the nodes that the published rates imply")]
     nodes_over_stated: Annotated[
-        Any, Q(help="the same over the nodes stated: 1 where the rates are means over the window, every node counted")
+        Any, Field(help="the same over the nodes stated: 1 where the rates are means over the window, every node counted")
     ]
-    prefill_share: Annotated[Any, Q(help="share of the nodes that prefill")]
-    cost_fresh_input: Annotated[Any, Q("USD/Mtok", "prefill nodes over prompt tokens that the cache did not have")]
-    cost_all_input: Annotated[Any, Q("USD/Mtok", "prefill nodes over all prompt tokens")]
-    cost_output: Annotated[Any, Q("USD/Mtok", "decode nodes over output tokens")]
-    output_over_fresh_cost: Annotated[Any, Q(help="cost of output over that of fresh input")]
-    output_over_fresh_price: Annotated[Any, Q(help="list price of output over that of fresh input")]
-    fresh_markup: Annotated[Any, Q(help="list price of fresh input over its cost")]
-    output_markup: Annotated[Any, Q(help="list price of output over its cost")]
-    fresh_tok_per_s_chip: Annotated[Any, Q("token/s", "prompt tokens that a prefill chip computes")]
-    output_tok_per_s_chip: Annotated[Any, Q("token/s", "output tokens of a decode chip")]
-    sequences_per_chip: Annotated[Any, Q(help="sequences that decode at once, over decode chips")]
-    kv_bytes_per_chip: Annotated[Any, Q("byte", "their KV cache in bf16, over decode chips")]
+    prefill_share: Annotated[Any, Field(help="share of the nodes that prefill")]
+    cost_fresh_input: Annotated[Any, Field("USD/Mtok", "prefill nodes over prompt tokens that the cache did not have")]
+    cost_all_input: Annotated[Any, Field("USD/Mtok", "prefill nodes over all prompt tokens")]
+    cost_output: Annotated[Any, Field("USD/Mtok", "decode nodes over output tokens")]
+    output_over_fresh_cost: Annotated[Any, Field(help="cost of output over that of fresh input")]
+    output_over_fresh_price: Annotated[Any, Field(help="list price of output over that of fresh input")]
+    fresh_markup: Annotated[Any, Field(help="list price of fresh input over its cost")]
+    output_markup: Annotated[Any, Field(help="list price of output over its cost")]
+    fresh_tok_per_s_chip: Annotated[Any, Field("token/s", "prompt tokens that a prefill chip computes")]
+    output_tok_per_s_chip: Annotated[Any, Field("token/s", "output tokens of a decode chip")]
+    sequences_per_chip: Annotated[Any, Field(help="sequences that decode at once, over decode chips")]
+    kv_bytes_per_chip: Annotated[Any, Field("byte", "their KV cache in bf16, over decode chips")]
 
 
-STATED = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_over_cost": "stated_margin_over_cost", "nodes": "nodes"}
+STATED_COLUMNS = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_over_cost": "stated_margin_over_cost", "nodes": "nodes"}
 
 
-def account(day: Case) -> Account:
+def account(day: PublishedDay) -> Account:
     """Everything that follows from a published day."""
     cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
-    missed = tokens_left(day.prompts, day.hits)
-    bills = ((day.hits, day.rate_hit), (missed, day.rate_miss), (day.outputs, day.rate_output))
+    misses = tokens_left(day.prompts, day.hits)
+    bills = ((day.hits, day.rate_hit), (misses, day.rate_miss), (day.outputs, day.rate_output))
     revenue = total(tuple(margin.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills))
     prefill = laws.nodes_behind(day.prompts, day.time, day.prefill_rate)
     decode = laws.nodes_behind(day.outputs, day.time, day.decode_rate)
     nodes = total((prefill, decode))
-    paid, made = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
-    fresh, output = laws.usd_per_mtok_of(paid, missed), laws.usd_per_mtok_of(made, day.outputs)
+    prefill_usd, decode_usd = (laws.fleet_usd(count, day.node, day.chip_price, day.time) for count in (prefill, decode))
+    fresh, output = laws.usd_per_mtok_of(prefill_usd, misses), laws.usd_per_mtok_of(decode_usd, day.outputs)
     output_rate = per_chip(day.decode_rate, day.node)
     sequences = relative(output_rate, day.user_rate)
     kv = whole_model.kv_bytes_per_token(model(day.model), BF16)
@@ -72,10 +72,10 @@ def account(day: Case) -> Account:
         margin_over_cost=margin.margin_over_cost(cost, revenue), gross_margin=margin.gross_margin(cost, revenue),
         hit_rate=hit_share_of(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
         nodes_over_stated=relative(nodes, day.nodes), prefill_share=relative(prefill, nodes),
-        cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(paid, day.prompts), cost_output=output,
+        cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(prefill_usd, day.prompts), cost_output=output,
         output_over_fresh_cost=relative(output, fresh), output_over_fresh_price=relative(day.rate_output, day.rate_miss),
         fresh_markup=relative(per_mtok(day.rate_miss), fresh), output_markup=relative(per_mtok(day.rate_output), output),
-        fresh_tok_per_s_chip=per_chip(per_chip(token_rate(missed, day.time), prefill), day.node),
+        fresh_tok_per_s_chip=per_chip(per_chip(token_rate(misses, day.time), prefill), day.node),
         output_tok_per_s_chip=output_rate, sequences_per_chip=sequences,
         kv_bytes_per_chip=held_bytes(held_kv_tokens(sequences, day.context), kv),
     )  # fmt: skip

@@ -12,74 +12,74 @@ from headway.estimate import estimate
 from headway.goal import NAMES, Goal, limits
 from headway.laws.planning import interleaved_tpot_s
 from headway.laws.serving import e2e_s
-from headway.pick import Pick, pick
-from headway.search import Weighed, batch_of, fits, request, tpot
+from headway.pick import Choice, pick
+from headway.search import Candidates, batch_of, fits, request, tpot
 from headway.serve import case_of
 
 
-def nearest(weighed: Sequence[Weighed], goal: Goal) -> tuple[Pick, str, bool]:
+def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, bool]:
     """The nearest miss, its reason (memory before times), and whether memory is the reason."""
-    rows = [(w, *_row(w, goal)) for w in weighed]
-    w, row, batch, missed = min(rows, key=lambda found: found[3])
-    return pick(w, row, batch, goal), _reason(w, row, batch, goal), missed[0] > 0
+    rows = [(w, *_row(w, goal)) for w in candidates]
+    w, row, batch, miss = min(rows, key=lambda entry: entry[3])
+    return pick(w, row, batch, goal), _reason(w, row, batch, goal), miss[0] > 0
 
 
-def beyond(most: Pick) -> str:
+def beyond(most: Choice) -> str:
     """Why a rate is not carried: what the machine does at most."""
-    found = estimate(case_of(most.query, most.layout, most.load))
-    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, found["capacity_req_per_s"]))
+    estimates = estimate(case_of(most.query, most.layout, most.load))
+    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
     words = f"{most.layout}, {int(most.layout.replicas)} replicas, batch {int(most.load.batch)}"
     return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
 
 
-def _times(w: Weighed, batch: Any) -> dict[str, Any]:
+def _times(w: Candidates, batch: Any) -> dict[str, Any]:
     """What each limit is a limit of."""
     times, output = tpot(w, batch), w.query.load.output
-    seen = interleaved_tpot_s(batch, request(w, batch, times), output)
-    return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": seen, "e2e": e2e_s(w.ttft, times, output)}
+    interleaved_tpot = interleaved_tpot_s(batch, request(w, batch, times), output)
+    return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": interleaved_tpot, "e2e": e2e_s(w.ttft, times, output)}
 
 
-def _row(w: Weighed, goal: Goal) -> tuple[int, int, tuple[int, float]]:
+def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
     """The layout that misses by least: (row, batch, (how far it gets, by what ratio it misses there))."""
     batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
     room = _full(fits(w, batch), w)
     if room.any():
-        missed = np.zeros(w.count)
-        found = _times(w, batch)
+        miss_ratio = np.zeros(w.count)
+        latencies = _times(w, batch)
         for name, limit in limits(goal.slo).items():
-            missed = np.maximum(missed, _full(found[name], w) / limit)
-        missed = np.where(room, missed, np.inf)
+            miss_ratio = np.maximum(miss_ratio, _full(latencies[name], w) / limit)
+        miss_ratio = np.where(room, miss_ratio, np.inf)
         stage = 0
     else:
         weights = _full(w.compiled.weights_bytes, w)
         usable = _full(w.usable, w)
         inside = weights <= usable
-        missed = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf) if inside.any() else weights / usable
+        miss_ratio = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf) if inside.any() else weights / usable
         stage = 1 if inside.any() else 2
-    row = int(np.argmin(missed))
-    return row, int(batch[row, 0]), (stage, float(missed[row]))
+    row = int(np.argmin(miss_ratio))
+    return row, int(batch[row, 0]), (stage, float(miss_ratio[row]))
 
 
-def _full(value: Any, w: Weighed) -> Any:
+def _full(value: Any, w: Candidates) -> Any:
     return np.broadcast_to(value, (w.count, 1))[:, 0]
 
 
-def _reason(w: Weighed, row: int, batch: int, goal: Goal) -> str:
-    one = w.rows(np.array([row]))
-    weights, usable, limit = (float(_full(value, one)[0]) for value in (one.compiled.weights_bytes, one.usable, one.limit))
-    where = " ".join(f"{name}={int(_full(getattr(one.layout, name), one)[0])}" for name in ("tp", "ep", "dp", "pp"))
+def _reason(w: Candidates, row: int, batch: int, goal: Goal) -> str:
+    point = w.rows(np.array([row]))
+    weights, usable, limit = (float(_full(value, point)[0]) for value in (point.compiled.weights_bytes, point.usable, point.limit))
+    where = " ".join(f"{name}={int(_full(getattr(point.layout, name), point)[0])}" for name in ("tp", "ep", "dp", "pp"))
     if weights > usable:
         return f"weights need {_gb(weights)} per chip at {where}, {_gb(usable)} are usable"
-    if not _full(fits(one, batch), one)[0]:
+    if not _full(fits(point, batch), point)[0]:
         room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
         return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
-    missed, found = [], _times(one, batch)
+    misses, latencies = [], _times(point, batch)
     for name, most in limits(goal.slo).items():
-        value = float(_full(found[name], one)[0])
+        value = float(_full(latencies[name], point)[0])
         if value > most:
             at = f" at batch {batch}" if name != "ttft" else ""
-            missed.append(f"{NAMES[name]}{at} is {units.show(value, 's')}, limit {units.show(most, 's')}")
-    return "; ".join(missed) + f" (nearest miss: {where})"
+            misses.append(f"{NAMES[name]}{at} is {units.show(value, 's')}, limit {units.show(most, 's')}")
+    return "; ".join(misses) + f" (nearest miss: {where})"
 
 
 def _gb(value: float) -> str:

@@ -23,39 +23,39 @@ CLOSE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class SolveInput:
     """What is solved for, and where it is looked for."""
 
     name: str
     low: float
     high: float
-    whole: bool = False  # a count: the answer has whole neighbours
+    is_count: bool = False  # a count: the answer has whole neighbours
     only: tuple[float, ...] = ()  # the values it can have, when it cannot be varied smoothly
     broadcasts: bool = False  # many values cost about as much as one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Condition:
-    """`left = right`: a column, and a column or a number."""
+    """`column = right`: a column, and a column or a number."""
 
-    left: str
+    column: str
     right: str
     number: float | None
 
     def __str__(self) -> str:
-        return f"{self.left} = {self.right}"
+        return f"{self.column} = {self.right}"
 
     def gap(self, table: Table) -> Any:
-        """left - right for each row; NaN where one of them does not apply."""
-        return _numbers(table, self.left) - (_numbers(table, self.right) if self.number is None else self.number)
+        """column - right for each row; NaN where one of them does not apply."""
+        return _numbers(table, self.column) - (_numbers(table, self.right) if self.number is None else self.number)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """The rows at the crossings and beside them, each marked; `found` counts the crossings."""
+    """The rows at the crossings and beside them, each marked; `crossings` counts them."""
 
     table: Table
-    found: int
+    crossings: int
     sentence: str
 
 
@@ -65,16 +65,16 @@ def condition(text: str) -> Condition:
     >>> condition("tpot_s=20ms").number, condition("compute_s = kv_s").right
     (0.02, 'kv_s')
     """
-    left, equals, right = (part.strip() for part in text.replace("==", "=").partition("="))
-    left = left.replace("-", "_")
-    if not equals or not left or not right:
+    column, equals, right = (part.strip() for part in text.replace("==", "=").partition("="))
+    column = column.replace("-", "_")
+    if not equals or not column or not right:
         raise BadValue("--so-that", text, "OUTPUT=VALUE or OUTPUT=OUTPUT, such as tpot_s=20ms or compute_s=kv_s")
-    if left not in columns.SERVE:
-        raise UnknownName("output", left, columns.SERVE)
+    if column not in columns.SERVE:
+        raise UnknownName("output", column, columns.SERVE)
     if right.replace("-", "_") in columns.SERVE:
-        return Condition(left, right.replace("-", "_"), None)
-    unit = columns.unit(left)
-    return Condition(left, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {left}"))
+        return Condition(column, right.replace("-", "_"), None)
+    unit = columns.unit(column)
+    return Condition(column, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {column}"))
 
 
 def _numbers(table: Table, key: str) -> Any:
@@ -87,12 +87,12 @@ def _numbers(table: Table, key: str) -> Any:
 At = Callable[[Sequence[float]], Table]  # a table of one row per value of the input
 
 
-def solve(at: At, sought: Input, wanted: Condition | str) -> Solution:
+def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
     """Every crossing within the scanned range, each as the real input and, for a count, its whole neighbours.
 
     >>> import headway as hw
     >>> at = lambda batch: hw.serve("llama-3.1-70b", "8xh100-sxm", hw.Layout(tp=8), batch=batch, context=8192)
-    >>> found = hw.solve(at, Input(name="batch", low=1, high=1e4, whole=True, broadcasts=True), "compute_s=weights_s")
+    >>> found = hw.solve(at, SolveInput(name="batch", low=1, high=1e4, is_count=True, broadcasts=True), "compute_s=weights_s")
     >>> [row["is"] for row in found.table]
     ['below', 'crossing', 'above']
 
@@ -114,7 +114,7 @@ def solve(at: At, sought: Input, wanted: Condition | str) -> Solution:
     return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
 
 
-def scan(sought: Input) -> list[float]:
+def scan(sought: SolveInput) -> list[float]:
     """The values of an input at which its range is looked at first."""
     count = SCAN if sought.broadcasts else SCAN_SLOW
     if sought.only:
@@ -124,7 +124,7 @@ def scan(sought: Input) -> list[float]:
     return [sought.low, *spaced(sought.low, sought.high, count).tolist()[1:-1], sought.high]  # geomspace rounds its ends
 
 
-def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+def _narrowed(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
     """A bracket around a change of sign, cut down until it is one number for all that matters."""
     low, high = bracket
     parts = SECTIONS if sought.broadcasts else 2
@@ -132,7 +132,7 @@ def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, fl
         points = np.linspace(low, high, parts + 1)
         if high - low <= CLOSE * abs(high) or not (points[1:] > points[:-1]).all():
             break
-        gaps = wanted.gap(at(points.tolist()))
+        gaps = target.gap(at(points.tolist()))
         changes = np.flatnonzero((gaps[:-1] * gaps[1:] <= 0) & (gaps[:-1] != 0))
         if not len(changes):
             break
@@ -140,40 +140,40 @@ def _narrowed(at: At, sought: Input, wanted: Condition, bracket: tuple[float, fl
     return low, high
 
 
-def _adjacent(at: At, sought: Input, wanted: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+def _adjacent(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
     """Two neighbours among the values an input can have, between which the gap changes sign."""
     low, high = (sought.only.index(end) for end in bracket)
-    start = wanted.gap(at([sought.only[low]]))[0] if high - low > 1 else 0.0
+    start = target.gap(at([sought.only[low]]))[0] if high - low > 1 else 0.0
     while high - low > 1:
         middle = (low + high) // 2
-        gap = wanted.gap(at([sought.only[middle]]))[0]
+        gap = target.gap(at([sought.only[middle]]))[0]
         if gap == 0:
             return sought.only[middle], sought.only[middle]
         low, high = (middle, high) if gap * start > 0 else (low, middle)
     return sought.only[low], sought.only[high]
 
 
-def _marked(brackets: list[tuple[float, float]], sought: Input) -> list[tuple[float, str]]:
+def _marked(brackets: list[tuple[float, float]], sought: SolveInput) -> list[tuple[float, str]]:
     """The inputs to show and what each is."""
-    found: dict[float, str] = {}
+    marks: dict[float, str] = {}
     for low, high in brackets:
         if sought.only and low != high:
-            found |= {low: "below", high: "above"}
+            marks |= {low: "below", high: "above"}
             continue
         crossing = (low + high) / 2
         below, above = math.floor(crossing), math.ceil(crossing)
         nearest = float(round(crossing))
-        if sought.whole and abs(crossing - nearest) <= 1e-9 * max(1.0, nearest):
+        if sought.is_count and abs(crossing - nearest) <= 1e-9 * max(1.0, nearest):
             crossing, below, above = nearest, nearest, nearest
-        if sought.whole and below >= sought.low and below != crossing:
-            found.setdefault(float(below), "below")
-        found[crossing] = "crossing"
-        if sought.whole and above <= sought.high and above != crossing:
-            found.setdefault(float(above), "above")
-    return sorted(found.items())
+        if sought.is_count and below >= sought.low and below != crossing:
+            marks.setdefault(float(below), "below")
+        marks[crossing] = "crossing"
+        if sought.is_count and above <= sought.high and above != crossing:
+            marks.setdefault(float(above), "above")
+    return sorted(marks.items())
 
 
-def _rows(at: At, sought: Input, marked: list[tuple[float, str]]) -> Table:
+def _rows(at: At, sought: SolveInput, marked: list[tuple[float, str]]) -> Table:
     values, marks = [value for value, _ in marked], [mark for _, mark in marked]
     table = at(values).concat()
     kinds = tuple(dict.fromkeys(marks))
@@ -181,7 +181,7 @@ def _rows(at: At, sought: Input, marked: list[tuple[float, str]]) -> Table:
     return dataclasses.replace(table, columns={**extra, **table.columns}, tree=_tree(table, values, sought))
 
 
-def _tree(table: Table, values: list[float], sought: Input) -> Callable[[int, str], Any]:
+def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[int, str], Any]:
     """The table's own trees, and what was solved for as a leaf."""
 
     def tree(row: int, key: str) -> Any:
@@ -194,33 +194,33 @@ def _tree(table: Table, values: list[float], sought: Input) -> Callable[[int, st
     return tree
 
 
-def _none(at: At, sought: Input, wanted: Condition, points: Any, gaps: Any) -> Solution:
+def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: Any) -> Solution:
     """No crossing: which side it stays on, and how close it comes."""
     closest = int(np.nanargmin(np.abs(gaps)))
     side = "above" if gaps[closest] > 0 else "below"
     table = _rows(at, sought, [(float(points[closest]), "closest")])
     row = table.row(0)
     low, high = (_input(value, sought) for value in (points[0], points[-1]))
-    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {wanted.left} is {_shown(row, wanted.left)}"
-    right = _shown(row, wanted.right) if wanted.number is None else wanted.right
-    said = f" and {wanted.right} is {right}" if wanted.number is None else ""
-    sentence = f"no crossing between {sought.name} = {low} and {high}: {wanted.left} stays {side} {wanted.right}; {nearest}{said}."
+    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {target.column} is {_format_column(row, target.column)}"
+    right = _format_column(row, target.right) if target.number is None else target.right
+    right_note = f" and {target.right} is {right}" if target.number is None else ""
+    sentence = f"no crossing between {sought.name} = {low} and {high}: {target.column} stays {side} {target.right}; {nearest}{right_note}."
     return Solution(table, 0, sentence)
 
 
-def _sentence(table: Table, sought: Input, wanted: Condition, count: int) -> str:
+def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -> str:
     rows = [row for row in table.rows() if row["is"] == "crossing"]
     if not rows:
         below, above = (row["solution"] for row in table.rows()[:2])
-        return f"{wanted} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
+        return f"{target} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
     where = " and at ".join(_input(row["solution"], sought) for row in rows)
     misfit = next((row["why"] for row in rows if not row["fits"]), "")
-    return f"{wanted} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
+    return f"{target} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
 
 
-def _input(value: float, sought: Input) -> str:
+def _input(value: float, sought: SolveInput) -> str:
     return input_text(value, sought.name)
 
 
-def _shown(row: dict[str, Any], key: str) -> str:
+def _format_column(row: dict[str, Any], key: str) -> str:
     return units.show(row[key], columns.unit(key), 4)

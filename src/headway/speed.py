@@ -25,7 +25,7 @@ from headway.model import Model
 from headway.offers import Offer
 from headway.offers import offers as catalogue_offers
 from headway.plan import Plan, plan
-from headway.quantity import default, given
+from headway.quantity import default, user_input
 from headway.system import MOST_CHIPS, System
 from headway.system import system as find_system
 from headway.workload import Load
@@ -40,11 +40,11 @@ MULTIPLES = ("speed_multiple", "price_multiple", "speed_bought", "decode_price_m
 LAID = ("ladder_price_multiple", "ladder_speed_multiple", "ladder_batch_ratio", "offer_over_ladder")
 TEXTS = ("offer", "provider", "tier", "basis", "standing", "date", "source", "about")
 KEYS = (*columns.SERVE, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
-Read = Callable[["Rung", str], Any]
+Read = Callable[["SpeedTier", str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rung:
+class SpeedTier:
     """One point of a plan, and what it is on the ladder: standard, rung, floor (the fastest), domain, domain_floor."""
 
     kind: str
@@ -55,12 +55,12 @@ class Rung:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ladder:
+class SpeedTiers:
     """Rungs from the slowest to the fastest, the same on larger domains, and offers."""
 
-    standard: Rung
-    rungs: tuple[Rung, ...]
-    wider: tuple[Rung, ...]
+    standard: SpeedTier
+    rungs: tuple[SpeedTier, ...]
+    wider: tuple[SpeedTier, ...]
     offers: tuple[Offer, ...]
     at: Any
     limit: Any  # the TPOT that chose the standard rung; None where the cheapest of all was taken
@@ -72,7 +72,7 @@ class Ladder:
         """Every row, all with the same keys."""
         if self.infeasible:
             return [_row(self.standard, {})]
-        return [*(_row(one, self.measured(one)) for one in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
+        return [*(_row(rung, self.measured(rung)) for rung in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
 
     @property
     def rows(self) -> Listing:
@@ -82,59 +82,59 @@ class Ladder:
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
         """The multiples of every rung."""
-        return [_multiples(self.standard, one, _said) for one in self.rungs]
+        return [_multiples(self.standard, rung, _row_value) for rung in self.rungs]
 
-    def measured(self, one: Rung, read: Read | None = None) -> dict[str, Any]:
+    def measured(self, rung: SpeedTier, read: Read | None = None) -> dict[str, Any]:
         """The multiples of a rung over the standard one; what one step up buys where a step is dearer."""
-        read = read or _said
-        found = _multiples(self.standard, one, read)
-        below = self.rungs[self.rungs.index(one) - 1] if one in self.rungs[1:] else None
+        read = read or _row_value
+        multiples = _multiples(self.standard, rung, read)
+        below = self.rungs[self.rungs.index(rung) - 1] if rung in self.rungs[1:] else None
         if below is None:
-            return found
+            return multiples
         slower = _multiples(self.standard, below, read)
-        if found["price_multiple"] <= slower["price_multiple"] * (1 + SAME):
-            return found
-        pairs = (slower["speed_multiple"], found["speed_multiple"], slower["price_multiple"], found["price_multiple"])
-        return found | {"speed_bought": laws.speed_bought(*pairs)}
+        if multiples["price_multiple"] <= slower["price_multiple"] * (1 + SAME):
+            return multiples
+        pairs = (slower["speed_multiple"], multiples["speed_multiple"], slower["price_multiple"], multiples["price_multiple"])
+        return multiples | {"speed_bought": laws.speed_bought(*pairs)}
 
     def between(self, x: str, at: Any, y: str, read: Read | None = None) -> Any:
         """The ladder's `y` at the place where its `x` is `at`; None beyond its ends."""
         for low, high, slower, faster in zip(self.rungs, self.rungs[1:], self.steps, self.steps[1:], strict=False):
             if slower[x] <= at <= faster[x] and slower[x] < faster[x]:
                 if read is not None:
-                    slower, faster = (_multiples(self.standard, one, read) for one in (low, high))
+                    slower, faster = (_multiples(self.standard, rung, read) for rung in (low, high))
                 return laws.between_rungs(at, slower[x], faster[x], slower[y], faster[y])
         return None
 
     def laid(self, offer: Offer, read: Read | None = None) -> dict[str, Any]:
         """An offer's own multiples, and what the ladder has at its speed and at its price."""
         price, speed = offer.price_multiple, offer.speed_multiple
-        found = {"price_multiple": price, "ladder_speed_multiple": self.between("price_multiple", price, "speed_multiple", read)}
+        multiples = {"price_multiple": price, "ladder_speed_multiple": self.between("price_multiple", price, "speed_multiple", read)}
         if speed is None:
-            return found
-        found |= {"speed_multiple": speed, "batch_ratio_of_price": laws.batch_ratio_identity(price, speed)}
+            return multiples
+        multiples |= {"speed_multiple": speed, "batch_ratio_of_price": laws.batch_ratio_identity(price, speed)}
         ladder = self.between("speed_multiple", speed, "price_multiple", read)
         if ladder is None:
-            return found
+            return multiples
         ratio = self.between("speed_multiple", speed, "batch_ratio", read)
         over = laws.offer_over_ladder(price, ladder)
-        return found | {"ladder_price_multiple": ladder, "ladder_batch_ratio": ratio, "offer_over_ladder": over}
+        return multiples | {"ladder_price_multiple": ladder, "ladder_batch_ratio": ratio, "offer_over_ladder": over}
 
     def _offered(self, offer: Offer) -> dict[str, Any]:
         texts = {"kind": "offer", "model": offer.model, "offer": offer.offer, "provider": offer.provider, "tier": offer.tier}
         texts |= {"basis": offer.basis, "date": offer.price_multiple.date, "source": offer.price_multiple.source, "about": offer.notes}
-        found = self.laid(offer)
-        return dict.fromkeys(KEYS) | texts | _floats(found) | {"standing": self._standing(offer, found)}
+        multiples = self.laid(offer)
+        return dict.fromkeys(KEYS) | texts | _floats(multiples) | {"standing": self._standing(offer, multiples)}
 
-    def _standing(self, offer: Offer, found: Mapping[str, Any]) -> str:
+    def _standing(self, offer: Offer, multiples: Mapping[str, Any]) -> str:
         """Where an offer stands beside the ladder, in words."""
         if offer.speed_multiple is None:
             cheapest = self.steps[0]["price_multiple"]
             return "cheaper than any rung" if offer.price_multiple < cheapest else "speed not published"
-        if "offer_over_ladder" not in found:
+        if "offer_over_ladder" not in multiples:
             fastest = self.steps[-1]["speed_multiple"]
             return "faster than any rung" if offer.speed_multiple > fastest else "slower than any rung"
-        return "above the ladder" if found["offer_over_ladder"] > 1 else "below the ladder"
+        return "above the ladder" if multiples["offer_over_ladder"] > 1 else "below the ladder"
 
     def tree(self, row: Mapping[str, Any], key: str) -> Any:
         """One number of one row as a tree of laws."""
@@ -147,48 +147,51 @@ class Ladder:
             raise BadValue("explain", key, "a number of this row: an offer whose speed is published has the ladder's there")
         return value
 
-    def _rung_tree(self, one: Rung, key: str, read: Read) -> Any:
+    def _rung_tree(self, rung: SpeedTier, key: str, read: Read) -> Any:
         if key in (*MULTIPLES, *LAID) and not self.infeasible:
-            value = self.measured(one, read).get(key)
+            value = self.measured(rung, read).get(key)
             if value is not None:
                 return value
         if key not in columns.SERVE:
             raise BadValue("explain", key, "a numeric column that applies to this row, such as price_multiple or tpot_s")
-        return one.plan.explain(key, one.at)
+        return rung.plan.explain(key, rung.at)
 
 
-def _said(one: Rung, key: str) -> Any:
-    return one.row[key]
+def _row_value(rung: SpeedTier, key: str) -> Any:
+    return rung.row[key]
 
 
-def _explained(one: Rung, key: str) -> Any:
-    return one.plan.explain(key, one.at)
+def _explained(rung: SpeedTier, key: str) -> Any:
+    return rung.plan.explain(key, rung.at)
 
 
-def _multiples(standard: Rung, one: Rung, read: Read) -> dict[str, Any]:
+def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, Any]:
     """Speed, price and batch of a rung over the standard one's."""
-    held, shared = (laws.sequences_per_chip(read(each, "concurrency"), read(each, "chips")) for each in (standard, one))
-    theirs, mine = laws.chip_time_per_token(read(standard, "tpot_s"), held), laws.chip_time_per_token(read(one, "tpot_s"), shared)
-    speed = laws.speed_multiple(read(standard, "tpot_s"), read(one, "tpot_s"))
+    base_batch, rung_batch = (laws.sequences_per_chip(read(member, "concurrency"), read(member, "chips")) for member in (standard, rung))
+    theirs, mine = (
+        laws.chip_time_per_token(read(standard, "tpot_s"), base_batch),
+        laws.chip_time_per_token(read(rung, "tpot_s"), rung_batch),
+    )
+    speed = laws.speed_multiple(read(standard, "tpot_s"), read(rung, "tpot_s"))
     decode = laws.decode_price_multiple(theirs, mine)
-    price = laws.price_multiple(read(standard, "tok_per_s_chip"), read(one, "tok_per_s_chip"))
+    price = laws.price_multiple(read(standard, "tok_per_s_chip"), read(rung, "tok_per_s_chip"))
     return {
         "speed_multiple": speed,
         "price_multiple": price,
         "decode_price_multiple": decode,
-        "batch_ratio": laws.batch_ratio(held, shared),
+        "batch_ratio": laws.batch_ratio(base_batch, rung_batch),
         "batch_ratio_identity": laws.batch_ratio_identity(decode, speed),
         "batch_ratio_of_price": laws.batch_ratio_identity(price, speed),
     }
 
 
-def _row(one: Rung, found: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {key: one.row[key] for key in columns.SERVE}
-    return dict.fromkeys(KEYS) | plain | {"kind": one.kind, "scale_up_domain": int(one.domain)} | _floats(found)
+def _row(rung: SpeedTier, multiples: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: rung.row[key] for key in columns.SERVE}
+    return dict.fromkeys(KEYS) | plain | {"kind": rung.kind, "scale_up_domain": int(rung.domain)} | _floats(multiples)
 
 
-def _floats(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: None if value is None else float(value) for key, value in found.items()}
+def _floats(multiples: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if value is None else float(value) for key, value in multiples.items()}
 
 
 # -- the search -----------------------------------------------------------------------------------------------------------------
@@ -209,16 +212,16 @@ def ladder(
     at: Any = AT,
     domains: Sequence[int] = DOMAINS,
     offers: Sequence[Offer] | None = None,
-) -> Ladder:
+) -> SpeedTiers:
     """The rungs of one model on one machine. The standard rung is the cheapest within `tpot`, 20 ms unless told.
 
     `at` is the speed multiple at which machines of `domains` times the scale-up domain are compared; `offers` are those of the
     catalogue unless given. A `tpot` that nothing meets is an answer (`infeasible`), wrong input a HeadwayError.
     """
-    found = find_model(model) if isinstance(model, str) else model
+    resolved_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
     searched = {"ttft": ttft, "weights": weights, "kv": kv, "compute": compute, "ways": ways, "assumptions": assumptions}
-    planned: Callable[..., Plan] = partial(plan, found, load=load, elasticities=False, **searched)
+    planned: Callable[..., Plan] = partial(plan, resolved_model, load=load, elasticities=False, **searched)
     limit = STANDARD_TPOT if tpot is None else tpot
     first = planned(machine, tpot=limit)
     notes: tuple[str, ...] = ()
@@ -227,64 +230,64 @@ def ladder(
         if not slower.infeasible:
             notes = (f"nothing meets the default TPOT of 20 ms ({first.infeasible}): the standard rung is the cheapest of all",)
             first, limit = slower, None
-    standard = Rung(kind="standard", plan=first, at=0, row=first.table.row(0), domain=domain_of(machine))
+    standard = SpeedTier(kind="standard", plan=first, at=0, row=first.table.row(0), domain=domain_of(machine))
     sold = tuple(catalogue_offers() if offers is None else offers)
     if first.infeasible:
         return _ladder(standard, (), (), sold, at, limit, first)
-    rungs = _rungs(standard, planned, machine, [at, *EVEN, *(one.speed_multiple for one in sold if one.speed_multiple is not None)])
+    rungs = _rungs(standard, planned, machine, [at, *EVEN, *(offer.speed_multiple for offer in sold if offer.speed_multiple is not None)])
     wider, more = _wider(standard, planned, machine, domains, at)
     return _ladder(standard, rungs, wider, sold, at, limit, first, (*notes, *more))
 
 
 def _ladder(
-    standard: Rung, rungs: Sequence[Rung], wider: Sequence[Rung], sold: tuple[Offer, ...], at: Any, limit: Any, first: Plan,
+    standard: SpeedTier, rungs: Sequence[SpeedTier], wider: Sequence[SpeedTier], sold: tuple[Offer, ...], at: Any, limit: Any, first: Plan,
     notes: Sequence[str] = (),
-) -> Ladder:  # fmt: skip
-    every = (*notes, *first.notes)
-    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": every}
-    return Ladder(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
+) -> SpeedTiers:  # fmt: skip
+    all_notes = (*notes, *first.notes)
+    rest = {"at": at, "limit": limit, "infeasible": first.infeasible, "notes": all_notes}
+    return SpeedTiers(standard=standard, rungs=tuple(rungs), wider=tuple(wider), offers=sold, **rest)
 
 
-def _rungs(standard: Rung, planned: Callable[..., Plan], machine: System, speeds: Sequence[Any]) -> list[Rung]:
+def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, speeds: Sequence[Any]) -> list[SpeedTier]:
     """The frontier, the standard rung, and the cheapest rung at each of `speeds`; slowest first, none beaten by a faster one."""
-    first, named = standard.plan, partial(Rung, kind="rung", domain=standard.domain)
-    found = [named(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
+    first, new_rung = standard.plan, partial(SpeedTier, kind="rung", domain=standard.domain)
+    rungs = [new_rung(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
     for speed in sorted(set(speeds)):
-        one = planned(machine, tpot=float(laws.tpot_at_speed(standard.row["tpot_s"], speed)))
-        if not one.infeasible:
-            found.append(named(plan=one, at=0, row=one.table.row(0)))
-    found.sort(key=lambda one: (one.row["tpot_s"], -one.row["tok_per_s_chip"]))
-    kept: list[Rung] = []
-    for one in found:
-        if not kept or one.row["tok_per_s_chip"] > kept[-1].row["tok_per_s_chip"] * (1 + SAME):
-            kept.append(one)
-    own = standard.row["tpot_s"]
-    kept = [one for one in kept if not isclose(one.row["tpot_s"], own, rel_tol=SAME)]
-    kept[:1] = [replace(one, kind="floor") if one.row["tpot_s"] < own else one for one in kept[:1]]
-    return sorted([*kept, standard], key=lambda one: -one.row["tpot_s"])
+        candidate = planned(machine, tpot=float(laws.tpot_at_speed(standard.row["tpot_s"], speed)))
+        if not candidate.infeasible:
+            rungs.append(new_rung(plan=candidate, at=0, row=candidate.table.row(0)))
+    rungs.sort(key=lambda rung: (rung.row["tpot_s"], -rung.row["tok_per_s_chip"]))
+    front: list[SpeedTier] = []
+    for candidate in rungs:
+        if not front or candidate.row["tok_per_s_chip"] > front[-1].row["tok_per_s_chip"] * (1 + SAME):
+            front.append(candidate)
+    standard_tpot = standard.row["tpot_s"]
+    front = [rung for rung in front if not isclose(rung.row["tpot_s"], standard_tpot, rel_tol=SAME)]
+    front[:1] = [replace(rung, kind="floor") if rung.row["tpot_s"] < standard_tpot else rung for rung in front[:1]]
+    return sorted([*front, standard], key=lambda rung: -rung.row["tpot_s"])
 
 
 def _wider(
-    standard: Rung, planned: Callable[..., Plan], machine: System, domains: Sequence[int], at: Any
-) -> tuple[list[Rung], list[str]]:
+    standard: SpeedTier, planned: Callable[..., Plan], machine: System, domains: Sequence[int], at: Any
+) -> tuple[list[SpeedTier], list[str]]:
     """On a larger domain: the cheapest rung at the speed `at`, and the fastest."""
-    found, notes = [], []
+    rungs, notes = [], []
     limit = float(laws.tpot_at_speed(standard.row["tpot_s"], at))
     for factor in domains:
         try:
             wide = widened(machine, factor)
-            one = planned(wide, tpot=limit)
+            wide_plan = planned(wide, tpot=limit)
         except HeadwayError as error:
             notes.append(f"a scale-up domain {factor:g}x as large is left out: {error}")
             continue
-        named = partial(Rung, plan=one, domain=wide.scale_up_domain)
-        if not one.infeasible:
-            found.append(named(kind="domain", at=0, row=one.table.row(0)))
-        fast = [(row["tpot_s"], at, row) for at, row in enumerate(one.rows()) if row["kind"] == "frontier"]
+        new_rung = partial(SpeedTier, plan=wide_plan, domain=wide.scale_up_domain)
+        if not wide_plan.infeasible:
+            rungs.append(new_rung(kind="domain", at=0, row=wide_plan.table.row(0)))
+        fast = [(row["tpot_s"], at, row) for at, row in enumerate(wide_plan.rows()) if row["kind"] == "frontier"]
         if fast:
-            _, place, row = min(fast, key=lambda each: each[:2])
-            found.append(named(kind="domain_floor", at=place, row=row))
-    return found, notes
+            _, place, row = min(fast, key=lambda entry: entry[:2])
+            rungs.append(new_rung(kind="domain_floor", at=place, row=row))
+    return rungs, notes
 
 
 def widened(machine: System, factor: int) -> System:
@@ -294,6 +297,5 @@ def widened(machine: System, factor: int) -> System:
         raise BadValue("domains", f"{domain} chips", f"at most {MOST_CHIPS}")
     wide = edit(machine, "system.chips", domain) if machine.chips < domain else machine
     sides = sorted(machine.shape)  # a torus grows along its shortest side
-    shape = (given(int(raised(sides[0], factor)), "shape"), *sides[1:]) if sides else ()
+    shape = (user_input(int(raised(sides[0], factor)), "shape"), *sides[1:]) if sides else ()
     return replace(edit(wide, "system.scale_up_domain", domain), shape=shape, name=f"{machine.name} with a domain of {domain}")
-

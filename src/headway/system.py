@@ -18,7 +18,7 @@ from headway.chip import TOPOLOGIES, Chip, needed
 from headway.chip import read as read_chip
 from headway.errors import BadFile, BadValue, MissingFact, UnknownName, clip
 from headway.quantity import known
-from headway.schema import Q
+from headway.schema import Field
 
 MOST_CHIPS = 10_000_000
 RANK = {"torus2d": 2, "torus3d": 3}
@@ -46,17 +46,17 @@ class System:
     topology: str  # of one scale-up domain, one of chip.TOPOLOGIES
     shape: tuple[Any, ...] = ()  # of a torus, where it is known
     notes: str = ""
-    chips: Annotated[Any, Q(help="chips in the system", whole=True, low=1, high=MOST_CHIPS, open_low=False)]
-    scale_up_domain: Annotated[Any, Q(help="chips that share scale-up links", whole=True, low=1, high=MOST_CHIPS, open_low=False)]
-    scale_up_bw: Annotated[Any, Q("byte/s", "scale-up links of one chip together, one direction")] = None
-    scale_out_bw: Annotated[Any, Q("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
-    power: Annotated[Any, Q("W", "power of the whole system")] = None
-    weight: Annotated[Any, Q("kg", "weight of the whole system")] = None
-    cables: Annotated[Any, Q(help="copper cables of the scale-up network", whole=True, open_low=False)] = None
-    switches: Annotated[Any, Q(help="switch chips of the scale-up network", whole=True, open_low=False)] = None
-    hbm_total: Annotated[Any, Q("byte", "memory of the whole system, as its vendor prints it")] = None
-    bisection: Annotated[Any, Q("byte/s", "bisection bandwidth of one scale-up domain, one direction")] = None
-    hosts: Annotated[Any, Q(help="host CPUs", whole=True, open_low=False)] = None
+    chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
+    scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
+    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
+    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
+    power: Annotated[Any, Field("W", "power of the whole system")] = None
+    weight: Annotated[Any, Field("kg", "weight of the whole system")] = None
+    cables: Annotated[Any, Field(help="copper cables of the scale-up network", integer=True, open_low=False)] = None
+    switches: Annotated[Any, Field(help="switch chips of the scale-up network", integer=True, open_low=False)] = None
+    hbm_total: Annotated[Any, Field("byte", "memory of the whole system, as its vendor prints it")] = None
+    bisection: Annotated[Any, Field("byte/s", "bisection bandwidth of one scale-up domain, one direction")] = None
+    hosts: Annotated[Any, Field(help="host CPUs", integer=True, open_low=False)] = None
 
     @property
     def scale_up(self) -> Link:
@@ -89,20 +89,22 @@ def system(name: str, catalog: Catalog | None = None) -> System:
     where = catalog or default_catalog()
     if len(name) > 200:
         raise UnknownName("system", name, ())
-    whole = _named(name, where)
-    if whole is not None:
-        return whole
-    counted = _TIMES.fullmatch(name.strip())
-    if counted:
-        count, rest = _count(counted[1], name), counted[2].strip()
+    named_system = _catalogue_system(name, where)
+    if named_system is not None:
+        return named_system
+    times_match = _TIMES.fullmatch(name.strip())
+    if times_match:
+        count, rest = _count(times_match[1], name), times_match[2].strip()
         path = where.find("chips", rest) if where.find("systems", rest) is None else None
         if path:
             return _filled(count, read_chip(path, where))
-        return _joined(count, system(rest, where) if _TIMES.fullmatch(rest) else _one(rest, name, where))  # 18x8xh800: 18 servers of 8
-    return _one(name, name, where)
+        return _joined(
+            count, system(rest, where) if _TIMES.fullmatch(rest) else _single_system(rest, name, where)
+        )  # 18x8xh800: 18 servers of 8
+    return _single_system(name, name, where)
 
 
-def _named(name: str, where: Catalog) -> System | None:
+def _catalogue_system(name: str, where: Catalog) -> System | None:
     """A catalogue system or one chip, when the whole name is one."""
     path = where.find("systems", name)
     if path:
@@ -111,14 +113,14 @@ def _named(name: str, where: Catalog) -> System | None:
     return _filled(1, read_chip(path, where)) if path else None
 
 
-def _one(name: str, typed: str, where: Catalog) -> System:
+def _single_system(name: str, typed: str, where: Catalog) -> System:
     """One system: named or shaped, not multiplied."""
-    found = _named(name, where) or _shaped(name, where)
-    if found is None:
+    machine = _catalogue_system(name, where) or _shaped(name, where)
+    if machine is None:
         known_names = where.names("systems", "chips")
         hint = "wants a system (gb200-nvl72), chips (8xh100-sxm) or a torus (tpu-v5p-4x4x8); see `headway list systems`, `list chips`"
         raise UnknownName("system or chip", name if name else typed, known_names, hint)
-    return found
+    return machine
 
 
 def _count(text: str, field: str) -> int:
@@ -172,22 +174,22 @@ def _shaped(name: str, where: Catalog) -> System | None:
     count, most = math.prod(sides), chip.need("scale_up_domain")
     if count > most:
         raise BadValue(name, f"{match[2]} = {count} chips", f"at most the {most} chips that one torus of {chip.name} joins")
-    whole = f"{fold(chip.name)}-{'x'.join(map(str, sides))}"
-    shape = tuple(_typed(side, f"{whole}.shape", f"given by the user: {whole}") for side in sides)
-    chips = _typed(count, f"{whole}.chips", f"given by the user: {whole}")
-    domain = _typed(count, f"{whole}.scale_up_domain", "all chips share one torus")
-    return replace(_filled(1, chip), name=whole, shape=shape, chips=chips, scale_up_domain=domain)
+    torus_name = f"{fold(chip.name)}-{'x'.join(map(str, sides))}"
+    shape = tuple(_typed(side, f"{torus_name}.shape", f"given by the user: {torus_name}") for side in sides)
+    chips = _typed(count, f"{torus_name}.chips", f"given by the user: {torus_name}")
+    domain = _typed(count, f"{torus_name}.scale_up_domain", "all chips share one torus")
+    return replace(_filled(1, chip), name=torus_name, shape=shape, chips=chips, scale_up_domain=domain)
 
 
-def _joined(count: int, one: System) -> System:
+def _joined(count: int, member: System) -> System:
     """R systems joined by scale-out."""
-    name, total = f"{count}x{one.name}", count * int(one.chips)
+    name, total = f"{count}x{member.name}", count * int(member.chips)
     if total > MOST_CHIPS:
         raise BadValue(name, f"{total} chips", f"at most {MOST_CHIPS} chips")
     if count == 1:
-        return one
-    totals = {key: _multiplied(count, getattr(one, key), name, key) for key in TOTALS}
-    return replace(one, name=name, chips=_typed(total, f"{name}.chips", f"given by the user: {count} x {one.chips} chips"), **totals)
+        return member
+    totals = {key: _multiplied(count, getattr(member, key), name, key) for key in TOTALS}
+    return replace(member, name=name, chips=_typed(total, f"{name}.chips", f"given by the user: {count} x {member.chips} chips"), **totals)
 
 
 def _multiplied(count: int, fact: Any, name: str, key: str) -> Any:
@@ -208,19 +210,19 @@ def read(path: Path, catalog: Catalog) -> System:
     topology = facts.text(document, "topology", path) or chip.topology
     if topology not in TOPOLOGIES:
         raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
-    found = facts.numbers(document, System, name, path)
-    if "chips" not in found:
+    numbers = facts.numbers(document, System, name, path)
+    if "chips" not in numbers:
         raise BadFile(path, "facts.chips: missing; wants how many chips the system has")
-    links = {"scale_up_bw": chip.scale_up_bw, "scale_out_bw": chip.scale_out_bw, "scale_up_domain": found["chips"]}
-    shape = _read_shape(facts.text(document, "shape", path), name, path, found["chips"])
+    links = {"scale_up_bw": chip.scale_up_bw, "scale_out_bw": chip.scale_out_bw, "scale_up_domain": numbers["chips"]}
+    shape = _read_shape(facts.text(document, "shape", path), name, path, numbers["chips"])
     notes = facts.text(document, "notes", path)
-    return System(name=fold(name), chip=chip, topology=topology, shape=shape, notes=notes, **links | found)
+    return System(name=fold(name), chip=chip, topology=topology, shape=shape, notes=notes, **links | numbers)
 
 
-def _read_shape(written: str, name: str, path: Path, chips: Any) -> tuple[Any, ...]:
-    if not written:
+def _read_shape(shape_text: str, name: str, path: Path, chips: Any) -> tuple[Any, ...]:
+    if not shape_text:
         return ()
-    sides = written.split("x")
+    sides = shape_text.split("x")
     if not all(side.isascii() and side.isdigit() for side in sides) or math.prod(map(int, sides)) != chips:
-        raise BadFile(path, f"shape: got {clip(written)!r}; wants the sides of a torus of {chips} chips, such as 4x4x4")
+        raise BadFile(path, f"shape: got {clip(shape_text)!r}; wants the sides of a torus of {chips} chips, such as 4x4x4")
     return tuple(known(int(side), f"{name}.shape", "", chips.kind, chips.source, chips.date) for side in sides)

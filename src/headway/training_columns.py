@@ -14,7 +14,7 @@ PARTS = {
     "activations": "activations kept", "head": "what embedding or head keep", "allowance": "fragmentation, contexts, communicators",
 }  # fmt: skip
 ENDS = {"": "expected", "_floor": "no real step is faster", "_lo": "lower end of the 90 % interval", "_hi": "upper end of it"}
-_OWN = {
+_TRAINING_ONLY = {
     "vpp": ("", "chunks of layers per stage (interleaved schedule)"),
     "micro_batch": ("", "sequences of a micro-batch"),
     "zero": ("", "ZeRO stage"),
@@ -46,14 +46,14 @@ _ENDED = {
 }
 _SECONDS = {"step": "time of one optimiser step", "run": "wall time of the run"}
 TRAINING = (
-    _OWN
-    | {f"{name}{end}": (unit, f"{said}; {ENDS[end]}") for name, (unit, said) in _ENDED.items() for end in ("", "_lo", "_hi")}
+    _TRAINING_ONLY
+    | {f"{name}{end}": (unit, f"{meaning}; {ENDS[end]}") for name, (unit, meaning) in _ENDED.items() for end in ("", "_lo", "_hi")}
     | {
-        f"{name}{end}_s": ("s", f"{said}; {which}")
-        for name, said in _SECONDS.items()
+        f"{name}{end}_s": ("s", f"{meaning}; {which}")
+        for name, meaning in _SECONDS.items()
         for end, which in ENDS.items()
         if (name, end) != ("run", "_floor")
     }
-    | {f"{name}_s": ("s", f"of a training step: {said}") for name, said in TIMES.items()}
-    | {f"{name}_bytes_chip": ("byte", f"of training's memory: {said}") for name, said in PARTS.items()}
+    | {f"{name}_s": ("s", f"of a training step: {meaning}") for name, meaning in TIMES.items()}
+    | {f"{name}_bytes_chip": ("byte", f"of training's memory: {meaning}") for name, meaning in PARTS.items()}
 )

@@ -47,16 +47,16 @@ class TrendRow:
 def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> list[TrendRow]:
     """Every chip whose year is known, oldest first."""
     where = catalog or default_catalog()
-    chosen = named_model(model)
-    weights, kv = checkpoint_bytes(chosen), kv_bytes_per_token(chosen)
-    found = [chip(name, where) for name in where.files("chips")]
-    dated = sorted((one for one in found if one.year is not None), key=lambda one: (one.year, one.vendor, one.name))
-    return [_row(one, chosen.name, weights, kv) for one in dated]
+    resolved_model = named_model(model)
+    weights, kv = checkpoint_bytes(resolved_model), kv_bytes_per_token(resolved_model)
+    chips = [chip(name, where) for name in where.files("chips")]
+    dated = sorted((device for device in chips if device.year is not None), key=lambda device: (device.year, device.vendor, device.name))
+    return [_row(device, resolved_model.name, weights, kv) for device in dated]
 
 
 def checkpoint_bytes(model: Model) -> Any:
     """The whole model as its checkpoint stores it."""
-    width = {name: each.bytes for name, each in formats().items()}
+    width = {name: form.bytes for name, form in formats().items()}
     blocks = works(model)
     layers = tuple(
         total((
@@ -71,21 +71,21 @@ def checkpoint_bytes(model: Model) -> Any:
     return total((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
 
 
-def _row(one: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
-    peaks = {"bf16": one.peak_bf16, "fp8": one.peak_fp8, "fp4": one.peak_fp4}
-    bandwidth, width = one.hbm_bw, {name: formats()[name].bytes for name in peaks}
+def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
+    peaks = {"bf16": device.peak_bf16, "fp8": device.peak_fp8, "fp4": device.peak_fp4}
+    bandwidth, width = device.hbm_bw, {name: formats()[name].bytes for name in peaks}
     intensity = {name: None if None in (peak, bandwidth) else flop_per_byte(peak, bandwidth) for name, peak in peaks.items()}
     ratio = {name: None if None in (peak, bandwidth) else hardware_ratio(width[name], peak, bandwidth) for name, peak in peaks.items()}
-    fits, floor, context = _of_domain(one, weights, kv)
+    fits, floor, context = _of_domain(device, weights, kv)
     return TrendRow(
-        year=one.year,
-        vendor=one.vendor,
-        chip=one.name,
+        year=device.year,
+        vendor=device.vendor,
+        chip=device.name,
         **{f"flop_per_byte_{name}": value for name, value in intensity.items()},
         **{f"hardware_ratio_{name}": value for name, value in ratio.items()},
-        drain_s=None if None in (one.hbm, bandwidth) else drain_s(one.hbm, bandwidth),
-        hbm_per_flop=None if None in (one.hbm, one.peak_bf16) else byte_per_flop_rate(one.hbm, one.peak_bf16),
-        scale_up_domain=one.scale_up_domain,
+        drain_s=None if None in (device.hbm, bandwidth) else drain_s(device.hbm, bandwidth),
+        hbm_per_flop=None if None in (device.hbm, device.peak_bf16) else byte_per_flop_rate(device.hbm, device.peak_bf16),
+        scale_up_domain=device.scale_up_domain,
         model=model,
         fits=fits,
         latency_floor_s=floor,
@@ -93,11 +93,11 @@ def _row(one: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
     )
 
 
-def _of_domain(one: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, Any]:
+def _of_domain(device: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, Any]:
     """Whether the model fits in the chip's usual scale-up domain, its latency floor and its longest context there."""
-    if None in (one.hbm, one.scale_up_domain):
+    if None in (device.hbm, device.scale_up_domain):
         return None, None, None
-    context = capacity_context(domain_bytes(one.scale_up_domain, one.hbm), weights, SEQUENCES, kv)
+    context = capacity_context(domain_bytes(device.scale_up_domain, device.hbm), weights, SEQUENCES, kv)
     if not context > 0:
         return False, None, None
-    return True, None if one.hbm_bw is None else domain_read_s(weights, one.scale_up_domain, one.hbm_bw), context
+    return True, None if device.hbm_bw is None else domain_read_s(weights, device.scale_up_domain, device.hbm_bw), context

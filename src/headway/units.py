@@ -173,12 +173,23 @@ def factor_of(suffix: str, unit: str) -> float | None:
 
 
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
-_SHOWN = {"byte": "B", "byte/s": "B/s", "flop": "FLOP", "flop/s": "FLOP/s", "W": "W", "token": "", "": "", "1/s": "/s", "token/s": " tok/s",
-          "byte/token": "B/token", "flop/token": "FLOP/token"}  # fmt: skip
+_UNIT_TEXT = {
+    "byte": "B",
+    "byte/s": "B/s",
+    "flop": "FLOP",
+    "flop/s": "FLOP/s",
+    "W": "W",
+    "token": "",
+    "": "",
+    "1/s": "/s",
+    "token/s": " tok/s",
+    "byte/token": "B/token",
+    "flop/token": "FLOP/token",
+}
 # Money as it is quoted: what SI is multiplied by, and what it is then a price of.
 _MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
           "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
-_MANY = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # from where, in what, its name
+_MAGNITUDES = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # from where, in what, its name
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
@@ -202,14 +213,14 @@ def show(value: object, unit: str = "", digits: int = 3) -> str:
         return _show_time(number / 1000, digits)
     if unit in _MONEY:
         factor, per = _MONEY[unit]
-        scale, prefix = next(((scale, name) for least, scale, name in _MANY if abs(number * factor) >= least), (1.0, ""))
-        shown = number * factor / scale
-        rounded = float(f"{shown:.{digits}g}")
-        text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{shown:.{digits}g}"  # $1,190, not $1.19e+03
+        scale, prefix = next(((scale, name) for least, scale, name in _MAGNITUDES if abs(number * factor) >= least), (1.0, ""))
+        mantissa = number * factor / scale
+        rounded = float(f"{mantissa:.{digits}g}")
+        text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{mantissa:.{digits}g}"  # $1,190, not $1.19e+03
         return f"${text}{prefix}{per}"
     if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
         return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
-    if unit in _SHOWN and not (unit == "" and abs(number) < 1000):
+    if unit in _UNIT_TEXT and not (unit == "" and abs(number) < 1000):
         return _show_prefixed(number, unit, digits)
     return f"{number:.{digits}g}" + (f" {unit}" if unit not in ("", "bool") else "")
 
@@ -220,9 +231,9 @@ def _show_prefixed(number: float, unit: str, digits: int) -> str:
     for factor, prefix in _STEPS:
         if abs(number) >= factor * (1 - 0.5 * 10**-digits):
             prefix = "B" if prefix == "G" and unit in ("", "token") else prefix  # 671B parameters, not 671G
-            space = " " if _SHOWN[unit] and not _SHOWN[unit].startswith((" ", "/")) else ""
-            return f"{number / factor:.{digits}g}{space}{prefix}{_SHOWN[unit]}"
-    return f"{number:.{digits}g}{_SHOWN[unit] and ' ' + _SHOWN[unit].strip()}"
+            space = " " if _UNIT_TEXT[unit] and not _UNIT_TEXT[unit].startswith((" ", "/")) else ""
+            return f"{number / factor:.{digits}g}{space}{prefix}{_UNIT_TEXT[unit]}"
+    return f"{number:.{digits}g}{_UNIT_TEXT[unit] and ' ' + _UNIT_TEXT[unit].strip()}"
 
 
 def _show_time(number: float, digits: int) -> str:

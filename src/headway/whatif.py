@@ -8,8 +8,8 @@ from typing import Any
 
 from headway import units
 from headway.errors import BadValue
-from headway.model import Attention, Block, CompressedAttention, LatentAttention, Look, Mixer, Model
-from headway.quantity import given
+from headway.model import Attention, AttentionPattern, Block, CompressedAttention, LatentAttention, Mixer, Model
+from headway.quantity import user_input
 
 WANTS = "dense, window:TOKENS, topk:TOKENS or sqrt:TOKENS, such as window:4k"
 QUALITY = "quality not modelled"
@@ -34,7 +34,7 @@ def with_kv_share(model: Model, layers: Any) -> Model:
     count = units.parse(layers, "", "kv_share") if isinstance(layers, str) else layers
     if isinstance(count, bool) or not isinstance(count, int | float) or count != count // 1 or not 1 <= count <= 1000:
         raise BadValue("kv_share", layers, "how many layers share one KV, a whole number from 1 to 1000")
-    share = given(int(count), "kv_share")
+    share = user_input(int(count), "kv_share")
 
     def sharing(mixer: Mixer) -> Mixer:
         if isinstance(mixer, CompressedAttention):
@@ -45,22 +45,22 @@ def with_kv_share(model: Model, layers: Any) -> Model:
     return replace(model, blocks=blocks, notes=(*model.notes, f"one KV shared by {int(count)} layers: {QUALITY}"))
 
 
-def _look(kind: str) -> Look:
+def _look(kind: str) -> AttentionPattern:
     name, _, size = kind.strip().partition(":")
     if name == "dense" and not size:
-        return Look()
+        return AttentionPattern()
     if name not in ("window", "topk", "sqrt") or not size:
         raise BadValue("attention", kind, WANTS)
     tokens = units.parse(size, "token", "attention")
     if tokens < 1:
         raise BadValue("attention", kind, f"at least one token ({WANTS})")
-    limit = given(tokens, f"attention {name}", "token")
+    limit = user_input(tokens, f"attention {name}", "token")
     if name == "window":
-        return Look(name=name, cap_tokens=limit, kept_tokens=limit)
-    return Look(name=name, cap_tokens=limit) if name == "topk" else Look(name=name, sqrt_tokens=limit)
+        return AttentionPattern(name=name, cap_tokens=limit, kept_tokens=limit)
+    return AttentionPattern(name=name, cap_tokens=limit) if name == "topk" else AttentionPattern(name=name, sqrt_tokens=limit)
 
 
-def _looking(mixer: Mixer, look: Look) -> Mixer:
+def _looking(mixer: Mixer, look: AttentionPattern) -> Mixer:
     if isinstance(mixer, CompressedAttention):
         return replace(mixer, look=look)
     if isinstance(mixer, Attention | LatentAttention) and mixer.look.name != "none":

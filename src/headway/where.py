@@ -1,7 +1,7 @@
 """The grammar of --where: comparisons of columns, joined by and, or, not and brackets. Parsed here, never evaluated as code.
 
-    tpot_s <= 20ms and (tp = 8 or bound = weights) and fits and chips != 4
-    model in llama-3.1-70b, deepseek-v3
+tpot_s <= 20ms and (tp = 8 or bound = weights) and fits and chips != 4
+model in llama-3.1-70b, deepseek-v3
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Compare:
         if values.dtype == object:
             return np.array([self.row({self.key: value}) for value in values.ravel()], dtype=bool).reshape(values.shape)[codes]
         example = bool(0) if values.dtype == bool else 0.0
-        found = COMPARE[self.op](values, _read(self.values[0], example, self.key))
+        matches = COMPARE[self.op](values, _read(self.values[0], example, self.key))
         for text in self.values[1:]:
-            found = found | COMPARE[self.op](values, _read(text, example, self.key))
-        return found[codes]
+            matches = matches | COMPARE[self.op](values, _read(text, example, self.key))
+        return matches[codes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,25 +79,25 @@ class Not:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Join:
+class Conjunction:
     """`x and y and z`, or `x or y or z`."""
 
-    every: bool
+    is_conjunction: bool
     parts: tuple[Condition, ...]
 
     def row(self, row: Mapping[str, Any]) -> bool:
         """Whether one plain row meets the condition."""
-        return all(part.row(row) for part in self.parts) if self.every else any(part.row(row) for part in self.parts)
+        return all(part.row(row) for part in self.parts) if self.is_conjunction else any(part.row(row) for part in self.parts)
 
     def mask(self, table: Columns) -> Any:
         """The condition over a table's columns."""
-        found = self.parts[0].mask(table)
+        matches = self.parts[0].mask(table)
         for part in self.parts[1:]:
-            found = found & part.mask(table) if self.every else found | part.mask(table)
-        return found
+            matches = matches & part.mask(table) if self.is_conjunction else matches | part.mask(table)
+        return matches
 
 
-Condition = Compare | Not | Join
+Condition = Compare | Not | Conjunction
 
 
 def _folded(value: Any) -> Any:
@@ -133,10 +133,10 @@ def parse(text: str) -> Condition:
         tokens.append(match.group().strip())
         position = match.end()
     parser = _Parser(tokens)
-    found = parser.any_of()
+    condition = parser.any_of()
     if parser.peek():
         raise BadValue("--where", parser.peek(), "and or or between two comparisons")
-    return found
+    return condition
 
 
 class _Parser:
@@ -156,31 +156,31 @@ class _Parser:
         self.depth += 1
         if self.depth > DEEPEST:
             raise BadValue("--where", self.peek(), f"at most {DEEPEST} levels of brackets")
-        found = self._joined("or", lambda: self._joined("and", self.one, True), False)
+        condition = self._joined("or", lambda: self._joined("and", self.term, True), False)
         self.depth -= 1
-        return found
+        return condition
 
-    def _joined(self, word: str, part: Callable[[], Condition], every: bool) -> Condition:
+    def _joined(self, word: str, part: Callable[[], Condition], is_conjunction: bool) -> Condition:
         parts = [part()]
         while self.peek().lower() == word:
             self.next()
             parts.append(part())
-        return parts[0] if len(parts) == 1 else Join(every, tuple(parts))
+        return parts[0] if len(parts) == 1 else Conjunction(is_conjunction, tuple(parts))
 
-    def one(self) -> Condition:
+    def term(self) -> Condition:
         negated = False
         while self.peek().lower() == "not":
             self.next()
             negated = not negated
-        found = self._bracket() if self.peek() == "(" else self._compare()
-        return Not(found) if negated else found
+        condition = self._bracket() if self.peek() == "(" else self._compare()
+        return Not(condition) if negated else condition
 
     def _bracket(self) -> Condition:
         self.next()
-        found = self.any_of()
+        condition = self.any_of()
         if self.next() != ")":
             raise BadValue("--where", "(", "a closing bracket")
-        return found
+        return condition
 
     def _compare(self) -> Condition:
         key = self.next()

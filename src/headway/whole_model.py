@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.blockwork import BlockWork, Store, block_work
+from headway.blockwork import CacheStore, LayerWork, block_work
 from headway.laws import kv, params, sums
-from headway.model import NONE, ONE, Model
+from headway.model import NONE, UNITY, Model
 from headway.quantity import known
 
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
 
 
-def works(model: Model) -> tuple[BlockWork, ...]:
+def works(model: Model) -> tuple[LayerWork, ...]:
     """The work of each block of equal layers."""
     return tuple(block_work(block, model) for block in model.blocks)
 
@@ -30,43 +30,43 @@ def other_params(model: Model) -> Any:
 
 def total_params(model: Model) -> Any:
     """All parameters, a tied table once."""
-    each = tuple(params.layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts, w.other_params) for w in works(model))
-    return params.model_params(*embedding_and_head(model), _sum(model, each), other_params(model))
+    sizes = tuple(params.layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts, w.other_params) for w in works(model))
+    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
 
 
 def active_params(model: Model) -> Any:
     """The parameters that one token uses, the input embedding included."""
-    each = tuple(
+    sizes = tuple(
         params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params)
         for w in works(model)
     )
-    return params.model_params(*embedding_and_head(model), _sum(model, each), other_params(model))
+    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
 
 
 def matmul_params(model: Model) -> Any:
     """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
-    each = tuple(
+    sizes = tuple(
         params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model)
     )
-    return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, each))
+    return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, sizes))
 
 
 def layers(model: Model) -> Any:
     """How many layers there are."""
-    return sums.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(ONE for _ in model.blocks))
+    return sums.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(UNITY for _ in model.blocks))
 
 
 def params_by_part(model: Model) -> dict[str, Any]:
     """Where the parameters are; the parts sum to the total."""
-    each = works(model)
+    block_works = works(model)
     table, head = embedding_and_head(model)
     return {
         "embedding": table,
         "head": head,
-        "mixers": _sum(model, tuple(w.mixer_params for w in each)),
-        "dense_ffn_shared_experts_and_routers": _sum(model, tuple(w.dense_ffn_params for w in each)),
-        "routed_experts": _sum(model, tuple(params.routed_params(w.expert_params, w.experts) for w in each)),
-        "norms_and_biases": sums.total((_sum(model, tuple(w.other_params for w in each)), other_params(model))),
+        "mixers": _sum(model, tuple(w.mixer_params for w in block_works)),
+        "dense_ffn_shared_experts_and_routers": _sum(model, tuple(w.dense_ffn_params for w in block_works)),
+        "routed_experts": _sum(model, tuple(params.routed_params(w.expert_params, w.experts) for w in block_works)),
+        "norms_and_biases": sums.total((_sum(model, tuple(w.other_params for w in block_works)), other_params(model))),
     }
 
 
@@ -98,33 +98,33 @@ def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -
 
 def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
     """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
-    each = tuple(kv.state_sum(w.state_elements, _window_state(w.stores)) for w in works(model))
-    return kv.cache_bytes(_sum(model, each), element_bytes)
+    per_layer = tuple(kv.state_sum(w.state_elements, _window_state(w.stores)) for w in works(model))
+    return kv.cache_bytes(_sum(model, per_layer), element_bytes)
 
 
-def _window_state(stores: tuple[Store, ...]) -> Any:
+def _window_state(stores: tuple[CacheStore, ...]) -> Any:
     """A window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
     window = next((store for store in stores if store.what == "window"), None)
     return NONE if window is None else kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens)
 
 
 def _over_spans(model: Model, context: Any) -> Any:
-    each = []
+    per_layer = []
     for w in works(model):
         read = tuple(
             kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens))
             for span in w.spans
         )
-        each.append(sums.total(read) if read else NONE)
-    return _sum(model, tuple(each))
+        per_layer.append(sums.total(read) if read else NONE)
+    return _sum(model, tuple(per_layer))
 
 
 def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
-    each = []
+    per_layer = []
     for w in works(model):
-        found = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
-        each.append(sums.total(found) if found else NONE)
-    return kv.kv_bytes(_sum(model, tuple(each)), element_bytes)
+        elements = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
+        per_layer.append(sums.total(elements) if elements else NONE)
+    return kv.kv_bytes(_sum(model, tuple(per_layer)), element_bytes)
 
 
 def _sum(model: Model, values: tuple[Any, ...]) -> Any:

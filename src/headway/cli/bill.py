@@ -13,7 +13,7 @@ from headway.errors import BadValue, UnknownName
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
 KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # what tells one row from another
-EVERY = "all"
+ALL_SHEETS = "all"
 NONE = ("none", "off", "no")
 MOST_SAID = 6  # sheets that get a line of their own
 MOST_FLAGS = 10
@@ -26,8 +26,8 @@ OWN_COLUMNS = {  # keys that mean something of their own here
 
 def add_flags(parser: Any) -> None:
     """Sheets, modes, caches, requests."""
-    named = "claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"
-    parser.add_argument("--sheet", required=True, metavar="NAME,...", help=named)
+    sheet_help = "claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"
+    parser.add_argument("--sheet", required=True, metavar="NAME,...", help=sheet_help)
     parser.add_argument("--mode", default="", metavar="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)")
     parser.add_argument(
         "--cache", default="", metavar="TIME,...", help="5min,1h,none: times to live (default all that a sheet sells, and none)"
@@ -41,17 +41,17 @@ def run(args: Any) -> output.Answer:
 
     sheets, notes = _sheets(args)
     requests, more = bill_traffic.read(args)
-    biller, ways, told = _ways(args, sheets, requests)
-    notes += [*more, *told]
-    found, rows = _compared(biller, ways)
-    chosen = _row(next(one for one in found if one.bill.way is ways[0]), None)
-    reckoned = Listing(rows, tree=lambda row, key: _tree(biller, ways, row, key))
-    flags = [f"{one.provider}/{one.model} ({one.as_of}): {flag}" for one in sheets for flag in one.flags]
+    biller, options, option_notes = _billing_options(args, sheets, requests)
+    notes += [*more, *option_notes]
+    comparisons, rows = _comparisons(biller, options)
+    first_row = _row(next(comparison for comparison in comparisons if comparison.bill.way is options[0]), None)
+    listing = Listing(rows, tree=lambda row, key: _tree(biller, options, row, key))
+    flags = [f"{sheet.provider}/{sheet.model} ({sheet.as_of}): {flag}" for sheet in sheets for flag in sheet.flags]
     notes += (
         flags if len(flags) <= MOST_FLAGS else [f"{len(flags)} remarks on these sheets are not shown: headway list sheets -o csv has them"]
     )
     return output.Answer(
-        reckoned, notes=notes, describe=lambda kept: _words(kept, chosen, len(requests.prompt), requests.lengths), figure=_figure,
+        listing, notes=notes, describe=lambda table: _words(table, first_row, len(requests.prompt), requests.lengths), figure=_figure,
         columns=OWN_COLUMNS,
     )  # fmt: skip
 
@@ -61,86 +61,86 @@ def _sheets(args: Any) -> tuple[list[Any], list[str]]:
     from headway.sheets.catalogue import newest, read
     from headway.sheets.catalogue import sheets as shipped
 
-    catalog, found, notes = subjects.catalog(args), [], []
+    catalog, sheets, notes = subjects.catalog(args), [], []
     for name in subjects.split(args.sheet, "--sheet"):
-        if name.lower() == EVERY:
-            found += newest(shipped(catalog))
+        if name.lower() == ALL_SHEETS:
+            sheets += newest(shipped(catalog))
             continue
-        one = read(name, catalog)
-        found += one.sheets
-        notes += one.notes
-    return list(dict.fromkeys(found)), notes
+        source = read(name, catalog)
+        sheets += source.sheets
+        notes += source.notes
+    return list(dict.fromkeys(sheets)), notes
 
 
-def _ways(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
+def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
     """Every way to buy that is asked for and sold, and what is not sold."""
-    from headway.bill import Biller, modes_of, ways_of
+    from headway.bill import BillCalculator, modes_of, ways_of
 
     modes, ttls = _names(args.mode), _ttls(args.cache)
-    known = sorted({mode for one in sheets for mode in modes_of(one)})
+    known = sorted({mode for sheet in sheets for mode in modes_of(sheet)})
     for mode in modes:
         if mode not in known:
             raise UnknownName("mode", mode, known, f"these sheets sell {', '.join(known)}")
-    ways = [way for one in sheets for way in ways_of(one, modes, ttls, requests.sharing.layouts)]
-    if not ways:
-        raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold(sheets)}")
-    notes = _not_sold(sheets, ttls) + (_taken(ways) if requests.lengths else [])
-    if any(way.sheet.hours for way in ways):
+    options = [way for sheet in sheets for way in ways_of(sheet, modes, ttls, requests.sharing.layouts)]
+    if not options:
+        raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold_text(sheets)}")
+    notes = _unsold_notes(sheets, ttls) + (_cache_assumptions(options) if requests.lengths else [])
+    if any(way.sheet.hours for way in options):
         first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
         notes.append(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
-    if not requests.lengths and any(way.sheet.tiers for way in ways):
+    if not requests.lengths and any(way.sheet.tiers for way in options):
         notes.append("context tiers are left out: the lengths of the requests are not known")
-    return Biller(requests=requests, start_s=bill_traffic.start_s(args.start)), ways, notes
+    return BillCalculator(requests=requests, start_s=bill_traffic.start_s(args.start)), options, notes
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip().lower() for part in text.split(","))) if text else ()
     if not all(names):
         raise BadValue("--mode", text, "names with a comma between, such as standard,batch")
-    return () if names == (EVERY,) else names
+    return () if names == (ALL_SHEETS,) else names
 
 
 def _ttls(text: str) -> tuple[float | None, ...]:
     """Times to live in seconds; None is no cache."""
-    found: list[float | None] = []
+    ttls: list[float | None] = []
     for part in text.split(",") if text else ():
         if part.strip().lower() in NONE:
-            found.append(None)
+            ttls.append(None)
             continue
         seconds = units.parse(part, "s", "--cache")
         if seconds <= 0 or part.strip().replace(".", "").isdigit():
             raise BadValue("--cache", part, "a time to live with its unit, such as 5min or 1h, or none")
-        found.append(seconds)
-    return tuple(dict.fromkeys(found))
+        ttls.append(seconds)
+    return tuple(dict.fromkeys(ttls))
 
 
-def _not_sold(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
+def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
     """What was asked for and is not sold."""
     from headway.bill import ttls_of
 
     notes = []
-    for one in sheets:
-        sold = ttls_of(one.rates)
+    for sheet in sheets:
+        sold = ttls_of(sheet.rates)
         missing = [ttl for ttl in ttls if ttl is not None and ttl not in sold]
         if not sold and (missing or not ttls):
-            notes.append(f"{one.provider}/{one.model} ({one.as_of}) states no rate for cached tokens: reckoned without a cache")
-        elif missing and one.rates.cache_writes:
-            notes.append(f"{one.provider}/{one.model} sells {_times(sold)}, not {_times(missing)}: left out")
+            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: reckoned without a cache")
+        elif missing and sheet.rates.cache_writes:
+            notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
     return notes
 
 
-def _taken(ways: Sequence[Any]) -> list[str]:
+def _cache_assumptions(options: Sequence[Any]) -> list[str]:
     """Caches whose time to live is the user's word or a default."""
     from headway.bill import AUTOMATIC, PRICED
 
-    automatic = dict.fromkeys(f"{way.sheet.provider}/{way.sheet.model}" for way in ways if way.caching == AUTOMATIC)
+    automatic = dict.fromkeys(f"{way.sheet.provider}/{way.sheet.model}" for way in options if way.caching == AUTOMATIC)
     unstated = dict.fromkeys(
         f"{way.sheet.provider}/{way.sheet.model}"
-        for way in ways
-        if way.caching == PRICED and any(one.ttl_s is None for one in way.sheet.rates.cache_writes)
+        for way in options
+        if way.caching == PRICED and any(write_rate.ttl_s is None for write_rate in way.sheet.rates.cache_writes)
     )
-    kept = "caching is automatic, for how long is not stated: taken as the column cache says"
-    notes = [f"{', '.join(automatic)}: {kept}"] if automatic else []
+    automatic_note = "caching is automatic, for how long is not stated: taken as the column cache says"
+    notes = [f"{', '.join(automatic)}: {automatic_note}"] if automatic else []
     return notes + [f"{', '.join(unstated)}: the default cache's time to live is not stated: taken as 5min"] * bool(unstated)
 
 
@@ -158,36 +158,38 @@ def _ttl(seconds: float | None) -> str:
     return f"{seconds:g}s"
 
 
-def _sold(sheets: Sequence[Any]) -> str:
+def _sold_text(sheets: Sequence[Any]) -> str:
     from headway.bill import modes_of, ttls_of
 
-    return "; ".join(f"{one.model}: {', '.join(modes_of(one))}, caches {_times(ttls_of(one.rates)) or NONE[0]}" for one in sheets[:3])
+    return "; ".join(
+        f"{sheet.model}: {', '.join(modes_of(sheet))}, caches {_times(ttls_of(sheet.rates)) or NONE[0]}" for sheet in sheets[:3]
+    )
 
 
 # -- rows -----------------------------------------------------------------------------------------------------------------------
 
 
-def _compared(biller: Any, ways: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
+def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
     """All bills, the cheapest first, and their rows."""
     from headway.bill import compare
     from headway.watch import tick
 
     bills = []
-    for way in ways:
+    for way in options:
         bills.append(biller.bill(way))
         tick(1)
-    found = compare(bills)
-    return found, [_row(one, found[0]) for one in found]
+    comparisons = compare(bills)
+    return comparisons, [_row(comparison, comparisons[0]) for comparison in comparisons]
 
 
-def _row(one: Any, cheapest: Any) -> dict[str, Any]:
+def _row(comparison: Any, cheapest: Any) -> dict[str, Any]:
     """One bill as it is printed."""
-    bill, way = one.bill, one.bill.way
+    bill, way = comparison.bill, comparison.bill.way
     row: dict[str, Any] = {
         "provider": way.sheet.provider, "model": way.sheet.model, "as_of": way.sheet.as_of, "mode": way.mode, "cache": _ttl(way.ttl_s),
         "caching": way.caching, "prompt_layout": way.layout,
     }  # fmt: skip
-    row |= {key: getattr(bill, key) for key in BILLED} | {"over_cheapest": one.over_cheapest, "saved_share": one.saved_share}
+    row |= {key: getattr(bill, key) for key in BILLED} | {"over_cheapest": comparison.over_cheapest, "saved_share": comparison.saved_share}
     why = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
     return output.clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
 
@@ -197,61 +199,63 @@ BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "outpu
           "too_long")  # fmt: skip
 
 
-def _tree(biller: Any, ways: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
+def _tree(biller: Any, options: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
     """The formulas behind one cell."""
     from headway.bill import compare
     from headway.formula import record
     from headway.listing import computed
 
     with record():
-        for one in compare([biller.bill(way) for way in _needed(ways, row, key, biller)]):
-            if _same(_row(one, None), row):
-                owner = one if key in ("over_cheapest", "saved_share") else one.bill
+        for comparison in compare([biller.bill(way) for way in _options_behind(options, row, key, biller)]):
+            if _is_same_bill(_row(comparison, None), row):
+                owner = comparison if key in ("over_cheapest", "saved_share") else comparison.bill
                 return computed(getattr(owner, key, None), key)
     raise BadValue("--explain", key, "a column of numbers")
 
 
-def _same(found: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    return all(found[key] == row[key] for key in KEYS)
+def _is_same_bill(other_row: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    return all(other_row[key] == row[key] for key in KEYS)
 
 
-def _needed(ways: Sequence[Any], row: Mapping[str, Any], key: str, biller: Any) -> list[Any]:
+def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, biller: Any) -> list[Any]:
     """The bills that a cell rests on: its own, and where it is a comparison all."""
     if key in ("over_cheapest", "saved_share"):
-        return list(ways)
-    named = ("provider", "model", "as_of")
-    return [way for way in ways if all(str(getattr(way.sheet, one)) == row[one] for one in named)]
+        return list(options)
+    sheet_keys = ("provider", "model", "as_of")
+    return [way for way in options if all(str(getattr(way.sheet, field)) == row[field] for field in sheet_keys)]
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _words(rows: Any, chosen: Mapping[str, Any], count: int, many: bool) -> output.Words:
+def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
     """The cheapest, what the first way asked for costs beside it, and for each sheet which cache pays."""
-    every = list(rows)
-    if not every:
-        return output.Words("No row is left.")
-    least = min(every, key=lambda row: (not row["fits"], row["usd"]))
+    row_list = list(rows)
+    if not row_list:
+        return output.Summary("No row is left.")
+    least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
     if not least["fits"]:
-        return output.Words(f"none of these sheets serves every request: {_name(least)}: {least['why']}", _view(every))
-    whole = f"for {count:,} request{'s' * (count != 1)} ({_usd(least['usd_each'])} each)" if many else "for the totals given"
-    headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {whole}"
-    usual = [row for row in every if row["mode"] == "standard" and row["fits"]]
+        return output.Summary(f"none of these sheets serves every request: {_name(least)}: {least['why']}", _view(row_list))
+    basis = f"for {count:,} request{'s' * (count != 1)} ({_usd(least['usd_each'])} each)" if has_lengths else "for the totals given"
+    headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {basis}"
+    usual = [row for row in row_list if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:
         headline += f"; in the standard mode {_name(usual[0], False)}, {_usd(usual[0]['usd'])}"
-    asked = next((row for row in every if _same(row, chosen)), None)
-    if asked is not None and asked not in (least, *usual[:1]) and least["usd"]:
-        headline += f"; the first asked for, {_name(asked)}, costs {_usd(asked['usd'])}, {asked['over_cheapest']:.3g} times as much"
-    several = len({(row["provider"], row["model"]) for row in every}) > 1
-    return output.Words(headline + ".", _view(every), [*_by_sheet(every), *(["models differ in quality, which no bill shows"] * several)])
+    first = next((row for row in row_list if _is_same_bill(row, first_row)), None)
+    if first is not None and first not in (least, *usual[:1]) and least["usd"]:
+        headline += f"; the first asked for, {_name(first)}, costs {_usd(first['usd'])}, {first['over_cheapest']:.3g} times as much"
+    several = len({(row["provider"], row["model"]) for row in row_list}) > 1
+    return output.Summary(
+        headline + ".", _view(row_list), [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
+    )
 
 
 def _view(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Columns that tell rows apart."""
-    dropped = [] if len({row["prompt_layout"] for row in rows if row["cache"] != NONE[0]}) > 1 else ["prompt_layout"]
+    hidden_keys = [] if len({row["prompt_layout"] for row in rows if row["cache"] != NONE[0]}) > 1 else ["prompt_layout"]
     if len({row["model"] for row in rows}) == len({(row["provider"], row["model"]) for row in rows}):
-        dropped.append("provider")
-    return tuple(key for key in VIEW if key not in dropped)
+        hidden_keys.append("provider")
+    return tuple(key for key in VIEW if key not in hidden_keys)
 
 
 def _by_sheet(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -259,31 +263,31 @@ def _by_sheet(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["provider"], row["model"], row["as_of"]), []).append(row)
-    said = 0
+    count = 0
     for group in groups.values():
         modes = [row["mode"] for row in group]
         mode = "standard" if "standard" in modes else modes[0]
-        own = [row for row in group if row["mode"] == mode]
-        if said < MOST_SAID and len(own) > 1:
-            said += 1
-            yield _which_pays(own)
+        mode_rows = [row for row in group if row["mode"] == mode]
+        if count < MOST_SAID and len(mode_rows) > 1:
+            count += 1
+            yield _which_pays(mode_rows)
 
 
 def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
     best = min(rows, key=lambda row: (row["usd"], row["cache"] != NONE[0]))
     plain = next((row for row in rows if row["cache"] == NONE[0]), None)
     if plain is None or (best is plain and len(rows) == 1):
-        told = f"{best['cache']} is the cheapest cache, {_usd(best['usd'])}"
+        sentence = f"{best['cache']} is the cheapest cache, {_usd(best['usd'])}"
     elif best is plain:
         tried = min((row for row in rows if row is not plain), key=lambda row: row["usd"])
-        told = f"no cache pays: {_usd(plain['usd'])} without, {_usd(tried['usd'])} with {tried['cache']}"
-        told = f"a cache changes nothing: {_usd(plain['usd'])}" if tried["usd"] == plain["usd"] else told
+        sentence = f"no cache pays: {_usd(plain['usd'])} without, {_usd(tried['usd'])} with {tried['cache']}"
+        sentence = f"a cache changes nothing: {_usd(plain['usd'])}" if tried["usd"] == plain["usd"] else sentence
     else:
-        told = f"a {best['cache']} cache pays: {_usd(best['usd'])} against {_usd(plain['usd'])} without, {best['saved_share']:.1%} less"
-        other = [row for row in rows if row["cache"] == best["cache"] and row["prompt_layout"] != best["prompt_layout"]]
-        told += f" ({_usd(other[0]['usd'])} with what is {other[0]['prompt_layout']})" if other else ""
+        sentence = f"a {best['cache']} cache pays: {_usd(best['usd'])} against {_usd(plain['usd'])} without, {best['saved_share']:.1%} less"
+        other_rows = [row for row in rows if row["cache"] == best["cache"] and row["prompt_layout"] != best["prompt_layout"]]
+        sentence += f" ({_usd(other_rows[0]['usd'])} with what is {other_rows[0]['prompt_layout']})" if other_rows else ""
     layout = best["prompt_layout"] if best is not plain else rows[-1]["prompt_layout"]
-    return "; ".join([f"{best['model']} ({best['mode']}): {told}", *_reads([row for row in rows if row["prompt_layout"] == layout])])
+    return "; ".join([f"{best['model']} ({best['mode']}): {sentence}", *_reads([row for row in rows if row["prompt_layout"] == layout])])
 
 
 def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -291,11 +295,11 @@ def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         need = row["break_even_reads"]
         if need is not None and row["reads_per_write"] is not None:
-            prefix = f"a prefix written for {row['cache']} must be read {_whole(need)}x to pay ({need:.2f} on average"
+            prefix = f"a prefix written for {row['cache']} must be read {_read_count(need)}x to pay ({need:.2f} on average"
             yield f"{prefix}; here {row['reads_per_write']:.2f})"
 
 
-def _whole(reads: float) -> int:
+def _read_count(reads: float) -> int:
     from headway.laws.pricing import whole_reads
 
     return int(whole_reads(reads))

@@ -15,7 +15,7 @@ GAP_S = 60.0
 ARRIVALS, SEED = "poisson", "0"
 BLOCK_HELP = "prompt tokens that each of a trace's hash_ids stands for (default 512)"
 MOST_TOKENS = 1e18
-DRAWN = "drawn from the workload given"
+SAMPLE_SOURCE = "drawn from the workload given"
 TOTALS = ("input", "cached", "output")
 CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
@@ -65,7 +65,7 @@ def blocked_trace(path: str, block: str | None) -> Any:
     if block is None:
         return read_trace(path)
     trace = read_trace(
-        path, block=int(schema.scalar(block, schema.Q("token", whole=True, low=1, open_low=False, high=1e9), "--trace-block"))
+        path, block=int(schema.scalar(block, schema.Field("token", integer=True, low=1, open_low=False, high=1e9), "--trace-block"))
     )
     if not len(trace.traffic.blocks):
         raise BadValue("--trace-block", block, f"a trace with hash_ids, which this one in {trace.format} format has not")
@@ -83,17 +83,17 @@ def start_s(text: str) -> float:
 def _totals(text: str) -> Any:
     from headway.bill_requests import requests_of_totals
 
-    found = dict.fromkeys(TOTALS, 0.0)
+    totals = dict.fromkeys(TOTALS, 0.0)
     for part in text.split(","):
-        key, equals, value = (one.strip() for one in part.partition("="))
+        key, equals, value = (item.strip() for item in part.partition("="))
         if not equals or key not in TOTALS:
             raise BadValue("--tokens", text, "input=608B,cached=342B,output=168B, the cached ones among the input")
-        found[key] = units.parse(value, "token", f"--tokens {key}")
-        if not 0 <= found[key] <= MOST_TOKENS:
+        totals[key] = units.parse(value, "token", f"--tokens {key}")
+        if not 0 <= totals[key] <= MOST_TOKENS:
             raise BadValue(f"--tokens {key}", value, f"0 to {MOST_TOKENS:g} tokens")
-    if not found["input"]:
+    if not totals["input"]:
         raise BadValue("--tokens", text, "at least the input's tokens")
-    return requests_of_totals(found["input"], found["cached"], found["output"], "totals given by the user")
+    return requests_of_totals(totals["input"], totals["cached"], totals["output"], "totals given by the user")
 
 
 def _trace(args: Any) -> tuple[Any, list[str]]:
@@ -114,8 +114,8 @@ def _trace(args: Any) -> tuple[Any, list[str]]:
 def _shorter(traffic: Any, shared: int) -> list[str]:
     """What is said of prompts that cannot hold what all are said to begin with."""
     count = int((traffic.prompt < shared).sum())
-    told = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
-    return [told] if count else []
+    note = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
+    return [note] if count else []
 
 
 def _described(args: Any) -> tuple[Any, list[str]]:
@@ -124,7 +124,7 @@ def _described(args: Any) -> tuple[Any, list[str]]:
         raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
     from headway.bill_requests import requests_of
     from headway.sim.traffic.arrivals import parse_arrivals
-    from headway.sim.traffic.conversations import Turns, generate_conversations, parse_turns
+    from headway.sim.traffic.conversations import ConversationTurns, generate_conversations, parse_turns
     from headway.sim.traffic.generate import generate
     from headway.sim.traffic.lengths import parse_lengths
     from headway.sim.traffic.record import LONGEST
@@ -134,21 +134,21 @@ def _described(args: Any) -> tuple[Any, list[str]]:
         raise BadValue("bill", "no requests" if not args.prompt else "no --output or no --rate", wants)
     rate, shared = _rate(args.rate), _shared(args)
     prompt, output = parse_lengths(args.prompt, "--prompt"), parse_lengths(args.output, "--output", answers=True)
-    count, seed = (_whole(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))
+    count, seed = (_whole_number(text, flag) for text, flag in ((args.requests or str(REQUESTS), "--requests"), (args.seed, "--seed")))
     arrivals = parse_arrivals(args.arrivals, rate)
     if not args.turns:
         notes = [] if shared else ["prompts share nothing, so a cache finds nothing: --shared and --turns say what they share"]
         traffic = generate(arrivals, prompt, output, count, seed)
-        return requests_of(traffic, DRAWN, shared), [*notes, *_shorter(traffic, shared)]
+        return requests_of(traffic, SAMPLE_SOURCE, shared), [*notes, *_shorter(traffic, shared)]
     typed = parse_turns(args.turns if "," in args.turns else f"{args.turns},{GAP_S}s")
-    turns = Turns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
-    traffic = generate_conversations(arrivals, rate, Beyond(prompt, shared), output, turns, count, seed)
+    turns = ConversationTurns(mean=typed.mean, gap=typed.gap, shared=shared, block=LONGEST)
+    traffic = generate_conversations(arrivals, rate, UncachedLengths(prompt, shared), output, turns, count, seed)
     plain = dataclasses.replace(traffic, blocks=traffic.blocks[:0], block_start=traffic.block_start * 0, block_tokens=0)
-    return requests_of(plain, DRAWN, shared), []
+    return requests_of(plain, SAMPLE_SOURCE, shared), []
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Beyond:
+class UncachedLengths:
     """What is new of prompts of some lengths, beside what all share."""
 
     lengths: Any
@@ -160,14 +160,14 @@ class Beyond:
 
 
 def _rate(text: str) -> float:
-    return float(schema.scalar(text, schema.Q("1/s", high=1e12), "--rate"))
+    return float(schema.scalar(text, schema.Field("1/s", high=1e12), "--rate"))
 
 
 def _shared(args: Any) -> int:
-    return int(schema.scalar(args.shared, schema.Q("token", whole=True, open_low=False, high=1e9), "--shared")) if args.shared else 0
+    return int(schema.scalar(args.shared, schema.Field("token", integer=True, open_low=False, high=1e9), "--shared")) if args.shared else 0
 
 
-def _whole(text: str, flag: str) -> int:
+def _whole_number(text: str, flag: str) -> int:
     value = units.parse(text, "", flag)
     if value != int(value) or value < 0:
         raise BadValue(flag, text, "a whole number of 0 or more")

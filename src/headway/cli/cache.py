@@ -10,7 +10,7 @@ from typing import Any
 
 from headway import output, schema
 from headway.assumptions import Assumptions
-from headway.cache_ask import Hold, Service
+from headway.cache_ask import CacheHold, CacheService
 from headway.cli import cache_figure, cache_sizes, cache_subject, cache_words, cache_workload
 from headway.errors import BadValue
 from headway.layout import Layout
@@ -25,8 +25,8 @@ def add_flags(parser: Any) -> None:
     """Subject, hold, computing again, service, fees, workload, and the estimate's own flags."""
 
     cache_subject.add_flags(parser)
-    schema.add_flags(parser, Hold, group="hold: every number may be a list or a range")
-    schema.add_flags(parser, Service, group="sizes: how much of each tier a service's cache takes")
+    schema.add_flags(parser, CacheHold, group="hold: every number may be a list or a range")
+    schema.add_flags(parser, CacheService, group="sizes: how much of each tier a service's cache takes")
     fees = parser.add_argument_group("fees: what cache fees would pay for at cost")
     fees.add_argument("--sheet", metavar="NAME", help="price sheet: claude-opus, my_prices.toml, ...; with --workload, whose bill it is")
     fees.add_argument("--fee", metavar="USD/token", help="a fee for one hold beyond the input rate: $5/Mtok")
@@ -50,30 +50,30 @@ def run(args: Any) -> output.Answer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
+class _PlacementPoint:
     """Where a row comes from: enough to make it again."""
 
-    asked: Any
+    variant: Any
     hold: Any
     tier: int
 
 
 def _criteria(args: Any) -> output.Answer:
     """One row for each hold and tier."""
-    from headway.cache import chosen, held
-    from headway.cache_rows import Held
+    from headway.cache import hold_row, with_choices
+    from headway.cache_rows import HoldRow
 
     axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
     rows, points = [], []
-    for one in cases:
-        case = one.case
+    for variant in cases:
+        case = variant.case
         places, subject = case.places(), case.subject()
         for values in itertools.product(*axes.values()):
-            hold = schema.defaults(Hold, dict(zip(axes, values, strict=True)))
-            group = chosen([held(place, hold, subject) for place in places])
-            rows += [output.clean(dataclasses.asdict(row)) | output.clean(one.extra) for row in group]
-            points += [_Point(asked=one, hold=hold, tier=number) for number in range(len(places))]
+            hold = schema.defaults(CacheHold, dict(zip(axes, values, strict=True)))
+            group = with_choices([hold_row(place, hold, subject) for place in places])
+            rows += [output.clean(dataclasses.asdict(row)) | output.clean(variant.extra) for row in group]
+            points += [_PlacementPoint(variant=variant, hold=hold, tier=number) for number in range(len(places))]
             if len(rows) > cache_words.MOST_ROWS:
                 raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
 
@@ -82,23 +82,23 @@ def _criteria(args: Any) -> output.Answer:
 
         point = points[_place(rows, row)]
         with record():
-            made = held(point.asked.case.places()[point.tier], point.hold, point.asked.case.subject(traced=True))
-        return computed(getattr(made, key, point.asked.extra.get(key)), key)
+            traced_row = hold_row(point.variant.case.places()[point.tier], point.hold, point.variant.case.subject(traced=True))
+        return computed(getattr(traced_row, key, point.variant.extra.get(key)), key)
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
-    describe = functools.partial(_describe, every=rows, cases=cases)
-    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(Held), most=200)
+    describe = functools.partial(_describe, all_rows=rows, cases=cases)
+    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(HoldRow), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
-    return next(number for number, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))
+    return next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))
 
 
 def _notes(cases: Sequence[Any]) -> list[str]:
     from headway.units import show
 
     notes = []
-    for case in (one.case for one in cases):
+    for case in (variant.case for variant in cases):
         price = case.price()
         notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
         notes += cache_words.priced(case.places())
@@ -108,30 +108,30 @@ def _notes(cases: Sequence[Any]) -> list[str]:
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(kept: Any, every: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Words:
+def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Summary:
     """The answers by criterion, the tiers, where one gives way to the next, and what decides."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
-    extra = list(dict.fromkeys(key for one in cases for key in one.extra))
-    apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in every}) > 1)]
-    shown, whole = _groups(rows, apart), _groups(every, apart)  # an answer is of all tiers, whichever are left
-    groups = [whole[key] for key in shown]
-    named = [_answers(group, apart) for group in groups[: cache_words.TOLD]]
-    named += [f"and {len(groups) - len(named)} more"] if len(groups) > len(named) else []
-    told = "; ".join(named)
+        return output.Summary("No row is left.")
+    extra = list(dict.fromkeys(key for variant in cases for key in variant.extra))
+    apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
+    visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # an answer is of all tiers, whichever are left
+    groups = [all_groups[key] for key in visible_groups]
+    answers = [_answers(group, apart) for group in groups[: cache_words.MOST_HOLDS]]
+    answers += [f"and {len(groups) - len(answers)} more"] if len(groups) > len(answers) else []
+    sentence = "; ".join(answers)
     about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
-    bands = dict.fromkeys(line for one in cases for line in _bands(one.case, rows[0]))
-    return output.Words(f"{about}{told}.", view, [*itertools.islice(bands, 2 * cache_words.TOLD), *_decides(rows[0])])
+    bands = dict.fromkeys(line for variant in cases for line in _bands(variant.case, rows[0]))
+    return output.Summary(f"{about}{sentence}.", view, [*itertools.islice(bands, 2 * cache_words.MOST_HOLDS), *_decides(rows[0])])
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
     """Rows of one hold together."""
-    found: dict[Any, list[Mapping[str, Any]]] = {}
+    groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(tuple(row[key] for key in ("hold", "waiting", *apart)), []).append(row)
-    return found
+        groups.setdefault(tuple(row[key] for key in ("hold", "waiting", *apart)), []).append(row)
+    return groups
 
 
 def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
@@ -139,8 +139,8 @@ def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
     from headway.cache import CRITERIA, RECOMPUTE, STORE
 
     by = {row["tier"]: row["chosen_by"].split(", ") for row in group if row["chosen_by"]}
-    named = [one for each in by.values() for one in each]
-    if STORE not in named:
+    criterion_names = [name for names in by.values() for name in names]
+    if STORE not in criterion_names:
         by[RECOMPUTE] = [STORE]
     order = sorted(by.items(), key=lambda item: CRITERIA.index(item[1][0]))
     parts = [f"{tier} by {' and '.join(criteria)}" for tier, criteria in order]
@@ -153,14 +153,14 @@ def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
     from headway.cache import money_bands, wear_bands
 
     places = case.places()
-    found = []
-    for name, made in (("least cost", money_bands), ("cost with wear", wear_bands)):
-        bands = made(places, first["uses"])
+    lines = []
+    for name, bands_of in (("least cost", money_bands), ("cost with wear", wear_bands)):
+        bands = bands_of(places, first["uses"])
         if bands:
-            told = ", ".join(f"{one.tier} to {output.shown(one.until, 's')}" for one in bands[:-1])
-            uses = f"{output.shown(first['uses'], '')} use{'s' if first['uses'] != 1 else ''} per hold"
-            found.append(f"{name}, {uses}: {told}{', then ' if told else ''}{bands[-1].tier}")
-    return found
+            range_text = ", ".join(f"{band.tier} to {output.format_value(band.until, 's')}" for band in bands[:-1])
+            uses = f"{output.format_value(first['uses'], '')} use{'s' if first['uses'] != 1 else ''} per hold"
+            lines.append(f"{name}, {uses}: {range_text}{', then ' if range_text else ''}{bands[-1].tier}")
+    return lines
 
 
 def _decides(row: Mapping[str, Any]) -> list[str]:

@@ -15,9 +15,9 @@ MOST_LINES = 8
 COLOURS = {"scheme": "tableau10"}
 
 
-def holds(kept: Any) -> dict[str, Any]:
+def holds(table: Any) -> dict[str, Any]:
     """Money in devices and cost with wear against the hold, a line for each tier, with what computing again costs across it."""
-    rows = list(kept)
+    rows = list(table)
     if len({row["hold"] for row in rows}) < 2:
         raise BadValue("--plot", "one hold", "several, such as --hold 1min..48h*2")
     apart = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) > 1]
@@ -37,7 +37,7 @@ def _point(row: Mapping[str, Any], value: float, unit: float) -> dict[str, Any]:
     return {"x": row["hold"] / HOUR, "y": value * unit, "line": row["line"]}
 
 
-def trace(rows: Sequence[Mapping[str, Any]], seen: Any, case: Any) -> dict[str, Any]:
+def trace(rows: Sequence[Mapping[str, Any]], hits: Any, case: Any) -> dict[str, Any]:
     """Share of prompt tokens found, against time to live for each room and against room for each time to live."""
     if not rows:
         raise BadValue("--plot", "no rows", "rows to draw")
@@ -46,27 +46,27 @@ def trace(rows: Sequence[Mapping[str, Any]], seen: Any, case: Any) -> dict[str, 
     ttls = list(dict.fromkeys((*(row["ttl"] for row in rows), None)))[:MOST_LINES]
 
     by_ttl = [
-        {"x": float(ttl) / 60, "y": seen.hit_share(float(ttl), seen.blocks_in(room, token)), "line": _limit(room)}
-        for room in rooms for ttl in seen.gaps()
+        {"x": float(ttl) / 60, "y": hits.hit_share(float(ttl), hits.blocks_in(room, token)), "line": _limit(room)}
+        for room in rooms for ttl in hits.gaps()
     ]  # fmt: skip
     by_room = [
-        {"x": float(blocks) * seen.block_tokens * token / (MILLION if case is None else GB),
-         "y": seen.hit_share(math.inf if ttl is None else float(ttl), float(blocks)), "line": _kept(ttl)}
-        for ttl in ttls for blocks in seen.rooms()
+        {"x": float(blocks) * hits.block_tokens * token / (MILLION if case is None else GB),
+         "y": hits.hit_share(math.inf if ttl is None else float(ttl), float(blocks)), "line": _ttl_label(ttl)}
+        for ttl in ttls for blocks in hits.rooms()
     ]  # fmt: skip
-    told = "renewed by each use; least recently used first out" + ("" if case is None else f"; {case.name}, {case.kv} KV cache")
-    title = {"text": f"Prompt tokens found in a prefix cache, {rows[0]['trace']}", "subtitle": told}
+    subtitle = "renewed by each use; least recently used first out" + ("" if case is None else f"; {case.name}, {case.kv} KV cache")
+    title = {"text": f"Prompt tokens found in a prefix cache, {rows[0]['trace']}", "subtitle": subtitle}
     words = "share of prompt tokens found"
     panels = [_lines(by_ttl, "time to live (min)", words), _lines(by_room, f"room ({'M tokens' if case is None else 'GB'})", words)]
     return {"$schema": SCHEMA, "config": CONFIG, "title": title, "hconcat": panels, "resolve": {"scale": {"color": "independent"}}}
 
 
 def _limit(room: Any) -> str:
-    return "no limit on room" if room is None else output.shown(room, "byte")
+    return "no limit on room" if room is None else output.format_value(room, "byte")
 
 
-def _kept(ttl: Any) -> str:
-    return "kept for ever" if ttl is None else f"kept for {output.shown(ttl, 's')}"
+def _ttl_label(ttl: Any) -> str:
+    return "kept for ever" if ttl is None else f"kept for {output.format_value(ttl, 's')}"
 
 
 def _lines(points: list[dict[str, Any]], x: str, y: str, log: bool = False) -> dict[str, Any]:

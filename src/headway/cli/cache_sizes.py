@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headway import output, schema, units
-from headway.cache_ask import Service
+from headway.cache_ask import CacheService
 from headway.cli import cache_subject, cache_words
 from headway.errors import BadValue
 from headway.listing import Listing, computed
-from headway.quantity import given
+from headway.quantity import user_input
 
 SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
          "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
@@ -21,31 +21,31 @@ FEES = ("model", "fee_of", "hold", "usd_per_mtok_fee", "tier", "usd_per_mtok_roo
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _SizePoint:
     """A row, and how it is made again."""
 
     plain: dict[str, Any]
     make: Callable[[], Any]
 
 
-def _listing(rows: Sequence[_Row], notes: Sequence[str]) -> Listing:
+def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
     plain = [row.plain for row in rows]
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.formula import record
 
-        found = next(one for one in rows if all(row.get(name) == one.plain[name] for name in one.plain))
+        matching_row = next(candidate for candidate in rows if all(row.get(name) == candidate.plain[name] for name in candidate.plain))
         with record():
-            made = found.make()
-        return computed(getattr(made, key, None), key)
+            traced_row = matching_row.make()
+        return computed(getattr(traced_row, key, None), key)
 
     return Listing(plain, notes=tuple(dict.fromkeys(notes)), tree=tree)
 
 
-def _row(asked: Any, make: Callable[[], Any]) -> _Row:
-    named = {"model": asked.case.name, "system": asked.case.machine}
-    plain = output.clean(named | dataclasses.asdict(make()) | dict(asked.extra))
-    return _Row(plain=plain, make=make)
+def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
+    identity = {"model": variant.case.name, "system": variant.case.machine}
+    plain = output.clean(identity | dataclasses.asdict(make()) | dict(variant.extra))
+    return _SizePoint(plain=plain, make=make)
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _row(asked: Any, make: Callable[[], Any]) -> _Row:
 
 def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
-    from headway.cache_rows import Sized
+    from headway.cache_rows import SizingRow
     from headway.cache_sizing import flow_of, sized
 
     axes, notes = cache_subject.holds(args)
@@ -62,42 +62,44 @@ def sizes(args: Any) -> output.Answer:
     for key in ("sheet", "fee", "storage"):
         if getattr(args, key):
             raise BadValue(schema.flag(key), getattr(args, key), "sizes without it: fees are a question of their own")
-    asked, more = schema.read(args, Service)
-    lists = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
+    service_values, more = schema.read(args, CacheService)
+    lists = {key: value if isinstance(value, tuple) else (value,) for key, value in service_values.items()}
     args.tier = args.tier or "ddr,flash,disk"
-    cases, told = cache_subject.cases(args)
+    cases, case_notes = cache_subject.cases(args)
     rows = []
-    for one, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
-        service = Service(**dict(zip(lists, values, strict=True)))
-        _whole(service)
-        for number in range(len(one.case.tiers)):
+    for variant, values, hold in itertools.product(cases, list(itertools.product(*lists.values())), axes["hold"]):
+        service = CacheService(**dict(zip(lists, values, strict=True)))
+        _check_service_flags(service)
+        for number in range(len(variant.case.tiers)):
 
-            def make(case: Any = one.case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
+            def make(case: Any = variant.case, service: Any = service, hold: Any = hold, number: int = number) -> Any:
                 return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
 
-            rows.append(_row(one, make))
+            rows.append(_row(variant, make))
         if len(rows) > cache_words.MOST_ROWS:
             raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
-    notes += [*more, *told, *cache_words.priced(cases[0].case.places())]
-    return output.Answer(_listing(rows, notes), describe=_told, figure=_sized_figure, columns=cache_words.own_columns(Sized), most=200)
+    notes += [*more, *case_notes, *cache_words.priced(cases[0].case.places())]
+    return output.Answer(
+        _listing(rows, notes), describe=_describe_sizes, figure=_sized_figure, columns=cache_words.own_columns(SizingRow), most=200
+    )
 
 
-def _whole(service: Any) -> None:
+def _check_service_flags(service: Any) -> None:
     rates = service.hit_tokens is not None, service.new_tokens is not None
     described = service.rate is not None, service.hit_rate is not None
     if (rates, described) not in (((True, True), (False, False)), ((False, False), (True, True))):
-        given = [schema.flag(key) for key in ("hit_tokens", "new_tokens", "rate", "hit_rate") if getattr(service, key) is not None]
-        raise BadValue("sizes", " ".join(given), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
+        flags = [schema.flag(key) for key in ("hit_tokens", "new_tokens", "rate", "hit_rate") if getattr(service, key) is not None]
+        raise BadValue("sizes", " ".join(flags), "--hit-tokens and --new-tokens, or --rate and --hit-rate with --prompt and --output")
 
 
-def _told(kept: Any) -> output.Words:
+def _describe_sizes(table: Any) -> output.Summary:
     """The cheapest tier of each time to live."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     holds = list(dict.fromkeys(row["hold"] for row in rows))
     parts = []
-    for hold in holds[: cache_words.TOLD]:
+    for hold in holds[: cache_words.MOST_HOLDS]:
         group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
         if not group:
             continue
@@ -105,7 +107,7 @@ def _told(kept: Any) -> output.Words:
         count = f"{output.cell('devices', best)} devices, {best['bound_by']} binds"
         parts.append(f"{output.cell('hold', best)} ({output.cell('cache_bytes', best)}): {best['tier']}, "
                      f"{output.cell('devices_usd', best)} ({count})")  # fmt: skip
-    more = f"; and {len(holds) - cache_words.TOLD} more" if len(holds) > cache_words.TOLD else ""
+    more = f"; and {len(holds) - cache_words.MOST_HOLDS} more" if len(holds) > cache_words.MOST_HOLDS else ""
     first = rows[0]
     flow = f"hits read {output.cell('cache_read', first)}, new tokens write {output.cell('cache_written', first)}"
     view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
@@ -113,13 +115,13 @@ def _told(kept: Any) -> output.Words:
         f"what it is made of: {output.cell('kv_bytes', first)} of KV cache; {flow}",
         "by turns: with writes at the write bandwidth; by rating: at what the maker of a disk allows on average over years",
     ]
-    return output.Words(f"{flow}; least money in devices: {'; '.join(parts) or 'no price known'}{more}.", view, after)
+    return output.Summary(f"{flow}; least money in devices: {'; '.join(parts) or 'no price known'}{more}.", view, after)
 
 
-def _sized_figure(kept: Any) -> dict[str, Any]:
+def _sized_figure(table: Any) -> dict[str, Any]:
     from headway import figures
 
-    return figures.table(list(kept), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), "A service's cache by time to live")
+    return figures.table(list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), "A service's cache by time to live")
 
 
 # -- fees -------------------------------------------------------------------------------------------------------------------------
@@ -128,27 +130,29 @@ def _sized_figure(kept: Any) -> dict[str, Any]:
 def fees(args: Any) -> output.Answer:
     """One row for each fee and tier."""
     from headway.cache_fee import fee
-    from headway.cache_rows import Fee
+    from headway.cache_rows import FeeRow
 
     axes, notes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
         raise BadValue(schema.flag(min(axes.keys() - {"hold"})), "given", "fees without it: a fee is for one hold, used or not")
     cases, more = cache_subject.cases(args)
     rates = _rates(args)
-    rows, told = [], []
-    for one in cases:
-        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(one.case.tiers))):
+    rows, price_notes = [], []
+    for variant in cases:
+        for at, place in itertools.product(range(len(_charges(args, rates, axes["hold"]))), range(len(variant.case.tiers))):
 
-            def make(case: Any = one.case, place: int = place, at: int = at) -> Any:
+            def make(case: Any = variant.case, place: int = place, at: int = at) -> Any:
                 return fee(case.places()[place], _charges(args, rates, axes["hold"])[at], case.token_bytes())
 
-            rows.append(_row(one, make))
-        rows += _reads(one, rates)
-        told += cache_words.priced(one.case.places())
+            rows.append(_row(variant, make))
+        rows += _reads(variant, rates)
+        price_notes += cache_words.priced(variant.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
-    notes = notes if args.fee or args.storage or any(one.storage is not None for one in rates) else []
-    return output.Answer(_listing(rows, [*notes, *more, *told]), describe=_paid, columns=cache_words.own_columns(Fee), most=200)
+    notes = notes if args.fee or args.storage or any(rate.storage is not None for rate in rates) else []
+    return output.Answer(
+        _listing(rows, [*notes, *more, *price_notes]), describe=_describe_fees, columns=cache_words.own_columns(FeeRow), most=200
+    )
 
 
 def _rates(args: Any) -> list[Any]:
@@ -158,39 +162,39 @@ def _rates(args: Any) -> list[Any]:
     from headway.cli import subjects
     from headway.sheets.catalogue import read
 
-    return [one.rates for one in read(args.sheet, subjects.catalog(args)).sheets]
+    return [sheet.rates for sheet in read(args.sheet, subjects.catalog(args)).sheets]
 
 
-def _reads(asked: Any, rates: Sequence[Any]) -> list[_Row]:
+def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
     """What the cache-read rates would pay for, where it was said how fast tokens are computed again."""
     from headway.cache_fee import read_fee, read_share
 
-    found, case = [], asked.case
+    rows, case = [], variant.case
     if case.mfu is None and case.fresh is None:
-        return found
-    for one, place in itertools.product(rates, range(len(case.tiers))):
+        return rows
+    for sheet_rates, place in itertools.product(rates, range(len(case.tiers))):
 
-        def make(one: Any = one, place: int = place) -> Any:
-            return read_fee(case.places()[place], read_share(one), case.recompute.chip_time().value, case.token_bytes())
+        def make(rate: Any = sheet_rates, place: int = place) -> Any:
+            return read_fee(case.places()[place], read_share(rate), case.recompute.chip_time().value, case.token_bytes())
 
-        if one.cache_read is not None and make() is not None:
-            found.append(_row(asked, make))
-    return found
+        if sheet_rates.cache_read is not None and make() is not None:
+            rows.append(_row(variant, make))
+    return rows
 
 
 def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
     """The fees of sheets, and those given as flags for each hold."""
-    from headway.cache_fee import Charge, charges
+    from headway.cache_fee import CacheFee, charges
     from headway.price_sheet import Rates
 
-    found = [charge for one in rates for charge in charges(one, holds)]
+    all_charges = [charge for sheet_rates in rates for charge in charges(sheet_rates, holds)]
     if args.fee:
-        amount = given(_positive(args.fee, "USD/token", "--fee"), "fee", "USD/token")
-        found += [Charge(name="fee", fee=amount, hold=hold) for hold in holds]
+        amount = user_input(_positive(args.fee, "USD/token", "--fee"), "fee", "USD/token")
+        all_charges += [CacheFee(name="fee", fee=amount, hold=hold) for hold in holds]
     if args.storage:
-        amount = given(_positive(args.storage, "USD/token/s", "--storage"), "storage", "USD/token/s")
-        found += charges(Rates(input=0.0, output=0.0, storage=amount), holds)
-    return found
+        amount = user_input(_positive(args.storage, "USD/token/s", "--storage"), "storage", "USD/token/s")
+        all_charges += charges(Rates(input=0.0, output=0.0, storage=amount), holds)
+    return all_charges
 
 
 def _positive(text: str, unit: str, flag: str) -> float:
@@ -200,19 +204,19 @@ def _positive(text: str, unit: str, flag: str) -> float:
     return value
 
 
-def _paid(kept: Any) -> output.Words:
+def _describe_fees(table: Any) -> output.Summary:
     """What the first fee would pay for, tier by tier, and that this fixes nothing without the markup."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     first = rows[0]
     group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
-    paid = ", ".join(f"{output.cell('paid_bytes', row)} in {row['tier']} ({output.cell('markup', row)}x cost)" for row in group)
-    asked = "" if first["hold"] is None else f" for {output.cell('hold', first)}: {output.cell('usd_per_mtok_fee', first)} per Mtok"
-    told = f"{first['fee_of']}{asked} would pay for {paid}"
+    capacities = ", ".join(f"{output.cell('paid_bytes', row)} in {row['tier']} ({output.cell('markup', row)}x cost)" for row in group)
+    fee_text = "" if first["hold"] is None else f" for {output.cell('hold', first)}: {output.cell('usd_per_mtok_fee', first)} per Mtok"
+    sentence = f"{first['fee_of']}{fee_text} would pay for {capacities}"
     view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
-    own = output.cell("kv_bytes", first)
-    after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {own} are taken, and the markup follows"]
+    kv_bytes = output.cell("kv_bytes", first)
+    after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {kv_bytes} are taken, and the markup follows"]
     if any(row["fee_of"] == "cache read" for row in rows):
         after.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")
-    return output.Words(f"{told}.", view, after)
+    return output.Summary(f"{sentence}.", view, after)

@@ -9,20 +9,20 @@ from typing import Any
 
 from headway import schema
 from headway.assumptions import Assumptions
-from headway.cache_ask import Fresh, Hold
+from headway.cache_ask import CacheHold, PrefillCost
 from headway.cli import subjects
 from headway.errors import BadValue
 from headway.layout import Layout
 from headway.precision import Precision
 
 TIERS = "hbm,ddr,flash,disk"
-OWN, ALL = "hbm", "all"
+CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CacheQuestion:
     """One case, and what sets it apart from the others."""
 
     case: Any
@@ -34,42 +34,42 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("model", nargs="?", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", metavar="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
     parser.add_argument("--tier", metavar="NAME,...", help=f"tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or {ALL} (default {TIERS})")
-    schema.add_flags(parser, Fresh, group="computing again")
+    schema.add_flags(parser, PrefillCost, group="computing again")
 
 
-def cases(args: Any) -> tuple[list[Asked], list[str]]:
+def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     """Every combination of models, machines, edits, formats and numbers, and notes."""
-    from headway.cache_case import Case
+    from headway.cache_case import CacheProblem
 
-    asked, notes = schema.read(args, Fresh)
-    if len({"mfu", "fresh"} & asked.keys()) > 1:
+    recompute_values, notes = schema.read(args, PrefillCost)
+    if len({"mfu", "fresh"} & recompute_values.keys()) > 1:
         raise BadValue("--mfu", "both --mfu and --fresh", "one of them")
-    if "active" in asked and "mfu" not in asked:
+    if "active" in recompute_values and "mfu" not in recompute_values:
         raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
     formats, _ = schema.read(args, Precision)
-    taken, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
+    assumptions, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
     models = subjects.models(args) if args.model else [None]
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (asked | taken).items()}
-    kept = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
-    for key, one in formats.items():
-        if key != "kv" and isinstance(one, tuple):
-            raise BadValue(f"--{key}", ", ".join(one), "one format")
-    found = []
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
+    kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
+    for key, number_format in formats.items():
+        if key != "kv" and isinstance(number_format, tuple):
+            raise BadValue(f"--{key}", ", ".join(number_format), "one format")
+    variants = []
     for model, (system, edits, tiers), kv, values in itertools.islice(
-        itertools.product(models, list(_machines(args)), kept["kv"], itertools.product(*axes.values())), MOST_CASES + 1
+        itertools.product(models, list(_machines(args)), kv_axes["kv"], itertools.product(*axes.values())), MOST_CASES + 1
     ):
         point = dict(zip(axes, values, strict=True))
-        extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kept["kv"]) > 1 else {})
-        case = Case(
+        extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kv_axes["kv"]) > 1 else {})
+        case = CacheProblem(
             model=model, system=system, kv=kv, weights=formats.get("weights") or "", compute=formats.get("compute") or "",
             ways=schema.read(args, Layout)[0], tiers=_tiers(args), edits=tiers, catalog=subjects.catalog(args),
-            assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in taken}),
-            **{key: value for key, value in point.items() if key in asked},
+            assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in assumptions}),
+            **{key: value for key, value in point.items() if key in recompute_values},
         )  # fmt: skip
-        found.append(Asked(case=case, extra=extra))
-    if len(found) > MOST_CASES:
+        variants.append(CacheQuestion(case=case, extra=extra))
+    if len(variants) > MOST_CASES:
         raise BadValue("cache", "too many combinations of models, machines, formats and numbers", f"at most {MOST_CASES}")
-    return found, [*notes, *more]
+    return variants, [*notes, *more]
 
 
 def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
@@ -77,7 +77,7 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
     from headway.cache_place import EDITED, edit_of
 
     of_tiers = [text for text in args.set if text.strip().startswith(EDITED)]
-    others = [text for text in args.set if text not in of_tiers]
+    machine_edits = [text for text in args.set if text not in of_tiers]
     edits: dict[str, dict[str, Any]] = {}
     for text in of_tiers:
         name, facts = edit_of(text)
@@ -85,16 +85,16 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
             raise BadValue("--set", text, f"one of the tiers asked for: {', '.join(_tiers(args))}")
         edits.setdefault(name, {}).update(facts)
     if not args.on:
-        if others:
-            raise BadValue("--set", others[0], "--on MACHINE beside it")
+        if machine_edits:
+            raise BadValue("--set", machine_edits[0], "--on MACHINE beside it")
         yield None, {}, edits
         return
-    plain = _Set(args, others)
+    plain = _EditedArguments(args, machine_edits)
     for system, varied in subjects.systems(plain):
-        yield system, varied if any("," in text for text in others) else {}, edits
+        yield system, varied if any("," in text for text in machine_edits) else {}, edits
 
 
-class _Set:
+class _EditedArguments:
     """The arguments with other --set texts."""
 
     def __init__(self, args: Any, texts: list[str]) -> None:
@@ -105,7 +105,7 @@ def _tiers(args: Any) -> tuple[str, ...]:
     if args.tier == ALL:
         from headway.tier import tiers
 
-        return (OWN, *(one.name for one in tiers(subjects.catalog(args)) if one.memory != OWN))
+        return (CHIP_MEMORY, *(tier.name for tier in tiers(subjects.catalog(args)) if tier.memory != CHIP_MEMORY))
     names = tuple(part.strip() for part in (args.tier or TIERS).split(","))
     if not all(names) or len(set(names)) < len(names):
         raise BadValue("--tier", args.tier, "names of tiers, each once, such as hbm,ddr,flash,disk")
@@ -116,9 +116,9 @@ def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     """The fields of Hold that were asked for, each a list, and notes."""
     from headway.quantity import default
 
-    asked, notes = schema.read(args, Hold)
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in asked.items()}
+    hold_values, notes = schema.read(args, CacheHold)
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in hold_values.items()}
     if "hold" not in axes:
-        axes["hold"] = tuple(default(one, "hold", "s", "default of --hold") for one in HOLDS)
+        axes["hold"] = tuple(default(seconds, "hold", "s", "default of --hold") for seconds in HOLDS)
         notes = (*notes, "by default --hold 5min,1h,24h")
     return axes, list(notes)

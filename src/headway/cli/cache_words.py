@@ -8,7 +8,7 @@ from typing import Any
 from headway import schema
 
 MOST_ROWS = 10_000
-TOLD = 3  # holds named in the first sentence
+MOST_HOLDS = 3  # holds named in the first sentence
 
 
 def own_columns(record: type) -> dict[str, Any]:

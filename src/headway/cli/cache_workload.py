@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from headway import output, schema
-from headway.cache_ask import Hold
+from headway.cache_ask import CacheHold
 from headway.cli import cache_figure, cache_subject, cache_words
 from headway.cli.bill_traffic import BLOCK_HELP, blocked_trace
 from headway.errors import BadValue
 from headway.listing import Listing, computed
 from headway.quantity import known
-from headway.schema import Q
+from headway.schema import Field
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
@@ -47,11 +47,11 @@ def check_unused(args: Any) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
+class _WorkloadPoint:
     """Where a row comes from: enough to make it again."""
 
-    counted: Any
-    asked: Any = None
+    counts: Any
+    variant: Any = None
     tier: int | None = None
     rates: Any = None
     waiting: Any = None
@@ -59,40 +59,40 @@ class _Point:
     @property
     def case(self) -> Any:
         """The case, where a model or a machine was named."""
-        return None if self.asked is None else self.asked.case
+        return None if self.variant is None else self.variant.case
 
     def row(self, traced: bool = False) -> Any:
         """The row; with its equations where asked for (within `record()`)."""
-        from headway.cache_trace import billed, kept, listed
+        from headway.cache_trace import billed, usage_row, with_list_price
 
         if self.case is None:
-            found = kept(self.counted)
+            trace_row = usage_row(self.counts)
         elif self.tier is None:
-            found = kept(self.counted, self.case.token_bytes())
+            trace_row = usage_row(self.counts, self.case.token_bytes())
         else:
-            found = billed(self.counted, self.case.places()[self.tier], self.waiting, self.case.subject(traced))
-        return found if self.rates is None else listed(found, self.counted, self.rates)
+            trace_row = billed(self.counts, self.case.places()[self.tier], self.waiting, self.case.subject(traced))
+        return trace_row if self.rates is None else with_list_price(trace_row, self.counts, self.rates)
 
 
 def _waiting(args: Any) -> Any:
-    asked = schema.read(args, Hold)[0].get("waiting")
-    if isinstance(asked, tuple):
+    waiting = schema.read(args, CacheHold)[0].get("waiting")
+    if isinstance(waiting, tuple):
         raise BadValue("--waiting", args.waiting, "one value beside --workload")
-    return schema.defaults(Hold, {"hold": None} | ({} if asked is None else {"waiting": asked})).waiting
+    return schema.defaults(CacheHold, {"hold": None} | ({} if waiting is None else {"waiting": waiting})).waiting
 
 
 def run(args: Any) -> output.Answer:
     """One row for each time to live, room and tier."""
-    from headway.cache_rows import Kept
+    from headway.cache_rows import TraceRow
     from headway.sim.cache_curve import curve
 
     _check(args)
     ttls, notes = _ttls(args)
-    traffic, told = _traffic(args)
-    seen = curve(traffic)
-    if not seen.span > 0:
+    traffic, traffic_notes = _traffic(args)
+    hits = curve(traffic)
+    if not hits.span > 0:
         raise BadValue("--workload", args.workload, "a trace whose requests do not all arrive at once")
-    points = _points(args, seen, ttls)
+    points = _points(args, hits, ttls)
     rows = [output.clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
     if not any(row["tier"] for row in rows):
         rows = [{key: value for key, value in row.items() if key not in ("tier", "device", "best")} for row in rows]
@@ -101,19 +101,19 @@ def run(args: Any) -> output.Answer:
     def tree(row: Mapping[str, Any], key: str) -> Any:
         from headway.formula import record
 
-        point = points[next(number for number, own in enumerate(rows) if all(row.get(name) == own[name] for name in own))]
+        point = points[next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))]
         with record():
-            made = point.row(traced=True)
-        return computed(getattr(made, key, None), key)
+            traced_row = point.row(traced=True)
+        return computed(getattr(traced_row, key, None), key)
 
-    notes = (*notes, *told, *_notes(args, seen, ttls, points))
+    notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points))
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
-    figure = partial(_figure, seen=seen, case=points[0].case)
-    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(Kept), most=200)
+    figure = partial(_figure, hits=hits, case=points[0].case)
+    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(TraceRow), most=200)
 
 
-def _figure(kept: Any, seen: Any, case: Any) -> dict[str, Any]:
-    return cache_figure.trace(list(kept), seen, case)
+def _figure(table: Any, hits: Any, case: Any) -> dict[str, Any]:
+    return cache_figure.trace(list(table), hits, case)
 
 
 def _check(args: Any) -> None:
@@ -127,44 +127,44 @@ def _ttls(args: Any) -> tuple[list[Any], list[str]]:
     """Times to live, None for ever, by rising time."""
     parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
     timed = [part for part in parts if part.lower() not in FOR_EVER]
-    found, notes = schema.axis(",".join(timed), Q("s", high=1e12), "--ttl") if timed else ((), ())
-    values = sorted(found if isinstance(found, tuple) else (found,))
-    told = [] if args.ttl else [f"by default --ttl {TTLS}"]
-    return [*values, *([None] if len(timed) < len(parts) else [])], [*told, *notes]
+    seconds, notes = schema.axis(",".join(timed), Field("s", high=1e12), "--ttl") if timed else ((), ())
+    values = sorted(seconds if isinstance(seconds, tuple) else (seconds,))
+    default_notes = [] if args.ttl else [f"by default --ttl {TTLS}"]
+    return [*values, *([None] if len(timed) < len(parts) else [])], [*default_notes, *notes]
 
 
 def _traffic(args: Any) -> tuple[Any, list[str]]:
     trace = blocked_trace(args.workload, args.trace_block)
-    count = schema.scalar(args.requests, Q(whole=True, low=1, open_low=False), "--requests") if args.requests else None
+    count = schema.scalar(args.requests, Field(integer=True, low=1, open_low=False), "--requests") if args.requests else None
     return trace.traffic if count is None else trace.traffic.head(count), trace.notes()
 
 
-def _points(args: Any, seen: Any, ttls: Sequence[Any]) -> list[_Point]:
+def _points(args: Any, hits: Any, ttls: Sequence[Any]) -> list[_WorkloadPoint]:
     """Each time to live in each room, tier and case."""
-    named = args.model or args.kv_bytes
-    cases = [_with_lengths(args, one, seen) for one in cache_subject.cases(args)[0]] if named or args.on else [None]
+    has_model = args.model or args.kv_bytes
+    cases = [_with_lengths(args, entry, hits) for entry in cache_subject.cases(args)[0]] if has_model or args.on else [None]
     rates = _rates(args)
-    found = []
-    for one in cases:
-        case = None if one is None else one.case
+    points = []
+    for variant in cases:
+        case = None if variant is None else variant.case
         rooms = _rooms(args, case)
         tiers = range(len(case.tiers)) if case is not None and case.system is not None else [None]
         for ttl, room, sheet in itertools.product(ttls, rooms, rates):
-            counted = _counted(args, seen, ttl, room, case)
-            found += [_Point(counted=counted, asked=one, tier=tier, rates=sheet, waiting=_waiting(args)) for tier in tiers]
-            if len(found) > MOST_ROWS:
+            counts = _trace_counts(args, hits, ttl, room, case)
+            points += [_WorkloadPoint(counts=counts, variant=variant, tier=tier, rates=sheet, waiting=_waiting(args)) for tier in tiers]
+            if len(points) > MOST_ROWS:
                 raise BadValue("--ttl", "more points", f"at most {MOST_ROWS} rows")
-    return found
+    return points
 
 
-def _with_lengths(args: Any, one: Any, seen: Any) -> Any:
+def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
     """The case with the trace's mean prompt and answer, where the user gave none, for the estimate of prefill."""
     name = Path(args.workload).name
     means = {
         key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
-        for key, value in (("prompt", seen.prompt), ("output", seen.output)) if getattr(args, key) is None
+        for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
     }  # fmt: skip
-    return dataclasses.replace(one, case=dataclasses.replace(one.case, **means))
+    return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
 
 
 def _rates(args: Any) -> list[Any]:
@@ -173,7 +173,7 @@ def _rates(args: Any) -> list[Any]:
     from headway.cli import subjects
     from headway.sheets.catalogue import read
 
-    return [one.rates for one in read(args.sheet, subjects.catalog(args)).sheets]
+    return [sheet.rates for sheet in read(args.sheet, subjects.catalog(args)).sheets]
 
 
 def _rooms(args: Any, case: Any) -> list[Any]:
@@ -181,13 +181,13 @@ def _rooms(args: Any, case: Any) -> list[Any]:
         return [None]
     if case is None:
         raise BadValue("--capacity", args.capacity, "a model or --kv-bytes beside it, which says how many tokens it holds")
-    found, _ = schema.axis(args.capacity, Q("byte", high=1e24), "--capacity")
-    return list(found) if isinstance(found, tuple) else [found]
+    rooms, _ = schema.axis(args.capacity, Field("byte", high=1e24), "--capacity")
+    return list(rooms) if isinstance(rooms, tuple) else [rooms]
 
 
-def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
+def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
     """What the pass counted, each number a measurement of the trace."""
-    from headway.cache_trace import Counted
+    from headway.cache_trace import TraceCounts
 
     name = Path(args.workload).name
 
@@ -195,16 +195,17 @@ def _counted(args: Any, seen: Any, ttl: Any, room: Any, case: Any) -> Any:
         return known(value, what, unit, "measured", f"counted in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
-    blocks = math.inf if room is None else seen.blocks_in(room, case.token_bytes())
-    return Counted(
-        trace=name, ttl=ttl, room=room, requests=measured(seen.requests, "requests", ""), asked=measured(seen.asked, "asked", "token"),
-        found=measured(seen.hit_tokens(most, blocks), "found", "token"), held_s=measured(seen.held_token_s(most), "held", "token*s"),
-        peak=measured(seen.held_peak(most), "peak", "token"), span=measured(seen.span, "span", "s"),
+    blocks = math.inf if room is None else hits.blocks_in(room, case.token_bytes())
+    return TraceCounts(
+        trace=name, ttl=ttl, room=room, requests=measured(hits.requests, "requests", ""),
+        prompt_tokens=measured(hits.prompt_tokens, "asked", "token"),
+        hit_tokens=measured(hits.hit_tokens(most, blocks), "found", "token"), held_s=measured(hits.held_token_s(most), "held", "token*s"),
+        peak=measured(hits.held_peak(most), "peak", "token"), span=measured(hits.span, "span", "s"),
     )  # fmt: skip
 
 
-def _identity(point: _Point) -> dict[str, Any]:
-    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.asked.extra}
+def _identity(point: _WorkloadPoint) -> dict[str, Any]:
+    return {} if point.case is None else {"model": point.case.name, "system": point.case.machine, **point.variant.extra}
 
 
 def _mark(rows: Sequence[dict[str, Any]]) -> None:
@@ -215,18 +216,18 @@ def _mark(rows: Sequence[dict[str, Any]]) -> None:
         row["best"] = row is least
 
 
-def _notes(args: Any, seen: Any, ttls: Sequence[Any], points: Sequence[_Point]) -> list[str]:
+def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_WorkloadPoint]) -> list[str]:
     from headway.units import show
 
-    notes = [f"{seen.requests} requests in {show(seen.span, 's')}, blocks of {seen.block_tokens} tokens; the cache is empty at the start"]
-    if not seen.answers:
+    notes = [f"{hits.requests} requests in {show(hits.span, 's')}, blocks of {hits.block_tokens} tokens; the cache is empty at the start"]
+    if not hits.answers:
         notes.append("the trace does not say what answers leave in the cache: a next turn finds at least this much")
-    if any(ttl is None or ttl * LEAST_SPAN > seen.span for ttl in ttls):
-        notes.append(f"the trace lasts {show(seen.span, 's')}: what longer times to live find and hold is cut off at its end")
+    if any(ttl is None or ttl * LEAST_SPAN > hits.span for ttl in ttls):
+        notes.append(f"the trace lasts {show(hits.span, 's')}: what longer times to live find and hold is cut off at its end")
     if any(point.tier is not None for point in points):
         case = next(point.case for point in points if point.case is not None)
-        paid = "the room given" if args.capacity else "what is held, mean over the trace,"
-        notes.append(f"holding is paid for {paid} or for more devices where bandwidth wants them")
+        basis = "the room given" if args.capacity else "what is held, mean over the trace,"
+        notes.append(f"holding is paid for {basis} or for more devices where bandwidth wants them")
         notes += [f"computing again: {case.recompute.how}", *cache_words.priced(case.places())]
     return notes
 
@@ -234,30 +235,30 @@ def _notes(args: Any, seen: Any, ttls: Sequence[Any], points: Sequence[_Point]) 
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(kept: Any) -> output.Words:
+def _describe(table: Any) -> output.Summary:
     """The best of all, or the hit rates; then the rows."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     best = next((row for row in rows if row.get("best")), None)
     view = VIEW if rows[0].get("held_bytes_mean") is not None else PLAIN
     view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]
     if best is None:
         shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
-        told = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
-        return output.Words(f"{told}.", view, people=_people(rows))
+        sentence = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
+        return output.Summary(f"{sentence}.", view, people=_people(rows))
     pays = best["saved_share"] > 0
-    told = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
-    told += f"{best['hit_share']:.1%} of prompt tokens found, {output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
-    told += f"{output.cell('usd_per_request_prompt', best)} a request"
+    sentence = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
+    sentence += f"{best['hit_share']:.1%} of prompt tokens found, {output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
+    sentence += f"{output.cell('usd_per_request_prompt', best)} a request"
     saved = f"it saves {best['saved_share']:.1%} of what computing every prompt costs" if pays else "computing every prompt costs no more"
-    return output.Words(f"{told}; {saved}.", view, _least_by_tier(rows), _people(rows))
+    return output.Summary(f"{sentence}; {saved}.", view, _least_by_tier(rows), _people(rows))
 
 
 def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:
     """The rows with what null means in words."""
-    said = {"ttl": "for ever", "room": "no limit"}
-    return Listing([{**row, **{key: text for key, text in said.items() if row[key] is None}} for row in rows])
+    null_texts = {"ttl": "for ever", "room": "no limit"}
+    return Listing([{**row, **{key: text for key, text in null_texts.items() if row[key] is None}} for row in rows])
 
 
 def _kept_for(row: Mapping[str, Any]) -> str:
@@ -266,8 +267,8 @@ def _kept_for(row: Mapping[str, Any]) -> str:
 
 
 def _least_by_tier(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = []
+    tier_costs = []
     for tier in dict.fromkeys(row["tier"] for row in rows if row["usd_prompts"] is not None):
-        own = min((row for row in rows if row["tier"] == tier and row["usd_prompts"] is not None), key=lambda row: row["usd_prompts"])
-        found.append(f"{tier} {_kept_for(own)} ({output.cell('usd_per_mtok_prompt', own)} per Mtok)")
-    return [f"least cost by tier: {', '.join(found)}"] if found else []
+        best = min((row for row in rows if row["tier"] == tier and row["usd_prompts"] is not None), key=lambda row: row["usd_prompts"])
+        tier_costs.append(f"{tier} {_kept_for(best)} ({output.cell('usd_per_mtok_prompt', best)} per Mtok)")
+    return [f"least cost by tier: {', '.join(tier_costs)}"] if tier_costs else []

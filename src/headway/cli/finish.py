@@ -11,11 +11,11 @@ from headway import output
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common tail to an answer and print it."""
     notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
-    every = len(answer.rows)
+    total = len(answer.rows)
     if args.where:
         answer.rows = answer.rows.where(args.where)
-        if len(answer.rows) < every:
-            notes.append(f"--where kept {len(answer.rows)} of {every} rows")
+        if len(answer.rows) < total:
+            notes.append(f"--where kept {len(answer.rows)} of {total} rows")
     if args.sort:
         answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
     answer.notes = notes

@@ -46,13 +46,13 @@ def run(args: Any) -> output.Answer:
     _check_pages(args.report, args.summary)
     command = "headway fit " + " ".join(f"--from {Path(path).name}{'/' if Path(path).is_dir() else ''}" for path in args.sources)
     with bar():
-        found = refit(kernels, measured, command, datetime.date.today().isoformat())
-    written = [out / NUMBERS]
-    write_efficiency(written[0], found.numbers, found.head)
-    if found.report is not None:
-        written += _pages(found.report, out, args.report, args.summary)
-    rows = [{key: getattr(number, key) for key in KEYS} for number in found.numbers]
-    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: _words(found, written), columns=KEYS, most=400)
+        fit_result = refit(kernels, measured, command, datetime.date.today().isoformat())
+    paths = [out / NUMBERS]
+    write_efficiency(paths[0], fit_result.numbers, fit_result.head)
+    if fit_result.report is not None:
+        paths += _pages(fit_result.report, out, args.report, args.summary)
+    rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
+    return output.Answer(Listing(rows, always=tuple(KEYS)), describe=lambda _: _words(fit_result, paths), columns=KEYS, most=400)
 
 
 def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
@@ -89,26 +89,29 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
     from headway.evidence import nearest
     from headway.evidence import report as accuracy
 
-    written = [folder / NEAREST]
-    written[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
+    paths = [folder / NEAREST]
+    paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
     for path, name, text in ((page, accuracy.PAGE, accuracy.page), (summary, accuracy.SUMMARY, accuracy.summary)):
         if path:
-            written.append(Path(path))
+            paths.append(Path(path))
             document = text_of(path)
             Path(path).write_text(accuracy.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
-        written.append(Path(page).with_name(accuracy.FIGURE))
-        figures.save(figures.parity(report.residuals, "served TPOT"), str(written[-1]))
-    return written
+        paths.append(Path(page).with_name(accuracy.FIGURE))
+        figures.save(figures.parity(report.residuals, "served TPOT"), str(paths[-1]))
+    return paths
 
 
-def _words(found: Any, written: Sequence[Path]) -> output.Words:
+def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
     """What was fitted, how well it predicts what it has not seen, and where it is."""
-    fitted = [number for number in found.numbers if number.error]
-    said = f"{len(fitted)} numbers fitted, {len(found.numbers) - len(fitted)} stated"
-    if found.report is not None:
+    fitted = [number for number in fit_result.numbers if number.error]
+    sentence = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated"
+    if fit_result.report is not None:
         from headway.evidence.groups import grouped
 
-        groups = [f"{one.measure} by {one.stats.median_error:.1%} ({one.stats.n:,})" for one in grouped(found.report.residuals, "all")]
-        said += f"; rows that a fit has not seen are missed, in the median: {', '.join(groups)}"
-    return output.Words(f"{said}.", tuple(KEYS), [f"written: {', '.join(map(str, written))}"])
+        groups = [
+            f"{group.measure} by {group.stats.median_error:.1%} ({group.stats.n:,})"
+            for group in grouped(fit_result.report.residuals, "all")
+        ]
+        sentence += f"; rows that a fit has not seen are missed, in the median: {', '.join(groups)}"
+    return output.Summary(f"{sentence}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])

@@ -26,13 +26,13 @@ def run(args: Any) -> output.Answer:
         inserted(text_of(page), report.PAGE, "", page)
     rows = Path(args.training)
     with bar():
-        found = refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
-    written = [out / NUMBERS]
-    written[0].parent.mkdir(exist_ok=True)
-    write_efficiency(written[0], found.numbers, HEAD, keep_other_sections=False)
+        fit_result = refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
+    paths = [out / NUMBERS]
+    paths[0].parent.mkdir(exist_ok=True)
+    write_efficiency(paths[0], fit_result.numbers, HEAD, keep_other_sections=False)
     if page:
-        Path(page).write_text(inserted(text_of(page), report.PAGE, report.page(found), page), encoding="utf-8")
-        written.append(Path(page))
-    listed = [{key: getattr(number, key) for key in KEYS} for number in found.numbers]
-    words = output.Words(f"{report.sentence(found)}.", tuple(KEYS), [f"written: {', '.join(map(str, written))}"])
-    return output.Answer(Listing(listed, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
+        Path(page).write_text(inserted(text_of(page), report.PAGE, report.page(fit_result), page), encoding="utf-8")
+        paths.append(Path(page))
+    number_rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
+    words = output.Summary(f"{report.sentence(fit_result)}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
+    return output.Answer(Listing(number_rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)

@@ -20,10 +20,10 @@ KEYS = {
 
 def folder(name: str) -> Path:
     """A folder to write to that is there."""
-    found = Path(name)
-    if not found.is_dir():
+    path = Path(name)
+    if not path.is_dir():
         raise BadFile(name, "is not a folder to write to")
-    return found
+    return path
 
 
 def text_of(path: str) -> str:

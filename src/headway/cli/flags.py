@@ -38,11 +38,11 @@ class Parser(argparse.ArgumentParser):
         known, extra = self.parse_known_args(_joined(argv))
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]
-            named = extra[0].partition("=")[0]
-            if named.startswith("-"):
-                near = nearest(named, flags) or [flag for flag in flags if flag.startswith(named)]
+            unknown_flag = extra[0].partition("=")[0]
+            if unknown_flag.startswith("-"):
+                near = nearest(unknown_flag, flags) or [flag for flag in flags if flag.startswith(unknown_flag)]
                 offer = f"; did you mean {' or '.join(near)}?" if near else ""
-                raise Usage(f"no flag {named!r}{offer} See {self.prog} --help")
+                raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
             raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
         return known
 
@@ -54,14 +54,14 @@ class _Help(argparse.HelpFormatter):
 
 def _joined(argv: Sequence[str]) -> list[str]:
     """`--batch -4` as `--batch=-4`: what follows a long flag with one dash is its value, not a flag."""
-    found: list[str] = []
+    words: list[str] = []
     for word in argv:
         value = word.startswith("-") and not word.startswith("--") and word not in ("-o", "-h") and not word.startswith("-o=")
-        if value and found and found[-1].startswith("--") and "=" not in found[-1]:
-            found[-1] += "=" + word
+        if value and words and words[-1].startswith("--") and "=" not in words[-1]:
+            words[-1] += "=" + word
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
 def add_tail(parser: Parser) -> None:

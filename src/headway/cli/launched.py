@@ -14,7 +14,7 @@ def add_flag(parser: Any) -> None:
     parser.add_argument("--launch", metavar="vllm|sglang|trtllm", help="also print the command line that realises the best layout")
 
 
-def notes(args: Any, found: Any) -> list[str]:
+def notes(args: Any, plan: Any) -> list[str]:
     """Launch lines, what is to know about them, or why the engine cannot: one note each; for pools, the decode pool's."""
     if not args.launch:
         return []
@@ -22,22 +22,22 @@ def notes(args: Any, found: Any) -> list[str]:
 
     if args.launch not in ENGINES:
         raise UnknownName("engine", args.launch, ENGINES, f"one of {', '.join(ENGINES)}")
-    if found.fails:
+    if plan.fails:
         return ["launch: nothing to launch, no layout meets every limit"]
-    return _lines(args, found)
+    return _lines(args, plan)
 
 
-def _lines(args: Any, found: Any) -> list[str]:
+def _lines(args: Any, plan: Any) -> list[str]:
     from headway.launch import launch
     from headway.precision import Precision
 
-    best, row = found.best, found.table.row(0)
+    best, row = plan.best, plan.table.row(0)
     precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
     domain = best.query.system.scale_up_domain
     host = int(domain) if domain is not None and domain <= HOST else None
     memory = best.query.assumptions.hbm_utilization
-    made = launch(args.launch, best.query.model, best.layout, precision, best.load, memory=memory, chips_per_host=host)
+    script = launch(args.launch, best.query.model, best.layout, precision, best.load, memory=memory, chips_per_host=host)
     pool = ["launch: for the decode pool alone; engines pair pools by a router of their own"] if row.get("prefill_replicas") else []
-    if made.unsupported:
-        return [*pool, f"launch: {made.unsupported}"]
-    return [*pool, *(f"launch: {line}" for line in made.lines), *(f"launch: {note}" for note in made.notes)]
+    if script.unsupported:
+        return [*pool, f"launch: {script.unsupported}"]
+    return [*pool, *(f"launch: {line}" for line in script.lines), *(f"launch: {note}" for note in script.notes)]

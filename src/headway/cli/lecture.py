@@ -22,19 +22,19 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The rows of the ledger, or of one claim or group."""
-    found = ledger.claim(args.claim) if args.claim else ledger.rows()
-    rows = [output.clean(dataclasses.asdict(row)) for row in found]
+    claim_rows = ledger.claim(args.claim) if args.claim else ledger.rows()
+    rows = [output.clean(dataclasses.asdict(row)) for row in claim_rows]
     return output.Answer(Listing(rows, tree=_tree), describe=_words, most=1000)
 
 
-def _words(rows: Any) -> output.Words:
+def _words(rows: Any) -> output.Summary:
     """One claim in full, or a table of many under the count of their verdicts."""
-    left = list(rows)
-    if len(left) == 1:
-        return claim.words(left[0])
-    verdicts = [row["verdict"] for row in left]
+    claims = list(rows)
+    if len(claims) == 1:
+        return claim.words(claims[0])
+    verdicts = [row["verdict"] for row in claims]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-    return output.Words(f"{len(left)} claims of the lecture: {counts}" if left else "no claim of the lecture is left", VIEW)
+    return output.Summary(f"{len(claims)} claims of the lecture: {counts}" if claims else "no claim of the lecture is left", VIEW)
 
 
 def _tree(row: Any, key: str) -> Any:
@@ -44,5 +44,5 @@ def _tree(row: Any, key: str) -> Any:
     if key in ("stated", "reference"):
         return known(row[key], f"{row['id']} as {key}", row["unit"], "claim", row["source"])
     parts = ledger.explain(row["id"], today=key == "today")
-    shown = [part["name"] for part in row["parts"] if part[key] == row[key]]
-    return parts[shown[0] if shown else next(iter(parts))]
+    names = [part["name"] for part in row["parts"] if part[key] == row[key]]
+    return parts[names[0] if names else next(iter(parts))]

@@ -26,8 +26,10 @@ def run(args: Any) -> output.Answer:
         "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
     }  # fmt: skip
     rows, view = makers[args.what](args)
-    own = _tier_columns() if args.what == "tiers" else {}
-    return output.Answer(Listing(rows), describe=lambda kept: output.Words(f"{len(kept)} {args.what}", view), columns=own, most=100_000)
+    tier_columns = _tier_columns() if args.what == "tiers" else {}
+    return output.Answer(
+        Listing(rows), describe=lambda table: output.Summary(f"{len(table)} {args.what}", view), columns=tier_columns, most=100_000
+    )
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -59,17 +61,17 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Devices that can hold a KV cache: what they hold, how long it takes to read it all, what a byte costs and since when."""
     from headway.laws.drain import drain_s
-    from headway.tier import Tier, tiers
+    from headway.tier import MemoryTier, tiers
     from headway.tier_cost import price_of
 
     rows = []
-    for one in tiers(subjects.catalog(args)):
-        quoted = next((fact for fact in (one.price, one.price_low, one.fee) if fact is not None), None)
-        drain = drain_s(one.capacity, one.read_bw) if one.capacity is not None and one.read_bw is not None else None
-        told = {"name": one.name, "memory": one.memory, "device": one.device}
-        told |= {key: getattr(one, key) for key in facts.declared(Tier) if not key.startswith(("price", "fee"))} | {"drain_s": drain}
-        told |= {"device_usd_per_byte": price_of(one), "device_usd_per_byte_lo": one.price_low, "device_usd_per_byte_hi": one.price_high}
-        rows.append(output.clean(told | {"fee_usd_per_byte_s": one.fee, "price_date": quoted.date if quoted is not None else None}))
+    for tier in tiers(subjects.catalog(args)):
+        quoted = next((fact for fact in (tier.price, tier.price_low, tier.fee) if fact is not None), None)
+        drain = drain_s(tier.capacity, tier.read_bw) if tier.capacity is not None and tier.read_bw is not None else None
+        row = {"name": tier.name, "memory": tier.memory, "device": tier.device}
+        row |= {key: getattr(tier, key) for key in facts.declared(MemoryTier) if not key.startswith(("price", "fee"))} | {"drain_s": drain}
+        row |= {"device_usd_per_byte": price_of(tier), "device_usd_per_byte_lo": tier.price_low, "device_usd_per_byte_hi": tier.price_high}
+        rows.append(output.clean(row | {"fee_usd_per_byte_s": tier.fee, "price_date": quoted.date if quoted is not None else None}))
     price = ("device_usd_per_byte", "fee_usd_per_byte_s", "price_date")
     return rows, ("name", "memory", "device", "capacity", "read_bw", "write_bw", "drain_s", *price)
 
@@ -78,23 +80,23 @@ def _tier_columns() -> dict[str, Any]:
     """What means something of its own here."""
     from headway import schema
     from headway.columns import Column
-    from headway.tier import Tier
+    from headway.tier import MemoryTier
 
-    found = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(Tier).items()}
+    columns = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(MemoryTier).items()}
     price = "price of a byte: the stated one, or the middle of a range"
     ends = {"": price, "_lo": "the low end of that range", "_hi": "its high end"}
-    return found | {f"device_usd_per_byte{end}": Column("USD/byte", doc) for end, doc in ends.items()}
+    return columns | {f"device_usd_per_byte{end}": Column("USD/byte", doc) for end, doc in ends.items()}
 
 
 def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     from headway.sheets.catalogue import sheets
 
     rows = []
-    for one in sheets(subjects.catalog(args)):
-        rates = {"input_rate": one.rates.input, "output_rate": one.rates.output, "cached_rate": one.rates.cache_read}
-        texts = {"steps": [tier.above for tier in one.tiers], "modes": ", ".join(mode.name for mode in one.modes)}
-        about = {"name": f"{one.provider}/{one.model}", "as_of": one.as_of} | rates | texts
-        rows.append(output.clean(about | {"context_limit": one.context_limit, "source": one.source, "flags": "; ".join(one.flags)}))
+    for sheet in sheets(subjects.catalog(args)):
+        rates = {"input_rate": sheet.rates.input, "output_rate": sheet.rates.output, "cached_rate": sheet.rates.cache_read}
+        texts = {"steps": [tier.above for tier in sheet.tiers], "modes": ", ".join(mode.name for mode in sheet.modes)}
+        about = {"name": f"{sheet.provider}/{sheet.model}", "as_of": sheet.as_of} | rates | texts
+        rows.append(output.clean(about | {"context_limit": sheet.context_limit, "source": sheet.source, "flags": "; ".join(sheet.flags)}))
     return rows, ("name", "as_of", "input_rate", "output_rate", "cached_rate", "steps", "modes", "source")
 
 

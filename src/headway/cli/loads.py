@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headway.errors import BadValue, IllegalLayout
-from headway.layout import Layout, Shape, expand
+from headway.layout import Layout, ModelShape, expand
 from headway.quantity import default
 
 CONTEXT = 8192
@@ -20,8 +20,8 @@ def requested(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if len(missing) == 1:
         raise BadValue(f"--{missing[0]}", "nothing", f"how many {missing[0]} tokens a request has, such as 1k")
     filled = {key: default(REQUEST[key], key, "token", f"default of --{key}") for key in missing}
-    said = " and ".join(f"--{key} {REQUEST[key] // 1000}k" for key in missing)
-    return load | filled, [f"by default {said}"] if missing else []
+    flags = " and ".join(f"--{key} {REQUEST[key] // 1000}k" for key in missing)
+    return load | filled, [f"by default {flags}"] if missing else []
 
 
 def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -36,27 +36,29 @@ def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
     """A note for each model that is asked for more tokens than its config says it takes."""
     most = {key: max(value) if isinstance(value, tuple) else value for key, value in load.items()}
-    asked = most.get("context") or most.get("prompt", 0) + most.get("output", 0)
-    short = [model for model in models if model.max_context is not None and asked > model.max_context]
-    return [f"{asked} tokens exceed the longest context of {one.name}, {one.max_context}: computed as if it took them" for one in short]
+    tokens = most.get("context") or most.get("prompt", 0) + most.get("output", 0)
+    short = [model for model in models if model.max_context is not None and tokens > model.max_context]
+    return [
+        f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them" for model in short
+    ]
 
 
-def ranked(shape: Shape, ways: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
-    """The legal layouts of a product of ways; --ep alone takes as many attention ranks, because its chips must hold attention too."""
-    if "ep" not in ways or ways.keys() & {"tp", "cp", "dp"}:
-        return expand(shape, ways)
-    many = ways["ep"] if isinstance(ways["ep"], tuple) else (ways["ep"],)
-    found: list[Layout] = []
+def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+    """The legal layouts of a product of degrees; --ep alone takes as many attention ranks, because its chips must hold attention too."""
+    if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
+        return expand(shape, degrees)
+    ep_degrees = degrees["ep"] if isinstance(degrees["ep"], tuple) else (degrees["ep"],)
+    legal_layouts: list[Layout] = []
     illegal: list[IllegalLayout] = []
     notes = [f"by default dp = ep: {RANKS}"]
-    for ep in many:
+    for ep in ep_degrees:
         try:
-            layouts, dropped = expand(shape, ways | {"ep": ep, "dp": default(int(ep), "dp", "", RANKS)})
+            layouts, drop_notes = expand(shape, degrees | {"ep": ep, "dp": default(int(ep), "dp", "", RANKS)})
         except IllegalLayout as error:
             illegal.append(error)
             continue
-        found += layouts
-        notes += [note for note in dropped if note not in notes]
-    if not found:
+        legal_layouts += layouts
+        notes += [note for note in drop_notes if note not in notes]
+    if not legal_layouts:
         raise illegal[0]
-    return found, (*notes, *(f"dropped as illegal: {error}" for error in illegal[:1]))
+    return legal_layouts, (*notes, *(f"dropped as illegal: {error}" for error in illegal[:1]))

@@ -79,7 +79,7 @@ def _run(argv: list[str]) -> int:
     from headway.cli.finish import finish
     from headway.cli.progress import bar
 
-    with bar(counted=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
+    with bar(label=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)
     finish(answer, args, ["headway", *argv])
     return answer.status

@@ -16,7 +16,7 @@ OF_SERVE = {"set": "use --catalog DIR with your own chip, or `serve`", "attentio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class MeasuredFile:
     """The rows of a file: what to predict, what is predicted, and the lines that are no rows."""
 
     tasks: Sequence[Any]
@@ -24,23 +24,23 @@ class Read:
     bad: Sequence[Any]
 
 
-def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> Read:
+def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFile:
     """The predictions of rows, with the user's catalogue."""
     from headway.evidence.predict import predict
     from headway.evidence.tasks import tasks
 
-    asked = tasks(rows, subjects.catalog(args))
-    return Read(tasks=asked, predictions=predict(asked), bad=bad)
+    row_tasks = tasks(rows, subjects.catalog(args))
+    return MeasuredFile(tasks=row_tasks, predictions=predict(row_tasks), bad=bad)
 
 
 def no_edits(args: Any) -> None:
     """Rows name their own machines and models: what edits one machine or model does not apply to them."""
     for name, where in OF_SERVE.items():
-        given = getattr(args, name, None)
-        if given:
-            shown = given if isinstance(given, str) else ", ".join(given)
+        value = getattr(args, name, None)
+        if value:
+            value_text = value if isinstance(value, str) else ", ".join(value)
             wants = f"no value here, because each row names its own machine and model: {where}"
-            raise BadValue("--" + name.replace("_", "-"), shown, wants)
+            raise BadValue("--" + name.replace("_", "-"), value_text, wants)
 
 
 def at_line(line: int, why: str) -> str:
@@ -48,30 +48,30 @@ def at_line(line: int, why: str) -> str:
     return f"line {line}: {why}"
 
 
-def often(flags: Sequence[str]) -> list[str]:
+def frequent_flags(flags: Sequence[str]) -> list[str]:
     """What was most often taken where rows are silent."""
-    found = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
-    return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in found]
+    counts = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
+    return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in counts]
 
 
-def counted(reasons: Iterable[str]) -> str:
+def reason_summary(reasons: Iterable[str]) -> str:
     """Reasons by how often they occur, their details left out."""
-    return placed((reason, 0) for reason in reasons)
+    return reasons_with_lines((reason, 0) for reason in reasons)
 
 
-def placed(reasons: Iterable[tuple[str, int]]) -> str:
+def reasons_with_lines(reasons: Iterable[tuple[str, int]]) -> str:
     """Reasons by how often they occur, their details left out, and the first lines each is about; a line of 0 is not told."""
-    found: dict[str, list[int]] = {}
+    lines_by_reason: dict[str, list[int]] = {}
     for reason, line in reasons:
-        found.setdefault(reason.partition("; ")[0], []).append(line)
-    often = sorted(found.items(), key=lambda item: -len(item[1]))
-    shown = [f"{name} ({_at(lines)})" if len(lines) > 1 or len(often) > 1 or lines[0] else name for name, lines in often[:MOST_REASONS]]
+        lines_by_reason.setdefault(reason.partition("; ")[0], []).append(line)
+    often = sorted(lines_by_reason.items(), key=lambda item: -len(item[1]))
+    parts = [f"{name} ({_at(lines)})" if len(lines) > 1 or len(often) > 1 or lines[0] else name for name, lines in often[:MOST_REASONS]]
     rest = sum(len(lines) for _, lines in often[MOST_REASONS:])
-    return "; ".join(shown) + (f"; other reasons ({rest})" if rest else "")
+    return "; ".join(parts) + (f"; other reasons ({rest})" if rest else "")
 
 
 def _at(lines: Sequence[int]) -> str:
     if not lines[0]:
         return str(len(lines))
-    named = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LINES]))}"
-    return f"{len(lines):,}: {named}, ..." if len(lines) > MOST_LINES else named
+    line_list = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LINES]))}"
+    return f"{len(lines):,}: {line_list}, ..." if len(lines) > MOST_LINES else line_list

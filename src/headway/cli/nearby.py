@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 MOST_TOLD = 3
-SAID = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
+NAMES = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
 HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": ", static batch", "decode_e2e": ", end to end"}
 
 
@@ -14,17 +14,17 @@ def sentence(model: Any, chip: Any, engine: str) -> str:
     from headway.evidence.engines import family
     from headway.evidence.nearest import nearest
 
-    found = nearest(chip, model, family(engine))
-    if not found:
+    entries = nearest(chip, model, family(engine))
+    if not entries:
         return f"nearest measured: none within range of {model.name} on {chip.name}"
-    told = "; ".join(map(_told, found[:MOST_TOLD]))
-    rest = sum(one.rows for one in found[MOST_TOLD:])
+    text = "; ".join(map(_entry_text, entries[:MOST_TOLD]))
+    rest = sum(entry.rows for entry in entries[MOST_TOLD:])
     more = f"; {rest} rows more" if rest else ""
-    seen = "" if all(one.cross_validated for one in found) else " (by a fit that has seen them)"
-    return f"nearest measured: {told}{more}{seen}"
+    fit_note = "" if all(entry.cross_validated for entry in entries) else " (by a fit that has seen them)"
+    return f"nearest measured: {text}{more}{fit_note}"
 
 
-def _told(one: Any) -> str:
-    rows = f"{one.rows} row{'s' if one.rows > 1 else ''} of {one.engine if one.engine != 'other' else 'another engine'}"
-    how = HOW.get(one.kind, "")
-    return f"{rows} on {one.chip}, {one.model_class} class{how}: median {SAID[one.measure]} error {100 * one.median_error:.0f} %"
+def _entry_text(entry: Any) -> str:
+    rows = f"{entry.rows} row{'s' if entry.rows > 1 else ''} of {entry.engine if entry.engine != 'other' else 'another engine'}"
+    how = HOW.get(entry.kind, "")
+    return f"{rows} on {entry.chip}, {entry.model_class} class{how}: median {NAMES[entry.measure]} error {100 * entry.median_error:.0f} %"

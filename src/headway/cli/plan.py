@@ -21,8 +21,13 @@ ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "we
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
 FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
-TOLD = {"cost": "cost per token", "throughput": "tokens per second and chip", "latency": "speed of one user", "chips": "number of chips"}
-SEEN = 1.1  # times TPOT, from which on others' prompts are said in the first sentence
+GOAL_NAMES = {
+    "cost": "cost per token",
+    "throughput": "tokens per second and chip",
+    "latency": "speed of one user",
+    "chips": "number of chips",
+}
+INTERLEAVED_RATIO = 1.1  # times TPOT, from which on others' prompts are said in the first sentence
 
 
 def add_flags(parser: Any) -> None:
@@ -35,8 +40,8 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Precision, group="number formats: a list is searched")
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
     question = parser.add_argument_group("question")
-    told = "what to make best (default cost); of equals fewer chips, then the faster"
-    question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=told)
+    objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
+    question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     launched.add_flag(question)
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
@@ -46,16 +51,16 @@ def run(args: Any) -> output.Answer:
     """The best, the frontier of speed against cost, what would help most, and the user's own layout."""
     plans, notes = _plans(args)
     if len(plans) == 1:
-        _, found = plans[0]
-        notes += launched.notes(args, found)
-        table = dataclasses.replace(found.table, notes=(*found.table.notes, *_nearest(plans)))
-        return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, found), figure=lambda rows: _figure(rows, found))
+        _, plan = plans[0]
+        notes += launched.notes(args, plan)
+        table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
+        return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, plan), figure=lambda rows: _figure(rows, plan))
     if args.launch:
         raise BadValue("--launch", args.launch, "one plan: no lists of loads, limits or assumptions")
-    tables = [dataclasses.replace(one.table, columns={**one.table.columns, **varied}) for varied, one in plans]
+    tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
-    return output.Answer(table, notes=notes, describe=_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
+    return output.Answer(table, notes=notes, describe=_describe_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
 
 
 def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
@@ -64,86 +69,86 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
 
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
-    ways, dropped = schema.read(args, Layout)
+    degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    taken, assumed_notes = serve.combinations(args, Assumptions)
-    load, unsaid = loads.requested(load)
+    assumption_sets, assumed_notes = serve.combinations(args, Assumptions)
+    load, default_notes = loads.requested(load)
     batch = load.pop("batch", None)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
-    cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), taken), MOST_PLANS + 1))
+    cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = subjects.models(args), [system for system, _ in subjects.systems(args)]
-    unsaid += loads.beyond(models, load)
+    default_notes += loads.beyond(models, load)
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
-    found = []
-    for values, assumed in cases:
-        asked = dict(zip(axes, values, strict=True))
-        one = plan(
+    plans = []
+    for values, assumptions in cases:
+        point = dict(zip(axes, values, strict=True))
+        case_plan = plan(
             models,
             systems,
-            Load(prompt=asked["prompt"], output=asked["output"], rate=asked.get("rate")),
-            SLO(**{name: value for name, value in asked.items() if name in limits}),
+            Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
+            SLO(**{name: value for name, value in point.items() if name in limits}),
             **names,
-            ways=ways,
+            ways=degrees,
             batch=batch,
-            assumptions=schema.defaults(Assumptions, assumed),
+            assumptions=schema.defaults(Assumptions, assumptions),
             objective=args.objective,
             disaggregate=args.disaggregate,
             current=args.current,
             elasticities=len(cases) == 1,
         )
-        limit = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1}
-        found.append((limit | {key: value for key, value in assumed.items() if len(taken) > 1}, one))
-    return found, [*notes, *unsaid, *more, *dropped, *assumed_notes]
+        limit = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1}
+        plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
+    return plans, [*notes, *default_notes, *more, *drop_notes, *assumed_notes]
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
     """What was measured nearest to the best of each plan."""
-    best = [one.best.query for _, one in plans]
+    best = [plan.best.query for _, plan in plans]
     return list(dict.fromkeys(nearby.sentence(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any, found: Any) -> output.Words:
+def _describe(rows: Any, plan: Any) -> output.Summary:
     """The sentence, the rows that are points, then what binds and what would help most."""
     plain = rows.rows()
     if not plain:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     best = [row for row in plain if row["kind"] == "best"]
     first = (best or plain)[0]
-    shown = [row for row in plain if row["kind"] != "elasticity"]
-    ways = [key for key in POOLS if key in first]
-    view = [key for key in (*ROWS, *ways) if key in ("kind", "batch") or len({row[key] for row in shown}) > 1]
-    helps = _helps(plain, found.objective)
+    point_rows = [row for row in plain if row["kind"] != "elasticity"]
+    pool_keys = [key for key in POOLS if key in first]
+    view = [key for key in (*ROWS, *pool_keys) if key in ("kind", "batch") or len({row[key] for row in point_rows}) > 1]
+    helps = _helps(plain, plan.objective)
     binds = words.binds(first)
-    if found.infeasible:
-        looser = {"memory": "", "rate": ", more chips, or a lower rate"}.get(found.fails, ", or looser limits")
+    if plan.infeasible:
+        looser = {"memory": "", "rate": ", more chips, or a lower rate"}.get(plan.fails, ", or looser limits")
         helps = [f"what would help: {words.FASTER[first['bound']]}{looser}"]
-    after = [*(binds[:1] if helps else binds), *helps, *_own(plain), words.DEFINED]
-    return output.Words(_sentence(first, found), [*view, *FIGURES, "bound", "why"], after, Listing(shown))
+    after = [*(binds[:1] if helps else binds), *helps, *_current_layout(plain), words.DEFINED]
+    return output.Summary(_sentence(first, plan), [*view, *FIGURES, "bound", "why"], after, Listing(point_rows))
 
 
 def _limits(slo: Any) -> str:
-    return " and ".join(f"{goal.NAMES[name]} <= {output.shown(limit, 's')}" for name, limit in goal.limits(slo).items())
+    return " and ".join(f"{goal.NAMES[name]} <= {output.format_value(limit, 's')}" for name, limit in goal.limits(slo).items())
 
 
-def _sentence(row: Mapping[str, Any], found: Any) -> str:
+def _sentence(row: Mapping[str, Any], plan: Any) -> str:
     """Layout, batch, times, rates, cost, what binds; which objective under which limits."""
-    where, limits = f"{row['model']} on {row['system']}", _limits(found.slo)
-    if found.fails == "memory":
-        return f"{row['model']} does not fit on {row['system']}: {found.infeasible}."
-    if found.fails == "rate":
+    where, limits = f"{row['model']} on {row['system']}", _limits(plan.slo)
+    if plan.fails == "memory":
+        return f"{row['model']} does not fit on {row['system']}: {plan.infeasible}."
+    if plan.fails == "rate":
         under = f" under {limits}" if limits else ""
-        return f"{where} does not carry the load{under}: {found.infeasible}."
-    if found.fails:
-        return f"Nothing meets {limits} for {where}: {found.infeasible}."
+        return f"{where} does not carry the load{under}: {plan.infeasible}."
+    if plan.fails:
+        return f"Nothing meets {limits} for {where}: {plan.infeasible}."
     idle = f" ({row['chips_idle']} chip{'s' if row['chips_idle'] > 1 else ''} idle)" if row["chips_idle"] else ""
     layout = f"{_pools(row)}{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
     under = f" under {limits}" if limits else ", without limits"
-    return f"Best {TOLD[found.objective]} for {where}{under}: {layout}: {_loaded(row)}{_seen(words.speed(row), row)}."
+    return f"Best {GOAL_NAMES[plan.objective]} for {where}{under}: {layout}: {_loaded(row)}{_speed_text(words.speed(row), row)}."
 
 
 def _pools(row: Mapping[str, Any]) -> str:
@@ -152,13 +157,13 @@ def _pools(row: Mapping[str, Any]) -> str:
         return ""
     first = words.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
     sizes = f"{words.value(row, 'prefill_chips')} chips prefill and {words.value(row, 'decode_chips')} decode"
-    moved = f"{words.value(row, 'transfer_s')} of TTFT hands the KV cache over"
-    return f"{sizes} ({moved}); prefill {first}; decode "
+    transfer = f"{words.value(row, 'transfer_s')} of TTFT hands the KV cache over"
+    return f"{sizes} ({transfer}); prefill {first}; decode "
 
 
-def _seen(speed: str, row: Mapping[str, Any]) -> str:
+def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
     """What a point gives, and TPOT with others' prompts in between right after TPOT where it differs."""
-    if row["tpot_interleaved_s"] <= SEEN * row["tpot_s"]:
+    if row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
         return speed
     tpot = f"TPOT {words.timed(row, 'tpot')}"
     return speed.replace(tpot, f"{tpot}, {words.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")
@@ -168,9 +173,9 @@ def _loaded(row: Mapping[str, Any]) -> str:
     """How loaded the chips are, and how far from saturation."""
     if row["rate"] is None:
         return ""
-    used, share = row["chips"] - row["chips_idle"], row["utilisation"]
-    rate, most = output.shown(row["rate"], "1/s"), output.shown(row["capacity_req_per_s"], "1/s")
-    size = f"{used} chips in {row['replicas']} replica{'s' if row['replicas'] > 1 else ''}"
+    busy_chips, share = row["chips"] - row["chips_idle"], row["utilisation"]
+    rate, most = output.format_value(row["rate"], "1/s"), output.format_value(row["capacity_req_per_s"], "1/s")
+    size = f"{busy_chips} chips in {row['replicas']} replica{'s' if row['replicas'] > 1 else ''}"
     return f"{size} carry {rate} of requests at {share:.0%} of their {most} ({1 / share:.3g} times that is saturation), "
 
 
@@ -179,36 +184,36 @@ def _helps(rows: Sequence[Mapping[str, Any]], objective: str) -> list[str]:
     helps = [row for row in rows if row["kind"] == "elasticity"]
     if not helps:
         return []
-    named = [f"{row['input']} {row['elasticity']:+.3f} %" for row in helps]
-    return [f"what would help most: 1 % more of an input, planned again, makes the {TOLD[objective]} better by: {', '.join(named)}"]
+    gains = [f"{row['input']} {row['elasticity']:+.3f} %" for row in helps]
+    return [f"what would help most: 1 % more of an input, planned again, makes the {GOAL_NAMES[objective]} better by: {', '.join(gains)}"]
 
 
-def _own(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _current_layout(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The user's own layout beside the best."""
-    own = next((row for row in rows if row["kind"] == "current"), None)
-    if own is None:
+    current = next((row for row in rows if row["kind"] == "current"), None)
+    if current is None:
         return []
-    return [f"your layout: {words.point(own)}"]
+    return [f"your layout: {words.point(current)}"]
 
 
-def _several(rows: Any) -> output.Words:
+def _describe_several(rows: Any) -> output.Summary:
     """Many plans: the best of each."""
     best = [row for row in rows if row["kind"] == "best"]
     if not best:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     extra = [key for key in best[0] if key not in words.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
     view = [key for key in (*extra, *ROWS, "prompt", "output", "rate") if key == "batch" or len({row[key] for row in best}) > 1]
     headline = f"{len(best)} plans; the best of each:"
     loaded = ["utilisation"] if best[0]["rate"] is not None else []
-    return output.Words(headline, [*view, *loaded, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
+    return output.Summary(headline, [*view, *loaded, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
 
 
-def _figure(rows: Any, found: Any) -> dict[str, Any]:
+def _figure(rows: Any, plan: Any) -> dict[str, Any]:
     """The lecture's two curves for the best layout."""
     from headway import curves, figures
 
-    query = found.best.query
-    row = found.table.row(0)
-    drawn = curves.of_row(query.model, query.system, row, query.assumptions)
+    query = plan.best.query
+    row = plan.table.row(0)
+    lecture_curves = curves.of_row(query.model, query.system, row, query.assumptions)
     about = f"{words.layout(row)}, {words.formats(row)}, decoding at context {words.value(row, 'context')}; best at batch {row['batch']}"
-    return figures.lecture(drawn, f"{row['model']} on {row['system']}", about)
+    return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)

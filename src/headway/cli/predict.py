@@ -39,8 +39,11 @@ def run(args: Any) -> output.Answer:
     measured.no_edits(args)
     rows, bad = read_rows(args.rows, measured=False)  # what was measured is not looked at, right or wrong
     read = measured.predicted(rows, bad, args)
-    found = [*((one.row.line, _row(one)) for one in read.predictions), *((one.line, _malformed(one)) for one in bad)]
-    plain = [row for _, row in sorted(found, key=lambda pair: pair[0])]
+    line_rows = [
+        *((prediction.row.line, _row(prediction)) for prediction in read.predictions),
+        *((bad_row.line, _malformed(bad_row)) for bad_row in bad),
+    ]
+    plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
     return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about())
 
 
@@ -50,17 +53,17 @@ def _about() -> dict[str, Column]:
 
 def _blank(name: str) -> dict[str, Any]:
     """Every column of an answer, empty."""
-    found: dict[str, Any] = {"id": name}
+    row: dict[str, Any] = {"id": name}
     for key in QUANTITIES:
-        found |= dict.fromkeys((key, *(f"{key}_{end}" for end in (*(("floor",) if key.endswith("_ms") else ()), *ENDS))))
-    return found | {"flags": None, "why": None}
+        row |= dict.fromkeys((key, *(f"{key}_{end}" for end in (*(("floor",) if key.endswith("_ms") else ()), *ENDS))))
+    return row | {"flags": None, "why": None}
 
 
-def _row(one: Any) -> dict[str, Any]:
+def _row(prediction: Any) -> dict[str, Any]:
     """A prediction in the units of the table: times in ms, rates in tokens/s."""
-    row = _blank(one.row.id)
+    row = _blank(prediction.row.id)
     for key, name in QUANTITIES.items():
-        estimate = getattr(one, name)
+        estimate = getattr(prediction, name)
         if estimate is not None:
             time = key.endswith("_ms")
             scale = 1000.0 if time else 1.0
@@ -68,25 +71,27 @@ def _row(one: Any) -> dict[str, Any]:
             row[f"{key}_lo"], row[f"{key}_hi"] = scale * estimate.lo, scale * estimate.hi
             if time:
                 row[f"{key}_floor"] = scale * estimate.floor
-    row["flags"] = "; ".join(one.flags) or None
-    row["why"] = measured.at_line(one.row.line, one.why) if one.why else None
+    row["flags"] = "; ".join(prediction.flags) or None
+    row["why"] = measured.at_line(prediction.row.line, prediction.why) if prediction.why else None
     return row
 
 
-def _malformed(one: Any) -> dict[str, Any]:
-    return _blank(one.id) | {"why": measured.at_line(one.line, one.why)}
+def _malformed(bad_row: Any) -> dict[str, Any]:
+    return _blank(bad_row.id) | {"why": measured.at_line(bad_row.line, bad_row.why)}
 
 
-def _words(rows: Any) -> output.Words:
+def _words(rows: Any) -> output.Summary:
     """How many rows are predicted, why the others are not, and what was most often assumed."""
-    left: Sequence[Mapping[str, Any]] = list(rows)
-    if not left:
-        return output.Words("No row to predict.")
+    row_list: Sequence[Mapping[str, Any]] = list(rows)
+    if not row_list:
+        return output.Summary("No row to predict.")
     from headway.evidence.beyond import MEMORY
 
-    without = [row["why"].partition(": ")[2] for row in left if row["why"]]
-    over = sum(MEMORY in (row["flags"] or "") for row in left)
+    without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
+    over = sum(MEMORY in (row["flags"] or "") for row in row_list)
     beyond = f", {over:,} of them {MEMORY}" if over else ""
-    told = f"; not predicted: {measured.counted(without)}" if without else ""
-    flags = [flag for row in left for flag in (row["flags"] or "").split("; ") if flag]
-    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{beyond}{told}.", VIEW, measured.often(flags))
+    reasons = f"; not predicted: {measured.reason_summary(without)}" if without else ""
+    flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
+    return output.Summary(
+        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{beyond}{reasons}.", VIEW, measured.frequent_flags(flags)
+    )

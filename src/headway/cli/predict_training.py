@@ -30,17 +30,17 @@ def run(args: Any) -> output.Answer:
 
     measured.no_edits(args)
     rows, bad = read_training_rows(args.rows, measured=False)
-    found = [(one.row.line, _row(one)) for one in predict(rows, subjects.catalog(args))]
-    found += [(one.line, _blank(one.id) | {"why": measured.at_line(one.line, one.why)}) for one in bad]
-    plain = [row for _, row in sorted(found, key=lambda pair: pair[0])]
+    line_rows = [(prediction.row.line, _row(prediction)) for prediction in predict(rows, subjects.catalog(args))]
+    line_rows += [(bad_row.line, _blank(bad_row.id) | {"why": measured.at_line(bad_row.line, bad_row.why)}) for bad_row in bad]
+    plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
     return output.Answer(Listing(plain, always=tuple(_blank(""))), describe=_words, columns=_about())
 
 
 def _about() -> dict[str, Column]:
-    found = {"id": Column("", "the row's id, as given")}
-    for key, (_, _, unit, said) in QUANTITIES.items():
-        found |= {key + end: Column(unit, f"{said}; {what}") for end, what in ENDS.items()}
-    return found | {
+    columns = {"id": Column("", "the row's id, as given")}
+    for key, (_, _, unit, doc) in QUANTITIES.items():
+        columns |= {key + end: Column(unit, f"{doc}; {what}") for end, what in ENDS.items()}
+    return columns | {
         "flags": Column("", "what was taken where the row is silent, joined by '; '"),
         "why": Column("", "the line, and why there is no prediction; or null"),
     }
@@ -51,24 +51,26 @@ def _blank(name: str) -> dict[str, Any]:
     return {"id": name} | {key + end: None for key in QUANTITIES for end in ENDS} | {"flags": None, "why": None}
 
 
-def _row(one: Any) -> dict[str, Any]:
+def _row(prediction: Any) -> dict[str, Any]:
     """A prediction in the units of the table."""
-    row = _blank(one.row.id)
+    row = _blank(prediction.row.id)
     for key, (name, scale, _, _) in QUANTITIES.items():
-        found = getattr(one, name)
-        if found is not None:
-            row |= {key: found.expected / scale, f"{key}_lo": found.lo / scale, f"{key}_hi": found.hi / scale}
-    row["flags"] = "; ".join(one.flags) or None
-    row["why"] = measured.at_line(one.row.line, one.why) if one.why else None
+        estimate = getattr(prediction, name)
+        if estimate is not None:
+            row |= {key: estimate.expected / scale, f"{key}_lo": estimate.lo / scale, f"{key}_hi": estimate.hi / scale}
+    row["flags"] = "; ".join(prediction.flags) or None
+    row["why"] = measured.at_line(prediction.row.line, prediction.why) if prediction.why else None
     return row
 
 
-def _words(rows: Any) -> output.Words:
+def _words(rows: Any) -> output.Summary:
     """How many rows are predicted, why the others are not, and what was most often taken."""
-    left: Sequence[Mapping[str, Any]] = list(rows)
-    if not left:
-        return output.Words("No row to predict.")
-    without = [row["why"].partition(": ")[2] for row in left if row["why"]]
-    told = f"; not predicted: {measured.counted(without)}" if without else ""
-    flags = [flag for row in left for flag in (row["flags"] or "").split("; ") if flag]
-    return output.Words(f"{len(left) - len(without):,} of {len(left):,} rows predicted{told}.", VIEW, measured.often(flags))
+    row_list: Sequence[Mapping[str, Any]] = list(rows)
+    if not row_list:
+        return output.Summary("No row to predict.")
+    without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
+    reasons = f"; not predicted: {measured.reason_summary(without)}" if without else ""
+    flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
+    return output.Summary(
+        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{reasons}.", VIEW, measured.frequent_flags(flags)
+    )

@@ -18,7 +18,7 @@ QUESTIONS: dict[str, Any] = {  # by the argument that asks it, in the order of -
     MODEL: price_cost, "sheet": price_sheet, "score": price_score, "history": price_history, "case": price_case,
     "memory_share": price_memory,
 }  # fmt: skip
-ASSUMED = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # flags of a cost that a sheet's --assume takes
+ASSUME_KEYS = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # flags of a cost that a sheet's --assume takes
 
 
 def add_flags(parser: Any) -> None:
@@ -31,28 +31,30 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The answer to the one question asked."""
-    asked = [name for name in QUESTIONS if getattr(args, name)]
-    if len(asked) > 1:
-        beside = "; --at-sheet NAME sets a model's cost beside a sheet" if {MODEL, "sheet"} <= set(asked) else ""
-        raise Usage(f"{' and '.join(sorted(map(_named, asked)))} are questions of their own: give one{beside}")
-    if not asked or (asked == [MODEL] and not args.on):
+    questions = [name for name in QUESTIONS if getattr(args, name)]
+    if len(questions) > 1:
+        beside = "; --at-sheet NAME sets a model's cost beside a sheet" if {MODEL, "sheet"} <= set(questions) else ""
+        raise Usage(f"{' and '.join(sorted(map(_question_name, questions)))} are questions of their own: give one{beside}")
+    if not questions or (questions == [MODEL] and not args.on):
         raise Usage(f"headway price {ASKS}; see headway price --help")
-    _check(args, asked[0])
-    return QUESTIONS[asked[0]].run(args)
+    _check(args, questions[0])
+    return QUESTIONS[questions[0]].run(args)
 
 
-def _named(question: str) -> str:
+def _question_name(question: str) -> str:
     return "a model" if question == MODEL else schema.flag(question)
 
 
-def _check(args: Any, asked: str) -> None:
+def _check(args: Any, topic: str) -> None:
     """No flag of another question, which would be passed over."""
     for name, question in QUESTIONS.items():
-        if name != asked:
-            own = argparse.ArgumentParser(add_help=False)
-            question.add_flags(own)
-            given = [key for key, value in vars(own.parse_args([])).items() if getattr(args, key) != value]
-            given += ["on"] if name == MODEL and args.on else []
-            if given:
-                hint = f"; --assume {ASSUMED[given[0]]}=... takes it as known" if asked == "sheet" and given[0] in ASSUMED else ""
-                raise Usage(f"{schema.flag(given[0])} says nothing beside {_named(asked)}: it goes with {_named(name)}{hint}")
+        if name != topic:
+            parser = argparse.ArgumentParser(add_help=False)
+            question.add_flags(parser)
+            extra = [key for key, value in vars(parser.parse_args([])).items() if getattr(args, key) != value]
+            extra += ["on"] if name == MODEL and args.on else []
+            if extra:
+                hint = f"; --assume {ASSUME_KEYS[extra[0]]}=... takes it as known" if topic == "sheet" and extra[0] in ASSUME_KEYS else ""
+                raise Usage(
+                    f"{schema.flag(extra[0])} says nothing beside {_question_name(topic)}: it goes with {_question_name(name)}{hint}"
+                )

@@ -25,8 +25,8 @@ VIEW = ("quantity", "value", "stated", "over_stated", "about")
 
 def add_flags(parser: Any) -> None:
     """Which day."""
-    told = "a day of a service as its operator published it, such as deepseek-day6: cost, revenue, margin, nodes by its own rates"
-    parser.add_argument_group("a published day").add_argument("--case", metavar="NAME", help=told)
+    case_help = "a day of a service as its operator published it, such as deepseek-day6: cost, revenue, margin, nodes by its own rates"
+    parser.add_argument_group("a published day").add_argument("--case", metavar="NAME", help=case_help)
 
 
 def run(args: Any) -> output.Answer:
@@ -44,43 +44,45 @@ def run(args: Any) -> output.Answer:
         with record():
             return getattr(account(day), row["quantity"])
 
-    notes = [f"{day.nodes.source}, {day.nodes.date}; chips at {output.shown(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"]
-    return output.Answer(Listing(rows, tree=tree), columns=COLUMNS, notes=notes, describe=lambda kept: _describe(kept, day))
+    notes = [
+        f"{day.nodes.source}, {day.nodes.date}; chips at {output.format_value(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"
+    ]
+    return output.Answer(Listing(rows, tree=tree), columns=COLUMNS, notes=notes, describe=lambda table: _describe(table, day))
 
 
 def _rows(day: Any) -> Any:
     from headway import schema
     from headway.laws.compare import relative
-    from headway.service_day import STATED, Account, account
+    from headway.service_day import STATED_COLUMNS, Account, account
 
-    marks, found = schema.fields(Account), account(day)
-    for name in (field.name for field in dataclasses.fields(found)):
-        value, stated = getattr(found, name), getattr(day, STATED[name]) if name in STATED else None
+    marks, day_account = schema.fields(Account), account(day)
+    for name in (field.name for field in dataclasses.fields(day_account)):
+        value, stated_value = getattr(day_account, name), getattr(day, STATED_COLUMNS[name]) if name in STATED_COLUMNS else None
         row: dict[str, Any] = {"quantity": name, "value": float(value), "unit": marks[name][0].unit}
-        row |= {"stated": None if stated is None else float(stated)}
-        yield row | {"over_stated": None if stated is None else float(relative(value, stated)), "about": marks[name][0].help}
+        row |= {"stated": None if stated_value is None else float(stated_value)}
+        yield row | {"over_stated": None if stated_value is None else float(relative(value, stated_value)), "about": marks[name][0].help}
 
 
-def _describe(kept: Any, day: Any) -> output.Words:
+def _describe(table: Any, day: Any) -> output.Summary:
     """The account in one sentence, then every figure that is left."""
-    rows = {row["quantity"]: row for row in kept}
+    rows = {row["quantity"]: row for row in table}
     if not rows:
-        return output.Words("No row is left.")
-    people = [{**row, "value": _shown(row, "value"), "stated": _shown(row, "stated"), "over_stated": _over(row)} for row in rows.values()]
+        return output.Summary("No row is left.")
+    people = [{**row, "value": _cell(row, "value"), "stated": _cell(row, "stated"), "over_stated": _over(row)} for row in rows.values()]
     if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
-        return output.Words(f"{day.title}, {day.window}", VIEW, people=Listing(people))
-    cost, revenue, nodes = (_shown(rows[name], "value") for name in ("cost", "revenue", "nodes"))
+        return output.Summary(f"{day.title}, {day.window}", VIEW, people=Listing(people))
+    cost, revenue, nodes = (_cell(rows[name], "value") for name in ("cost", "revenue", "nodes"))
     headline = f"{day.title}, {day.window}: cost {cost}, revenue {revenue}, margin {rows['gross_margin']['value']:.1%}"
-    identity = f"its own rates imply {nodes} nodes, {_shown(rows['nodes'], 'stated')} are stated: the rates are means over the window"
-    return output.Words(f"{headline}; {identity}.", VIEW, people=Listing(people))
+    identity = f"its own rates imply {nodes} nodes, {_cell(rows['nodes'], 'stated')} are stated: the rates are means over the window"
+    return output.Summary(f"{headline}; {identity}.", VIEW, people=Listing(people))
 
 
-def _shown(row: Mapping[str, Any], key: str) -> str:
+def _cell(row: Mapping[str, Any], key: str) -> str:
     """Dollars to the dollar, where there are many."""
     value = row[key]
     if value is not None and row["unit"] == "USD":
         return f"${value:,.0f}"
-    return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.shown(value, row["unit"])
+    return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.format_value(value, row["unit"])
 
 
 def _over(row: Mapping[str, Any]) -> str:

@@ -15,8 +15,8 @@ from headway.errors import BadValue
 from headway.layout import Layout
 from headway.listing import Listing
 from headway.precision import Precision
-from headway.schema import Q
-from headway.terms import Terms
+from headway.schema import Field
+from headway.terms import CommercialTerms
 from headway.workload import SLO, Load
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
@@ -29,23 +29,23 @@ OWN_COLUMNS = {  # keys that mean something of their own here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sold:
+class PriceList:
     """A price list to set the cost beside."""
 
-    hit: Annotated[Any, Q(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05")] = None
-    input_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
-    cached_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")] = None
-    output_price: Annotated[Any, Q("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")] = None
+    hit: Annotated[Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05")] = None
+    input_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
+    cached_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="of cached input (default: as fresh)")] = None
+    output_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of output")] = None
 
 
 def add_flags(parser: Any) -> None:
     """Terms, sheet, load, limits, layout, formats, assumptions."""
-    schema.add_flags(parser, Terms, group="cost to price")
-    own = parser.add_argument_group("cost to price, further")
-    own.add_argument("--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building")
+    schema.add_flags(parser, CommercialTerms, group="cost to price")
+    group = parser.add_argument_group("cost to price, further")
+    group.add_argument("--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building")
     sold = parser.add_argument_group("margin against a price list")
     sold.add_argument("--at-sheet", metavar="NAME", help="price sheet by name or file, such as deepseek-v3 or my_prices.toml:model")
-    schema.add_flags(sold, Sold)
+    schema.add_flags(sold, PriceList)
     schema.add_flags(parser, Load, skip=("context", "rate"), group="load: every number may be a list or a range")
     parser.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     schema.add_flags(parser, SLO, group="limits (each may be left out)")
@@ -59,25 +59,25 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each plan, terms and hit rate."""
-    from headway.price import Ask, explained, row
+    from headway.price import PriceRequest, explained, row
 
-    hits, dropped = _hits(args)
+    hits, hit_notes = _hits(args)
     plans, notes = _plans(args, hits)
-    every, (sheet, said) = list(_terms(args)), _rates(args)
-    notes += [*dropped, *said]
-    if len(plans) * len(every) * len(hits) > MOST_ROWS:
-        raise BadValue("price", f"{len(plans) * len(every) * len(hits)} rows", f"at most {MOST_ROWS}")
-    rest: dict[str, Any] = {"metric": args.price_metric or "", "own": args.own, "sheet": sheet, "catalog": subjects.catalog(args)}
-    cells = [(one, extra, Ask(terms=agreed, hit=hit, **rest)) for extra, one in plans for agreed in every for hit in hits]
+    all_terms, (sheet, sheet_notes) = list(_terms(args)), _rates(args)
+    notes += [*hit_notes, *sheet_notes]
+    if len(plans) * len(all_terms) * len(hits) > MOST_ROWS:
+        raise BadValue("price", f"{len(plans) * len(all_terms) * len(hits)} rows", f"at most {MOST_ROWS}")
+    rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": subjects.catalog(args)}
+    cells = [(plan, extra, PriceRequest(terms=terms, hit=hit, **rest)) for extra, plan in plans for terms in all_terms for hit in hits]
     rows = []
-    for one, extra, ask in cells:
-        found, more = row(one, ask)
-        rows.append(found | dict(extra))
+    for cell_plan, extra, ask in cells:
+        price_row, more = row(cell_plan, ask)
+        rows.append(price_row | dict(extra))
         notes += [note for note in more if note not in notes]
 
-    def tree(kept: Mapping[str, Any], key: str) -> Any:
-        one, _, ask = cells[next(at for at, own in enumerate(rows) if all(kept.get(name) == own[name] for name in own))]
-        return explained(one, ask, key)
+    def tree(target: Mapping[str, Any], key: str) -> Any:
+        row_plan, _, ask = cells[next(at for at, entry in enumerate(rows) if all(target.get(name) == entry[name] for name in entry))]
+        return explained(row_plan, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
     return output.Answer(listing, describe=price_words.describe, figure=price_words.figure, columns=OWN_COLUMNS)
@@ -89,86 +89,90 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
 
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
-    ways, dropped = schema.read(args, Layout)
+    degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    taken, assumed = serve.combinations(args, Assumptions)
+    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
     several = len(hits) > 1
     planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
-    load, unsaid = loads.requested(load)
+    load, default_notes = loads.requested(load)
     models, systems = subjects.models(args), subjects.systems(args)
-    unsaid += loads.beyond(models, load)
+    default_notes += loads.beyond(models, load)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
-    cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), taken), MOST_PLANS + 1))
+    cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("price", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_PLANS}")
-    found = []
-    for model, (system, edits), values, chosen in cases:
-        asked = dict(zip(axes, values, strict=True))
-        slo = SLO(**{name: value for name, value in asked.items() if name in limits})
-        one = plan(
-            model, system, Load(prompt=asked["prompt"], output=asked["output"]), slo, **names, ways=ways, batch=asked.get("batch"),
-            assumptions=schema.defaults(Assumptions, chosen | planned), disaggregate=args.disaggregate, elasticities=False,
+    plans = []
+    for model, (system, edits), values, assumptions in cases:
+        point = dict(zip(axes, values, strict=True))
+        slo = SLO(**{name: value for name, value in point.items() if name in limits})
+        case_plan = plan(
+            model, system, Load(prompt=point["prompt"], output=point["output"]), slo, **names, ways=degrees, batch=point.get("batch"),
+            assumptions=schema.defaults(Assumptions, assumptions | planned), disaggregate=args.disaggregate, elasticities=False,
         )  # fmt: skip
-        varied = {key: value for key, value in asked.items() if key in limits and len(axes[key]) > 1} | edits
-        found.append((output.clean(varied | (chosen if len(taken) > 1 else {})), one))
-    said = [note for _, one in found for note in _kept(one)]
+        varied = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1} | edits
+        plans.append((output.clean(varied | (assumptions if len(assumption_sets) > 1 else {})), case_plan))
+    plan_notes = [note for _, result in plans for note in _plan_notes(result)]
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
-    kept = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
-    return found, [*notes, *unsaid, *free, *kept, *more, *dropped, *assumed, *dict.fromkeys(said)]
+    hit_notes = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
+    return plans, [*notes, *default_notes, *free, *hit_notes, *more, *drop_notes, *assumption_notes, *dict.fromkeys(plan_notes)]
 
 
-def _kept(one: Any) -> list[str]:
+def _plan_notes(plan: Any) -> list[str]:
     """The notes of a plan without those on its own price of a chip."""
-    query = one.best.query
-    others = ("chip price $", "without a price the objective", f"{query.system.chip.name} has no {query.assumptions.price_metric} price")
-    return [note for note in one.notes if not note.startswith(others)]
+    query = plan.best.query
+    price_notes = (
+        "chip price $",
+        "without a price the objective",
+        f"{query.system.chip.name} has no {query.assumptions.price_metric} price",
+    )
+    return [note for note in plan.notes if not note.startswith(price_notes)]
 
 
-def _terms(args: Any) -> Iterator[Terms]:
+def _terms(args: Any) -> Iterator[CommercialTerms]:
     """Every combination of chip price, utilisation and margin."""
     if args.chip_price and (args.own or args.price_metric):
         raise BadValue("--chip-price", args.chip_price, "no --own and no --price-metric beside it: each says what a chip costs")
     if args.own and args.price_metric:
         raise BadValue("--own", args.price_metric, "no --price-metric beside it: each says what a chip costs")
-    given = {
+    term_values = {
         name: interval.read(getattr(args, name), q, schema.flag(name))
-        for name, (q, _) in schema.fields(Terms).items()
+        for name, (q, _) in schema.fields(CommercialTerms).items()
         if getattr(args, name) is not None
     }
-    for values in itertools.product(*given.values()):
-        yield Terms(**dict(zip(given, values, strict=True)))
+    for values in itertools.product(*term_values.values()):
+        yield CommercialTerms(**dict(zip(term_values, values, strict=True)))
 
 
 def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
     """Hit rates, and which of a range are left out."""
-    q, text = schema.fields(Sold)["hit"][0], args.hit
+    q, text = schema.fields(PriceList)["hit"][0], args.hit
     if text is None:
         return [None], ()
     stepped = ".." not in text or interval.STEPPED.search(text.partition("..")[2])
-    values, dropped = schema.axis(text if stepped else text + HIT_STEP, q, "--hit")
-    return list(values) if isinstance(values, tuple) else [values], dropped
+    values, drop_notes = schema.axis(text if stepped else text + HIT_STEP, q, "--hit")
+    return list(values) if isinstance(values, tuple) else [values], drop_notes
 
 
 def _rates(args: Any) -> tuple[Any, list[str]]:
     """The sheet or the list prices that the user gave, None without any; and what to say of it."""
     from headway.price_sheet import PriceSheet, Rates
 
-    given = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
+    prices = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
     if args.at_sheet:
-        return _sheet(args, [schema.flag(name) for name, text in given.items() if text])
-    if not any(given.values()):
+        return _sheet(args, [schema.flag(name) for name, text in prices.items() if text])
+    if not any(prices.values()):
         return None, []
     for name in ("input_price", "output_price"):
-        if given[name] is None:
+        if prices[name] is None:
             raise BadValue(schema.flag(name), "nothing", "a list price, such as $0.55/Mtok, beside the others")
-    marks = schema.fields(Sold)
+    marks = schema.fields(PriceList)
     rates: dict[str, Any] = {
-        name: None if text is None else schema.scalar(text, marks[name][0], schema.flag(name)) for name, text in given.items()
+        name: None if text is None else schema.scalar(text, marks[name][0], schema.flag(name)) for name, text in prices.items()
     }
-    own = Rates(input=rates["input_price"], output=rates["output_price"], cache_read=rates["cached_price"])
-    return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=own), []
+    user_rates = Rates(input=rates["input_price"], output=rates["output_price"], cache_read=rates["cached_price"])
+    return PriceSheet(provider="", model="", as_of="now", source="given by the user", rates=user_rates), []
 
 
 def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
@@ -176,9 +180,9 @@ def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
 
     if beside:
         raise BadValue("--at-sheet", args.at_sheet, f"no {' and no '.join(beside)} beside it")
-    found = catalogue.read(args.at_sheet, subjects.catalog(args))
-    if len(found.sheets) != 1:
-        raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(found.sheets)}: FILE:MODEL names one")
-    sheet = found.sheets[0]
-    said = [f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags]
-    return sheet, said + ([] if sheet.rates.cache_read is not None else ["it has no rate for cached input: a hit pays the input rate"])
+    source = catalogue.read(args.at_sheet, subjects.catalog(args))
+    if len(source.sheets) != 1:
+        raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(source.sheets)}: FILE:MODEL names one")
+    sheet = source.sheets[0]
+    notes = [f"price sheet {sheet.provider}/{sheet.model} as of {sheet.as_of}, {sheet.source}", *sheet.flags]
+    return sheet, notes + ([] if sheet.rates.cache_read is not None else ["it has no rate for cached input: a hit pays the input rate"])

@@ -11,7 +11,7 @@ from headway.columns import Column
 from headway.errors import UnknownName
 from headway.listing import Listing, computed
 
-EVERY = "all"
+ALL_SHEETS = "all"
 
 
 def add_flags(parser: Any) -> None:
@@ -29,15 +29,15 @@ def run(args: Any) -> output.Answer:
 
     def tree(row: Any, key: str) -> Any:
         with record():
-            found = next(
-                one for one in history(sheets) if all(str(getattr(one, name)) == row[name] for name in ("provider", "model", "as_of"))
+            history_row = next(
+                entry for entry in history(sheets) if all(str(getattr(entry, name)) == row[name] for name in ("provider", "model", "as_of"))
             )
-        return computed(getattr(found, key), key)
+        return computed(getattr(history_row, key), key)
 
     rows = output.clean(list(history(sheets)))
     title = f"Price sheets by date: {args.history}"
-    own = {"source": Column("", "where the prices are from")}
-    return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda kept: _figure(kept, title), most=200, columns=own)
+    columns = {"source": Column("", "where the prices are from")}
+    return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda table: _figure(table, title), most=200, columns=columns)
 
 
 def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
@@ -54,33 +54,33 @@ def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
     among = (
         catalogue.genai().sheets if fold(before) == catalogue.GENAI else read_sheets(before).sheets if before else catalogue.sheets(catalog)
     )
-    wanted = fold(name)
-    if wanted == EVERY:
+    query = fold(name)
+    if query == ALL_SHEETS:
         return tuple(among)
-    models = [one for one in among if fold(one.model) == wanted or fold(one.model).startswith(wanted + "-")]
-    found = tuple([one for one in among if fold(one.provider) == wanted] or models)
-    if not found:
-        providers = sorted({fold(one.provider) for one in among})
+    models = [sheet for sheet in among if fold(sheet.model) == query or fold(sheet.model).startswith(query + "-")]
+    sheets = tuple([sheet for sheet in among if fold(sheet.provider) == query] or models)
+    if not sheets:
+        providers = sorted({fold(sheet.provider) for sheet in among})
         raise UnknownName(
             "provider or model with price sheets", name, [*providers, *catalogue.names(among)], f"providers are {', '.join(providers[:24])}"
         )
-    return found
+    return sheets
 
 
-def _words(rows: Any) -> output.Words:
+def _words(rows: Any) -> output.Summary:
     """How many sheets from when to when, and the largest moves."""
-    every = list(rows)
-    if not every:
-        return output.Words("No row is left.")
-    every.sort(key=lambda row: row["as_of"].replace("undated", ""))
-    dates = [row["as_of"] for row in every if row["as_of"] != "undated"]
+    row_list = list(rows)
+    if not row_list:
+        return output.Summary("No row is left.")
+    row_list.sort(key=lambda row: row["as_of"].replace("undated", ""))
+    dates = [row["as_of"] for row in row_list if row["as_of"] != "undated"]
     span = f"{dates[0]} to {dates[-1]}" if len(set(dates)) > 1 else (dates or ["undated"])[0]
     people = [_short(row) for row in rows]
-    if len({row["provider"] for row in every}) == 1:
+    if len({row["provider"] for row in row_list}) == 1:
         for row in people:
             del row["provider"]
     legend = "step: above so many prompt tokens the whole request costs so many times as much, input and output; USD per million tokens"
-    return output.Words(f"{_count(every)}, {span}{_ranges(every)}.", tuple(people[0]), [legend], Listing(people))
+    return output.Summary(f"{_count(row_list)}, {span}{_ranges(row_list)}.", tuple(people[0]), [legend], Listing(people))
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,15 +107,15 @@ def _count(rows: list[Any]) -> str:
 
 def _ranges(rows: list[Any]) -> str:
     """What the multiples span."""
-    told = []
+    parts = []
     for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
         values = [row[key] for row in rows if row[key] is not None]
         if values:
-            told.append(f"{name} {_span(values)} of input")
+            parts.append(f"{name} {_span(values)} of input")
     fast = [row["fast_multiple"] for row in rows if row["fast_multiple"] is not None]
     if fast:
-        told.append(f"fast modes {_span(fast)} of standard, the newest {units.show(fast[-1], '')}x")
-    return "".join(f"; {one}" for one in told)
+        parts.append(f"fast modes {_span(fast)} of standard, the newest {units.show(fast[-1], '')}x")
+    return "".join(f"; {part}" for part in parts)
 
 
 def _span(values: list[float]) -> str:

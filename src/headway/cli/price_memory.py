@@ -11,7 +11,7 @@ from headway.cli import subjects
 from headway.columns import Column
 from headway.errors import BadValue, MissingFact
 from headway.listing import Listing, computed
-from headway.schema import Q
+from headway.schema import Field
 
 TEXTS = ("memory", "device", "date", "source")
 UNITS = {"size": "byte", "usd_per_byte_lo": "USD/byte", "usd_per_byte_hi": "USD/byte", "usd_lo": "USD", "usd_hi": "USD"}
@@ -33,19 +33,19 @@ DOCS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class MemoryShareRequest:
     """Memory of the machine that the catalogue does not know."""
 
-    dram: Annotated[Any, Q("byte", "host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
-    flash: Annotated[Any, Q("byte", "flash of the whole machine, such as 30TB")] = None
+    dram: Annotated[Any, Field("byte", "host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
+    flash: Annotated[Any, Field("byte", "flash of the whole machine, such as 30TB")] = None
 
 
 def add_flags(parser: Any) -> None:
     """Which machine, and its host's memory."""
     group = parser.add_argument_group("share of memory")
-    told = "what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: h100-sxm, gb200-nvl72; several with commas"
-    group.add_argument("--memory-share", metavar="MACHINE", help=told)
-    schema.add_flags(group, Ask)
+    text = "what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: h100-sxm, gb200-nvl72; several with commas"
+    group.add_argument("--memory-share", metavar="MACHINE", help=text)
+    schema.add_flags(group, MemoryShareRequest)
 
 
 def run(args: Any) -> output.Answer:
@@ -55,14 +55,14 @@ def run(args: Any) -> output.Answer:
 
     catalog = subjects.catalog(args)
     args.on = args.memory_share
-    asked, _ = schema.read(args, Ask)
-    if any(isinstance(value, tuple) for value in asked.values()):
+    host_memory, _ = schema.read(args, MemoryShareRequest)
+    if any(isinstance(value, tuple) for value in host_memory.values()):
         raise BadValue("--dram, --flash", "a list", "one size each")
     machines = [machine for machine, _ in subjects.systems(args)]
     rows = [
         (machine, number, _row(machine, part))
         for machine in machines
-        for number, part in enumerate(parts(machine, **asked, catalog=catalog))
+        for number, part in enumerate(parts(machine, **host_memory, catalog=catalog))
     ]
     if not rows:
         raise MissingFact(
@@ -70,9 +70,9 @@ def run(args: Any) -> output.Answer:
         )
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        machine, number = next((one, at) for one, at, own in rows if all(row.get(name) == own[name] for name in own))
+        machine, number = next((system, at) for system, at, entry in rows if all(row.get(name) == entry[name] for name in entry))
         with record():
-            return computed(getattr(parts(machine, **asked, catalog=catalog)[number], key, None), key)
+            return computed(getattr(parts(machine, **host_memory, catalog=catalog)[number], key, None), key)
 
     columns = {key: Column(UNITS.get(key, ""), doc) for key, doc in DOCS.items()}
     listing = Listing([row for _, _, row in rows], tree=tree, notes=tuple(_notes(machines)))
@@ -89,38 +89,38 @@ def _notes(machines: list[Any]) -> list[str]:
     """What each chip's price is taken to be."""
     from headway.chip_cost import CAPEX, fact
 
-    found = []
+    notes = []
     for machine in machines:
         capex = fact(machine.chip, CAPEX)
         note = next((row.note for row in machine.chip.costs if row.metric == CAPEX and row.note), "")
-        told = (
+        price_text = (
             f"${float(capex):,.0f} to buy, {capex.date}, {capex.source}{f' ({note})' if note else ''}"
             if capex
             else "no price to buy it by is known"
         )
-        found.append(f"{machine.chip.name}: {told}")
-    return list(dict.fromkeys(found))
+        notes.append(f"{machine.chip.name}: {price_text}")
+    return list(dict.fromkeys(notes))
 
 
-def _describe(kept: Any) -> output.Words:
+def _describe(table: Any) -> output.Summary:
     """The shares in one sentence, then each memory."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     first = rows[0]
     chips, machine = (_share(first, f"share_of_{what}") for what in ("chips", "machine"))
-    told = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"
+    sentence = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"
     share = f", {chips} of the chips' price and {machine} with host, network and storage" if chips != "-" else ""
-    whole = next((row for row in rows if row["memory"] == "all" and row["system"] == first["system"]), None)
-    more = f"; all memory {_share(whole, 'share_of_machine')} of the machine" if whole and whole["share_of_machine_lo"] is not None else ""
-    people = [_told(row) for row in rows]
-    return output.Words(f"{first['system']}: {told}{share}{more}.", people=Listing(people))
+    total = next((row for row in rows if row["memory"] == "all" and row["system"] == first["system"]), None)
+    more = f"; all memory {_share(total, 'share_of_machine')} of the machine" if total and total["share_of_machine_lo"] is not None else ""
+    people = [_memory_row(row) for row in rows]
+    return output.Summary(f"{first['system']}: {sentence}{share}{more}.", people=Listing(people))
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, str]:
+def _memory_row(row: Mapping[str, Any]) -> dict[str, str]:
     low, high = (f"${row[f'usd_{end}']:,.0f}" for end in ("lo", "hi"))
     shares = {"of the chips": _share(row, "share_of_chips"), "of the machine": _share(row, "share_of_machine")}
-    start = {"system": row["system"], "memory": row["memory"], "size": output.shown(row["size"], "byte"), "$/GB": _per_gb(row)}
+    start = {"system": row["system"], "memory": row["memory"], "size": output.format_value(row["size"], "byte"), "$/GB": _per_gb(row)}
     return start | {"USD": f"{low} .. {high}"} | shares | {"date": row["date"], "source": row["source"]}
 
 

@@ -30,14 +30,14 @@ COLUMNS = {
     "holds": Column("bool", "whether the interval holds the truth"),
 }
 VIEW = ("method", "quantity", "models", "rms_ln_error", "over_constant", "width", "coverage")
-NAMED = {"active": "active parameters", "total": "all parameters"}
+SIZE_NAMES = {"active": "active parameters", "total": "all parameters"}
 
 
 def add_flags(parser: Any) -> None:
     """The two tables."""
     group = parser.add_argument_group("price sheets of models whose size is known")
-    said = "CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and service_tier if known; standard medians count"
-    group.add_argument("--score", default="", metavar="PRICES.csv", help=said)
+    text = "CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and service_tier if known; standard medians count"
+    group.add_argument("--score", default="", metavar="PRICES.csv", help=text)
     group.add_argument("--truth", default="", metavar="ARCH.csv", help="CSV of sizes: model, active_params_b, total_params_b")
     group.add_argument("--report", default="", metavar="PAGE.md", help="page between whose markers the tables go as well")
 
@@ -50,52 +50,52 @@ def run(args: Any) -> output.Answer:
     if not args.truth:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
     examples = read_examples(args.score, args.truth)
-    told, kv = left_out(examples), ladders()
-    scored = scores(told)
+    estimates, kv = left_out(examples), ladders()
+    scored = scores(estimates)
     if args.report:
         from headway.evidence.price_page import write
 
-        write(args.report, told, scored, kv)
-    rows = [*map(_method, scored), *(_model(one) for one in told if one.method == OURS), *map(_ladder, kv)]
+        write(args.report, estimates, scored, kv)
+    rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned(examples).items())
-    families = len({one.family for one in examples})
+    families = len({example.family for example in examples})
     notes = [
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",
         f"learned from all of them: {numbers}",
     ]
-    return output.Answer(Listing(rows), describe=lambda kept: _describe(list(kept)), columns=COLUMNS, notes=notes, most=200)
+    return output.Answer(Listing(rows), describe=lambda table: _describe(list(table)), columns=COLUMNS, notes=notes, most=200)
 
 
-def _method(one: Any) -> dict[str, Any]:
-    return {"kind": "method", "method": one.method, "quantity": one.size, "models": one.models, "rms_ln_error": one.rms,
-            "over_constant": one.over_constant, "width": one.width, "coverage": one.coverage}  # fmt: skip
+def _method(score: Any) -> dict[str, Any]:
+    return {"kind": "method", "method": score.method, "quantity": score.size, "models": score.models, "rms_ln_error": score.rms,
+            "over_constant": score.over_constant, "width": score.width, "coverage": score.coverage}  # fmt: skip
 
 
-def _model(one: Any) -> dict[str, Any]:
-    return {"kind": "model", "method": one.method, "quantity": one.size, "model": one.example.model, "family": one.example.family,
-            "truth": one.truth, "value": one.value, "lo": one.lo, "hi": one.hi, "holds": one.holds}  # fmt: skip
+def _model(row: Any) -> dict[str, Any]:
+    return {"kind": "model", "method": row.method, "quantity": row.size, "model": row.example.model, "family": row.example.family,
+            "truth": row.truth, "value": row.value, "lo": row.lo, "hi": row.hi, "holds": row.holds}  # fmt: skip
 
 
-def _ladder(one: Any) -> dict[str, Any]:
-    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{one.sold} ({one.model})", "truth": one.fp8,
-            "value": one.value, "lo": one.lo, "hi": one.hi, "holds": one.lo <= one.fp8 <= one.hi}  # fmt: skip
+def _ladder(ladder: Any) -> dict[str, Any]:
+    return {"kind": "ladder", "method": "cost laws", "quantity": "kv", "model": f"{ladder.sold} ({ladder.model})", "truth": ladder.fp8,
+            "value": ladder.value, "lo": ladder.lo, "hi": ladder.hi, "holds": ladder.lo <= ladder.fp8 <= ladder.hi}  # fmt: skip
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(kept: Sequence[Mapping[str, Any]]) -> output.Words:
+def _describe(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
     """The score in one sentence, the methods beside each other, then every model."""
-    methods = [row for row in kept if row["kind"] == "method"]
+    methods = [row for row in rows if row["kind"] == "method"]
     ours = [row for row in methods if row["method"] == "cost laws"]
     parts = [
-        f"{NAMED[row['quantity']]} by a factor of {row['width']:.2g} (median hi/lo), {row['coverage']:.0%} held, "
+        f"{SIZE_NAMES[row['quantity']]} by a factor of {row['width']:.2g} (median hi/lo), {row['coverage']:.0%} held, "
         f"error {row['over_constant']:.2f} of a constant's"
         for row in ours
     ]
     headline = f"{ours[0]['models']} models by their prices alone, families left out: {'; '.join(parts)}." if ours else "No method is left."
     people = [{name: _cell(row, name) for name in VIEW} for row in methods]
-    return output.Words(headline, VIEW, [_line(row) for row in kept if row["kind"] != "method"], Listing(people) if people else None)
+    return output.Summary(headline, VIEW, [_line(row) for row in rows if row["kind"] != "method"], Listing(people) if people else None)
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:

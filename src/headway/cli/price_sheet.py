@@ -32,8 +32,8 @@ COLUMNS = {
 }
 VIEW = ("quantity", "value", "lo", "hi", "driven_by", "verdict")
 MOST = 50
-DRAWN = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
-SAID = {"active": "active", "total": "in all"}
+PANEL_TITLES = {"active": "active parameters", "total": "all parameters", "kv": "KV bytes read per token of context"}
+SIZE_WORDS = {"active": "active", "total": "in all"}
 ASSUME = (
     "take as known or narrow, with commas: active=100B, total, kv, batch, chip=tpu-v7, price=$2/h, mfu, utilisation, margin=0.3..0.6, ..."
 )
@@ -48,14 +48,14 @@ def add_flags(parser: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows(Listing):
+class _SheetRows(Listing):
     """The rows; --explain takes a quantity's name as well."""
 
     def explain(self, key: str, row: int = 0) -> Any:
-        named = [number for number, one in enumerate(self.plain) if one["quantity"] == key]
-        if not named and key not in self.keys():
-            raise UnknownName("column", key, [*self.keys(), *(one["quantity"] for one in self.plain if one["quantity"])])
-        return Listing.explain(self, "value", named[0]) if named else Listing.explain(self, key, row)
+        row_numbers = [number for number, line in enumerate(self.plain) if line["quantity"] == key]
+        if not row_numbers and key not in self.keys():
+            raise UnknownName("column", key, [*self.keys(), *(line["quantity"] for line in self.plain if line["quantity"])])
+        return Listing.explain(self, "value", row_numbers[0]) if row_numbers else Listing.explain(self, key, row)
 
 
 def run(args: Any) -> output.Answer:
@@ -66,113 +66,125 @@ def run(args: Any) -> output.Answer:
     from headway.inversion.priors import priors, read_assumed
     from headway.sheets import catalogue
 
-    assumed = read_assumed(args.assume)
-    found = catalogue.read(args.sheet, subjects.catalog(args))
-    if not found.sheets:
+    assumptions = read_assumed(args.assume)
+    source = catalogue.read(args.sheet, subjects.catalog(args))
+    if not source.sheets:
         raise BadValue("--sheet", args.sheet, "a file with at least one sheet")
-    answers = invert(found.sheets, assumed, catalog=subjects.catalog(args))
+    answers = invert(source.sheets, assumptions, catalog=subjects.catalog(args))
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         if key != "value" or not row["quantity"]:
             raise BadValue("--explain", key, "a quantity, such as active, total, kv or kv_slope, or value")
-        one = next(each for each in answers if all(getattr(each.sheet, name) == row[name] for name in ("provider", "model", "as_of")))
+        answer = next(item for item in answers if all(getattr(item.sheet, name) == row[name] for name in ("provider", "model", "as_of")))
         with record():
-            return explained(one, priors(), row["quantity"])
+            return explained(answer, priors(), row["quantity"])
 
-    rows = _Rows([line for one in answers for line in _lines(one)], tree=tree)
-    notes = [*found.notes, *(flag for one in answers[:MOST] for flag in one.sheet.flags), *_notes(assumed)]
-    return output.Answer(rows, describe=lambda kept: _describe(list(kept), answers), notes=notes, columns=COLUMNS, most=400, figure=_figure)
+    rows = _SheetRows([line for answer in answers for line in _lines(answer)], tree=tree)
+    notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
+    return output.Answer(
+        rows, describe=lambda table: _describe(list(table), answers), notes=notes, columns=COLUMNS, most=400, figure=_figure
+    )
 
 
-def _lines(one: Any) -> Any:
+def _lines(answer: Any) -> Any:
     from headway.inversion.priors import LEVEL
 
-    for each in one.rows:
-        row: dict[str, Any] = {"provider": one.sheet.provider, "model": one.sheet.model, "as_of": one.sheet.as_of}
-        row |= {name: getattr(each, name) for name in ("kind", "quantity", "unit", "value", "lo", "hi")}
-        row["level"] = LEVEL if each.kind == "quantity" and each.lo is not None else None
-        yield row | {name: getattr(each, name) for name in ("prior_lo", "prior_hi", "driven_by", "widens", "verdict", "why")}
+    for result in answer.rows:
+        row: dict[str, Any] = {"provider": answer.sheet.provider, "model": answer.sheet.model, "as_of": answer.sheet.as_of}
+        row |= {name: getattr(result, name) for name in ("kind", "quantity", "unit", "value", "lo", "hi")}
+        row["level"] = LEVEL if result.kind == "quantity" and result.lo is not None else None
+        yield row | {name: getattr(result, name) for name in ("prior_lo", "prior_hi", "driven_by", "widens", "verdict", "why")}
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(kept: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Words:
+def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
     """What each sheet says in one sentence, the table, contradictions and what would narrow it."""
-    if not kept:
-        return output.Words("No row is left.")
-    named = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in kept))
-    if len(named) > 1:
-        return output.Words(f"{len(named)} price sheets read backwards", people=Listing([_brief(kept, name) for name in named[:MOST]]))
-    quantities = [row for row in kept if row["kind"] == "quantity"]
-    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or kept if row["quantity"]])
-    return output.Words(_sentence(kept, named[0]), VIEW, _after(kept), people)
+    if not rows:
+        return output.Summary("No row is left.")
+    names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
+    if len(names) > 1:
+        return output.Summary(f"{len(names)} price sheets read backwards", people=Listing([_brief(rows, name) for name in names[:MOST]]))
+    quantities = [row for row in rows if row["kind"] == "quantity"]
+    people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
+    return output.Summary(_sentence(rows, names[0]), VIEW, _after(rows), people)
 
 
-def _sentence(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
+def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
     """The answer first."""
     from headway.inversion.priors import LEVEL
 
-    own = {row["quantity"]: row for row in kept if row["kind"] == "quantity"}
-    parts = [f"{_span(own[key])} {word}" for key, word in SAID.items() if key in own]
-    kv = own.get("kv")
+    ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
+    parts = [f"{_span(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
+    kv = ranges.get("kv")
     if kv is not None:
         parts.append(f"KV {_span(kv)} read" if kv["verdict"] != "not identified" else "KV not identified")
     sorted_by = {
-        verdict: [key for key, row in own.items() if row["verdict"] == verdict] for verdict in ("identified", "bounded", "not identified")
+        verdict: [key for key, row in ranges.items() if row["verdict"] == verdict]
+        for verdict in ("identified", "bounded", "not identified")
     }
-    told = [f"{verdict}: {', '.join(keys)}" for verdict, keys in sorted_by.items() if keys]
-    said = [part for part in (", ".join(parts), *told) if part]
-    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals" + (f": {'; '.join(said)}." if said else "")
+    verdicts = [f"{verdict}: {', '.join(keys)}" for verdict, keys in sorted_by.items() if keys]
+    phrases = [part for part in (", ".join(parts), *verdicts) if part]
+    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals" + (f": {'; '.join(phrases)}." if phrases else "")
 
 
-def _brief(kept: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
-    own = {row["quantity"]: row for row in kept if (row["provider"], row["model"], row["as_of"]) == name and row["kind"] == "quantity"}
-    found = {"provider": name[0], "model": name[1], "as_of": name[2]}
+def _brief(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
+    ranges = {row["quantity"]: row for row in rows if (row["provider"], row["model"], row["as_of"]) == name and row["kind"] == "quantity"}
+    cells = {"provider": name[0], "model": name[1], "as_of": name[2]}
     for key in ("active", "total", "kv"):
-        row = own.get(key)
-        found[key] = "-" if row is None else row["verdict"] if row["verdict"] == "not identified" else _span(row)
-    return found
+        row = ranges.get(key)
+        cells[key] = "-" if row is None else row["verdict"] if row["verdict"] == "not identified" else _span(row)
+    return cells
 
 
 def _span(row: Mapping[str, Any]) -> str:
-    return "-" if row["lo"] is None else f"{_shown(row, 'lo')}..{_shown(row, 'hi')}" if row["lo"] != row["hi"] else _shown(row, "value")
+    return (
+        "-"
+        if row["lo"] is None
+        else f"{_value_text(row, 'lo')}..{_value_text(row, 'hi')}"
+        if row["lo"] != row["hi"]
+        else _value_text(row, "value")
+    )
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     if name == "driven_by" and row["widens"]:
         return f"{row['driven_by']} (x{row['widens']:.3g} without)"
-    return _shown(row, name) if name in ("value", "lo", "hi") else row[name]
+    return _value_text(row, name) if name in ("value", "lo", "hi") else row[name]
 
 
-def _shown(row: Mapping[str, Any], name: str) -> str:
+def _value_text(row: Mapping[str, Any], name: str) -> str:
     value = row[name]
     return "-" if value is None else units.show(value, row["unit"])
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    return _shown(row, "value") if row["lo"] == row["hi"] else f"{_shown(row, 'value')}, {_span(row)}"
+    return _value_text(row, "value") if row["lo"] == row["hi"] else f"{_value_text(row, 'value')}, {_span(row)}"
 
 
-def _after(kept: Sequence[Mapping[str, Any]]) -> list[str]:
+def _after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Closed forms, contradictions, what would narrow the rest."""
-    forms = [row for row in kept if row["kind"].endswith(("bound", "equality"))]
+    forms = [row for row in rows if row["kind"].endswith(("bound", "equality"))]
     lines = [f"{row['quantity']} ({row['kind']}): {_ends(row)}: {row['why']}" for row in forms]
-    lines += [f"contradiction: {row['why']}" for row in kept if row["kind"] == "contradiction"]
-    open_ones = [row for row in kept if row["kind"] == "quantity" and row["why"]]
+    lines += [f"contradiction: {row['why']}" for row in rows if row["kind"] == "contradiction"]
+    open_ones = [row for row in rows if row["kind"] == "quantity" and row["why"]]
     return lines + [f"{row['quantity']} is {row['verdict']}; what would narrow it: {row['why']}" for row in open_ones]
 
 
-def _notes(assumed: Any) -> list[str]:
+def _notes(assumptions: Any) -> list[str]:
     """What the answer takes for granted, with sources and dates."""
-    from headway.inversion.priors import Priors, given, machines, priors
+    from headway.inversion.priors import Priors, assumed_intervals, machines, priors
     from headway.schema import fields
 
-    basis, own = priors(), given(assumed)
-    chips = machines(assumed)
-    notes = [f"assumed by you: {', '.join([*own, *(['chip'] if assumed.chip else [])])}"] if own or assumed.chip else []
+    basis, user_values = priors(), assumed_intervals(assumptions)
+    chips = machines(assumptions)
+    notes = (
+        [f"assumed by you: {', '.join([*user_values, *(['chip'] if assumptions.chip else [])])}"] if user_values or assumptions.chip else []
+    )
     prices = ", ".join(
-        f"{one.chip.name} {units.show(float(one.price.low), 'USD/s')} to {units.show(float(one.price.high), 'USD/s')}" for one in chips
+        f"{machine.chip.name} {units.show(float(machine.price.low), 'USD/s')} to {units.show(float(machine.price.high), 'USD/s')}"
+        for machine in chips
     )
     notes.append(f"chips: {prices}, each equally likely")
     by: dict[tuple[str, str], list[str]] = {}
@@ -186,11 +198,11 @@ def _figure(rows: Any) -> dict[str, Any]:
     """The intervals of what is identified, a panel for each quantity, a line for each sheet."""
     from headway import figures
 
-    drawn = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in DRAWN and row["lo"] is not None]
-    shown = [row for row in drawn if row["verdict"] != "not identified"][: figures.MOST_POINTS]
-    if not shown:
+    quantity_rows = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in PANEL_TITLES and row["lo"] is not None]
+    points = [row for row in quantity_rows if row["verdict"] != "not identified"][: figures.MOST_POINTS]
+    if not points:
         raise BadValue("--plot", "these rows", "rows with active or total parameters, or KV that a ladder shows")
-    panels = [_panel([row for row in shown if row["quantity"] == name], about) for name, about in DRAWN.items()]
+    panels = [_panel([row for row in points if row["quantity"] == name], about) for name, about in PANEL_TITLES.items()]
     title = "What price sheets imply: middle and interval"
     return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "vconcat": [panel for panel in panels if panel]}
 
@@ -201,12 +213,12 @@ def _panel(rows: Sequence[Mapping[str, Any]], about: str) -> dict[str, Any]:
     points = [
         {"sheet": f"{row['model']} ({row['provider']}, {row['as_of']})"} | {key: row[key] for key in ("value", "lo", "hi")} for row in rows
     ]
-    scale, named = {"type": "log"}, {"field": "sheet", "type": "nominal", "title": None, "axis": {"labelLimit": 320}}
+    scale, sheet_axis = {"type": "log"}, {"field": "sheet", "type": "nominal", "title": None, "axis": {"labelLimit": 320}}
     ends = {
         "x": {"field": "lo", "type": "quantitative", "scale": scale, "title": about, "axis": {"format": "~s"}},
         "x2": {"field": "hi"},
-        "y": named,
+        "y": sheet_axis,
     }
-    middle = {"x": {"field": "value", "type": "quantitative", "scale": scale}, "y": named}
+    middle = {"x": {"field": "value", "type": "quantitative", "scale": scale}, "y": sheet_axis}
     marks = [{"mark": "rule", "encoding": ends}, {"mark": {"type": "point", "filled": True}, "encoding": middle}]
     return {"data": {"values": points}, "layer": marks, "width": 420}

@@ -18,7 +18,7 @@ DRIVERS = {
     "utilisation": "utilisation",
     "margin": "the margin",
 }
-MANY = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
+GRID_VIEW = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
         "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
 HOW = (
     "intervals: 90 %, the estimate's own 90 % interval with the price of a chip (even in its logarithm between the ends), utilisation and "
@@ -26,22 +26,22 @@ HOW = (
 )
 
 
-def describe(kept: Any) -> output.Words:
+def describe(table: Any) -> output.Summary:
     """The sentence, a table by kind of token or by row, and what drives the width."""
     from headway.price import LAID
 
-    rows = list(kept)
+    rows = list(table)
     if not rows:
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     priced = [row for row in rows if row.get("price_out") is not None]
     if not priced:
-        return output.Words(f"{_where(rows[0])}: no price, {rows[0]['why']}.", [*LAID, "why"])
+        return output.Summary(f"{_where(rows[0])}: no price, {rows[0]['why']}.", [*LAID, "why"])
     if len(rows) == 1:
         row = rows[0]
-        return output.Words(f"{_where(row)}: {_sold(row)}.", people=_by_kind(row), after=[*_after(row), HOW])
-    view = [*_varying(rows), *(key for key in MANY if any(row.get(key.partition("~")[0]) is not None for row in rows))]
-    told = _margins(priced) or _span(priced)
-    return output.Words(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {told}.", view, [HOW])
+        return output.Summary(f"{_where(row)}: {_sold(row)}.", people=_by_kind(row), after=[*_after(row), HOW])
+    view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
+    summary = _margins(priced) or _span(priced)
+    return output.Summary(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {summary}.", view, [HOW])
 
 
 def _span(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -55,13 +55,13 @@ def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     keys = [
         key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
     ]
-    found = [key for key in keys if len({row.get(key) for row in rows}) > 1]
+    varying_keys = [key for key in keys if len({row.get(key) for row in rows}) > 1]
     for name in ENDS:  # a point is shown once
         if all(row.get(f"{name}_lo") == row.get(f"{name}_hi") for row in rows):
-            found = [key for key in found if key not in (f"{name}_lo", f"{name}_hi")]
+            varying_keys = [key for key in varying_keys if key not in (f"{name}_lo", f"{name}_hi")]
         else:
-            found = [key for key in found if key != name]
-    return found
+            varying_keys = [key for key in varying_keys if key != name]
+    return varying_keys
 
 
 def _margins(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -84,17 +84,17 @@ def _pool(row: Mapping[str, Any]) -> str:
     """The prefill pool, before what is then the decode pool's."""
     if row.get("prefill_replicas") is None:
         return ""
-    ways = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
-    return f"{int(row['prefill_chips'])} chips that prefill ({words.layout(ways)}) and {int(row['decode_chips'])} that decode: "
+    prefill_layout = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
+    return f"{int(row['prefill_chips'])} chips that prefill ({words.layout(prefill_layout)}) and {int(row['decode_chips'])} that decode: "
 
 
 def _sold(row: Mapping[str, Any]) -> str:
-    def one(kind: str) -> str:
+    def price_text(kind: str) -> str:
         middle, low, high = (output.cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
         return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
 
     ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
-    kinds = ", ".join(one(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
+    kinds = ", ".join(price_text(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
     return f"{kinds}, at {', '.join(ends)}{_at_list(row)}"
 
 
@@ -113,7 +113,7 @@ def _interval(row: Mapping[str, Any], name: str) -> str:
 def _by_kind(row: Mapping[str, Any]) -> Listing:
     """One row for each kind of token."""
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
-    found = []
+    token_rows = []
     for kind, name in BY_KIND.items():
         if row.get(f"cost_{kind}") is None:
             continue
@@ -122,8 +122,8 @@ def _by_kind(row: Mapping[str, Any]) -> Listing:
         if row.get(f"sheet_{kind}") is not None:
             line["list"] = output.cell(f"sheet_{kind}", row)
         share = shares[kind]
-        found.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
-    return Listing(found)
+        token_rows.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
+    return Listing(token_rows)
 
 
 def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
@@ -134,9 +134,9 @@ def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
 def _after(row: Mapping[str, Any]) -> list[str]:
     lines = [f"what binds a step: {row['bound']}; TPOT {output.cell('tpot_s', row)}, {output.cell('tok_per_s_chip', row)} per chip"]
     shares = {name: row.get(f"width_{name}") for name in DRIVERS}
-    told = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda one: -(one[1] or 0)) if share]
-    if told:
-        lines.append(f"what drives the width of the price of output: {', '.join(told)}")
+    drivers = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda item: -(item[1] or 0)) if share]
+    if drivers:
+        lines.append(f"what drives the width of the price of output: {', '.join(drivers)}")
     if row["utilisation"] < 1:
         lines.append(
             f"idle hours are paid for: at a utilisation of {row['utilisation']:.0%} they are {1 - row['utilisation']:.0%} of the cost"
@@ -155,11 +155,11 @@ def _share(row: Mapping[str, Any], name: str) -> str:
     return f"{low:.1%}" if low == high else f"{low:.1%} .. {high:.1%}"
 
 
-def figure(kept: Any) -> dict[str, Any]:
+def figure(table: Any) -> dict[str, Any]:
     """Margin against hit rate at a sheet; else prices against what varies most."""
     from headway import figures
 
-    rows = [row for row in kept if row.get("price_out") is not None]
+    rows = [row for row in table if row.get("price_out") is not None]
     varying = [key for key in _varying(rows) if "~" not in key and key not in words.TEXTS] if rows else []
     if not varying:
         raise BadValue("--plot", "nothing varies", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")

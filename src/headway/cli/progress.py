@@ -14,29 +14,29 @@ PATIENCE_S = 1.0
 
 
 @contextmanager
-def bar(stream: Any = None, counted: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
+def bar(stream: Any = None, label: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
     """Show how many layouts have been weighed, or whatever is counted, once some time has passed."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
         return
-    shown: list[Any] = []
-    start, weighed = time.perf_counter(), 0
+    bars: list[Any] = []
+    start, total = time.perf_counter(), 0
     after = PATIENCE_S if patience is None else patience
 
     def listen(count: int) -> None:
-        nonlocal weighed
-        weighed += count
-        if not shown and time.perf_counter() - start > after:
-            shown.append(_progress(out))
-        if shown:
-            shown[0].update(0, description=f"{weighed:,} {counted}")
+        nonlocal total
+        total += count
+        if not bars and time.perf_counter() - start > after:
+            bars.append(_progress(out))
+        if bars:
+            bars[0].update(0, description=f"{total:,} {label}")
 
     try:
         with watched(listen):
             yield
     finally:
-        for progress in shown:
+        for progress in bars:
             progress.stop()
 
 

@@ -12,7 +12,7 @@ from headway.errors import BadValue
 from headway.listing import Listing
 from headway.quantity import default
 from headway.rack_facts import RackFacts, rack_facts
-from headway.schema import Q
+from headway.schema import Field
 from headway.system import MOST_CHIPS
 from headway.workload import MOST
 
@@ -23,7 +23,7 @@ YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm"
 BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power", "domain_weight", "cooling", "one_rack", "domain_hbm",
          "domain_bisection", "alltoall_s", "alltoall_racks_s", "latency_floor_s", "models_fit")  # fmt: skip
 # panel -> the columns drawn in it, with what each line is called
-DRAWN = {
+PANELS = {
     "cables": {"star_cables": "star", "clos_cables": "two-level Clos", "mesh_cables": "mesh"},
     "alltoall_s": {"alltoall_s": "one scale-up domain", "alltoall_racks_s": "racks joined by scale-out"},
     "latency_floor_s": {"latency_floor_s": "reading the weights"},
@@ -31,12 +31,12 @@ DRAWN = {
 ABREAST = 5  # domains shown side by side; more are a table of BRIEF
 
 
-def _count(unit: str, help: str, most: float) -> Q:
-    return Q(unit, whole=True, low=1, open_low=False, high=most, help=help)
+def _count(unit: str, help: str, most: float) -> Field:
+    return Field(unit, integer=True, low=1, open_low=False, high=most, help=help)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Domain:
+class DomainRequest:
     """What a domain is asked for."""
 
     chips: Annotated[Any, _count("", "chips in one scale-up domain (default: the system's)", MOST_CHIPS)] = None
@@ -49,7 +49,7 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("system", nargs="?", help="the known rack: gb200-nvl72, 8xh100-sxm, tpu-v7-pod")
     parser.add_argument("--model", default=MODEL, metavar="NAME", help=f"model for the all-to-all and the floor (default {MODEL})")
     parser.add_argument("--by-year", action="store_true", help="domains of every system of the catalogue instead, by year and vendor")
-    schema.add_flags(parser, Domain, group="domain")
+    schema.add_flags(parser, DomainRequest, group="domain")
     schema.add_flags(parser, RackFacts, group="facts of the rack to assume (default: what is published)")
 
 
@@ -62,20 +62,20 @@ def _of_system(args: Any) -> output.Answer:
     if args.system is None:
         raise BadValue("rack", "no system", "a system, such as headway rack gb200-nvl72 --chips 72,144,576, or --by-year")
     args.on = args.system
-    asked, notes = schema.read(args, Domain)
-    assumed, more = schema.read(args, RackFacts)
-    cases = _cases(args, asked, assumed)
-    found = [(output.clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
+    domain_values, notes = schema.read(args, DomainRequest)
+    fact_values, more = schema.read(args, RackFacts)
+    cases = _cases(args, domain_values, fact_values)
+    plain_rows = [(output.clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
 
     def tree(row: Any, key: str) -> Any:
-        return _explained(cases[found.index({name: row[name] for name in found[0]})][0].explained, key)
+        return _explained(cases[plain_rows.index({name: row[name] for name in plain_rows[0]})][0].explained, key)
 
-    rows = Listing(found, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
+    rows = Listing(plain_rows, notes=(*notes, *more, *_notes([case for case, _ in cases])), tree=tree)
     return output.Answer(rows, describe=_describe, figure=_figure, columns=_own_columns(), most=100)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Case:
+class _RackCase:
     """One point of the grid."""
 
     args: Any
@@ -99,30 +99,30 @@ class _Case:
         return self._row(catalogue_needs(self.context) if key.startswith(("models", "largest")) else ())
 
     def _row(self, needs: Any) -> Any:
-        from headway.rack import Ask, rack
+        from headway.rack import RackRequest, rack
         from headway.rack_fit import need
 
         model = subjects.model(self.model, self.args)
-        ask = Ask(chips=self.chips, model=model, need=need(model, self.context), batch=self.batch, context=self.context)
+        ask = RackRequest(chips=self.chips, model=model, need=need(model, self.context), batch=self.batch, context=self.context)
         return rack(self.system, self.facts, ask, needs)
 
 
-def _cases(args: Any, asked: dict[str, Any], assumed: dict[str, Any]) -> list[tuple[_Case, dict[str, Any]]]:
+def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]) -> list[tuple[_RackCase, dict[str, Any]]]:
     """Every combination of what was asked for, with the assumed facts and edits that it was taken at."""
-    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (asked | assumed).items()}
+    axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (domain_values | fact_values).items()}
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
     systems, models = subjects.systems(args), subjects.split(args.model, "--model")
     if len(points) * len(systems) * len(models) > MOST_ROWS:
         raise BadValue("rack", "more points", f"at most {MOST_ROWS}")
-    found = []
+    cases = []
     for (system, edits), model, point in itertools.product(systems, models, points):
         facts = rack_facts(system.chip.name, subjects.catalog(args))
-        own = {key: point[key] for key in assumed}
-        plain = schema.defaults(Domain, {key: point[key] for key in asked})
-        changed = dataclasses.replace(facts, **own)
-        case = _Case(args, system, model, changed, plain.chips or system.scale_up_domain, plain.batch, plain.context)
-        found.append((case, output.clean(own | edits)))
-    return found
+        user_facts = {key: point[key] for key in fact_values}
+        plain = schema.defaults(DomainRequest, {key: point[key] for key in domain_values})
+        changed = dataclasses.replace(facts, **user_facts)
+        case = _RackCase(args, system, model, changed, plain.chips or system.scale_up_domain, plain.batch, plain.context)
+        cases.append((case, output.clean(user_facts | edits)))
+    return cases
 
 
 def _explained(make: Any, key: str) -> Any:
@@ -139,8 +139,8 @@ def _explained(make: Any, key: str) -> Any:
 def _own_columns() -> dict[str, Any]:
     from headway.columns import Column
 
-    return {"chips": Column("", "chips in one scale-up domain"), "batch": Column("token", schema.fields(Domain)["batch"][0].help),
-            "context": Column("token", schema.fields(Domain)["context"][0].help),
+    return {"chips": Column("", "chips in one scale-up domain"), "batch": Column("token", schema.fields(DomainRequest)["batch"][0].help),
+            "context": Column("token", schema.fields(DomainRequest)["context"][0].help),
             "fits": Column("bool", "whether the model and one sequence of `context` fit in the domain")}  # fmt: skip
 
 
@@ -152,9 +152,9 @@ def _figure(rows: Any) -> dict[str, Any]:
     if plain and "year" in plain[0]:
         return figures.listing(rows, ("scale_up_domain", "domain_hbm", "latency_floor_s"), f"domains by year, {plain[0]['model']}")
     panels = []
-    for name, lines in DRAWN.items():
-        found = [(row, key, line) for key, line in lines.items() for row in plain if row.get(key) is not None]
-        points = [{"chips": row["chips"], name: row[key], "line": ", ".join((line, *_subject(row, plain)))} for row, key, line in found]
+    for name, lines in PANELS.items():
+        cells = [(row, key, line) for key, line in lines.items() for row in plain if row.get(key) is not None]
+        points = [{"chips": row["chips"], name: row[key], "line": ", ".join((line, *_subject(row, plain)))} for row, key, line in cells]
         if points:
             panels += figures.table(points, "chips", [name], ("line",), "")["hconcat"]
     if not panels:
@@ -166,42 +166,42 @@ def _figure(rows: Any) -> dict[str, Any]:
 
 def _subject(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
     """What tells a row's system and model from those of the others."""
-    return tuple(row[key] for key in ("system", "model") if len({other[key] for other in rows}) > 1)
+    return tuple(row[key] for key in ("system", "model") if len({other_row[key] for other_row in rows}) > 1)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any) -> output.Words:
-    kept = list(rows)
-    if not kept:
-        return output.Words("No row is left.")
-    headline = f"{kept[0]['system']}: " + "; ".join(_point(row) for row in (kept if len(kept) < 3 else (kept[0], kept[-1])))
-    if len(kept) > ABREAST:
-        return output.Words(headline, BRIEF)
-    return output.Words(headline, after=[_fitting(row) for row in kept], people=Listing(_abreast(kept)))
+def _describe(rows: Any) -> output.Summary:
+    domains = list(rows)
+    if not domains:
+        return output.Summary("No row is left.")
+    headline = f"{domains[0]['system']}: " + "; ".join(_point(row) for row in (domains if len(domains) < 3 else (domains[0], domains[-1])))
+    if len(domains) > ABREAST:
+        return output.Summary(headline, BRIEF)
+    return output.Summary(headline, after=[_fitting(row) for row in domains], people=Listing(_side_by_side(domains)))
 
 
 def _point(row: dict[str, Any]) -> str:
     """One domain in a few words."""
-    told = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": ""}
-    told |= {"latency_floor_s": "floor"}
-    parts = [f"{output.cell(key, row)} {word}".strip() for key, word in told.items() if row.get(key) is not None]
+    labels = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": ""}
+    labels |= {"latency_floor_s": "floor"}
+    parts = [f"{output.cell(key, row)} {word}".strip() for key, word in labels.items() if row.get(key) is not None]
     fit = "" if row["fits"] is None else f"{row['model']} {'fits' if row['fits'] else 'does not fit'}"
     over = str(row["one_rack"]).removeprefix("no: ")
-    one = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({over})")
-    return f"{_chips(row)}: " + (", ".join(part for part in (*parts, fit, one) if part) or "no public figure to go by")
+    rack_text = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({over})")
+    return f"{_chips(row)}: " + (", ".join(part for part in (*parts, fit, rack_text) if part) or "no public figure to go by")
 
 
 def _chips(row: dict[str, Any]) -> str:
     return f"{row['chips']} chip{'' if row['chips'] == 1 else 's'}"
 
 
-def _abreast(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     """The domains side by side: a line for each key that has something to say."""
     from headway import columns
 
-    own = _own_columns()
+    rack_columns = _own_columns()
     keys = [key for key in rows[0] if key != "fitting"]
     heads = [_chips(row) for row in rows]
     heads = heads if len(set(heads)) == len(heads) else [f"({number})" for number in range(1, len(rows) + 1)]
@@ -209,19 +209,19 @@ def _abreast(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     for key in keys:
         cells = [output.cell(key, row) for row in rows]
         if any(cell != "-" for cell in cells):
-            about = (own.get(key) or columns.column(key)).doc
+            about = (rack_columns.get(key) or columns.column(key)).doc
             lines.append({"fact": key} | dict(zip(heads, cells, strict=True)) | {"about": about})
     return lines
 
 
 def _fitting(row: dict[str, Any]) -> str:
     """The largest models that fit, with their floors."""
-    named = [f"{one['model']} {output.shown(one['latency_floor_s'], 's')}" for one in row["fitting"][:8]]
+    models = [f"{model['model']} {output.format_value(model['latency_floor_s'], 's')}" for model in row["fitting"][:8]]
     more = f", and {len(row['fitting']) - 8} smaller" if len(row["fitting"]) > 8 else ""
-    return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(named) or 'none'}{more}"
+    return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(models) or 'none'}{more}"
 
 
-def _notes(cases: list[_Case]) -> list[str]:
+def _notes(cases: list[_RackCase]) -> list[str]:
     """What the numbers take for granted, and which facts are not public."""
     notes = [
         "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted",
@@ -230,7 +230,7 @@ def _notes(cases: list[_Case]) -> list[str]:
     return [*notes, *dict.fromkeys(note for case in cases for note in _about(case))]
 
 
-def _about(case: _Case) -> list[str]:
+def _about(case: _RackCase) -> list[str]:
     """What is scaled from one system, and what is not known of it."""
     from headway.system import RANK
 
@@ -238,8 +238,8 @@ def _about(case: _Case) -> list[str]:
     notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
     limits = {"room air": (facts.air_limit, "W"), "liquid": (facts.liquid_limit, "W"), "cabinet": (facts.cabinet_limit, "kg")}
     limits["floor"] = facts.floor_limit, "kg/m^2"
-    told = ", ".join(f"{name} {output.shown(*limit)}" for name, limit in limits.items() if limit[0] is not None)
-    notes.append(f"limits of one rack: {told}; --air-limit, --liquid-limit, --cabinet-limit and --floor-limit change them")
+    limit_text = ", ".join(f"{name} {output.format_value(*limit)}" for name, limit in limits.items() if limit[0] is not None)
+    notes.append(f"limits of one rack: {limit_text}; --air-limit, --liquid-limit, --cabinet-limit and --floor-limit change them")
     missing = [field.name for field in dataclasses.fields(facts) if getattr(facts, field.name) is None]
     missing += [f"system.{key}" for key in ("power", "weight", "scale_out_bw") if getattr(system, key) is None]
     if missing:
@@ -258,12 +258,12 @@ def _by_year(args: Any) -> output.Answer:
     from headway.rack_fit import cached_needs, catalogue_needs, need
     from headway.system import system
 
-    keys = [key for record in (Domain, RackFacts) for key in schema.fields(record) if key != "context"]
+    keys = [key for record in (DomainRequest, RackFacts) for key in schema.fields(record) if key != "context"]
     beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
     if beside:
         raise BadValue("--by-year", ", ".join(beside), "only --model and --context beside it: it lists every system")
-    asked, notes = schema.read(args, Domain)
-    context = asked.get("context", default(8192, "context", "token", "default of Domain.context"))
+    domain_values, notes = schema.read(args, DomainRequest)
+    context = domain_values.get("context", default(8192, "context", "token", "default of Domain.context"))
     if isinstance(context, tuple):
         raise BadValue("--context", args.context, "one context beside --by-year")
     model, where = subjects.model(args.model, args), subjects.catalog(args)
@@ -279,12 +279,12 @@ def _by_year(args: Any) -> output.Answer:
     return output.Answer(Listing(rows, notes=tuple(notes), tree=tree), describe=_years, figure=_figure, columns=_own_columns(), most=1000)
 
 
-def _years(rows: Any) -> output.Words:
-    kept = [row for row in rows if row["latency_floor_s"] is not None]
-    if not kept:
-        return output.Words("No system's domain holds it.", YEARS)
-    first, best = kept[0], min(kept, key=lambda row: row["latency_floor_s"])
+def _years(rows: Any) -> output.Summary:
+    domain_rows = [row for row in rows if row["latency_floor_s"] is not None]
+    if not domain_rows:
+        return output.Summary("No system's domain holds it.", YEARS)
+    first, best = domain_rows[0], min(domain_rows, key=lambda row: row["latency_floor_s"])
     about = f"{first['model']} with {output.cell('context', first)} tokens of context"
     earliest = f"{first['system']} ({first['year']}, {first['scale_up_domain']} chips, floor {output.cell('latency_floor_s', first)})"
     lowest = f"{best['system']} ({best['year']}, {best['scale_up_domain']} chips, {output.cell('latency_floor_s', best)})"
-    return output.Words(f"{about} first fits in one scale-up domain with {earliest}; the lowest floor is that of {lowest}", YEARS)
+    return output.Summary(f"{about} first fits in one scale-up domain with {earliest}; the lowest floor is that of {lowest}", YEARS)

@@ -7,12 +7,12 @@ from typing import Any
 from headway import output, schema
 from headway.cli import scale_words
 from headway.errors import BadValue
-from headway.scaling.ask import RECORDS, Budget, Doubt, FewBits, Reinforced, Routing, Served
+from headway.scaling.ask import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 
 GROUPS = {
     Budget: "budget: one is split best, two of compute, size and tokens give the third",
-    Served: "serving: what a model is over-trained for",
-    Reinforced: "reinforcement learning",
+    ServedTokens: "serving: what a model is over-trained for",
+    ReinforcementLearning: "reinforcement learning",
     Routing: "experts",
     FewBits: "formats of few bits (a soft law)",
 }
@@ -26,39 +26,39 @@ def add_flags(parser: Any) -> None:
     laws = parser.add_argument_group("laws")
     laws.add_argument("--law", metavar="NAME", help="the law that answers (default epoch; of experts: all); several with commas")
     laws.add_argument("--beside", default="all", metavar="NAMES", help="laws shown beside it: all (default), none, or names")
-    schema.add_flags(parser, Doubt, group="errors of the coefficients")
+    schema.add_flags(parser, Uncertainty, group="errors of the coefficients")
 
 
 def run(args: Any) -> output.Answer:
     """Rows by law and point, the laws that answer first."""
     from headway.scaling.question import question
-    from headway.scaling.scale import listed
+    from headway.scaling.scale import listing
 
     for flag in ("set", "catalog", "attention", "kv_share"):
         if getattr(args, flag):
             raise BadValue("--" + flag.replace("_", "-"), getattr(args, flag), "a verb about a machine or a model; scale has neither")
-    given, notes = {}, ()
+    inputs, notes = {}, ()
     for record in RECORDS:
         values, more = schema.read(args, record)
-        given, notes = given | values, (*notes, *more)
-    asked, unused = question(given, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
+        inputs, notes = inputs | values, (*notes, *more)
+    request, unused = question(inputs, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
     return output.Answer(
-        listed(asked, (*notes, *unused)),
-        describe=lambda rows: scale_words.words(asked, list(rows)),
-        figure=lambda rows: _figure(asked, rows),
+        listing(request, (*notes, *unused)),
+        describe=lambda rows: scale_words.words(request, list(rows)),
+        figure=lambda rows: _figure(request, rows),
         most=200,
     )
 
 
-def _doubt(args: Any) -> Doubt:
-    values, _ = schema.read(args, Doubt)
+def _doubt(args: Any) -> Uncertainty:
+    values, _ = schema.read(args, Uncertainty)
     for name, value in values.items():
         if isinstance(value, tuple):
             raise BadValue(schema.flag(name), getattr(args, name), "one value")
-    return schema.defaults(Doubt, values)
+    return schema.defaults(Uncertainty, values)
 
 
-def _figure(asked: Any, rows: Any) -> dict[str, Any]:
+def _figure(request: Any, rows: Any) -> dict[str, Any]:
     from headway.cli.scale_figure import figure
 
-    return figure(asked, list(rows))
+    return figure(request, list(rows))

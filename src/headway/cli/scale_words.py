@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway import columns
-from headway.output import Words, cell, shown
+from headway.output import Summary, cell, format_value
 
 Row = Mapping[str, Any]
 LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
 SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", *LOSSES,
          "size_exponent", "data_exponent", "beyond")  # fmt: skip
-GIVEN = ("kind", "law", "flop", "active", "tokens", "tokens_per_param", "loss", "over_training", "over_law", "served_exact",
+GIVEN_VIEW = ("kind", "law", "flop", "active", "tokens", "tokens_per_param", "loss", "over_training", "over_law", "served_exact",
          "served_exact_lo~served_exact_hi", "served_rule", "serve_exact", "serve_rule", *LOSSES, "beyond", "why")  # fmt: skip
 LIFE = ("kind", "law", "tokens", "over_training", "over_training_lo~over_training_hi", "over_law", "share_train", "share_rl",
         "share_serve", "rule_regret", "rule_cheapest_active", "rule_cheapest_tokens", "chosen_regret", "epochs", "fresh_share",
@@ -21,22 +21,22 @@ QUALITY = ("kind", "law", "loss", "active", "tokens", "over_training", "saved", 
            "rule_regret", "beyond", "why")  # fmt: skip
 EXPERTS = ("law", "experts", "total_of_law", "total_over_active", "effective_params", "effective_over_active", "cutoff_params",
            "loss_routed", "in_range", "beyond")  # fmt: skip
-VIEWS = {"split": SPLIT, "given": GIVEN, "life": LIFE, "quality": QUALITY, "experts": EXPERTS}
+VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, "experts": EXPERTS}
 
 
-def words(asked: Any, rows: Sequence[Row]) -> Words:
+def words(request: Any, rows: Sequence[Row]) -> Summary:
     """The first point in one sentence, with the range over the laws at it; then every row."""
     if not rows:
-        return Words("No row is left.")
+        return Summary("No row is left.")
     first = rows[0]
-    peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in asked.varied)]
-    say = {"split": _split, "given": _given, "life": _life, "quality": _quality, "experts": _experts}[asked.mode]
-    view = [key for key in VIEWS[asked.mode] if key not in asked.varied]
+    peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
+    say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]
+    view = [key for key in VIEWS[request.mode] if key not in request.varied]
     lead = ("kind", "law") if "kind" in view else ("law",)
-    ordered = [*lead, *asked.varied, *(key for key in view if key not in lead)]
+    ordered = [*lead, *request.varied, *(key for key in view if key not in lead)]
     headline, after = say(first, peers)
-    more = f" (the first of {len(asked.points)} points)" if len(asked.points) > 1 else ""
-    return Words(headline.removesuffix(".") + more + ".", ordered, after)
+    more = f" (the first of {len(request.points)} points)" if len(request.points) > 1 else ""
+    return Summary(headline.removesuffix(".") + more + ".", ordered, after)
 
 
 def _range(peers: Sequence[Row], key: str) -> str:
@@ -44,14 +44,14 @@ def _range(peers: Sequence[Row], key: str) -> str:
     known = sorted(((row[key], row["law"]) for row in peers if row.get(key) is not None), key=lambda pair: pair[0])
     if len(known) < 2 or known[0][0] == known[-1][0]:
         return ""
-    low, high = (f"{_said(value, key)} ({law})" for value, law in (known[0], known[-1]))
+    low, high = (f"{_value_text(value, key)} ({law})" for value, law in (known[0], known[-1]))
     return f"{low} .. {high} over {len(known)} laws"
 
 
-def _said(value: Any, key: str) -> str:
+def _value_text(value: Any, key: str) -> str:
     if key.startswith(("over_", "rule_over", "chosen_over")):
         return f"{value:,.3g}x"
-    return f"{value:.1%}" if key.endswith(("regret", "saved")) else shown(value, columns.unit(key))
+    return f"{value:.1%}" if key.endswith(("regret", "saved")) else format_value(value, columns.unit(key))
 
 
 def _of(row: Row, key: str) -> str:
@@ -59,8 +59,8 @@ def _of(row: Row, key: str) -> str:
 
 
 def _in_brackets(*parts: str) -> str:
-    kept = [part for part in parts if part]
-    return f" ({'; '.join(kept)})" if kept else ""
+    texts = [part for part in parts if part]
+    return f" ({'; '.join(texts)})" if texts else ""
 
 
 def _interval(row: Row, key: str) -> str:
@@ -71,28 +71,28 @@ def _split(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     size = f"{_of(first, 'active')} parameters{_in_brackets(_interval(first, 'active'), _range(peers, 'active'))}"
     data = f"{_of(first, 'tokens')} tokens{_in_brackets(_interval(first, 'tokens'), _range(peers, 'tokens'))}"
     ratio = f"{first['tokens_per_param']:.3g} a parameter, loss {first['loss']:.4g}"
-    said = f"{_of(first, 'flop')} are best spent by {first['law']} on {size} and {data}: {ratio}."
+    text = f"{_of(first, 'flop')} are best spent by {first['law']} on {size} and {data}: {ratio}."
     if first.get("epochs") is not None:
-        said = said.removesuffix(".") + f", {first['epochs']:.3g} epochs worth {_of(first, 'tokens_worth')} fresh tokens."
+        text = text.removesuffix(".") + f", {first['epochs']:.3g} epochs worth {_of(first, 'tokens_worth')} fresh tokens."
     spread = _range(peers, "tokens_per_param")
-    return said, [f"tokens per parameter: {spread}"] if spread else []
+    return text, [f"tokens per parameter: {spread}"] if spread else []
 
 
-def _given(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
-    said = f"{_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens: loss {first['loss']:.4g} by {first['law']}"
-    said += f", {first['over_training']:,.3g}x Chinchilla"
+def _given_size(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    text = f"{_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens: loss {first['loss']:.4g} by {first['law']}"
+    text += f", {first['over_training']:,.3g}x Chinchilla"
     if first.get("served_exact") is None:
-        return f"{said}; {first['why']}.", []
-    said += f"; right for {_of(first, 'served_exact')} tokens served{_in_brackets(_range(peers, 'served_exact'))}"
-    return f"{said}, and by the simple rule for {_of(first, 'served_rule')}.", []
+        return f"{text}; {first['why']}.", []
+    text += f"; right for {_of(first, 'served_exact')} tokens served{_in_brackets(_range(peers, 'served_exact'))}"
+    return f"{text}, and by the simple rule for {_of(first, 'served_rule')}.", []
 
 
 def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     over = _in_brackets(_range(peers, "over_training"))
-    said = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
-    said += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
-    said += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
-    said += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
+    text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
+    text += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
+    text += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
+    text += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
     shares = ", ".join(
         f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
     )
@@ -104,17 +104,17 @@ def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     if first.get("chosen_regret") is not None:
         after.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
                      f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
-    return said, after
+    return text, after
 
 
 def _quality(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
-    said = f"the quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens, with {_of(first, 'served')} served, costs "
-    said += f"least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens by {first['law']}"
-    said += f"{_in_brackets(_range(peers, 'active'))}: {first['saved']:.1%} less."
+    text = f"the quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens, with {_of(first, 'served')} served, costs "
+    text += f"least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens by {first['law']}"
+    text += f"{_in_brackets(_range(peers, 'active'))}: {first['saved']:.1%} less."
     if first.get("rule_regret") is None:
-        return said, [f"training = serving: {first['why']}"]
+        return text, [f"training = serving: {first['why']}"]
     equal = f"{_of(first, 'rule_active')} parameters on {_of(first, 'rule_tokens')} tokens"
-    return said, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
+    return text, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
 
 
 def _count(experts: Any) -> str:
@@ -123,7 +123,7 @@ def _count(experts: Any) -> str:
 
 def _experts(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     inside = [row for row in peers if row.get("in_range")]
-    said = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense, "
-    said += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
+    text = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense, "
+    text += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
     where = f"{len(inside)} of {len(peers)} laws were fitted there" if inside else "no law is known to have been fitted there"
-    return f"{said}; {where}.", []
+    return f"{text}; {where}.", []

@@ -12,10 +12,10 @@ from headway.errors import BadValue
 from headway.listing import Listing
 
 TOOLS = {"vllm": "vllm_bench", "aiperf": "aiperf", "llama_bench": "llama_bench", "inferencex": "inferencex"}  # flag -> reader
-SAID = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote", "aiperf": "AIPerf's artifact folder",
+HELP = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's bench_serving) wrote", "aiperf": "AIPerf's artifact folder",
         "llama_bench": "llama-bench's output: json, jsonl, csv, md or sql", "inferencex": "InferenceX's agg_*.json"}  # fmt: skip
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
-WAYS = ("tp", "ep", "pp", "dp")
+DEGREES = ("tp", "ep", "pp", "dp")
 LENGTHS = ("prompt", "output")
 MOST_WORST = 3  # of each measure
 MOST_BAD = 10
@@ -33,7 +33,7 @@ KEYS = {
     "interval_ratio": Column("", "median of the interval's upper end over its lower end"),
 }
 VIEW = tuple(KEYS)
-SEEN = "errors are those of the shipped fit, which may have seen these rows: docs/accuracy.md has the cross-validated ones"
+FIT_NOTE = "errors are those of the shipped fit, which may have seen these rows: docs/accuracy.md has the cross-validated ones"
 
 
 def add_flags(parser: Any) -> None:
@@ -42,13 +42,15 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("--each", action="store_true", help="every measurement beside its prediction instead of groups")
     tools = parser.add_argument_group("your own benchmark output, instead of a table")
     for name in TOOLS:
-        tools.add_argument("--" + name.replace("_", "-"), metavar="DIR" if name == "aiperf" else "FILE", help=SAID[name])
-    said = parser.add_argument_group("what a benchmark's output does not say")
-    said.add_argument("--on", default="", metavar="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")
+        tools.add_argument("--" + name.replace("_", "-"), metavar="DIR" if name == "aiperf" else "FILE", help=HELP[name])
+    setup = parser.add_argument_group("what a benchmark's output does not say")
+    setup.add_argument("--on", default="", metavar="MACHINE", help="the chips that ran it: 8xh100-sxm, 2xrtx4090, gb200-nvl72")
     for name in TEXTS:
-        said.add_argument("--" + name.replace("_", "-"), default="", metavar="NAME", help=f"{name.replace('_', ' ')}, where it is not said")
-    for name in (*WAYS, *LENGTHS):
-        said.add_argument(f"--{name}", metavar="N", help=f"{name}, where it is not said")
+        setup.add_argument(
+            "--" + name.replace("_", "-"), default="", metavar="NAME", help=f"{name.replace('_', ' ')}, where it is not said"
+        )
+    for name in (*DEGREES, *LENGTHS):
+        setup.add_argument(f"--{name}", metavar="N", help=f"{name}, where it is not said")
 
 
 def run(args: Any) -> output.Answer:
@@ -61,49 +63,51 @@ def run(args: Any) -> output.Answer:
     read = measured.predicted(rows, bad, args)
     if tool or args.each:
         return own.answer(read, binds=bool(tool))
-    found = score(read.tasks, read.predictions)
-    listing = Listing([*map(_group, found.groups), *own.worst(found.residuals, MOST_WORST)], always=VIEW)
-    notes = _left_out(found, read.bad)
+    result = score(read.tasks, read.predictions)
+    listing = Listing([*map(_group, result.groups), *own.worst(result.residuals, MOST_WORST)], always=VIEW)
+    notes = _left_out(result, read.bad)
     return output.Answer(
-        listing, notes=notes, describe=lambda kept: _words(kept, found), figure=lambda _: _figure(found.residuals),
+        listing, notes=notes, describe=lambda table: _words(table, result), figure=lambda _: _figure(result.residuals),
         columns=KEYS | own.KEYS, most=400,
     )  # fmt: skip
 
 
 def _tool(args: Any) -> str:
     """Which benchmark's output was given; "" for a table."""
-    given = [name for name in TOOLS if getattr(args, name)]
-    if len(given) + bool(args.rows) != 1:
-        shown = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in given]) or "nothing"
-        raise BadValue("score", shown, "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --llama-bench FILE, --inferencex FILE")
-    return given[0] if given else ""
+    tools = [name for name in TOOLS if getattr(args, name)]
+    if len(tools) + bool(args.rows) != 1:
+        input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
+        raise BadValue("score", input_text, "one of MEASURED.csv, --vllm FILE, --aiperf DIR, --llama-bench FILE, --inferencex FILE")
+    return tools[0] if tools else ""
 
 
 def _rows(args: Any, tool: str) -> tuple[list[Any], list[Any]]:
     from headway.evidence.read_rows import read_rows
 
-    said = [name for name in ("on", *TEXTS, *WAYS, *LENGTHS) if getattr(args, name)]
+    flags = [name for name in ("on", *TEXTS, *DEGREES, *LENGTHS) if getattr(args, name)]
     if not tool:
-        if said:
-            raise BadValue("--" + said[0].replace("_", "-"), getattr(args, said[0]), "no value with a table, whose rows say it themselves")
+        if flags:
+            raise BadValue(
+                "--" + flags[0].replace("_", "-"), getattr(args, flags[0]), "no value with a table, whose rows say it themselves"
+            )
         return read_rows(args.rows)
     import importlib
 
     from headway.catalog import default_catalog
     from headway.evidence.names import hardware as named
-    from headway.evidence.readers.given import Given, machine
+    from headway.evidence.readers.given import RunFields, machine
 
     hardware, chips = machine(args.on)
     if hardware:
         named(hardware, default_catalog())  # a machine that is wrong is wrong input, not a row that cannot be predicted
-    ways: dict[str, Any] = {name: _whole(getattr(args, name), name) for name in WAYS}
-    lengths: dict[str, Any] = {name: _whole(getattr(args, name), name) for name in LENGTHS}
+    degrees: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in DEGREES}
+    lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
     texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
     reader: Any = importlib.import_module(f"headway.evidence.readers.{TOOLS[tool]}")
-    return reader.read(getattr(args, tool), Given(hardware=hardware, chips=chips, **ways, **lengths, **texts))
+    return reader.read(getattr(args, tool), RunFields(hardware=hardware, chips=chips, **degrees, **lengths, **texts))
 
 
-def _whole(text: str | None, name: str) -> int | None:
+def _whole_number(text: str | None, name: str) -> int | None:
     from headway import units
 
     if not text:
@@ -122,27 +126,27 @@ def _group(group: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _left_out(found: Any, bad: Sequence[Any]) -> list[str]:
-    notes = [SEEN] if found.residuals else []
-    if found.unpredicted:
-        notes.append(f"without a prediction: {measured.placed(found.unpredicted)}")
-    if found.unscored:
-        notes.append(f"left out: {found.unscored} rows of reliability C")
-    if found.unmeasured:
-        notes.append(f"left out: {found.unmeasured} rows that state no measurement of what is predicted")
-    return notes + [f"no row: {measured.at_line(one.line, one.why)}" for one in bad[:MOST_BAD]] + own.more(bad, MOST_BAD)
+def _left_out(result: Any, bad: Sequence[Any]) -> list[str]:
+    notes = [FIT_NOTE] if result.residuals else []
+    if result.unpredicted:
+        notes.append(f"without a prediction: {measured.reasons_with_lines(result.unpredicted)}")
+    if result.unscored:
+        notes.append(f"left out: {result.unscored} rows of reliability C")
+    if result.unmeasured:
+        notes.append(f"left out: {result.unmeasured} rows that state no measurement of what is predicted")
+    return notes + [f"no row: {measured.at_line(bad_row.line, bad_row.why)}" for bad_row in bad[:MOST_BAD]] + own.more(bad, MOST_BAD)
 
 
-def _words(kept: Any, found: Any) -> output.Words:
+def _words(table: Any, result: Any) -> output.Summary:
     """The errors in one sentence, the table, the worst rows."""
-    rows = list(kept)
+    rows = list(table)
     groups = [row for row in rows if row["by"] != "worst"]
-    people = Listing([{key: _shown(key, row[key]) for key in VIEW} for row in groups])
+    people = Listing([{key: _cell(key, row[key]) for key in VIEW} for row in groups])
     lines = [own.sentence(row) for row in rows if row["by"] == "worst"]
-    return output.Words(_headline(found), VIEW, ["worst rows:", *lines] if lines else [], people)
+    return output.Summary(_headline(result), VIEW, ["worst rows:", *lines] if lines else [], people)
 
 
-def _shown(key: str, value: Any) -> Any:
+def _cell(key: str, value: Any) -> Any:
     return _percent(value) if key in ("median_error", "coverage", "below_floor") else value
 
 
@@ -150,14 +154,14 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share < 100 else f"{100 * share:.3g}%"  # a mistaken unit makes an error of many digits
 
 
-def _headline(found: Any) -> str:
-    if not found.residuals:
+def _headline(result: Any) -> str:
+    if not result.residuals:
         return "No row could be scored."
-    every = [group for group in found.groups if group.by == "all"]
-    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in every)
-    covered = sum(group.stats.coverage * group.stats.n for group in every) / len(found.residuals)
-    intervals = f"the 90 % intervals hold {covered:.0%} of the {len(found.residuals):,} measurements"
-    return f"{found.rows:,} rows scored; median error: {errors}; {intervals}."
+    groups = [group for group in result.groups if group.by == "all"]
+    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
+    covered = sum(group.stats.coverage * group.stats.n for group in groups) / len(result.residuals)
+    intervals = f"the 90 % intervals hold {covered:.0%} of the {len(result.residuals):,} measurements"
+    return f"{result.rows:,} rows scored; median error: {errors}; {intervals}."
 
 
 def _figure(residuals: Any) -> dict[str, Any]:

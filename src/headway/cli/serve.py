@@ -57,18 +57,18 @@ def figure(table: Any, args: Any) -> dict[str, Any]:
 def _lecture(row: dict[str, Any], args: Any) -> dict[str, Any]:
     from headway import curves, figures
 
-    taken, _ = combinations(args, Assumptions)
+    assumption_sets, _ = combinations(args, Assumptions)
     model, (system, _) = subjects.models(args)[0], subjects.systems(args)[0]
-    found = curves.of_row(model, system, row, schema.defaults(Assumptions, taken[0]))
+    lecture_curves = curves.of_row(model, system, row, schema.defaults(Assumptions, assumption_sets[0]))
     about = f"{words.layout(row)}, context {words.value(row, 'context')}, {words.formats(row)}"
-    return figures.lecture(found, f"{row['model']} on {row['system']}", about)
+    return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)
 
 
 def varied(table: Any) -> list[str]:
     """The inputs that have more than one value in a table."""
     extra = [key for key in table.keys() if key not in words.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
-    found = [key for key in (*words.WHAT, *extra) if table.varies(key)]
-    return [key for key in found if key != "context" or not {"prompt", "output"} & set(found)]  # it follows from them
+    keys = [key for key in (*words.WHAT, *extra) if table.varies(key)]
+    return [key for key in keys if key != "context" or not {"prompt", "output"} & set(keys)]  # it follows from them
 
 
 def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -90,35 +90,35 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     from headway.serve import MOST_POINTS, serve
 
     load, notes = schema.read(args, Load, COUNTS)
-    load, unsaid = loads.attended(load)
-    ways, more = schema.read(args, Layout)
+    load, default_notes = loads.attended(load)
+    degrees, more = schema.read(args, Layout)
     formats, format_notes = combinations(args, Precision)
-    taken, taken_notes = combinations(args, Assumptions)
-    notes = [*notes, *unsaid, *more, *format_notes, *taken_notes]
+    assumption_sets, taken_notes = combinations(args, Assumptions)
+    notes = [*notes, *default_notes, *more, *format_notes, *taken_notes]
     models, systems = subjects.models(args), subjects.systems(args)
     notes += loads.beyond(models, load)
-    cases = list(itertools.islice(itertools.product(models, systems, formats, taken), MOST_TABLES + 1))
+    cases = list(itertools.islice(itertools.product(models, systems, formats, assumption_sets), MOST_TABLES + 1))
     if len(cases) > MOST_TABLES:
         raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
-    found = []
-    for model, (system, edits), precision, assumed in cases:
-        layouts, dropped = loads.ranked(shape(work_of(model).blocks), ways)
-        notes += [note for note in dropped if note not in notes]
-        filled = schema.defaults(Assumptions, assumed)
+    all_tables = []
+    for model, (system, edits), precision, assumptions in cases:
+        layouts, drop_notes = loads.ranked(shape(work_of(model).blocks), degrees)
+        notes += [note for note in drop_notes if note not in notes]
+        filled = schema.defaults(Assumptions, assumptions)
         table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
-        varied = {key: value for key, value in assumed.items() if sum(other.get(key) != value for other in taken)}
-        found.append(subjects.replaced(table, edits | varied))
-        if sum(len(table) for table in found) > MOST_POINTS:
+        varied = {key: value for key, value in assumptions.items() if sum(other_set.get(key) != value for other_set in assumption_sets)}
+        all_tables.append(subjects.replaced(table, edits | varied))
+        if sum(len(table) for table in all_tables) > MOST_POINTS:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
-    return (found[0].concat(*found[1:]) if len(found) > 1 else found[0]), notes
+    return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
 
 
-def describe(table: Any) -> output.Words:
+def describe(table: Any) -> output.Summary:
     """The sentence, the columns to show, and the lines below the table."""
     if not len(table):
-        return output.Words("No row is left.")
+        return output.Summary("No row is left.")
     first = table.row(0)
     varying = varied(table)
     headline, after = (words.point(first), words.binds(first)) if len(table) == 1 else words.grid(table, varying)
-    shown = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
-    return output.Words(headline, [*(varying or ("batch",)), *shown, "bound", "why"], [*after, words.DEFINED])
+    view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
+    return output.Summary(headline, [*(varying or ("batch",)), *view, "bound", "why"], [*after, words.DEFINED])

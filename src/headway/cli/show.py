@@ -30,13 +30,13 @@ def run(args: Any) -> output.Answer:
 
 def _model(args: Any) -> output.Answer:
     from headway import schema
-    from headway.about_model import About, about_model
+    from headway.about_model import ModelSummary, about_model
     from headway.formula import record
     from headway.workload import Load
 
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
-    found = subjects.model(args.name, args)
-    row = output.clean(dataclasses.asdict(about_model(found, context)))
+    model = subjects.model(args.name, args)
+    row = output.clean(dataclasses.asdict(about_model(model, context)))
 
     def tree(_: Any, key: str) -> Any:
         with record():
@@ -44,12 +44,12 @@ def _model(args: Any) -> output.Answer:
         return computed(value, key)
 
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
-    people = [{"fact": key, "value": output.cell(key, row), "about": q.help} for key, q in _marks(About).items() if key in plain]
+    people = [{"fact": key, "value": output.cell(key, row), "about": q.help} for key, q in _marks(ModelSummary).items() if key in plain]
     parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
     return output.Answer(
         Listing([row], tree=tree),
-        output.Words(f"{found.name}: {_brief(row)}", (), parts, Listing(people)),
-        columns={key: Column(q.unit, q.help) for key, q in _marks(About).items()},
+        output.Summary(f"{model.name}: {_brief(row)}", (), parts, Listing(people)),
+        columns={key: Column(q.unit, q.help) for key, q in _marks(ModelSummary).items()},
     )
 
 
@@ -60,16 +60,16 @@ def _marks(kind: type) -> dict[str, Any]:
 
 
 def _brief(row: dict[str, Any]) -> str:
-    named = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
+    labels = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
     beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
-    return ", ".join(f"{output.shown(row[key], '')} {words}" for key, words in named.items()) + beyond
+    return ", ".join(f"{output.format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
 
 
 def _part(key: str, value: Any) -> list[str]:
     """A nested part as indented lines."""
     if isinstance(value, dict):
-        return [f"{key}:", *(f"  {name}: {output.shown(item, '')}" for name, item in value.items())]
-    return [f"{key}:", *(f"  {output.shown(item, '')}" for item in value)]
+        return [f"{key}:", *(f"  {name}: {output.format_value(item, '')}" for name, item in value.items())]
+    return [f"{key}:", *(f"  {output.format_value(item, '')}" for item in value)]
 
 
 def _machine(args: Any) -> output.Answer:
@@ -85,13 +85,13 @@ def _machine(args: Any) -> output.Answer:
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),
-        output.Words(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
+        output.Summary(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries},
         most=200,
     )
 
 
 def _line(entry: Any) -> dict[str, str]:
-    value = output.shown(output.clean(entry.value), entry.unit)
+    value = output.format_value(output.clean(entry.value), entry.unit)
     source = f"{entry.source} ({entry.date})" if entry.source else ""
     return {"fact": entry.key, "value": value, "about": entry.doc, "kind": entry.kind, "source": source}

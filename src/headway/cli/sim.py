@@ -61,30 +61,30 @@ def run(args: Any) -> output.Answer:
     loadings, lasting, notes = sim_traffic.read(args)
     so_that = _conditions(args)
     default = WARMUP if lasting else 0.0
-    warmup = float(schema.scalar(args.warmup, schema.Q(open_low=False, high=0.9), "--warmup") if args.warmup else default)
-    found = Found(rows=[], notes=notes)
+    warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
+    results = SimulationProgress(rows=[], notes=notes)
     try:
         for trial, more in _trials(args, loadings, warmup, lasting):
-            found.tell(more)
-            found.add(trial, loadings, so_that)
-            if found.interrupted:
+            results.tell(more)
+            results.add(trial, loadings, so_that)
+            if results.interrupted:
                 break
     except KeyboardInterrupt:
-        if not found.rows:
+        if not results.rows:
             raise
-        found.interrupted = True
+        results.interrupted = True
         notes.append("interrupted: rows that are missing were not simulated")
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
-    if args.timeline and found.last is not None:
-        notes.append(f"{args.timeline}: {timeline.save(found.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+    if args.timeline and results.last is not None:
+        notes.append(f"{args.timeline}: {timeline.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return output.Answer(
-        Listing(found.rows), notes=notes, describe=sim_words.describe, figure=lambda kept: sim_figure.figure(kept, found.last),
-        status=INTERRUPTED if found.interrupted else 0,
+        Listing(results.rows), notes=notes, describe=sim_words.describe, figure=lambda table: sim_figure.figure(table, results.last),
+        status=INTERRUPTED if results.interrupted else 0,
     )  # fmt: skip
 
 
 @dataclass(slots=True)
-class Found:
+class SimulationProgress:
     """What there is so far, to be told even when the user interrupts the rest."""
 
     rows: list[dict[str, Any]]
@@ -118,8 +118,8 @@ class Found:
             able = able or (None if load.users else trial.capacity(load.traffic))
             rows, self.last = trial.rows(load, able)
             self.rows += rows
-            done = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
-            self._stop(f"interrupted: {done}", self.last.interrupted)
+            progress = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
+            self._stop(f"interrupted: {progress}", self.last.interrupted)
             if self.interrupted:
                 break
 
@@ -164,35 +164,35 @@ def _conditions(args: Any) -> dict[str, float]:
     """`p99_ttft_s=1s,p99_tpot_s=50ms` as figures and their highest values."""
     from headway import columns, units
 
-    found = {}
+    limits = {}
     for text in args.so_that.split(",") if args.so_that else ():
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or columns.unit(key) != "s" or key not in columns.COLUMNS:
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
-        found[key] = units.parse(value, "s", "--so-that")
-    return found
+        limits[key] = units.parse(value, "s", "--so-that")
+    return limits
 
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
     """How each layout asked for is tried, and what must be said about it."""
-    from headway.sim.fast import chosen, plain_s, runner
+    from headway.sim.fast import choose_form, plain_s, runner
     from headway.sim.trial import Trial
 
-    asked = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
-    band = _band(args, asked)
+    requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
+    band = _band(args, requests)
     runs = (TRIED if args.find else 1) * (BANDED if band else 1)
-    limits, _ = _one(args, SLO)
-    fast = float(schema.scalar(args.fast, schema.Q(open_low=False, high=1), "--fast")) if args.fast else 0.0
-    for made, policy, notes in _fleets(args, loadings, 2 if fast else 1):
+    limits, _ = _single_values(args, SLO)
+    fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
+    for fleet, policy, notes in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
-        if made.pace:
-            takes_s = sum(plain_s(load.traffic, made.prefix is not None) for load in loadings) * runs
-            meet = made.pools is not None or (policy.routing != "round-robin" and made.replicas > 1)
-            shared = made.prefix is not None and made.prefix.shared
-            how = chosen(made.pace.source, takes_s, args.loop, meet, shared)
-            compile_s = runner(made.pace.source, made.pace.step, takes_s, how, meet, shared).compile_s
+        if fleet.pace:
+            takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs
+            meet = fleet.pools is not None or (policy.routing != "round-robin" and fleet.replicas > 1)
+            shared = fleet.prefix is not None and fleet.prefix.shared
+            how = choose_form(fleet.pace.source, takes_s, args.loop, meet, shared)
+            compile_s = runner(fleet.pace.source, fleet.pace.step, takes_s, how, meet, shared).compile_s
         yield Trial(
-            fleet=made, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
+            fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=sim_traffic.seed(args), compile_s=compile_s, band=band,
         ), notes  # fmt: skip
 
@@ -201,7 +201,7 @@ def _band(args: Any, requests: int) -> float:
     """By how much steps are made shorter and longer: 10 % where that costs little, else what the user says."""
     if args.sensitivity is None:
         return STEPS if requests <= CHEAP and not args.find else 0.0
-    return float(schema.scalar(args.sensitivity, schema.Q(open_low=False, high=0.9), "--sensitivity"))
+    return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
@@ -211,23 +211,23 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     from headway.sim.policy import Policy
     from headway.sim.tiers import parse_tiers
 
-    taken, more = _one(args, Assumptions)
-    formats, _ = _one(args, Precision)
-    chosen, _ = _one(args, Policy)
+    assumptions, more = _single_values(args, Assumptions)
+    formats, _ = _single_values(args, Precision)
+    policy_values, _ = _single_values(args, Policy)
     model, system = _subject(args)
-    layouts, dropped = _layouts(args, model)
-    traffic, policy = loadings[0].traffic, Policy(**chosen)
-    asked = query(
+    layouts, drop_notes = _layouts(args, model)
+    traffic, policy = loadings[0].traffic, Policy(**policy_values)
+    request = query(
         model, system, layouts, prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()), batch=1, context=None,
-        precision=Precision(**formats), assumptions=schema.defaults(Assumptions, taken),
+        precision=Precision(**formats), assumptions=schema.defaults(Assumptions, assumptions),
     )  # fmt: skip
     tiers = parse_tiers(args.prefix_cache, args.ttl, subjects.catalog(args)) if args.prefix_cache else ()
-    for layout in asked.layouts:
-        made = fleet(asked, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
-        yield made, policy, [*more, *dropped, *asked.notes, *made.scheduler.notes]
+    for layout in request.layouts:
+        sim_fleet = fleet(request, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+        yield sim_fleet, policy, [*more, *drop_notes, *request.notes, *sim_fleet.scheduler.notes]
 
 
-def _one(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
+def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
     """The fields of a record, none of which may be a list here."""
     values, notes = schema.read(args, record)
     for key, value in values.items():
@@ -247,6 +247,6 @@ def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
     from headway.compile import work_of
     from headway.layout import shape
 
-    ways, notes = schema.read(args, Layout)
-    layouts, dropped = loads.ranked(shape(work_of(model).blocks), ways)
-    return layouts, [*notes, *dropped]
+    degrees, notes = schema.read(args, Layout)
+    layouts, drop_notes = loads.ranked(shape(work_of(model).blocks), degrees)
+    return layouts, [*notes, *drop_notes]

@@ -15,19 +15,19 @@ def figure(rows: Any, run: Any) -> dict[str, Any]:
     """The figure that fits the rows."""
     from headway import figures
 
-    every = [row for row in rows if row["kind"] == "point"]
-    if not every:
+    points = [row for row in rows if row["kind"] == "point"]
+    if not points:
         raise BadValue("--plot", "no rows", "rows to draw")
     if run is None:
         raise BadValue("--plot", "no layout that runs", "something to draw")
-    title = f"{every[0]['model']} on {every[0]['system']}"
+    title = f"{points[0]['model']} on {points[0]['system']}"
     for load in ("rate", "users"):
-        if len({row.get(load) for row in every}) > 1:
-            series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in every}) > 1]
-            return figures.table(every, load, CURVE, series, title, "where the queue grows without end there is no latency")
-    named = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
+        if len({row.get(load) for row in points}) > 1:
+            series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in points}) > 1]
+            return figures.table(points, load, CURVE, series, title, "where the queue grows without end there is no latency")
+    heading = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
     return {
-        "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": named,
+        "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": heading,
         "vconcat": [{"hconcat": [_shares(run, key) for key in ("ttft_s", "tpot_s", "e2e_s")]}, {"hconcat": _over_time(run)}],
     }  # fmt: skip
 
@@ -48,16 +48,16 @@ def _over_time(run: Any) -> list[dict[str, Any]]:
 
     from headway.sim.timeline import curves
 
-    each = [curves(state) for state in run.states]
-    found = []
+    replica_curves = [curves(state) for state in run.states]
+    panels = []
     for key, words in PANELS.items():
         points = [
             {"x": float(time), "y": float(value), "line": f"replica {number}"}
-            for number, one in enumerate(each[:8])
-            for time, value in zip(one["time_s"], np.asarray(one[key]), strict=True)
+            for number, curve in enumerate(replica_curves[:8])
+            for time, value in zip(curve["time_s"], np.asarray(curve[key]), strict=True)
         ]
-        found.append(_line(points, "time (s)", words, "linear"))
-    return found
+        panels.append(_line(points, "time (s)", words, "linear"))
+    return panels
 
 
 def _line(points: list[dict[str, Any]], x: str, y: str, scale: str) -> dict[str, Any]:

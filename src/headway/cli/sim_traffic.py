@@ -9,7 +9,7 @@ from headway.cli import loads
 from headway.errors import BadValue
 
 REQUESTS = 10_000
-RATE = schema.Q("1/s", high=1e12)
+RATE = schema.Field("1/s", high=1e12)
 
 
 def add_flags(parser: Any) -> None:
@@ -31,7 +31,7 @@ def add_flags(parser: Any) -> None:
 def read(args: Any) -> tuple[list[Any], bool, list[str]]:
     """The loads, whether they stand for a load that goes on, and notes."""
     rates, notes = _axis(args.rate, RATE, "--rate")
-    users, more = _axis(args.users, schema.Q(whole=True, low=1, open_low=False), "--users")
+    users, more = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
     notes = [*notes, *more]
     if args.trace:
         if users or args.prompt or args.output or args.turns or args.think:
@@ -47,78 +47,78 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
         rates = (1.0,)  # the shape of the traffic; its rate is what is looked for
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
-    prompt, output, told = _lengths(args)
-    count, drawn = _whole(args.requests, "--requests") or REQUESTS, seed(args)
+    prompt, output, length_notes = _lengths(args)
+    count, seed_value = _whole_number(args.requests, "--requests") or REQUESTS, seed(args)
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
     if users:
-        return _loops(args, users, prompt, output, count, drawn), False, [*notes, *told]
-    return _drawn(args, rates, prompt, output, count, drawn), True, [*notes, *told]
+        return _loops(args, users, prompt, output, count, seed_value), False, [*notes, *length_notes]
+    return _rate_loads(args, rates, prompt, output, count, seed_value), True, [*notes, *length_notes]
 
 
 def seed(args: Any) -> int:
     """Of what is drawn: arrivals, lengths, who is in which class."""
-    return _whole(args.seed, "--seed", 0)
+    return _whole_number(args.seed, "--seed", 0)
 
 
 def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:
     from headway.sim.traffic.read import read_trace
-    from headway.sim.trial import Loading
+    from headway.sim.trial import LoadingPlan
 
-    block = _whole(args.trace_block, "--trace-block")
+    block = _whole_number(args.trace_block, "--trace-block")
     trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
     if block and not len(trace.traffic.blocks):
         raise BadValue("--trace-block", args.trace_block, f"a trace with hash_ids, which this one in {trace.format} format has not")
-    count = _whole(args.requests, "--requests")
+    count = _whole_number(args.requests, "--requests")
     traffic = trace.traffic.head(count) if count else trace.traffic
     if not len(traffic):
         raise BadValue("--trace", args.trace, "at least one request")
-    loadings = [Loading(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [Loading(traffic=traffic, rate=None)]
+    loadings = [LoadingPlan(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [LoadingPlan(traffic=traffic, rate=None)]
     return loadings, False, [*notes, *trace.notes()]
 
 
-def _drawn(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
+def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     from headway.sim.traffic.arrivals import parse_arrivals
     from headway.sim.traffic.conversations import generate_conversations, parse_turns
     from headway.sim.traffic.generate import generate
-    from headway.sim.trial import Loading
+    from headway.sim.trial import LoadingPlan
 
-    found = []
+    loadings = []
     for rate in rates:
         arrivals = parse_arrivals(args.arrivals, rate)
         if args.turns:
             traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
         else:
             traffic = generate(arrivals, prompt, output, count, seed)
-        found.append(Loading(traffic=traffic, rate=rate))
-    return found
+        loadings.append(LoadingPlan(traffic=traffic, rate=rate))
+    return loadings
 
 
 def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
     from headway.sim.traffic.generate import generate_loop, parse_think
-    from headway.sim.trial import Loading
+    from headway.sim.trial import LoadingPlan
 
-    loops = [generate_loop(each, parse_think(args.think or "0s"), prompt, output, max(count, each), seed) for each in users]
-    return [Loading(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
+    loops = [generate_loop(number, parse_think(args.think or "0s"), prompt, output, max(count, number), seed) for number in users]
+    return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
 
 
 def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
     from headway.sim.traffic.lengths import parse_lengths
 
-    given = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
-    filled, notes = loads.requested(given)
+    lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
+    filled, notes = loads.requested(lengths)
     texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
     return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
 
 
-def _axis(text: str | None, q: schema.Q, field: str) -> tuple[tuple[Any, ...], list[str]]:
+def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...], list[str]]:
     if text is None:
         return (), []
     values, notes = schema.axis(text, q, field)
     return values if isinstance(values, tuple) else (values,), list(notes)
 
 
-def _whole(text: str | None, field: str, least: int = 1) -> int:
+def _whole_number(text: str | None, field: str, least: int = 1) -> int:
     if text is None:
         return 0
     value = units.parse(text, "", field)

@@ -15,51 +15,51 @@ VIEW = (
 )  # fmt: skip
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
-ONE = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
+DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
 DRAINED = 0.9  # of the rate that was sent, below which filling and draining weigh on what ended
-MANY = 10  # times its capacity, above which a load is no percentage
+PERCENT_LIMIT = 10  # times its capacity, above which a load is no percentage
 
 
-def describe(rows: Any) -> output.Words:
+def describe(rows: Any) -> output.Summary:
     """The sentence, the columns to show, and the lines below the table."""
-    every = list(rows)
-    if not every:
-        return output.Words("No row is left.")
-    runs = [row for row in every if row.get("kind") not in ONE]
-    kinds = VIEW if len({row.get("kind") for row in every}) > 1 else VIEW[1:]
-    rejected = _rejected(every[0])
+    row_list = list(rows)
+    if not row_list:
+        return output.Summary("No row is left.")
+    runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
+    kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
+    rejected = _rejected(row_list[0])
     if len(runs) <= 1:
-        return output.Words(_sentence(every[0]), kinds, [*rejected, *_draining(every[0]), *_sensitive(every[0]), DEFINED])
+        return output.Summary(_sentence(row_list[0]), kinds, [*rejected, *_draining(row_list[0]), *_sensitive(row_list[0]), DEFINED])
     at = kinds.index("p99_itl_s")
-    return output.Words(_several(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
+    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
 
 
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
     """Which limits a row does not keep."""
-    missed = [
-        f"{key} is {words.value(row, key)}, above {output.shown(most, 's')}" if row.get(key) is not None else f"{key} has no value"
+    misses = [
+        f"{key} is {words.value(row, key)}, above {output.format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
         for key, most in limits.items()
         if _misses(row, key, most)
     ]
-    return f"at {words.value(row, 'rate')} {' and '.join(missed)}"
+    return f"at {words.value(row, 'rate')} {' and '.join(misses)}"
 
 
 def _misses(row: Mapping[str, Any], key: str, most: float) -> bool:
     return row.get(key) is None or row[key] > most
 
 
-def _several(runs: Sequence[Mapping[str, Any]]) -> str:
+def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
     """Of many runs: how many are stable, and from which load on the rest are not."""
     known = [row for row in runs if row.get("fits") is not False]
     stable = [row for row in known if row["stable"]]
-    told = f"{len(runs)} simulations, {len(stable)} of them stable"
+    sentence = f"{len(runs)} simulations, {len(stable)} of them stable"
     rates = [row["rate"] for row in stable if row.get("rate")]
     if rates and len(rates) == len(stable):
         last = max(stable, key=lambda row: row["rate"])
-        used = f" ({_used(last)})" if last.get("utilisation") else ""
-        told += f", the highest at {words.value(last, 'rate')}{used}: p99 TTFT {words.value(last, 'p99_ttft_s')}"
-        told += f", p99 TPOT {words.value(last, 'p99_tpot_s')}"
-    return told + "."
+        load = f" ({_load_text(last)})" if last.get("utilisation") else ""
+        sentence += f", the highest at {words.value(last, 'rate')}{load}: p99 TTFT {words.value(last, 'p99_ttft_s')}"
+        sentence += f", p99 TPOT {words.value(last, 'p99_tpot_s')}"
+    return sentence + "."
 
 
 def _rejected(row: Mapping[str, Any]) -> list[str]:
@@ -72,8 +72,8 @@ def _rejected(row: Mapping[str, Any]) -> list[str]:
 
 def _draining(row: Mapping[str, Any]) -> list[str]:
     """That a run was short beside its answers, so that what it says of a load that goes on is too little."""
-    sent, ended = row.get("offered_req_per_s"), row.get("req_per_s")
-    if not (row.get("stable") and sent and ended and ended < DRAINED * sent and not row["cancelled"] + row["rejected"]):
+    offered_rate, ended = row.get("offered_req_per_s"), row.get("req_per_s")
+    if not (row.get("stable") and offered_rate and ended and ended < DRAINED * offered_rate and not row["cancelled"] + row["rejected"]):
         return []
     few = f"{words.value(row, 'offered_req_per_s')} were sent, {words.value(row, 'req_per_s')} ended until the last answer was out"
     return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
@@ -92,12 +92,16 @@ def _sensitive(row: Mapping[str, Any]) -> list[str]:
     return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
 
 
-def _used(row: Mapping[str, Any]) -> str:
+def _load_text(row: Mapping[str, Any]) -> str:
     share, able = row.get("utilisation"), words.value(row, "capacity_req_per_s")
     if not share:
         return "the load asked"
     bare = "" if row.get("hit_rate") is None else " without found prefixes"
-    return f"{share:.0%} of its capacity{bare} ({able})" if share < MANY else f"{output.shown(share, '')} times its capacity{bare} ({able})"
+    return (
+        f"{share:.0%} of its capacity{bare} ({able})"
+        if share < PERCENT_LIMIT
+        else f"{output.format_value(share, '')} times its capacity{bare} ({able})"
+    )
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -106,14 +110,14 @@ def _sentence(row: Mapping[str, Any]) -> str:
         return f"{about}: does not run: {row['why']}."
     if not row["completed"]:
         return f"{about}: no request was completed."
-    used = _used(row)
+    load = _load_text(row)
     if not row["stable"] and row["mean_ttft_s"] is None:
         grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
-        return f"{about}: overloaded, at {used}; {grows}."
+        return f"{about}: overloaded, at {load}; {grows}."
     if row["kind"] == "found":
         about = f"{about} meets the limits up to {words.value(row, 'rate')}"
     if row["kind"] == "beyond":
         about = f"{about} meets the limits at no rate, not even {words.value(row, 'rate')}"
-    told = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
+    latencies = f"TTFT {words.value(row, 'mean_ttft_s')} (p99 {words.value(row, 'p99_ttft_s')}), TPOT {words.value(row, 'mean_tpot_s')}"
     more = "" if row["stable"] else " Overloaded: the queue grows as long as the trace lasts, and these latencies with it."
-    return f"{about}: at {used} {told} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output.{more}"
+    return f"{about}: at {load} {latencies} (p99 {words.value(row, 'p99_tpot_s')}), {words.value(row, 'output_tok_per_s')} of output.{more}"

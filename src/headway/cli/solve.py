@@ -18,7 +18,7 @@ from headway.workload import Load
 
 MOST_CASES = 200
 MOST_WAYS = 4096  # values of a layout's input that are tried
-REACH = 1000.0  # a fact is looked for from a thousandth of its value to a thousand times it
+FACT_FACTOR = 1000.0  # a fact is looked for from a thousandth of its value to a thousand times it
 # Where an input is looked for when its flag gives no range.
 RANGES = {
     "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9),
@@ -43,44 +43,44 @@ def run(args: Any) -> output.Answer:
 
     if args.verb != "serve":
         raise UnknownName("verb to solve", args.verb, ("serve",), "serve")
-    name, wanted = _name(args.sought), condition(args.wanted)
+    name, target = _name(args.sought), condition(args.wanted)
     solutions, notes = [], []
     for case, more in _cases(args, name):
         notes += [note for note in more if note not in notes]
         at, sought = _problem(args, case, name)
-        solutions.append(solve(at, sought, wanted))
+        solutions.append(solve(at, sought, target))
     table = solutions[0].table.concat(*(solution.table for solution in solutions[1:]))
-    found = sum(solution.found for solution in solutions)
-    headline = solutions[0].sentence if len(solutions) == 1 else f"{found} crossings of {wanted} in {len(solutions)} cases"
-    keys = [wanted.left] + ([wanted.right] if wanted.number is None else [])
+    crossings = sum(solution.crossings for solution in solutions)
+    headline = solutions[0].sentence if len(solutions) == 1 else f"{crossings} crossings of {target} in {len(solutions)} cases"
+    keys = [target.column] + ([target.right] if target.number is None else [])
     return output.Answer(
-        table, notes=notes, describe=lambda rows: _describe(rows, headline, keys), figure=lambda _: _figure(args, name, wanted)
+        table, notes=notes, describe=lambda rows: _describe(rows, headline, keys), figure=lambda _: _figure(args, name, target)
     )
 
 
-def _figure(args: Any, name: str, wanted: Any) -> dict[str, Any]:
+def _figure(args: Any, name: str, target: Any) -> dict[str, Any]:
     """Both sides of the question over the range of the input, for the first case."""
     from headway import figures
     from headway.solve import scan
 
     (case, _), *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
-    points, left = scan(sought), wanted.left
+    points, left_key = scan(sought), target.column
     rows = list(zip(at(points), points, strict=True))
-    lines = [{name: point, left: row[left], "line": left} for row, point in rows]
-    right = {} if wanted.number is None else {wanted.right: wanted.number}
-    lines += [{name: point, left: (row | right)[wanted.right], "line": wanted.right} for row, point in rows]
-    return figures.table(lines, name, (left,), ("line",), f"{rows[0][0]['model']} on {rows[0][0]['system']}", f"solve: {wanted}")
+    lines = [{name: point, left_key: row[left_key], "line": left_key} for row, point in rows]
+    right = {} if target.number is None else {target.right: target.number}
+    lines += [{name: point, left_key: (row | right)[target.right], "line": target.right} for row, point in rows]
+    return figures.table(lines, name, (left_key,), ("line",), f"{rows[0][0]['model']} on {rows[0][0]['system']}", f"solve: {target}")
 
 
-def _describe(rows: Any, headline: str, keys: list[str]) -> output.Words:
+def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
     if not len(rows):
-        return output.Words(headline)
+        return output.Summary(headline)
     first = rows.row(0)
     varying = [key for key in words.WHAT if rows.varies(key)]
     view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
-    shown = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
-    return output.Words(headline, list(shown), [*words.binds(first), words.DEFINED])
+    columns = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
+    return output.Summary(headline, list(columns), [*words.binds(first), words.DEFINED])
 
 
 def _name(text: str) -> str:
@@ -98,8 +98,8 @@ def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ..
     """One set of arguments for each combination of the other inputs' values."""
     lists: dict[str, tuple[Any, ...]] = {"model": tuple(subjects.split(args.model, "model")), "on": tuple(subjects.split(args.on, "--on"))}
     notes: tuple[str, ...] = ()
-    for record, whole in ((Load, serve.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
-        values, more = schema.read(args, record, whole)
+    for record, counts in ((Load, serve.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
+        values, more = schema.read(args, record, counts)
         notes += more
         lists |= {key: value if isinstance(value, tuple) else (value,) for key, value in values.items() if key != name}
     combos = list(itertools.islice(itertools.product(*lists.values()), MOST_CASES + 1))
@@ -112,66 +112,66 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
     """How to evaluate one case at values of the input, and where to look."""
     from headway.edit import edit
     from headway.serve import serve as evaluate
-    from headway.solve import Input
+    from headway.solve import SolveInput
 
-    given = case.given
-    model = subjects.model(given["model"], args)
-    system = subjects.systems(argparse.Namespace(**vars(args) | {"on": given["on"]}))[0][0]
-    parts = ({key: given[key] for key in schema.fields(record) if key in given} for record in (Load, Layout, Precision, Assumptions))
-    load, ways, formats, taken = parts
-    precision, assumed = Precision(**formats), schema.defaults(Assumptions, taken)
+    inputs = case.given
+    model = subjects.model(inputs["model"], args)
+    system = subjects.systems(argparse.Namespace(**vars(args) | {"on": inputs["on"]}))[0][0]
+    parts = ({key: inputs[key] for key in schema.fields(record) if key in inputs} for record in (Load, Layout, Precision, Assumptions))
+    load, degrees, formats, assumption_values = parts
+    precision, assumptions = Precision(**formats), schema.defaults(Assumptions, assumption_values)
 
-    def one(value: float) -> Any:
+    def table_at(value: float) -> Any:
         machine = edit(system, name, value) if "." in name else system
-        changed = assumed if "." in name else dataclasses.replace(assumed, **{name: quantity.given(value, name)})
-        return evaluate(model, machine, Layout(**ways), **load, precision=precision, assumptions=changed)
+        changed = assumptions if "." in name else dataclasses.replace(assumptions, **{name: quantity.user_input(value, name)})
+        return evaluate(model, machine, Layout(**degrees), **load, precision=precision, assumptions=changed)
 
     def loads(values: Sequence[float]) -> Any:
-        return evaluate(model, system, Layout(**ways), **load | {name: list(values)}, precision=precision, assumptions=assumed)
+        return evaluate(model, system, Layout(**degrees), **load | {name: list(values)}, precision=precision, assumptions=assumptions)
 
     def layouts(values: Sequence[float]) -> Any:
-        each = [Layout(**ways | {name: int(value)}) for value in values]
-        return evaluate(model, system, each, **load, precision=precision, assumptions=assumed)
+        candidates = [Layout(**degrees | {name: int(value)}) for value in values]
+        return evaluate(model, system, candidates, **load, precision=precision, assumptions=assumptions)
 
     if name in schema.fields(Load):
         low, high = _range(args, name)
-        return loads, Input(name=name, low=low, high=high, whole=True, broadcasts=True)
+        return loads, SolveInput(name=name, low=low, high=high, is_count=True, broadcasts=True)
     if name in schema.fields(Layout):
-        legal = _legal(model, system, ways, name)
-        return layouts, Input(name=name, low=legal[0], high=legal[-1], whole=True, only=legal, broadcasts=True)
+        legal = _legal(model, system, degrees, name)
+        return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
     if name in schema.fields(Assumptions):
         low, high = _range(args, name)
-        return _each(one), Input(name=name, low=low, high=high)
-    return _each(one), _fact(system, name)
+        return _over_values(table_at), SolveInput(name=name, low=low, high=high)
+    return _over_values(table_at), _fact(system, name)
 
 
-def _legal(model: Any, system: Any, ways: dict[str, Any], name: str) -> tuple[float, ...]:
+def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple[float, ...]:
     """The legal ways of one kind of parallelism, up to one per chip."""
     from headway.compile import work_of
     from headway.layout import expand, shape
 
-    every = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
-    layouts, _ = expand(shape(work_of(model).blocks), ways | {name: every})
+    all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
+    layouts, _ = expand(shape(work_of(model).blocks), degrees | {name: all_degrees})
     return tuple(float(getattr(layout, name)) for layout in layouts)
 
 
 def _fact(system: Any, name: str) -> Any:
     """A fact of the chip or the system, looked for around its own value."""
     from headway.edit import editable
-    from headway.solve import Input
+    from headway.solve import SolveInput
 
     part, _, key = name.partition(".")
     value, q = (system.chip if part == "chip" else system).need(key), editable()[name]
-    low, high = max(value / REACH, q.low), min(value * REACH, q.high)
-    if q.whole:
-        whole = tuple(float(number) for number in range(max(1, int(low)), int(min(high, 4096)) + 1))
-        return Input(name=name, low=whole[0], high=whole[-1], whole=True, only=whole)
-    return Input(name=name, low=low, high=high)
+    low, high = max(value / FACT_FACTOR, q.low), min(value * FACT_FACTOR, q.high)
+    if q.integer:
+        integers = tuple(float(number) for number in range(max(1, int(low)), int(min(high, 4096)) + 1))
+        return SolveInput(name=name, low=integers[0], high=integers[-1], is_count=True, only=integers)
+    return SolveInput(name=name, low=low, high=high)
 
 
-def _each(one: Callable[[float], Any]) -> Callable[[Sequence[float]], Any]:
+def _over_values(table_at: Callable[[float], Any]) -> Callable[[Sequence[float]], Any]:
     def table(values: Sequence[float]) -> Any:
-        tables = [one(float(value)) for value in values]
+        tables = [table_at(float(value)) for value in values]
         return tables[0].concat(*tables[1:])
 
     return table
@@ -181,9 +181,9 @@ def _range(args: Any, name: str) -> tuple[float, float]:
     """The ends of the flag's own range when it was given, else where such an input makes sense."""
     record = Load if name in schema.fields(Load) else Assumptions
     values, _ = schema.read(args, record)
-    given = values.get(name)
-    if isinstance(given, tuple) and len(given) > 1:
-        return float(min(given)), float(max(given))
+    flag_value = values.get(name)
+    if isinstance(flag_value, tuple) and len(flag_value) > 1:
+        return float(min(flag_value)), float(max(flag_value))
     if name in RANGES:
         return RANGES[name]
     return 1e-3, 1.0  # a share

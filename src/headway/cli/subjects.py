@@ -43,25 +43,25 @@ def model(name: str, args: Any) -> Any:
     """One model by name or file."""
     from headway import hfconfig
 
-    own = [root / "models" for root in catalog(args).roots[:-1]]
-    found = hfconfig.model(name, own)
+    folders = [root / "models" for root in catalog(args).roots[:-1]]
+    base_model = hfconfig.model(name, folders)
     if args.attention or args.kv_share:
         from headway.whatif import override
 
-        return override(found, args.attention, args.kv_share)
-    return found
+        return override(base_model, args.attention, args.kv_share)
+    return base_model
 
 
 def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Each machine named, with each combination of --set values; the edits that vary stand beside it."""
     from headway.system import system
 
-    named = [system(name, catalog(args)) for name in split(args.on, "--on")]
+    machines = [system(name, catalog(args)) for name in split(args.on, "--on")]
     edits = [edit_values(text) for text in args.set]
     combinations = list(itertools.product(*(values for _, values in edits)))
-    if len(named) * len(combinations) > 1000:
+    if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
-    return [edited(one, [key for key, _ in edits], values) for one in named for values in combinations]
+    return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
 
 
 def chip(name: str, args: Any) -> Any:
@@ -70,10 +70,10 @@ def chip(name: str, args: Any) -> Any:
     from headway.edit import edit
     from headway.system import system
 
-    found = system(find(name, catalog(args)).name, catalog(args))
+    machine = system(find(name, catalog(args)).name, catalog(args))
     for key, values in (edit_values(text) for text in args.set):
-        found = edit(found, key, values[0])
-    return found.chip
+        machine = edit(machine, key, values[0])
+    return machine.chip
 
 
 def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:

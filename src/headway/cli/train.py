@@ -9,12 +9,12 @@ from headway import output, schema, units
 from headway.cli import subjects, train_figure
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
-from headway.training.recipe import OBJECTIVES, Recipe, Run, TrainingLayout
+from headway.training.recipe import OBJECTIVES, Recipe, TrainingLayout, TrainingRun
 from headway.training_columns import PARTS as MEMORY
 from headway.training_columns import TIMES
 
-WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
-VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *WAYS, "micro_batch", "zero", "recompute", "schedule", "step_s",
+DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
+VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY, GWH = 86400.0, 3.6e12
 
@@ -23,9 +23,9 @@ def add_flags(parser: Any) -> None:
     """Subject, run, layout, recipe, failures, what is reached."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")
-    schema.add_flags(parser, Run, group="run")
-    ways = tuple(schema.fields(TrainingLayout))
-    schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list", searched=ways)
+    schema.add_flags(parser, TrainingRun, group="run")
+    layout_fields = tuple(schema.fields(TrainingLayout))
+    schema.add_flags(parser, TrainingLayout, group="layout: searched unless pinned to a value or a list", searched=layout_fields)
     schema.add_flags(parser, Recipe, group="recipe (recompute is searched unless given)", searched=("recompute",))
     schema.add_flags(parser, Failures, group="failures")
     schema.add_flags(parser, TrainingReach, group="what training reaches, instead of the fitted numbers")
@@ -37,50 +37,50 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The best layouts, with the days, the money and the energy of the run."""
-    from headway.training.ask import RECORDS, Wanted, cases, listed
+    from headway.training.ask import RECORDS, TrainingQuestion, cases, listing
 
     records, notes = {}, ()
     for record in (*RECORDS, TrainingLayout):
         records[record], more = schema.read(args, record)
         notes += more
     layout = records.pop(TrainingLayout)
-    deadline = schema.scalar(args.deadline, schema.Q("s"), "--deadline") if args.deadline else None
-    wanted = Wanted(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
-    asked = cases(subjects.models(args), [system for system, _ in subjects.systems(args)], wanted)
-    return output.Answer(listed(asked, notes), describe=_describe, figure=train_figure.layouts, most=100)
+    deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
+    request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
+    run_cases = cases(subjects.models(args), [system for system, _ in subjects.systems(args)], request)
+    return output.Answer(listing(run_cases, notes), describe=_describe, figure=train_figure.layouts, most=100)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------
 
 
-def _describe(rows: Any) -> output.Words:
-    kept = list(rows)
-    if not kept:
-        return output.Words("No row is left.")
-    best = kept[0]
-    return output.Words(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _hides(best), _helps(kept)) if line])
+def _describe(rows: Any) -> output.Summary:
+    row_list = list(rows)
+    if not row_list:
+        return output.Summary("No row is left.")
+    best = row_list[0]
+    return output.Summary(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _hides(best), _helps(row_list)) if line])
 
 
 def _headline(best: Mapping[str, Any]) -> str:
     """The answer: whether it fits, the layout, the step, the run."""
     where = f"{best['model']} on {best['system']}"
-    layout = " ".join(f"{name}={best[name]}" for name in WAYS if best[name] != 1) or "one way of everything"
+    layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one way of everything"
     if not best["fits"]:
         return f"{where}: no layout fits; nearest {layout}, {best['why']}."
     where = f"{best['why']}; {where}" if best["why"] else where
     step = f"{output.cell('step_s', best)} a step ({output.cell('step_lo_s~step_hi_s', best)})"
-    said = f"{where}: {layout}, recompute {best['recompute']}: {step}"
-    said += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"
+    sentence = f"{where}: {layout}, recompute {best['recompute']}: {step}"
+    sentence += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"
     if best.get("run_s") is not None:
         days = f"{best['run_s'] / DAY:,.1f} days ({_days(best)})"
-        said += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
+        sentence += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
     if best.get("run_usd") is not None:
-        said += f", {output.cell('run_usd', best)}"
+        sentence += f", {output.cell('run_usd', best)}"
     if best.get("energy_j") is not None:
-        said += f", {_energy(best['energy_j'])}"
+        sentence += f", {_energy(best['energy_j'])}"
     if best["goodput"] < 1:
-        said += f", goodput {best['goodput']:.1%}"
-    return said + "."
+        sentence += f", goodput {best['goodput']:.1%}"
+    return sentence + "."
 
 
 def _energy(joule: float) -> str:
@@ -98,28 +98,28 @@ def _parts(best: Mapping[str, Any]) -> str:
 
 
 def _memory(best: Mapping[str, Any]) -> str:
-    held = sorted(((best[f"{name}_bytes_chip"], name) for name in MEMORY), reverse=True)
-    shown = ", ".join(f"{name} {output.shown(size, 'byte')}" for size, name in held if size > 0.005 * best["memory_bytes_chip"])
-    return f"memory of the fullest chip {output.cell('memory_bytes_chip', best)}: {shown}"
+    sizes = sorted(((best[f"{name}_bytes_chip"], name) for name in MEMORY), reverse=True)
+    text = ", ".join(f"{name} {output.format_value(size, 'byte')}" for size, name in sizes if size > 0.005 * best["memory_bytes_chip"])
+    return f"memory of the fullest chip {output.cell('memory_bytes_chip', best)}: {text}"
 
 
 def _hides(best: Mapping[str, Any]) -> str:
     """What would hide the layout's communication, at every peak."""
-    said = []
+    parts = []
     if best["tokens_to_hide"] is not None:
-        said.append(f"the exchange of parameters hides behind {best['tokens_to_hide']:,.0f} tokens a chip and micro-batch"
+        parts.append(f"the exchange of parameters hides behind {best['tokens_to_hide']:,.0f} tokens a chip and micro-batch"
                     f" (this layout has {best['micro_tokens']:,.0f})")  # fmt: skip
     if best["tp_paid"] is not None and best["tp"] > 1:
-        said.append(f"tp pays up to {best['tp_paid']:.1f} ways ({best['tp']})")
+        parts.append(f"tp pays up to {best['tp_paid']:.1f} ways ({best['tp']})")
     if best["expert_width_to_hide"] is not None:
-        said.append(f"experts hide their own exchange from a width of {best['expert_width_to_hide']:,.0f}")
-    return "at every peak: " + "; ".join(said) if said else ""
+        parts.append(f"experts hide their own exchange from a width of {best['expert_width_to_hide']:,.0f}")
+    return "at every peak: " + "; ".join(parts) if parts else ""
 
 
 def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
     """What binds, and how near the next layout is."""
     best = rows[0]
-    said = f"bound by {best['bound']}"
+    sentence = f"bound by {best['bound']}"
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
-        said += f"; the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower"
-    return said
+        sentence += f"; the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower"
+    return sentence

@@ -12,14 +12,14 @@ from headway.training_columns import PARTS, TIMES
 
 GB = 1e9
 MOST_BARS = 30
-WAYS = ("tp", "cp", "pp", "vpp", "ep", "dp")
+DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 APART = ("model", "system", "seq", "global_batch", "dtype", "optimizer", "schedule", "recompute", "micro_batch", "zero")
 COLOURS = {"scheme": "tableau20"}
 
 
-def layouts(kept: Any) -> dict[str, Any]:
+def layouts(table: Any) -> dict[str, Any]:
     """A bar for each row in either panel; an interval beside the first, the memory of a chip across the second."""
-    rows = list(kept)
+    rows = list(table)
     if not rows:
         raise BadValue("--plot", "no rows", "rows to draw")
     rows = rows[:MOST_BARS]
@@ -27,8 +27,8 @@ def layouts(kept: Any) -> dict[str, Any]:
     ends = [{"row": name, "low": row["step_lo_s"], "high": row["step_hi_s"]} for name, row in zip(names, rows, strict=True)]
     interval = {"data": {"values": ends}, "mark": {"type": "rule", "strokeWidth": 2, "color": "#222222"},
                 "encoding": {"y": _across(), "x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}}}  # fmt: skip
-    whole = [{"row": name, "hbm": row["hbm_bytes_chip"] / GB} for name, row in zip(names, rows, strict=True)]
-    limit = {"data": {"values": whole}, "mark": {"type": "tick", "thickness": 3, "color": "#d1495b"},
+    capacities = [{"row": name, "hbm": row["hbm_bytes_chip"] / GB} for name, row in zip(names, rows, strict=True)]
+    limit = {"data": {"values": capacities}, "mark": {"type": "tick", "thickness": 3, "color": "#d1495b"},
              "encoding": {"y": _across(), "x": {"field": "hbm", "type": "quantitative"}}}  # fmt: skip
     panels = [
         _panel([_bars(names, rows, TIMES, "{}_s", 1.0, "time of a step (s), 90 % interval"), interval]),
@@ -42,11 +42,11 @@ def layouts(kept: Any) -> dict[str, Any]:
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each row by its ways, and by what is not the same in all rows."""
     apart = [key for key in APART if len({row[key] for row in rows}) > 1]
-    ways = [" ".join(f"{key}{row[key]}" for key in WAYS if row[key] != 1) or "one chip a copy" for row in rows]
-    return [", ".join([way, *(_named(key, row) for key in apart)]) for way, row in zip(ways, rows, strict=True)]
+    layout_texts = [" ".join(f"{key}{row[key]}" for key in DEGREES if row[key] != 1) or "one chip a copy" for row in rows]
+    return [", ".join([way, *(_field_text(key, row) for key in apart)]) for way, row in zip(layout_texts, rows, strict=True)]
 
 
-def _named(key: str, row: Mapping[str, Any]) -> str:
+def _field_text(key: str, row: Mapping[str, Any]) -> str:
     return str(row[key]) if isinstance(row[key], str) else f"{key} {output.cell(key, row)}"
 
 
@@ -66,8 +66,8 @@ def _bars(
         for name, row in zip(names, rows, strict=True) for order, part in enumerate(parts)
         if row[key.format(part)] > 0
     ]  # fmt: skip
-    shown = [part for part in parts if any(point["part"] == part for point in points)]
-    colour = {"field": "part", "type": "nominal", "title": None, "sort": shown, "scale": COLOURS | {"domain": shown}}
+    visible_parts = [part for part in parts if any(point["part"] == part for point in points)]
+    colour = {"field": "part", "type": "nominal", "title": None, "sort": visible_parts, "scale": COLOURS | {"domain": visible_parts}}
     encoding = {"y": _across(), "x": {"field": "value", "type": "quantitative", "title": title, "stack": "zero"}, "color": colour,
                 "order": {"field": "order"}}  # fmt: skip
     return {"data": {"values": points}, "mark": {"type": "bar"}, "encoding": encoding}

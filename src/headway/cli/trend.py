@@ -13,7 +13,7 @@ VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_r
         "latency_floor_s", "longest_context")  # fmt: skip
 
 
-DRAWN = ("flop_per_byte_bf16", "flop_per_byte_fp8", "drain_s", "hbm_per_flop", "latency_floor_s", "longest_context")
+FIGURE_KEYS = ("flop_per_byte_bf16", "flop_per_byte_fp8", "drain_s", "hbm_per_flop", "latency_floor_s", "longest_context")
 
 
 def add_flags(parser: Any) -> None:
@@ -30,15 +30,17 @@ def run(args: Any) -> output.Answer:
 
     def tree(row: Any, key: str) -> Any:
         with record():
-            found = next(one for one in trend_chips(subjects.catalog(args)) if one.chip == row["chip"])
-        return computed(getattr(found, key), key)
+            chip_row = next(entry for entry in trend_chips(subjects.catalog(args)) if entry.chip == row["chip"])
+        return computed(getattr(chip_row, key), key)
 
     rows = output.clean(list(trend_chips(subjects.catalog(args))))
     headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
-    return output.Answer(Listing(rows, tree=tree), words=output.Words(headline, VIEW), figure=_figure, most=1000)
+    return output.Answer(Listing(rows, tree=tree), words=output.Summary(headline, VIEW), figure=_figure, most=1000)
 
 
 def _figure(rows: Any) -> dict[str, Any]:
     from headway import figures
 
-    return figures.listing(rows, DRAWN, "Chips by year; latency floor and longest context are those of DeepSeek-V3 on one scale-up domain")
+    return figures.listing(
+        rows, FIGURE_KEYS, "Chips by year; latency floor and longest context are those of DeepSeek-V3 on one scale-up domain"
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway import columns
-from headway.output import shown
+from headway.output import format_value
 
 DEFINED = "TTFT and TPOT are defined as in vLLM's `bench serve`; TTFT is unloaded."
 TTFT = ("ttft_s", "ttft_floor_s", "ttft_lo_s~ttft_hi_s")
@@ -43,7 +43,7 @@ def is_request(row: Mapping[str, Any]) -> bool:
 
 def value(row: Mapping[str, Any], key: str) -> str:
     """One value of a row with its unit."""
-    return shown(row.get(key), columns.unit(key))
+    return format_value(row.get(key), columns.unit(key))
 
 
 def timed(row: Mapping[str, Any], stem: str) -> str:
@@ -54,8 +54,8 @@ def timed(row: Mapping[str, Any], stem: str) -> str:
 
 def layout(row: Mapping[str, Any]) -> str:
     """The layout of a row, ways of one left out."""
-    ways = [f"{key}={row[key]}" for key in ("tp", "ep", "dp", "pp", "cp") if row.get(key, 1) != 1] or ["tp=1"]
-    return " ".join(ways + ([f"replicas={row['replicas']}"] if row.get("replicas", 1) != 1 else []))
+    degrees = [f"{key}={row[key]}" for key in ("tp", "ep", "dp", "pp", "cp") if row.get(key, 1) != 1] or ["tp=1"]
+    return " ".join(degrees + ([f"replicas={row['replicas']}"] if row.get("replicas", 1) != 1 else []))
 
 
 def formats(row: Mapping[str, Any]) -> str:
@@ -99,11 +99,11 @@ def point(row: Mapping[str, Any]) -> str:
 
 def binds(row: Mapping[str, Any]) -> list[str]:
     """What binds a point and what would help."""
-    named = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for key in PARTS)
+    step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for key in PARTS)
     where = "the step, if it fitted," if row["bound"] == "capacity" else "the step"
-    held = f"weights {value(row, 'weights_bytes_chip')}, KV {value(row, 'kv_bytes_chip')} of {value(row, 'hbm_bytes_chip')} usable HBM"
+    memory = f"weights {value(row, 'weights_bytes_chip')}, KV {value(row, 'kv_bytes_chip')} of {value(row, 'hbm_bytes_chip')} usable HBM"
     return [
-        f"what binds: {row['bound']} ({where} is made of {named}; on the fullest chip {held})",
+        f"what binds: {row['bound']} ({where} is made of {step_parts}; on the fullest chip {memory})",
         f"what would help: {HELPS[row['bound']]}",
     ]
 
@@ -116,16 +116,16 @@ def grid(table: Any, varying: list[str]) -> tuple[str, list[str]]:
     fastest = table.best("tpot_s" if is_request(first) else "step_s")
     if not len(fastest):
         return f"{start}none of {len(table)} points fits; the first, {brief(first, varying)}.", binds(first)
-    paid = table.best("usd_per_mtok_out")
-    best, name = (paid, "cheapest") if len(paid) else (table.best("decode_tok_per_s", True), "most tokens per second")
-    chosen = best.row(0)
+    cheapest = table.best("usd_per_mtok_out")
+    best, name = (cheapest, "cheapest") if len(cheapest) else (table.best("decode_tok_per_s", True), "most tokens per second")
+    best_row = best.row(0)
     count = f"all {len(table)}" if table["fits"].all() else f"{int(table['fits'].sum())} of {len(table)}"
-    sentence = f"{start}{count} points fit; fastest is {brief(fastest.row(0), varying)}; {name} is {brief(chosen, varying)}."
-    return sentence, [f"{name}: {brief(chosen, varying).partition(':')[0]}", *binds(chosen)]
+    sentence = f"{start}{count} points fit; fastest is {brief(fastest.row(0), varying)}; {name} is {brief(best_row, varying)}."
+    return sentence, [f"{name}: {brief(best_row, varying).partition(':')[0]}", *binds(best_row)]
 
 
 def brief(row: Mapping[str, Any], varying: list[str]) -> str:
     """A point within a grid: what sets it apart, and what it gives."""
-    named = [str(row[key]) for key in ("model", "system") if key in varying]
-    own = [f"{key} {value(row, key)}" for key in varying if key not in ("model", "system")]
-    return f"{', '.join(named + own)}: {speed(row)}"
+    names = [str(row[key]) for key in ("model", "system") if key in varying]
+    settings = [f"{key} {value(row, key)}" for key in varying if key not in ("model", "system")]
+    return f"{', '.join(names + settings)}: {speed(row)}"

@@ -11,7 +11,7 @@ class Benchmark:
     """A benchmark whose rows are told by the start of their source_key."""
 
     key: str
-    drawn: float  # mean length of its requests over the nominal length
+    mean_length_ratio: float  # mean length of its requests over the nominal length
     spread: float  # standard deviation of their lengths over the mean
     how: str
     cache: str  # format of the KV cache that its launch scripts set,
@@ -22,7 +22,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark(
         key="inferencex",
-        drawn=0.9,
+        mean_length_ratio=0.9,
         spread=0.064,
         how="request lengths uniform from 0.8 to 1 of the nominal ones",
         cache="fp8",
@@ -36,7 +36,7 @@ BENCHMARKS = (
 def benchmark(source: str) -> Benchmark | None:
     """The benchmark that a row's source_key names, where its conditions are documented.
 
-    >>> benchmark("inferencex_aic").drawn, benchmark("a blog")
+    >>> benchmark("inferencex_aic").mean_length_ratio, benchmark("a blog")
     (0.9, None)
     """
-    return next((each for each in BENCHMARKS if source.lower().startswith(each.key)), None)
+    return next((entry for entry in BENCHMARKS if source.lower().startswith(entry.key)), None)

@@ -17,9 +17,9 @@ TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch is in t
 
 def beyond(tasks: Sequence[Task], m: Machines) -> list[tuple[str, ...]]:
     """What each task, on the machine in the same place, asks beyond memory and context."""
-    held = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
+    sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
     longest = [_longest(task) for task in tasks]
-    cache = np.ceil(np.array(held) / m.step.dp) * m.cache_bytes(np.array(longest))
+    cache = np.ceil(np.array(sequences) / m.step.dp) * m.cache_bytes(np.array(longest))
     fits = np.broadcast_to(fits_hbm(m.room.weights, cache, m.room.hbm), len(tasks))
     return [
         (*_memory(bool(fits[index]), m.room.weights[index], cache[index], m.room.hbm[index]), *_context(task, longest[index]))

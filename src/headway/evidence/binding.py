@@ -20,28 +20,28 @@ NOTHING = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class StepPart:
     """One part of a step and its time at the expected efficiency."""
 
     name: str
     seconds: float
 
 
-def parts(task: Task, prediction: Prediction, table: Efficiencies | None = None) -> tuple[Part, ...]:
+def parts(task: Task, prediction: Prediction, table: Efficiencies | None = None) -> tuple[StepPart, ...]:
     """The parts of a row's step, the largest first: of a prefill its own, of anything else those of a decode step."""
     m = machines([task.setup], table)
-    found = _prefill(task, m) if task.kind == "prefill" else _decode(task, prediction, m)
-    return tuple(sorted(found, key=lambda part: -part.seconds))
+    step_parts = _prefill(task, m) if task.kind == "prefill" else _decode(task, prediction, m)
+    return tuple(sorted(step_parts, key=lambda part: -part.seconds))
 
 
-def _decode(task: Task, prediction: Prediction, m: Machines) -> Sequence[Part]:
+def _decode(task: Task, prediction: Prediction, m: Machines) -> Sequence[StepPart]:
     batch = np.array([_batch(task, prediction)])
     kv_tokens = held_kv_tokens(batch, np.array([float(task.context or 1.0)]))
     times = {
         "compute": step.compute_s(m.step, batch, kv_tokens), "weights": step.weights_s(m.step, batch),
         "kv": step.kv_s(m.step, batch, kv_tokens), "network": step.network_s(m.step, batch), "overhead": step.overhead_s(m.step, batch),
     }  # fmt: skip
-    return [Part(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]
+    return [StepPart(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]
 
 
 def _batch(task: Task, prediction: Prediction) -> float:
@@ -53,7 +53,7 @@ def _batch(task: Task, prediction: Prediction) -> float:
     return max(prediction.rate.expected * prediction.tpot.expected / task.setup.replicas, 1.0)
 
 
-def _prefill(task: Task, m: Machines) -> Sequence[Part]:
+def _prefill(task: Task, m: Machines) -> Sequence[StepPart]:
     prompt, batch = float(task.prompt or 1.0), float(task.batch or 1.0)
     load = (NOTHING, NOTHING, np.array([batch * prompt]), np.array([batch * causal_pairs(prompt)]))
     at = place(m.step, *load)
@@ -61,4 +61,4 @@ def _prefill(task: Task, m: Machines) -> Sequence[Part]:
         "compute": step.work_s(m.step, *load), "network": collectives_s(m.step.collectives, at.tokens, 0 * m.step.dense_weights),
         "overhead": step.fixed_s(m.step, at),
     }  # fmt: skip
-    return [Part(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]
+    return [StepPart(name=name, seconds=float(np.ravel(value)[0])) for name, value in times.items()]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from headway.efficiency import Efficiencies
-from headway.evidence.engine_numbers import Number, table_at
-from headway.evidence.fitted import Fitted
+from headway.evidence.engine_numbers import EngineNumber, table_at
+from headway.evidence.fitted import FittedNumbers
 from headway.evidence.machines import Machines, bare_machines, engines_of
 from headway.evidence.predict import load_of, placed
-from headway.evidence.quantities import Load, Quantities, quantities
+from headway.evidence.quantities import MeasuredLoad, Quantities, quantities
 from headway.evidence.setup import Setup
 from headway.evidence.stacked import rows
 from headway.evidence.tasks import Task
@@ -27,7 +27,7 @@ TRUST = {"B": 0.7}  # one condition missing: half the weight
 STEP = 1e-3  # of a parameter, in standard deviations of its prior, for derivatives
 ROUNDS = 12
 MEASURED = {"ttft": "ttft_s", "tpot": "tpot_s", "per_chip": "tok_per_s_chip"}
-SEEN = {  # of each kind: the quantity, and its scatter
+FITTED_QUANTITIES = {  # of each kind: the quantity, and its scatter
     "decode": (("tpot", "decode"),), "decode_e2e": (("per_chip", "decode"),), "prefill": (("per_chip", "prefill"),),
     "static": (("per_chip", "rate"),), "offline": (("per_chip", "rate"),),
     "serving": (("tpot", "tpot"), ("ttft", "ttft")), "serving_unloaded": (("tpot", "tpot"), ("ttft", "ttft")),
@@ -36,7 +36,7 @@ SEEN = {  # of each kind: the quantity, and its scatter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class EngineGroup:
     """Rows of one kind, and one of their quantities as measured."""
 
     kind: str
@@ -48,87 +48,87 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class TaskRows:
     """Rows of one kind, their machines and loads."""
 
     name: str
     place: Any
     machines: Machines
-    load: Load
-    groups: tuple[Group, ...]
+    load: MeasuredLoad
+    groups: tuple[EngineGroup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class EngineProblem:
     """Rows to fit, compiled once: kernels alone, to which engines are added."""
 
     base: Efficiencies
     setups: tuple[Setup, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[TaskRows, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFit:
     """The numbers found, in standard deviations of their priors, and how well they are known."""
 
-    free: tuple[Number, ...]
+    free: tuple[EngineNumber, ...]
     z: Any
     error: Any  # of z
 
-    def values(self, every: Sequence[Number]) -> list[float]:
+    def values(self, engine_numbers: Sequence[EngineNumber]) -> list[float]:
         """Each number, free or not."""
         at = {(number.section, number.key): z for number, z in zip(self.free, self.z, strict=True)}
-        return [number.at(at.get((number.section, number.key), 0.0)) for number in every]
+        return [number.at(at.get((number.section, number.key), 0.0)) for number in engine_numbers]
 
 
-def problem(tasks: Sequence[Task], base: Efficiencies) -> Problem:
+def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
     """Rows of reliability A and B, by kind."""
     scored = [task for task in tasks if task.row.reliability != "C"]
     if not scored:
-        return Problem(base=base, setups=(), kinds=())
+        return EngineProblem(base=base, setups=(), kinds=())
     place, setups = placed(scored)
     bare, kinds = bare_machines(setups, base), []
-    for name in SEEN:
+    for name in FITTED_QUANTITIES:
         at = np.array([index for index, task in enumerate(scored) if task.kind == name], dtype=int)
         if len(at):
-            some = [scored[index] for index in at]
-            groups = tuple(group for quantity, scatter in SEEN[name] for group in _group(name, quantity, scatter, some))
-            kinds.append(Kind(name=name, place=place[at], machines=bare.rows(place[at]), load=load_of(some), groups=groups))
-    return Problem(base=base, setups=tuple(setups), kinds=tuple(kinds))
+            kind_tasks = [scored[index] for index in at]
+            groups = tuple(group for quantity, scatter in FITTED_QUANTITIES[name] for group in _group(name, quantity, scatter, kind_tasks))
+            kinds.append(TaskRows(name=name, place=place[at], machines=bare.rows(place[at]), load=load_of(kind_tasks), groups=groups))
+    return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
 
 
 def measured(task: Task, quantity: str) -> float:
     """A row's measurement of a quantity, NaN where it has none."""
-    found = getattr(task.row, MEASURED[quantity])
-    return np.nan if found is None or found <= 0 else float(found)
+    value = getattr(task.row, MEASURED[quantity])
+    return np.nan if value is None or value <= 0 else float(value)
 
 
-def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> list[Group]:
+def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> list[EngineGroup]:
     values = np.array([measured(task, quantity) for task in tasks])
     rows = np.flatnonzero(np.isfinite(values))
     if not len(rows):
         return []
-    seen = [tasks[int(index)].row for index in rows]
-    sources = [row.source for row in seen]
+    measured_rows = [tasks[int(index)].row for index in rows]
+    sources = [row.source for row in measured_rows]
     count = np.array([sources.count(source) for source in sources])
-    trust = np.array([TRUST.get(row.reliability, 1.0) for row in seen])
+    trust = np.array([TRUST.get(row.reliability, 1.0) for row in measured_rows])
     weight = np.minimum(1.0, np.sqrt(SHARE / count)) * trust / SCATTER[scatter]
-    return [Group(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources))]
+    return [EngineGroup(kind=kind, quantity=quantity, rows=rows, measured=values[rows], weight=weight, sources=np.array(sources))]
 
 
-def predictions(asked: Problem, table: Efficiencies) -> list[Quantities]:
+def predictions(fit_problem: EngineProblem, table: Efficiencies) -> list[Quantities]:
     """Every kind's quantities under a table of engines."""
-    engines = engines_of(asked.setups, table)
-    return [quantities(kind.name, kind.machines.under(rows(engines, kind.place)), kind.load, False) for kind in asked.kinds]
+    engines = engines_of(fit_problem.setups, table)
+    return [quantities(kind.name, kind.machines.under(rows(engines, kind.place)), kind.load, False) for kind in fit_problem.kinds]
 
 
-def residuals(asked: Problem, table: Efficiencies) -> Any:
+def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:
     """ln(predicted / measured) of every measurement, over its scatter."""
-    found = []
-    for kind, made in zip(asked.kinds, predictions(asked, table), strict=True):
+    blocks = []
+    for kind, estimates in zip(fit_problem.kinds, predictions(fit_problem, table), strict=True):
         for group in kind.groups:
-            found.append(np.log(getattr(made, group.quantity)[group.rows] / group.measured) * group.weight)
-    return np.concatenate(found)
+            blocks.append(np.log(getattr(estimates, group.quantity)[group.rows] / group.measured) * group.weight)
+    return np.concatenate(blocks)
 
 
 def softened(scaled: Any) -> Any:
@@ -136,36 +136,36 @@ def softened(scaled: Any) -> Any:
     return np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled * scaled) - 1))
 
 
-def fit(asked: Problem, every: Sequence[Number], start: EngineFit | None = None) -> EngineFit:
+def fit(fit_problem: EngineProblem, engine_numbers: Sequence[EngineNumber], start: EngineFit | None = None) -> EngineFit:
     """Levenberg-Marquardt on the softened residuals and the priors, from the priors or from another fit; without a row, the priors."""
-    free = tuple(number for number in every if number.spread)
-    if not any(kind.groups for kind in asked.kinds):
+    free = tuple(number for number in engine_numbers if number.spread)
+    if not any(kind.groups for kind in fit_problem.kinds):
         return EngineFit(free=free, z=np.zeros(len(free)), error=np.ones(len(free)))
     z = np.zeros(len(free)) if start is None else start.z
 
     def at(z: Any) -> Any:
-        values = EngineFit(free=free, z=z, error=z).values(every)
-        return np.concatenate([softened(residuals(asked, table_at(asked.base, every, values))), z])
+        values = EngineFit(free=free, z=z, error=z).values(engine_numbers)
+        return np.concatenate([softened(residuals(fit_problem, table_at(fit_problem.base, engine_numbers, values))), z])
 
     now, damping = at(z), 1e-2
     slopes = _slopes(at, z, now)
     for _ in range(ROUNDS):
         normal, force = slopes.T @ slopes, slopes.T @ now
         move = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -force)
-        tried = at(z + np.clip(move, -1.5, 1.5))
-        if tried @ tried < now @ now:
-            gained = (now @ now - tried @ tried) / (now @ now)
-            z, now, damping = z + np.clip(move, -1.5, 1.5), tried, damping / 5
+        trial = at(z + np.clip(move, -1.5, 1.5))
+        if trial @ trial < now @ now:
+            gain = (now @ now - trial @ trial) / (now @ now)
+            z, now, damping = z + np.clip(move, -1.5, 1.5), trial, damping / 5
             slopes = _slopes(at, z, now)
-            if gained < 1e-5:
+            if gain < 1e-5:
                 break
         else:
             damping *= 8
-    return EngineFit(free=free, z=z, error=_errors(asked, slopes, now))
+    return EngineFit(free=free, z=z, error=_errors(fit_problem, slopes, now))
 
 
-def _errors(asked: Problem, slopes: Any, now: Any) -> Any:
-    sources = np.concatenate([group.sources for kind in asked.kinds for group in kind.groups])
+def _errors(fit_problem: EngineProblem, slopes: Any, now: Any) -> Any:
+    sources = np.concatenate([group.sources for kind in fit_problem.kinds for group in kind.groups])
     return np.sqrt(np.diag(covariance_by_source(slopes, now, sources)))
 
 
@@ -175,23 +175,23 @@ def covariance_by_source(slopes: Any, now: Any, sources: Any) -> Any:
     `slopes` and `now` are of the measurements, whose sources are given, and then of the priors.
     """
     inverse, count = np.linalg.inv(slopes.T @ slopes), len(sources)
-    pulls = [inverse @ (slopes[:count][sources == one].T @ now[:count][sources == one]) for one in np.unique(sources)]
+    pulls = [inverse @ (slopes[:count][sources == source].T @ now[:count][sources == source]) for source in np.unique(sources)]
     return inverse + sum(np.outer(pull, pull) for pull in pulls)
 
 
 def _slopes(at: Any, z: Any, now: Any) -> Any:
-    moved = np.eye(len(z)) * STEP
-    return np.stack([(at(z + step) - now) / STEP for step in moved], axis=1)
+    perturbations = np.eye(len(z)) * STEP
+    return np.stack([(at(z + step) - now) / STEP for step in perturbations], axis=1)
 
 
-def as_fitted(found: EngineFit, every: Sequence[Number], rows: int, what: str) -> tuple[Fitted, ...]:
+def as_fitted(engine_fit: EngineFit, engine_numbers: Sequence[EngineNumber], rows: int, what: str) -> tuple[FittedNumbers, ...]:
     """The numbers as lines of data/efficiency.toml; those that were fixed have no error."""
-    error = {(number.section, number.key): e for number, e in zip(found.free, found.error, strict=True)}
+    error = {(number.section, number.key): e for number, e in zip(engine_fit.free, engine_fit.error, strict=True)}
     lines = []
-    for number, value in zip(every, found.values(every), strict=True):
+    for number, value in zip(engine_numbers, engine_fit.values(engine_numbers), strict=True):
         wide = error.get((number.section, number.key))
         lines.append(
-            Fitted(
+            FittedNumbers(
                 section=number.section, key=number.key, value=value, unit=number.unit,
                 error=0.0 if wide is None else value * number.spread * wide, rows=0 if wide is None else rows,
                 range=what if wide is not None else "fixed", meaning=number.meaning,

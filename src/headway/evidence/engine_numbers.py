@@ -13,7 +13,7 @@ MS, US = 1e-3, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class EngineNumber:
     """One number: fixed when `spread` is 0, else believed within a factor exp(spread) of `prior` (one standard deviation)."""
 
     section: str
@@ -56,19 +56,19 @@ MEANINGS = {
 SHARES = ("together", "pipeline", "mixed", "reserve")
 
 
-def number(section: str, key: str, prior: float, spread: float = 0.0) -> Number:
+def number(section: str, key: str, prior: float, spread: float = 0.0) -> EngineNumber:
     """A number with what its key means."""
     unit, meaning = MEANINGS[key]
     streams = key == "memory" and section.startswith("engine.")  # no faster than the kernels measured: the rest is the platform's
     most = 1.0 if key in SHARES or streams else math.inf
-    return Number(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
+    return EngineNumber(section=section, key=key, prior=prior, spread=spread, unit=unit, meaning=meaning, most=most)
 
 
-def numbers() -> tuple[Number, ...]:
+def numbers() -> tuple[EngineNumber, ...]:
     """Every number of engines and platforms, free or fixed."""
     none = [number("engine.none", key, 0.0) for key in ("step", "layer", "split", "sequence", "stream")]
     none += [number("engine.none", key, 1.0) for key in ("launch", "compute", "memory", "attention", "expert")]
-    other = [
+    fallback = [
         number("engine.other", "launch", 0.8, 0.4), number("engine.other", "step", 0.5 * MS, 0.7), number("engine.other", "layer", 0.0),
         number("engine.other", "split", 0.0), number("engine.eager", "layer", 200 * US, 0.7),
         number("engine.waiting", "step", 1.0 * MS, 0.7), number("engine.other", "weight_only", 0.95, 0.15),
@@ -102,13 +102,13 @@ def numbers() -> tuple[Number, ...]:
     platforms = [number("platform.other", "compute", 1.0), number("platform.other", "memory", 1.0)]
     platforms += [number("platform.card", "memory", 1.0, 0.2)]
     platforms += [number("platform.amd", "compute", 0.8, 0.1), number("platform.amd", "memory", 0.85, 0.1)]
-    return (*none, *other, *served, *local, *platforms)
+    return (*none, *fallback, *served, *local, *platforms)
 
 
-def table_at(base: Efficiencies, every: Sequence[Number], values: Sequence[float]) -> Efficiencies:
+def table_at(base: Efficiencies, engine_numbers: Sequence[EngineNumber], values: Sequence[float]) -> Efficiencies:
     """The efficiencies with these numbers in place of what they had."""
-    sections = {name: dict(found) for name, found in base.sections.items() if not name.startswith(("engine.", "platform."))}
-    for each, value in zip(every, values, strict=True):
-        found = known(value, f"{each.section}.{each.key}", each.unit, "fitted", each.meaning)
-        sections.setdefault(each.section, {})[each.key] = found
+    sections = {name: dict(section) for name, section in base.sections.items() if not name.startswith(("engine.", "platform."))}
+    for entry, value in zip(engine_numbers, values, strict=True):
+        fact = known(value, f"{entry.section}.{entry.key}", entry.unit, "fitted", entry.meaning)
+        sections.setdefault(entry.section, {})[entry.key] = fact
     return Efficiencies(sections)

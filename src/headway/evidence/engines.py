@@ -33,8 +33,8 @@ def version(text: str) -> tuple[int, int] | None:
     >>> version("1.0.0rc3"), version("v0.17"), version("commit 3f2")
     ((1, 0), (0, 17), None)
     """
-    found = re.match(r"v?(\d{1,3})\.(\d{1,3})(?!\d)", text.strip().lower())
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"v?(\d{1,3})\.(\d{1,3})(?!\d)", text.strip().lower())
+    return (int(match[1]), int(match[2])) if match else None
 
 
 GRAPHS_SINCE = (0, 3)  # vLLM: CUDA graphs, its release notes of v0.2.6 (December 2023) and on
@@ -52,11 +52,11 @@ def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
     """
     if engine != "vLLM":
         return ()
-    stated = version(text)
+    release = version(text)
     return tuple(
         name
         for name, since, month in (("eager", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"))
-        if (stated < since if stated else _before(text.strip() or date.strip(), month))
+        if (release < since if release else _before(text.strip() or date.strip(), month))
     )
 
 

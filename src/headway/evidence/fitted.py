@@ -15,7 +15,7 @@ UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedNumbers:
     """One number of data/efficiency.toml."""
 
     section: str  # class.family.dtype
@@ -48,11 +48,11 @@ class ErrorRow:
 class KernelFit:
     """Numbers and the table of their errors."""
 
-    parameters: tuple[Fitted, ...]
+    parameters: tuple[FittedNumbers, ...]
     errors: tuple[ErrorRow, ...]
 
 
-def line(number: Fitted) -> str:
+def line(number: FittedNumbers) -> str:
     """One number as one line of TOML."""
     texts = {"range": number.range, "meaning": number.meaning, "source": number.source, "date": number.date, "kind": "fitted"}
     words = ", ".join(f"{key} = {quoted(text)}" for key, text in texts.items())
@@ -70,24 +70,24 @@ def _short(value: float, digits: int) -> str:
     return text if "inf" not in text else "inf"
 
 
-def write_efficiency(path: Path, fitted: tuple[Fitted, ...], head: str, keep_other_sections: bool = True) -> None:
+def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, keep_other_sections: bool = True) -> None:
     """Write numbers to `path`: classes that `fitted` has none of stay as they are, when they are to be kept."""
-    kept = _others(fitted, read_efficiency(path)) if keep_other_sections else ()
+    previous_numbers = _retained_numbers(fitted, read_efficiency(path)) if keep_other_sections else ()
     blocks = [head.rstrip("\n")] if head else []
-    together = (*fitted, *kept)
-    for section in dict.fromkeys(number.section for number in together):
-        blocks.append("\n".join([f"[{section}]", *(line(number) for number in together if number.section == section)]))
+    all_numbers = (*fitted, *previous_numbers)
+    for section in dict.fromkeys(number.section for number in all_numbers):
+        blocks.append("\n".join([f"[{section}]", *(line(number) for number in all_numbers if number.section == section)]))
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
 
-def _others(stated: Sequence[Fitted], more: Sequence[Fitted]) -> tuple[Fitted, ...]:
+def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:
     """Those of classes that are not stated yet: numbers of one class belong together, but for intervals, each of which stands alone."""
-    kinds, places = {kind_of(number.section) for number in stated}, {(number.section, number.key) for number in stated}
-    alone = (number for number in more if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
-    return tuple(number for number in alone if (number.section, number.key) not in places)
+    kinds, places = {kind_of(number.section) for number in new_numbers}, {(number.section, number.key) for number in new_numbers}
+    candidates = (number for number in old_numbers if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
+    return tuple(number for number in candidates if (number.section, number.key) not in places)
 
 
-def read_efficiency(path: Path) -> tuple[Fitted, ...]:
+def read_efficiency(path: Path) -> tuple[FittedNumbers, ...]:
     """Every number of the file, in its order; none where there is no file yet."""
     if not path.exists():
         return ()
@@ -98,24 +98,24 @@ def read_efficiency(path: Path) -> tuple[Fitted, ...]:
     return tuple(_numbers(document, (), path))
 
 
-def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[Fitted]:
-    found = []
+def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[FittedNumbers]:
+    numbers = []
     for key, item in table.items():
         if isinstance(item, dict) and "value" in item:
-            found.append(_stated(item, ".".join(section), key, path))
+            numbers.append(_fitted_number(item, ".".join(section), key, path))
         elif isinstance(item, dict):
-            found += _numbers(item, (*section, key), path)
-    return found
+            numbers += _numbers(item, (*section, key), path)
+    return numbers
 
 
-def _stated(item: dict, section: str, key: str, path: Path) -> Fitted:
+def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumbers:
     """One number, of which a file written by hand may say no more than its value."""
-    said = {name: item.get(name, default) for name, default in UNSAID.items()}
-    for name, value in said.items():
+    values = {name: item.get(name, default) for name, default in UNSAID.items()}
+    for name, value in values.items():
         wants = str if isinstance(UNSAID[name], str) else int | float
         if isinstance(value, bool) or not isinstance(value, wants):
             raise BadFile(path, f"{section}.{key}: got {name} {value!r}; wants {'text' if wants is str else 'a number'}")
-    return Fitted(section=section, key=key, **said)
+    return FittedNumbers(section=section, key=key, **values)
 
 
 def markdown(errors: tuple[ErrorRow, ...]) -> str:

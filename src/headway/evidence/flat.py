@@ -27,13 +27,13 @@ OVERLAP = "operators"  # arithmetic and traffic of one operator overlap, operato
 def flat_residuals(tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual]) -> list[Residual]:
     """The residuals with the prediction of the flat model in place of the fitted one; intervals stay and mean nothing there."""
     known = [task for task in tasks if isinstance(task, Task)]
-    found = _predicted(known)
-    return [replace(one, predicted=found[(one.line, one.id, one.quantity)]) for one in residuals]
+    predictions = _predicted(known)
+    return [replace(residual, predicted=predictions[(residual.line, residual.id, residual.quantity)]) for residual in residuals]
 
 
 def floor_residuals(residuals: Sequence[Residual]) -> list[Residual]:
     """The residuals with the floor in place of the prediction."""
-    return [replace(one, predicted=one.floor) for one in residuals]
+    return [replace(residual, predicted=residual.floor) for residual in residuals]
 
 
 def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
@@ -41,14 +41,16 @@ def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
     if not tasks:
         return {}
     place, setups = placed(tasks)
-    taken = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
-    steps = [compile_layout(one.work, one.system, one.layout, taken, one.formats, efficiencies()).step for one in setups]
-    every = replace(machines(setups), step=stack(steps))
-    found: dict[tuple[int, str, str], float] = {}
+    assumptions = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
+    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, efficiencies()).step for setup in setups]
+    all_machines = replace(machines(setups), step=stack(steps))
+    predictions: dict[tuple[int, str, str], float] = {}
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
-        some = [tasks[index] for index in at]
-        made = quantities(kind, every.rows(place[np.array(at)]), load_of(some), False)
+        kind_tasks = [tasks[index] for index in at]
+        estimates = quantities(kind, all_machines.rows(place[np.array(at)]), load_of(kind_tasks), False)
         for name in ("ttft", "tpot", "rate", "per_chip"):
-            found |= {(task.row.line, task.row.id, name): float(value) for task, value in zip(some, getattr(made, name), strict=True)}
-    return found
+            predictions |= {
+                (task.row.line, task.row.id, name): float(value) for task, value in zip(kind_tasks, getattr(estimates, name), strict=True)
+            }
+    return predictions

@@ -22,22 +22,22 @@ class Fold:
 def folds(tasks: Sequence[Task]) -> list[Fold]:
     """Every fold; each scored row is in one by source, or in one by chip."""
     alone = single_source(tasks)
-    found = [_by_source(source, tasks, alone) for source in sorted({task.row.source for task in tasks})]
+    all_folds = [_by_source(source, tasks, alone) for source in sorted({task.row.source for task in tasks})]
     for mode in sorted(alone):
         chips = sorted({task.setup.system.chip.name for task in tasks if task.row.mode == mode})
         parts = [chips[start::CHIP_FOLDS] for start in range(min(CHIP_FOLDS, len(chips)))]
-        found += [_by_chips(mode, part, tasks) for part in parts]
-    return [fold for fold in found if fold.scored]
+        all_folds += [_by_chips(mode, part, tasks) for part in parts]
+    return [fold for fold in all_folds if fold.scored]
 
 
 def model_folds(tasks: Sequence[Task]) -> list[Fold]:
     """For kinds that one source alone has, whole models left out: a second look, not the scored one."""
-    found = []
+    all_folds = []
     for mode in sorted(single_source(tasks)):
         for model in sorted({task.setup.model.name for task in tasks if task.row.mode == mode}):
             out = frozenset(index for index, task in enumerate(tasks) if task.setup.model.name == model)
-            found.append(Fold(name=f"model {model}", out=out, scored=frozenset(i for i in out if tasks[i].row.mode == mode)))
-    return found
+            all_folds.append(Fold(name=f"model {model}", out=out, scored=frozenset(i for i in out if tasks[i].row.mode == mode)))
+    return all_folds
 
 
 def single_source(tasks: Sequence[Task]) -> frozenset[str]:

@@ -61,7 +61,7 @@ CACHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedFormats:
     """A precision read from a row: the formats, what the head is stored in ("" as in the checkpoint), and what was inferred."""
 
     precision: Precision
@@ -70,7 +70,7 @@ class Stated:
 
 
 @functools.cache
-def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str, source: str = "") -> Stated:
+def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str, source: str = "") -> StatedFormats:
     """The formats that a row means; `stored`: what most of the catalogue's own checkpoint is in; `source`: the row's key.
 
     >>> found = precision("gguf_q4_k_m", "", "llama-3-8b", "llama.cpp", "NVIDIA", "bf16")
@@ -80,8 +80,8 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
     flags: list[str] = []
     text = _plain(weights)
     if text in ("", "auto", "unknown"):
-        named = IN_A_NAME.findall(model.rpartition("/")[2])
-        text = _plain(named[-1]) if named else ""
+        matches = IN_A_NAME.findall(model.rpartition("/")[2])
+        text = _plain(matches[-1]) if matches else ""
         flags.append(f"weights not stated: {text + ' as the name says' if text else 'as the checkpoint stores them'}")
     name, compute, note = _weights(text, vendor) if text else ("", "", "")
     flags += [note] if note else []
@@ -91,7 +91,7 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
     cache = _cache(kv, checkpoint, model, engine, benchmark(source), flags)
     if engine == "llama.cpp" and not compute:
         compute = "fp16acc"  # ggml's CUDA matmuls keep sums in 16 bits unless GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F is set
-    return Stated(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
+    return StatedFormats(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
 
 
 def _plain(text: str) -> str:
@@ -130,6 +130,6 @@ def _cache(kv: str, weights: str, model: str, engine: str, run: Benchmark | None
     if run is not None and weights in run.of:
         flags.append(f"KV cache not stated: {run.cache}, as the benchmark's launch scripts set it for {weights} weights")
         return run.cache
-    taken = next(cache for family, of, cache in KV_RULES if family in ("", engine) and (not of or weights in of))
-    flags.append(f"KV cache not stated: {taken}, {engine}'s default with {weights} weights")
-    return taken
+    default_cache = next(cache for family, of, cache in KV_RULES if family in ("", engine) and (not of or weights in of))
+    flags.append(f"KV cache not stated: {default_cache}, {engine}'s default with {weights} weights")
+    return default_cache

@@ -28,7 +28,7 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ErrorGroup:
     """The errors of what one group measured."""
 
     by: str  # a field of residuals, or all
@@ -37,30 +37,30 @@ class Group:
     stats: Stats
 
 
-def stats(some: Sequence[Residual]) -> Stats:
+def stats(residuals: Sequence[Residual]) -> Stats:
     """Errors of at least one residual."""
-    logs = np.array([one.log_ratio for one in some])
+    logs = np.array([residual.log_ratio for residual in residuals])
     return Stats(
-        n=len(some),
+        n=len(residuals),
         median_error=float(np.median(np.abs(np.expm1(logs)))),
         p90_log=float(np.percentile(np.abs(logs), 90)),
         bias=float(np.median(logs)),
-        coverage=sum(bool(one.covered) for one in some) / len(some),
-        below_floor=sum(bool(one.limit_share > 1 + SLACK) for one in some) / len(some),
-        width=float(np.median([one.hi / one.lo for one in some])),
+        coverage=sum(bool(residual.covered) for residual in residuals) / len(residuals),
+        below_floor=sum(bool(residual.limit_share > 1 + SLACK) for residual in residuals) / len(residuals),
+        width=float(np.median([residual.hi / residual.lo for residual in residuals])),
     )
 
 
-def grouped(some: Iterable[Residual], by: str) -> list[Group]:
+def grouped(residuals: Iterable[Residual], by: str) -> list[ErrorGroup]:
     """The errors by one field of residuals, or of `all`; measures in their order, then the largest groups first."""
-    found: dict[tuple[str, str], list[Residual]] = {}
-    for one in some:
-        found.setdefault((one.measure, "all" if by == "all" else getattr(one, by)), []).append(one)
-    every = [Group(by=by, name=name, measure=measure, stats=stats(own)) for (measure, name), own in found.items()]
-    return sorted(every, key=lambda group: (ORDER.index(group.measure), -group.stats.n, group.name))
+    members_by_group: dict[tuple[str, str], list[Residual]] = {}
+    for residual in residuals:
+        members_by_group.setdefault((residual.measure, "all" if by == "all" else getattr(residual, by)), []).append(residual)
+    groups = [ErrorGroup(by=by, name=name, measure=measure, stats=stats(members)) for (measure, name), members in members_by_group.items()]
+    return sorted(groups, key=lambda group: (ORDER.index(group.measure), -group.stats.n, group.name))
 
 
-def worst(some: Iterable[Residual], count: int) -> list[Residual]:
+def worst(residuals: Iterable[Residual], count: int) -> list[Residual]:
     """The largest misses of each measure, so many."""
-    every = sorted(some, key=lambda one: -abs(one.log_ratio))
-    return [one for measure in ORDER for one in [each for each in every if each.measure == measure][:count]]
+    ranking = sorted(residuals, key=lambda residual: -abs(residual.log_ratio))
+    return [residual for measure in ORDER for residual in [candidate for candidate in ranking if candidate.measure == measure][:count]]

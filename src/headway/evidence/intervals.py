@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.efficiency import OTHER, Efficiencies, family, foreign
+from headway.efficiency import OTHER_FAMILY, Efficiencies, family, foreign
 from headway.evidence.machines import Machines
-from headway.evidence.quantities import Load, Quantities
+from headway.evidence.quantities import MeasuredLoad, Quantities
 from headway.evidence.tasks import Task
 from headway.laws.serving import interval_factor
 
@@ -29,18 +29,18 @@ def width_key(kind: str, quantity: str) -> str:
     return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
 
 
-def circumstances(tasks: Sequence[Task], m: Machines, load: Load) -> dict[str, Any]:
+def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dict[str, Any]:
     """What widens an interval, of each task whether it is so: the names of evidence/widths.py."""
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
-        "unmeasured": np.array([family(task.setup.system.chip) == OTHER for task in tasks]),
+        "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
         "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
         "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
         "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
     }
 
 
-def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: Load, table: Efficiencies) -> Quantities:
+def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: MeasuredLoad, table: Efficiencies) -> Quantities:
     """Half the interval as a factor, for each task and quantity."""
     wider = np.ones(len(tasks))
     for name, holds in circumstances(tasks, m, load).items():

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headway.evidence import kernel_work
-from headway.evidence.kernel_fit import Key
-from headway.evidence.kernel_rows import Kernels
+from headway.evidence.kernel_fit import KernelKey
+from headway.evidence.kernel_rows import KernelRows
 from headway.laws.kernels import decode_attention_s, matmul_s, prefill_attention_s
 
 
@@ -18,9 +18,9 @@ class KernelClass:
     """One class of operators."""
 
     name: str
-    read: Callable[[Path, str], Kernels]
+    read: Callable[[Path, str], KernelRows]
     predict: Callable[[Any, Any], Any]
-    keys: tuple[Key, ...]
+    keys: tuple[KernelKey, ...]
     shared: tuple[str, ...]  # what all families share
     dtypes: tuple[str, ...]
     range: str
@@ -34,16 +34,18 @@ class KernelClass:
     pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
 
 
-def _share(name: str, start: float, meaning: str, low: float = 0.01) -> Key:
-    return Key(name=name, unit="", start=start, low=low, high=1.0, meaning=meaning)
+def _share(name: str, start: float, meaning: str, low: float = 0.01) -> KernelKey:
+    return KernelKey(name=name, unit="", start=start, low=low, high=1.0, meaning=meaning)
 
 
-def _t0(start: float, of: str) -> Key:
-    return Key(name="t0", unit="s", start=start, low=1e-7, high=2e-4, meaning=f"fixed cost of {of}, replayed from a graph")
+def _t0(start: float, of: str) -> KernelKey:
+    return KernelKey(name="t0", unit="s", start=start, low=1e-7, high=2e-4, meaning=f"fixed cost of {of}, replayed from a graph")
 
 
-def _norm() -> Key:
-    return Key(name="norm", unit="", start=2.0, low=1.0, high=20.0, meaning="how compute and weights meet: 1 a sum, inf a hard maximum")
+def _norm() -> KernelKey:
+    return KernelKey(
+        name="norm", unit="", start=2.0, low=1.0, high=20.0, meaning="how compute and weights meet: 1 a sum, inf a hard maximum"
+    )
 
 
 def _matmul(p: Any, work: Any) -> Any:
@@ -64,28 +66,28 @@ def _mla_prefill(p: Any, work: Any) -> Any:
     return p[0] + prefill_attention_s(work[0], work[1] * p[2], p[1])
 
 
-def _moved(p: Any, work: Any) -> Any:
+def _elementwise(p: Any, work: Any) -> Any:
     return p[0] + work[0] / p[1]
 
 
-REACHED = "share of the dense peak; experts reach what dense matmuls do, but for activations"
-STREAMED = "share of HBM bandwidth, weights streamed"
-PASSED = "share of HBM bandwidth, 16-bit activations in and out (quantising them included)"
-BLOCK = Key(name="block", unit="byte", start=4e4, low=1e2, high=1e7,
+COMPUTE_MEANING = "share of the dense peak; experts reach what dense matmuls do, but for activations"
+MEMORY_MEANING = "share of HBM bandwidth, weights streamed"
+ACTIVATION_MEANING = "share of HBM bandwidth, 16-bit activations in and out (quantising them included)"
+BLOCK = KernelKey(name="block", unit="byte", start=4e4, low=1e2, high=1e7,
             meaning="cost of a pair of sequence and KV head, as bytes the HBM would move meanwhile")  # fmt: skip
-PAD = Key(name="pad", unit="token", start=400.0, low=1.0, high=1e4, meaning="tokens attended to in vain by each query of a prompt")
-NARROW = Key(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
+PAD = KernelKey(name="pad", unit="token", start=400.0, low=1.0, high=1e4, meaning="tokens attended to in vain by each query of a prompt")
+NARROW = KernelKey(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
              meaning="heads of d < 128 take (128/d)^narrow times the time per FLOP")  # fmt: skip
-ATTENDED = "share of the bf16 peak, whatever the KV's format"
+ATTENTION_MEANING = "share of the bf16 peak, whatever the KV's format"
 
 
-def _matmul_keys(start: float, of: str) -> tuple[Key, ...]:
-    return (_t0(start, of), _share("compute", 0.7, REACHED), _share("memory", 0.8, STREAMED),
-            _share("activation", 0.5, PASSED), _norm())  # fmt: skip
+def _matmul_keys(start: float, of: str) -> tuple[KernelKey, ...]:
+    return (_t0(start, of), _share("compute", 0.7, COMPUTE_MEANING), _share("memory", 0.8, MEMORY_MEANING),
+            _share("activation", 0.5, ACTIVATION_MEANING), _norm())  # fmt: skip
 
 
-def _decode_keys(meaning: str) -> tuple[Key, ...]:
-    return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENDED), _share("memory", 0.8, meaning), BLOCK)
+def _decode_keys(meaning: str) -> tuple[KernelKey, ...]:
+    return (_t0(1e-5, "attention of new tokens, a layer"), _share("compute", 0.1, ATTENTION_MEANING), _share("memory", 0.8, meaning), BLOCK)
 
 
 CLASSES = (
@@ -112,17 +114,17 @@ CLASSES = (
     ),
     KernelClass(
         name="prefill", read=kernel_work.prefill, predict=_prefill,
-        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENDED), PAD, NARROW), shared=("t0", "narrow"),
+        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENTION_MEANING), PAD, NARROW), shared=("t0", "narrow"),
         dtypes=("bf16",), table="attention_prefill", differs=0.05,
         range="heads of 64..256, prompts from 64, 16384 and more tokens times heads",
     ),
     KernelClass(
         name="mla_prefill", read=kernel_work.mla_prefill, predict=_mla_prefill,
-        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENDED), PAD), shared=(), dtypes=("bf16",),
+        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENTION_MEANING), PAD), shared=(), dtypes=("bf16",),
         table="mla_prefill", differs=0.25, range="DeepSeek's heads of 192 and 128, prompts from 64, 16384 and more tokens times heads",
     ),
     KernelClass(
-        name="elementwise", read=kernel_work.elementwise, predict=_moved,
+        name="elementwise", read=kernel_work.elementwise, predict=_elementwise,
         keys=(_t0(2e-6, "an elementwise kernel"), _share("memory", 0.7, "share of HBM bandwidth, norms, activations, casts")),
         shared=("t0", "memory"), dtypes=("bf16",), range="activations, rotary, residuals, casts to fp8", table="elementwise", differs=0.1,
     ),

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.kernel_rows import Column, Kernels, Table, family, fastest, per_chip, shape_codes, table
+from headway.evidence.kernel_rows import Column, KernelRows, KernelTable, family, fastest, per_chip, shape_codes, table
 from headway.fabric import Fabric, LinkCosts
 from headway.laws.collective_lines import collective_term_s
 from headway.layout import Layout
-from headway.network import ONE, Routed, all_reduce_term, exchange_term, group
+from headway.network import UNITY, RoutedLayer, all_reduce_term, exchange_term, group
 from headway.quantity import known
 
 DOMAIN = 8  # of every machine measured
@@ -25,18 +25,18 @@ MOST_SMS = 24  # that DeepEP's kernels for many tokens were given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LinkRows:
     """Rows that share a fabric, a group and a model: one CollectiveTerm."""
 
     fabric: Fabric
     members: int
-    routed: Routed | None
+    routed: RoutedLayer | None
     message: float  # bytes per token of a chip
     rows: Column
     tokens: Column
 
 
-def all_reduces(folder: Path) -> tuple[Kernels, tuple[Place, ...]]:
+def all_reduces(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
     """The fastest all-reduce of each size inside one machine, launched from a graph; one token is one byte here."""
     rows = table(folder, "collectives")
     rows = fastest(
@@ -47,57 +47,59 @@ def all_reduces(folder: Path) -> tuple[Kernels, tuple[Place, ...]]:
     return _kernels(rows, rows.latency_s, shape_codes(rows.chip, rows.n_chips, np.log2(rows.bytes) // 4)), places
 
 
-def exchanges(folder: Path) -> tuple[Kernels, tuple[Place, ...]]:
+def exchanges(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
     """Dispatch and combine together, by the kernel that is faster of those for few tokens and for many."""
     rows = table(folder, "moe_all_to_all")
     few = rows.tokens_per_rank <= FEW_TOKENS
     rows = rows.where(((rows.sms == 0) | ((rows.sms == MOST_SMS) & ~few)) & (rows.tokens_per_rank >= 2))
     keys = ("chip", "n_chips", "hidden", "n_experts", "topk", "tokens_per_rank")
-    there, back = (fastest(rows.where(rows.phase == phase), (*keys, "impl")) for phase in ("dispatch", "combine"))
-    there, back = _matched(there, back, (*keys, "impl"))
-    both = Table({**there.columns, "latency_s": there.latency_s + back.latency_s})
+    dispatch, combine = (fastest(rows.where(rows.phase == phase), (*keys, "impl")) for phase in ("dispatch", "combine"))
+    dispatch, combine = _matched(dispatch, combine, (*keys, "impl"))
+    both = KernelTable({**dispatch.columns, "latency_s": dispatch.latency_s + combine.latency_s})
     both = fastest(both, keys)
     places = _places(both, keys[:5], both.tokens_per_rank.astype(float), _routed)
     return _kernels(both, both.latency_s, shape_codes(*(both.columns[key] for key in keys[:5]))), places
 
 
-def _matched(one: Table, other: Table, keys: tuple[str, ...]) -> tuple[Table, Table]:
+def _matched(first: KernelTable, second: KernelTable, keys: tuple[str, ...]) -> tuple[KernelTable, KernelTable]:
     """Cases that both have, in one order."""
-    together = {key: np.concatenate([one.columns[key], other.columns[key]]) for key in keys}
-    codes = shape_codes(*together.values())
-    mine, theirs = codes[: len(one.latency_s)], codes[len(one.latency_s) :]
-    _, here, there = np.intersect1d(mine, theirs, return_indices=True)
-    return one.where(here), other.where(there)
+    joined_columns = {key: np.concatenate([first.columns[key], second.columns[key]]) for key in keys}
+    codes = shape_codes(*joined_columns.values())
+    first_codes, second_codes = codes[: len(first.latency_s)], codes[len(first.latency_s) :]
+    _, first_index, second_index = np.intersect1d(first_codes, second_codes, return_indices=True)
+    return first.where(first_index), second.where(second_index)
 
 
-def _routed(row: Table) -> tuple[Routed, float]:
+def _routed(row: KernelTable) -> tuple[RoutedLayer, float]:
     hidden, experts, active = (float(row.columns[key][0]) for key in ("hidden", "n_experts", "topk"))
-    return Routed(layers=ONE, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
+    return RoutedLayer(layers=UNITY, experts=experts, active=active, dispatch=DISPATCHED * hidden), hidden * (DISPATCHED + COMBINED) / 2
 
 
-def _kernels(rows: Table, seconds: Column, shape: Column) -> Kernels:
-    return Kernels(chip=rows.chip, shape=shape, seconds=seconds, work=(np.arange(len(seconds)),))
+def _kernels(rows: KernelTable, seconds: Column, shape: Column) -> KernelRows:
+    return KernelRows(chip=rows.chip, shape=shape, seconds=seconds, work=(np.arange(len(seconds)),))
 
 
-def _places(rows: Table, keys: tuple[str, ...], tokens: Column, read: Callable[[Table], tuple[Routed | None, float]]) -> tuple[Place, ...]:
-    codes, found = shape_codes(*(rows.columns[key] for key in keys)), []
+def _places(
+    rows: KernelTable, keys: tuple[str, ...], tokens: Column, read: Callable[[KernelTable], tuple[RoutedLayer | None, float]]
+) -> tuple[LinkRows, ...]:
+    codes, places = shape_codes(*(rows.columns[key] for key in keys)), []
     for code in np.unique(codes):
-        here = np.flatnonzero(codes == code)
-        routed, message = read(rows.where(here[:1]))
-        found.append(
-            Place(fabric=_fabric(str(rows.chip[here[0]])), members=int(rows.n_chips[here[0]]), routed=routed, message=message,
-                  rows=here, tokens=tokens[here])
+        indices = np.flatnonzero(codes == code)
+        routed, message = read(rows.where(indices[:1]))
+        places.append(
+            LinkRows(fabric=_fabric(str(rows.chip[indices[0]])), members=int(rows.n_chips[indices[0]]), routed=routed, message=message,
+                  rows=indices, tokens=tokens[indices])
         )  # fmt: skip
-    return tuple(found)
+    return tuple(places)
 
 
 def _fabric(name: str) -> Fabric:
-    one = np.array([name])
-    up, out = (float(per_chip(one, fact)[0]) for fact in ("scale_up_bw", "scale_out_bw"))
+    names = np.array([name])
+    up, out = (float(per_chip(names, fact)[0]) for fact in ("scale_up_bw", "scale_out_bw"))
     return Fabric(kind="switch", domain=DOMAIN, up=up, exchange=up, out=out, in_switch=family(name) in SUMS)
 
 
-def place_s(place: Place, costs: LinkCosts) -> Any:
+def place_s(place: LinkRows, costs: LinkCosts) -> Any:
     """Time of the collectives of one place."""
     if place.routed is None:
         term = all_reduce_term(place.fabric, group(place.fabric, place.members, 1), place.message, costs)
@@ -107,13 +109,13 @@ def place_s(place: Place, costs: LinkCosts) -> Any:
 
 
 def _layout(members: int) -> Layout:
-    ways = known(members, "ep", "", "input", "measured")
-    return Layout(dp=ways, ep=ways)
+    degree = known(members, "ep", "", "input", "measured")
+    return Layout(dp=degree, ep=degree)
 
 
-def predicted(places: tuple[Place, ...], costs: LinkCosts, rows: int) -> Any:
+def predicted(places: tuple[LinkRows, ...], costs: LinkCosts, rows: int) -> Any:
     """Time of every row."""
-    found = np.ones(rows)
+    seconds = np.ones(rows)
     for place in places:
-        found[place.rows] = place_s(place, costs)
-    return found
+        seconds[place.rows] = place_s(place, costs)
+    return seconds

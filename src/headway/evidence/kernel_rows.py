@@ -17,7 +17,7 @@ Column = Any  # a numpy array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernels:
+class KernelRows:
     """Rows of one class and dtype; all columns are arrays of one length."""
 
     chip: Column
@@ -28,15 +28,15 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.seconds)
 
-    def where(self, keep: Column) -> Kernels:
+    def where(self, keep: Column) -> KernelRows:
         """Some of the rows."""
         return replace(
-            self, chip=self.chip[keep], shape=self.shape[keep], seconds=self.seconds[keep], work=tuple(one[keep] for one in self.work)
+            self, chip=self.chip[keep], shape=self.shape[keep], seconds=self.seconds[keep], work=tuple(column[keep] for column in self.work)
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class KernelTable:
     """Columns of one measured table."""
 
     columns: dict[str, Column]
@@ -47,12 +47,12 @@ class Table:
             raise BadFile(self.origin, f"has no column {name}, only {', '.join(self.columns)}")
         return self.columns[name]
 
-    def where(self, keep: Column) -> Table:
+    def where(self, keep: Column) -> KernelTable:
         """Some of the rows."""
-        return Table({name: column[keep] for name, column in self.columns.items()}, self.origin)
+        return KernelTable({name: column[keep] for name, column in self.columns.items()}, self.origin)
 
 
-def table(folder: Path, name: str) -> Table:
+def table(folder: Path, name: str) -> KernelTable:
     """One parquet file of the folder, texts as numpy texts."""
     try:
         from pyarrow import ArrowException, parquet
@@ -65,12 +65,12 @@ def table(folder: Path, name: str) -> Table:
         read = parquet.read_table(path)
     except (ArrowException, OSError):
         raise BadFile(path, "cannot be read as a parquet table") from None
-    return Table({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
+    return KernelTable({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
 
 
 def _plain(column: Any) -> Column:
-    found = column.to_numpy(zero_copy_only=False)
-    return found.astype(str) if found.dtype == object else found
+    values = column.to_numpy(zero_copy_only=False)
+    return values.astype(str) if values.dtype == object else values
 
 
 def family(name: str) -> str:
@@ -88,7 +88,7 @@ def _chip(name: str) -> Chip:
     return chip(name)
 
 
-def fastest(rows: Table, keys: tuple[str, ...]) -> Table:
+def fastest(rows: KernelTable, keys: tuple[str, ...]) -> KernelTable:
     """The fastest backend of each case: the hardware rather than one library's choice."""
     codes = shape_codes(*(getattr(rows, key) for key in keys))
     order = np.lexsort((rows.latency_s, codes))
@@ -96,13 +96,13 @@ def fastest(rows: Table, keys: tuple[str, ...]) -> Table:
     return rows.where(order[first])
 
 
-def thinned(rows: Kernels, most: int, seed: int = 4) -> Kernels:
+def thinned(rows: KernelRows, most: int, seed: int = 4) -> KernelRows:
     """At most so many rows of each chip, the same ones every time."""
     keep = np.zeros(len(rows), bool)
     rng = np.random.default_rng(seed)
     for name in np.unique(rows.chip):
-        here = np.flatnonzero(rows.chip == name)
-        keep[here if len(here) <= most else rng.choice(here, most, replace=False)] = True
+        indices = np.flatnonzero(rows.chip == name)
+        keep[indices if len(indices) <= most else rng.choice(indices, most, replace=False)] = True
     return rows.where(keep)
 
 

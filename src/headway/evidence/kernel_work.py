@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.evidence.kernel_rows import Column, Kernels, Table, fastest, per_chip, shape_codes, table
+from headway.evidence.kernel_rows import Column, KernelRows, KernelTable, fastest, per_chip, shape_codes, table
 
 ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes of a weight
 PEAK = {"bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "weight_only": "peak_bf16"}
@@ -20,7 +20,7 @@ TILE, PROCESSORS = 128, 128  # queries in a tile of attention, and about as many
 LATENT, ROPE, HEAD = 512, 64, 128  # of DeepSeek's multi-head latent attention
 
 
-def gemm(folder: Path, dtype: str) -> Kernels:
+def gemm(folder: Path, dtype: str) -> KernelRows:
     """Matrix multiplications of a served model's size: compute, weights, activations."""
     labels = {"bf16": ("bfloat16",), "fp8": ("fp8", "fp8_block"), "nvfp4": ("nvfp4",), "weight_only": ("int4_wo", "int8_wo")}[dtype]
     rows = table(folder, "gemm")
@@ -33,10 +33,10 @@ def gemm(folder: Path, dtype: str) -> Kernels:
     element = np.where(rows.dtype == "int8_wo", 1.0, ELEMENT[dtype])
     peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
     work = (2 * m * n * k / peak, element * n * k / bandwidth, 2 * (m * k + m * n) / bandwidth)
-    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
 
 
-def moe(folder: Path, dtype: str) -> Kernels:
+def moe(folder: Path, dtype: str) -> KernelRows:
     """Gated routed experts of one rank of one layer, routing in balance: compute, weights, activations.
 
     Every token that enters is read and written once, every pair of token and expert is gathered, multiplied and scattered.
@@ -53,17 +53,17 @@ def moe(folder: Path, dtype: str) -> Kernels:
     rows = rows.where(sound & ~slow & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
     rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
     hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
-    pairs, held = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
-    active = np.minimum(held, np.maximum(pairs, 1.0))
+    pairs, experts_per_rank = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
+    active = np.minimum(experts_per_rank, np.maximum(pairs, 1.0))
     peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
     matrices = 3 * hidden * inter
-    moved = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
-    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[dtype] / bandwidth, moved / bandwidth)
+    activation_bytes = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
+    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[dtype] / bandwidth, activation_bytes / bandwidth)
     codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
-    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
 
 
-def decode(folder: Path, dtype: str) -> Kernels:
+def decode(folder: Path, dtype: str) -> KernelRows:
     """Attention of new tokens: compute, KV, and pairs of sequence and KV head over the bandwidth."""
     rows = table(folder, "attention_decode")
     kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
@@ -80,14 +80,14 @@ def decode(folder: Path, dtype: str) -> Kernels:
     blocks = rows.batch * rows.n_kv_heads / bandwidth
     work = (4 * attended * rows.n_heads / peak, 2 * attended * rows.n_kv_heads * ELEMENT[dtype] / bandwidth, blocks)
     codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
-    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
 
 
-def _head(rows: Table) -> Column:
+def _head(rows: KernelTable) -> Column:
     return (rows.head_dim >= 64) & (rows.head_dim <= 256)
 
 
-def _cold(rows: Table, size: Column) -> Column:
+def _cold(rows: KernelTable, size: Column) -> Column:
     """Whether KV of that size is read from the HBM, as in an engine, though a benchmark reads the same again and again.
 
     What the last-level cache holds is left out, but for sizes that take no time wherever they are.
@@ -95,12 +95,12 @@ def _cold(rows: Table, size: Column) -> Column:
     return (size < SMALL) | (size > 1.5 * per_chip(rows.chip, "sram"))
 
 
-def _fills(rows: Table) -> Column:
+def _fills(rows: KernelTable) -> Column:
     """Whether prompts and heads together make a tile of queries for each processor; a smaller grid leaves some of them idle."""
     return 1.0 * rows.isl * rows.batch * rows.n_heads >= TILE * PROCESSORS
 
 
-def mla_decode(folder: Path, dtype: str) -> Kernels:
+def mla_decode(folder: Path, dtype: str) -> KernelRows:
     """The absorbed form of latent attention: compute, the latent read once, and sequences over the bandwidth."""
     rows = table(folder, "mla_decode")
     kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
@@ -114,10 +114,10 @@ def mla_decode(folder: Path, dtype: str) -> Kernels:
         attended * (LATENT + ROPE) * ELEMENT[dtype] / bandwidth,
         rows.batch / bandwidth,
     )
-    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
 
 
-def prefill(folder: Path, dtype: str) -> Kernels:
+def prefill(folder: Path, dtype: str) -> KernelRows:
     """Causal attention of whole prompts: pairs, one more token attended to by each, and how narrow its heads are."""
     rows = table(folder, "attention_prefill")
     label = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
@@ -128,10 +128,10 @@ def prefill(folder: Path, dtype: str) -> Kernels:
     flop = 4.0 * rows.batch * rows.n_heads * rows.head_dim / per_chip(rows.chip, "peak_bf16")
     work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl, np.maximum(HEAD / rows.head_dim, 1.0))
     codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
-    return Kernels(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
 
 
-def mla_prefill(folder: Path, dtype: str) -> Kernels:
+def mla_prefill(folder: Path, dtype: str) -> KernelRows:
     """Latent attention of prompts, expanded to heads: pairs, and one more token attended to by each."""
     rows = table(folder, "mla_prefill")
     sound = (rows.level == "kernel") & (rows.kv_dtype == {"bf16": "bfloat16", "fp8": "fp8"}[dtype]) & ((rows.flag & DOUBTFUL) == 0)
@@ -141,10 +141,10 @@ def mla_prefill(folder: Path, dtype: str) -> Kernels:
     )
     flop = 2.0 * rows.batch * rows.n_heads * (HEAD + ROPE + HEAD) / per_chip(rows.chip, "peak_bf16")
     work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl)
-    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
 
 
-def elementwise(folder: Path, dtype: str) -> Kernels:
+def elementwise(folder: Path, dtype: str) -> KernelRows:
     """Norms, activations, residuals, casts: bytes at peak."""
     rows = table(folder, "elementwise")
     unfused = (rows.backend == "sglang") | (rows.op == "norm")
@@ -152,4 +152,4 @@ def elementwise(folder: Path, dtype: str) -> Kernels:
     rows = rows.where(~unfused & ~eager & ((rows.flag & (4 | 8)) == 0) & (dtype == "bf16"))
     rows = fastest(rows, ("chip", "op", "rows", "cols"))
     work = (rows.bytes / per_chip(rows.chip, "hbm_bw"),)
-    return Kernels(chip=rows.chip, shape=shape_codes(rows.chip, rows.op, rows.cols), seconds=rows.latency_s, work=work)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.op, rows.cols), seconds=rows.latency_s, work=work)

@@ -50,9 +50,9 @@ def simulated_loops(
 ) -> list[LoopRun]:  # fmt: skip
     """One replica of each task with its share of the users, who ask so many times each; they begin over `ramp` seconds, or all at once."""
     place, setups = placed(tasks)
-    every = machines(setups, table or efficiencies()).online()
-    begun = [0.0] * len(tasks) if ramp is None else ramp
-    return [_simulated(task, every.rows(at), per_user, over, how) for task, at, over in zip(tasks, place, begun, strict=True)]
+    all_machines = machines(setups, table or efficiencies()).online()
+    ramps = [0.0] * len(tasks) if ramp is None else ramp
+    return [_simulated(task, all_machines.rows(at), per_user, over, how) for task, at, over in zip(tasks, place, ramps, strict=True)]
 
 
 def _simulated(task: Task, m: Machines, per_user: int, ramp: float, how: str) -> LoopRun:
@@ -67,7 +67,7 @@ def _simulated(task: Task, m: Machines, per_user: int, ramp: float, how: str) ->
     run = simulate(loop.traffic, pace, rules, overhead_s=float(m.scheduling.request), think=loop.think, users=users, how=how)
     values = run.first - run.arrival, (run.finish - run.first) / np.maximum(loop.traffic.output - 1, 1)
     parts = slice(None), slice(users), slice(len(loop.traffic) // 2, None)
-    means = [float(np.nanmean(one[part])) for part in parts for one in values]
+    means = [float(np.nanmean(latencies[part])) for part in parts for latencies in values]
     return LoopRun(**dict(zip((field.name for field in fields(LoopRun)), means, strict=True)))
 
 
@@ -81,28 +81,37 @@ def _lengths(mean: float, spread: float) -> Lengths:
 def _rules(setup: Setup, m: Machines, prompt: float, output: float) -> Rules:
     """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
     context, room = middle_context(prompt, output), m.room
-    each = sequence_bytes(room.stores, room.state, context)
-    held = rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.hbm), room.weights, each, room.stage, m.step.cp) * m.step.dp
-    taken = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
-    tokens = max(float(np.minimum(held * context, 1e12)), 2 * (prompt + output))
-    return scheduler(Policy(), taken, setup.system.chip, int(m.step.dp), tokens, 1, True).rules
+    cache_bytes = sequence_bytes(room.stores, room.state, context)
+    sequences = rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.hbm), room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
+    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
+    tokens = max(float(np.minimum(sequences * context, 1e12)), 2 * (prompt + output))
+    return scheduler(Policy(), assumptions, setup.system.chip, int(m.step.dp), tokens, 1, True).rules
 
 
-def spread_tasks(found: Sequence[Any], count: int) -> list[Task]:
+def spread_tasks(tasks: Sequence[Any], count: int) -> list[Task]:
     """So many closed loops with TTFT and TPOT measured, evenly over the table."""
     loops = [
-        task for task in found
+        task for task in tasks
         if isinstance(task, Task) and task.kind == "serving" and task.row.reliability != "C" and task.row.ttft_s and task.row.tpot_s
     ]  # fmt: skip
     return [loops[index] for index in np.unique(np.linspace(0, len(loops) - 1, count).round().astype(int))]
 
 
 def fixed_points(
-    tasks: Sequence[Task], table: Efficiencies | None = None, together: float | None = None, company: float | None = None
+    tasks: Sequence[Task],
+    table: Efficiencies | None = None,
+    synchronised_share: float | None = None,
+    concurrent_prompts: float | None = None,
 ) -> tuple[Any, Any]:
     """TTFT and TPOT of the same tasks from the fixed point; with the fitted share of prompts that come together, or a stated one."""
     place, setups = placed(tasks)
-    every = machines(setups, table or efficiencies()).rows(place)
-    stated = {key: np.full(len(tasks), value) for key, value in (("together", together), ("company", company)) if value is not None}
-    found = quantities("serving", replace(every, scheduling=replace(every.scheduling, **stated)), load_of(tasks), False)
-    return found.ttft, found.tpot
+    all_machines = machines(setups, table or efficiencies()).rows(place)
+    overrides = {
+        key: np.full(len(tasks), value)
+        for key, value in (("together", synchronised_share), ("company", concurrent_prompts))
+        if value is not None
+    }
+    estimates = quantities(
+        "serving", replace(all_machines, scheduling=replace(all_machines.scheduling, **overrides)), load_of(tasks), False
+    )
+    return estimates.ttft, estimates.tpot

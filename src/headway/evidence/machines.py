@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.assumptions import Assumptions
-from headway.compile import Compiled, compile_layout
+from headway.compile import StepModel, compile_layout
 from headway.efficiency import Efficiencies, efficiencies, platform
 from headway.evidence.setup import Setup
 from headway.evidence.stacked import columns, fill, rows, stack
@@ -25,7 +25,7 @@ GIB_OVER_GB = 2**30 / 1e9  # datasheets say GB where the memory has as many GiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class MemoryRoom:
     """What the fullest chip holds, for each setup."""
 
     weights: Any
@@ -64,7 +64,7 @@ class Machines:
     """Setups as arrays."""
 
     step: StepCoefficients
-    room: Room
+    room: MemoryRoom
     scheduling: Scheduling
     replicas: Any
     chips: Any
@@ -75,7 +75,7 @@ class Machines:
     def under(self, engines: Engines) -> Machines:
         """The same machines in their engines; made of kernels alone."""
         c = self.step
-        step = replace(c, reach=with_engine(c.reach, engines.cost, c.layers, self.tp, c.pp))
+        step = replace(c, achieved=with_engine(c.achieved, engines.cost, c.layers, self.tp, c.pp))
         return replace(self, step=step, scheduling=engines.scheduling)
 
     def ideal(self) -> Machines:
@@ -89,9 +89,9 @@ class Machines:
 
     def online(self) -> Machines:
         """The same machines where each token is streamed to a user."""
-        reach = self.step.reach
-        streamed = replace(reach, sequence=reach.sequence + self.scheduling.stream)
-        return replace(self, step=replace(self.step, reach=streamed))
+        achieved = self.step.achieved
+        streamed = replace(achieved, sequence=achieved.sequence + self.scheduling.stream)
+        return replace(self, step=replace(self.step, achieved=streamed))
 
     def rows(self, index: Any) -> Machines:
         """Those of some rows."""
@@ -104,25 +104,25 @@ class Machines:
     def seats(self, prompt: Any, output: Any) -> Any:
         """Sequences that one replica holds at once: as far as the KV cache goes, and no more than the engine takes."""
         room, c = self.room, self.step
-        each = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserve * output)
+        cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserve * output)
         usable = usable_hbm(room.hbm, self.scheduling.hbm)
-        held = rank_sequence_limit(usable, room.weights, each, room.stage, c.cp) * c.dp
-        return np.maximum(np.minimum(held, self.scheduling.limit * c.dp), 1)
+        sequences = rank_sequence_limit(usable, room.weights, cache_bytes, room.stage, c.cp) * c.dp
+        return np.maximum(np.minimum(sequences, self.scheduling.limit * c.dp), 1)
 
 
 def machines(setups: Sequence[Setup], table: Efficiencies | None = None) -> Machines:
     """Compile each setup with the efficiencies given, or those that ship."""
-    found = table or efficiencies()
-    return bare_machines(setups, found).under(engines_of(setups, found))
+    efficiency_table = table or efficiencies()
+    return bare_machines(setups, efficiency_table).under(engines_of(setups, efficiency_table))
 
 
 def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
     """The engine of each setup."""
-    names = [(ENGINES[one.engine], one.system.chip) for one in setups]
+    names = [(ENGINES[setup.engine], setup.system.chip) for setup in setups]
     keys = [field.name for field in fields(Scheduling)]
-    own = [Scheduling(**{key: table.engine(name, platform(chip), key) for key in keys}) for name, chip in names]
-    cost = [engine_cost(name, chip, table, dense_form(one), one.older) for (name, chip), one in zip(names, setups, strict=True)]
-    return Engines(cost=columns(cost), scheduling=columns(own))
+    schedulers = [Scheduling(**{key: table.engine(name, platform(chip), key) for key in keys}) for name, chip in names]
+    cost = [engine_cost(name, chip, table, dense_form(setup), setup.older) for (name, chip), setup in zip(names, setups, strict=True)]
+    return Engines(cost=columns(cost), scheduling=columns(schedulers))
 
 
 def dense_form(setup: Setup) -> str:
@@ -133,38 +133,38 @@ def dense_form(setup: Setup) -> str:
 def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
     """Setups compiled with kernels alone, no engine."""
     compiled = [compiled_setup(setup, table) for setup in setups]
-    stores = max(len(one.stores) for one in compiled)
+    stores = max(len(layout.stores) for layout in compiled)
     room = [
-        Room(
-            weights=one.weights_bytes,
+        MemoryRoom(
+            weights=layout.weights_bytes,
             hbm=setup.system.chip.need("hbm"),
-            stores=fill(one.stores, NO_STORE, stores),
-            state=one.state_bytes,
-            stage=one.stage,
+            stores=fill(layout.stores, NO_STORE, stores),
+            state=layout.state_bytes,
+            stage=layout.stage,
         )
-        for one, setup in zip(compiled, setups, strict=True)
+        for layout, setup in zip(compiled, setups, strict=True)
     ]
     return Machines(
-        step=stack([one.step for one in compiled]),
+        step=stack([layout.step for layout in compiled]),
         room=columns(room),
         scheduling=engines_of(setups, table).scheduling,
-        replicas=np.array([float(one.replicas) for one in setups]),
-        chips=np.array([float(one.system.chips) for one in setups]),
-        instance=np.array([float(one.chips) for one in compiled]),
-        tp=np.array([float(one.layout.tp) for one in setups]),
-        link=np.array([_link(one.system) for one in setups]),
+        replicas=np.array([float(setup.replicas) for setup in setups]),
+        chips=np.array([float(setup.system.chips) for setup in setups]),
+        instance=np.array([float(layout.chips) for layout in compiled]),
+        tp=np.array([float(setup.layout.tp) for setup in setups]),
+        link=np.array([_link(setup.system) for setup in setups]),
     )
 
 
 def _link(system: System) -> float:
     """What carries a KV cache between instances: the network beyond the domain, else the domain's own links."""
-    for found in (system.scale_out_bw, system.chip.scale_out_bw, system.scale_up_bw, system.chip.scale_up_bw):
-        if found is not None:
-            return float(found)
+    for bandwidth in (system.scale_out_bw, system.chip.scale_out_bw, system.scale_up_bw, system.chip.scale_up_bw):
+        if bandwidth is not None:
+            return float(bandwidth)
     return np.inf
 
 
-def compiled_setup(setup: Setup, table: Efficiencies) -> Compiled:
+def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
     """One setup, its kernels alone."""
     if table is efficiencies():
         return setup.compiled

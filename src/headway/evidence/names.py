@@ -17,7 +17,7 @@ from headway.hfconfig import catalogue_index, spellings
 from headway.system import system
 
 NEAR = 0.12  # a capacity in a name and the datasheet's may differ so much: GB or GiB, usable or all
-_COUNTED = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
+_COUNT_AND_CHIP = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
 _SLICE = re.compile(r"(.+)-(\d{1,5})")
 CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # whose slices are named by cores, two to a chip (docs.cloud.google.com/tpu)
 _VENDOR = re.compile(r"^(nvidia|amd|intel|apple|google|aws|amazon|habana|meta|geforce|radeon|instinct|tesla|quadro|cloud)-(?=.)")
@@ -58,21 +58,21 @@ def hardware(name: str, catalog: Catalog) -> Hardware:
     >>> hardware("8xH100-SXM5-80GB", default_catalog()), hardware("NVIDIA GeForce RTX 4090 24GB", default_catalog())
     (Hardware(chip='h100_sxm', count=8, link=''), Hardware(chip='rtx4090', count=None, link=''))
     """
-    counted = None if catalog.find("chips", name) else _COUNTED.fullmatch(name.strip())
-    if counted:
-        count, rest = (counted[1], counted[2]) if counted[1] else (counted[4], counted[3])
-        found = _chip(rest, catalog) if len(count) < 8 else None
-        if found is not None and int(count):
-            return Hardware(found, int(count), _link(name))
+    match = None if catalog.find("chips", name) else _COUNT_AND_CHIP.fullmatch(name.strip())
+    if match:
+        count, rest = (match[1], match[2]) if match[1] else (match[4], match[3])
+        chip_name = _chip(rest, catalog) if len(count) < 8 else None
+        if chip_name is not None and int(count):
+            return Hardware(chip_name, int(count), _link(name))
     plain = _chip(name, catalog)
     if plain is not None:
         return Hardware(plain, None, _link(name))
-    slice = _SLICE.fullmatch(fold(name))
-    found = _chip(slice[1], catalog) if slice else None
-    if slice and found is not None and found.startswith("tpu"):
-        return Hardware(found, max(1, int(slice[2]) // (2 if found in CORES else 1)))
-    whole = catalog.find("systems", name)
-    if whole is not None:
+    slice_match = _SLICE.fullmatch(fold(name))
+    chip_name = _chip(slice_match[1], catalog) if slice_match else None
+    if slice_match and chip_name is not None and chip_name.startswith("tpu"):
+        return Hardware(chip_name, max(1, int(slice_match[2]) // (2 if chip_name in CORES else 1)))
+    system_name = catalog.find("systems", name)
+    if system_name is not None:
         machine = system(name, catalog)
         return Hardware(machine.chip.name, int(machine.chips))
     raise UnknownName("chip", name, catalog.names("chips"), "`headway list chips` shows all")
@@ -100,8 +100,8 @@ def _chip(name: str, catalog: Catalog) -> str | None:
     return None
 
 
-def _holds(memory: float | None, said: int) -> bool:
-    return memory is None or abs(float(memory) / 1e9 - said) <= NEAR * said
+def _holds(memory: float | None, stated_gb: int) -> bool:
+    return memory is None or abs(float(memory) / 1e9 - stated_gb) <= NEAR * stated_gb
 
 
 def _hardware_forms(text: str) -> Iterator[str]:

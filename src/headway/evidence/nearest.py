@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from headway.chip import Chip
-from headway.efficiency import OTHER, family
+from headway.efficiency import OTHER_FAMILY, family
 from headway.evidence.model_class import NAMES, model_class
 from headway.model import Model
 
@@ -26,7 +26,7 @@ PLACES = ("chip", "family")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class NearestEntry:
     """Some measured rows and the median error of their predictions."""
 
     chip: str
@@ -42,30 +42,30 @@ class Entry:
     date: str
 
 
-def entries(residuals: Iterable[Residual], date: str) -> list[Entry]:
+def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
     """One for each chip, engine, class of models, kind and measure."""
     from headway.evidence.groups import stats
 
-    found: dict[tuple[str, ...], list[Residual]] = {}
-    for one in residuals:
-        found.setdefault((one.chip, one.engine, one.model_class, one.kind, one.measure), []).append(one)
+    groups: dict[tuple[str, ...], list[Residual]] = {}
+    for residual in residuals:
+        groups.setdefault((residual.chip, residual.engine, residual.model_class, residual.kind, residual.measure), []).append(residual)
     return [
-        Entry(
-            chip=chip, family=own[0].family, engine=engine, model_class=kind_of_model, kind=kind, measure=measure, rows=len(own),
-            median_error=round(stats(own).median_error, 4), cross_validated=all(one.fold for one in own),
-            sources=" ".join(sorted({one.source for one in own if one.source})), date=date,
+        NearestEntry(
+            chip=chip, family=members[0].family, engine=engine, model_class=kind_of_model, kind=kind, measure=measure, rows=len(members),
+            median_error=round(stats(members).median_error, 4), cross_validated=all(residual.fold for residual in members),
+            sources=" ".join(sorted({residual.source for residual in members if residual.source})), date=date,
         )
-        for (chip, engine, kind_of_model, kind, measure), own in sorted(found.items())
+        for (chip, engine, kind_of_model, kind, measure), members in sorted(groups.items())
     ]  # fmt: skip
 
 
-def text(table: Sequence[Entry]) -> str:
+def text(table: Sequence[NearestEntry]) -> str:
     """The file of a table."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    names = [field.name for field in fields(Entry)]
+    names = [field.name for field in fields(NearestEntry)]
     writer.writerow(names)
-    writer.writerows([_cell(getattr(one, name)) for name in names] for one in table)
+    writer.writerows([_cell(getattr(entry, name)) for name in names] for entry in table)
     return out.getvalue()
 
 
@@ -74,15 +74,15 @@ def _cell(value: object) -> object:
 
 
 @functools.cache
-def shipped() -> tuple[Entry, ...]:
+def shipped() -> tuple[NearestEntry, ...]:
     """The table that ships."""
     return read(files("headway").joinpath("data/evidence.csv").read_text(encoding="utf-8"))
 
 
-def read(lines: str) -> tuple[Entry, ...]:
+def read(lines: str) -> tuple[NearestEntry, ...]:
     """The table of a file."""
     return tuple(
-        Entry(
+        NearestEntry(
             chip=row["chip"], family=row["family"], engine=row["engine"], model_class=row["model_class"], kind=row["kind"],
             measure=row["measure"], rows=int(row["rows"]), median_error=float(row["median_error"]),
             cross_validated=row["cross_validated"] == "yes", sources=row["sources"], date=row["date"],
@@ -91,7 +91,7 @@ def read(lines: str) -> tuple[Entry, ...]:
     )  # fmt: skip
 
 
-def nearest(chip: Chip, model: Model, engine: str, table: Sequence[Entry] | None = None) -> list[Entry]:
+def nearest(chip: Chip, model: Model, engine: str, table: Sequence[NearestEntry] | None = None) -> list[NearestEntry]:
     """The entries of the nearest rows, the most first; none when nothing is within range.
 
     Within range: the same chip or, failing that, one whose kernels it shares; a model of the same structure, at most one class of
@@ -101,23 +101,23 @@ def nearest(chip: Chip, model: Model, engine: str, table: Sequence[Entry] | None
     place = {"chip": chip.name, "family": family(chip)}
     structure, _, size = model_class(model).rpartition(" ")
     for where in PLACES:
-        if place[where] == OTHER:
+        if place[where] == OTHER_FAMILY:
             continue
-        here = [one for one in known if getattr(one, where) == place[where] and _away(one, structure, size) <= 1]
+        chip_entries = [entry for entry in known if getattr(entry, where) == place[where] and _away(entry, structure, size) <= 1]
         for away in (0, 1):
-            like = [one for one in here if _away(one, structure, size) == away]
-            found = _preferred([one for one in like if one.engine == engine]) or _preferred(like)
-            if found:
-                return sorted(found, key=lambda one: -one.rows)
+            candidates = [entry for entry in chip_entries if _away(entry, structure, size) == away]
+            matches = _preferred([entry for entry in candidates if entry.engine == engine]) or _preferred(candidates)
+            if matches:
+                return sorted(matches, key=lambda entry: -entry.rows)
     return []
 
 
-def _away(one: Entry, structure: str, size: str) -> int:
+def _away(entry: NearestEntry, structure: str, size: str) -> int:
     """Classes of size between an entry's models and another; many where the structure differs."""
-    own, _, name = one.model_class.rpartition(" ")
-    return abs(NAMES.index(name) - NAMES.index(size)) if own == structure else len(NAMES)
+    entry_structure, _, name = entry.model_class.rpartition(" ")
+    return abs(NAMES.index(name) - NAMES.index(size)) if entry_structure == structure else len(NAMES)
 
 
-def _preferred(some: Sequence[Entry]) -> list[Entry]:
+def _preferred(candidates: Sequence[NearestEntry]) -> list[NearestEntry]:
     """Those of the first measure that any of them has."""
-    return next((found for measure in MEASURES if (found := [one for one in some if one.measure == measure])), [])
+    return next((matches for measure in MEASURES if (matches := [entry for entry in candidates if entry.measure == measure])), [])

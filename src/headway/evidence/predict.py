@@ -12,19 +12,19 @@ from headway.efficiency import Efficiencies, efficiencies
 from headway.evidence.beyond import beyond
 from headway.evidence.intervals import spreads
 from headway.evidence.machines import Machines, machines
-from headway.evidence.quantities import Load, Quantities, quantities
-from headway.evidence.row import Row
+from headway.evidence.quantities import MeasuredLoad, Quantities, quantities
+from headway.evidence.row import MeasuredRow
 from headway.evidence.setup import Setup
 from headway.evidence.tasks import Task, Unpredictable
 from headway.laws.serving import interval_high, interval_low
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
 # Of Load: of a Task.
-ASKED = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
+LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class PredictedQuantity:
     """One number with its floor (of a rate: the highest there can be) and its 90 % interval."""
 
     expected: float
@@ -37,35 +37,35 @@ class Estimate:
 class Prediction:
     """What is predicted about a row; times in seconds, rates in tokens per second."""
 
-    row: Row
+    row: MeasuredRow
     kind: str = ""
     setup: Setup | None = None
-    ttft: Estimate | None = None
-    tpot: Estimate | None = None
-    rate: Estimate | None = None
-    per_chip: Estimate | None = None
+    ttft: PredictedQuantity | None = None
+    tpot: PredictedQuantity | None = None
+    rate: PredictedQuantity | None = None
+    per_chip: PredictedQuantity | None = None
     flags: tuple[str, ...] = ()
     why: str = ""
 
 
-def predict(asked: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
+def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
     """A prediction for each task, in their order."""
-    found = table or efficiencies()
-    known = [task for task in asked if isinstance(task, Task)]
-    made = dict(zip(map(id, known), _predicted(known, found), strict=True))
-    return [made[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in asked]
+    efficiency_table = table or efficiencies()
+    known = [task for task in tasks if isinstance(task, Task)]
+    predictions = dict(zip(map(id, known), _predicted(known, efficiency_table), strict=True))
+    return [predictions[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in tasks]
 
 
 def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
     if not tasks:
         return []
     place, setups = placed(tasks)
-    every, found = machines(setups, table), {}
+    all_machines, predictions = machines(setups, table), {}
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
-        some = [tasks[index] for index in at]
-        found |= dict(zip(at, _of_kind(kind, some, every.rows(place[at]), table), strict=True))
-    return [found[index] for index in range(len(tasks))]
+        kind_tasks = [tasks[index] for index in at]
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, all_machines.rows(place[at]), table), strict=True))
+    return [predictions[index] for index in range(len(tasks))]
 
 
 def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
@@ -75,9 +75,9 @@ def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
     return np.array([order[id(task.setup)] for task in tasks]), list(setups.values())
 
 
-def load_of(tasks: Sequence[Task]) -> Load:
+def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
     """What tasks ask, as arrays; NaN where they say nothing."""
-    return Load(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in ASKED.items()})
+    return MeasuredLoad(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()})
 
 
 def _number(value: float | None) -> float:
@@ -94,21 +94,21 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies)
     return [_prediction(task, _estimates(expected, floor, widths, index), limits[index]) for index, task in enumerate(tasks)]
 
 
-def _prediction(task: Task, found: dict[str, Estimate | None], limits: tuple[str, ...]) -> Prediction:
-    ttft, tpot, rate, each = (found[name] for name in (*TIMES, *RATES))
+def _prediction(task: Task, estimates: dict[str, PredictedQuantity | None], limits: tuple[str, ...]) -> Prediction:
+    ttft, tpot, rate, chip_rate = (estimates[name] for name in (*TIMES, *RATES))
     flags = (*limits, *task.flags)
-    return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=each)
+    return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=chip_rate)
 
 
-def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, Estimate | None]:
-    found: dict[str, Estimate | None] = {}
+def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, PredictedQuantity | None]:
+    estimates: dict[str, PredictedQuantity | None] = {}
     for name in TIMES + RATES:
-        value, least, width = (getattr(one, name)[index] for one in (expected, floor, widths))
-        found[name] = _estimate(value, least, width, name in TIMES)
-    return found
+        value, least, width = (getattr(columns, name)[index] for columns in (expected, floor, widths))
+        estimates[name] = _estimate(value, least, width, name in TIMES)
+    return estimates
 
 
-def _estimate(expected: float, floor: float, width: float, time: bool) -> Estimate | None:
+def _estimate(expected: float, floor: float, width: float, time: bool) -> PredictedQuantity | None:
     """A time is no shorter than its floor, a rate no higher."""
     if not np.isfinite(expected):
         return None
@@ -116,4 +116,4 @@ def _estimate(expected: float, floor: float, width: float, time: bool) -> Estima
         low, high = float(interval_low(expected, floor, width)), float(interval_high(expected, width))
     else:
         low, high = expected / width, min(expected * width, max(floor, expected))
-    return Estimate(expected=float(expected), floor=float(floor), lo=low, hi=high)
+    return PredictedQuantity(expected=float(expected), floor=float(floor), lo=low, hi=high)

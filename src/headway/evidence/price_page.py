@@ -6,57 +6,60 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headway.errors import BadFile
-from headway.evidence.prices import OURS, LadderTold, Score, Told
+from headway.evidence.prices import OURS, LadderVerdict, PriceScore, SizeVerdict
 from headway.evidence.report import inserted
 from headway.units import show
 
 PART = "prices"  # name of the part between markers
 
 
-def write(path: str, told: Sequence[Told], scored: Sequence[Score], kv: Sequence[LadderTold]) -> None:
+def write(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> None:
     """Put the tables between the page's markers."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise BadFile(path, "cannot be read as UTF-8 text") from None
-    Path(path).write_text(inserted(text, PART, page(told, scored, kv), path), encoding="utf-8")
+    Path(path).write_text(inserted(text, PART, page(estimates, scored, kv), path), encoding="utf-8")
 
 
-def page(told: Sequence[Told], scored: Sequence[Score], kv: Sequence[LadderTold]) -> str:
+def page(estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> str:
     """The tables as Markdown."""
-    parts = [_methods(scored), *(_models([one for one in told if one.size == size and one.method == OURS]) for size in ("active", "total"))]
+    parts = [
+        _methods(scored),
+        *(_models([row for row in estimates if row.size == size and row.method == OURS]) for size in ("active", "total")),
+    ]
     return "\n\n".join([*parts, _ladders(kv)])
 
 
-def _methods(scored: Sequence[Score]) -> str:
+def _methods(scored: Sequence[PriceScore]) -> str:
     head = ("method", "parameters", "models", "rms ln error", "of the constant's", "median hi/lo", "held")
     lines = [
-        (one.method, one.size, str(one.models), f"{one.rms:.2f}", f"{one.over_constant:.2f}", f"{one.width:.1f}", f"{one.coverage:.0%}")
-        for one in scored
+        (row.method, row.size, str(row.models), f"{row.rms:.2f}", f"{row.over_constant:.2f}", f"{row.width:.1f}", f"{row.coverage:.0%}")
+        for row in scored
     ]
     return _table(head, lines)
 
 
-def _models(told: Sequence[Told]) -> str:
-    rows = sorted(told, key=lambda one: one.truth)
+def _models(estimates: Sequence[SizeVerdict]) -> str:
+    rows = sorted(estimates, key=lambda estimate: estimate.truth)
     head = (f"model, {rows[0].size} parameters", "family left out", "published", "lo", "middle", "hi", "held")
     lines = [
-        (one.example.model, one.example.family, show(one.truth), show(one.lo), show(one.value), show(one.hi), "yes" if one.holds else "no")
-        for one in rows
+        (row.example.model, row.example.family, show(row.truth), show(row.lo), show(row.value), show(row.hi), "yes" if row.holds else "no")
+        for row in rows
     ]
     return _table(head, lines)
 
 
-def _ladders(kv: Sequence[LadderTold]) -> str:
+def _ladders(kv: Sequence[LadderVerdict]) -> str:
     head = ("ladder", "model", "KV per token, fp8", "bf16", "lo", "middle", "hi", "hi/lo")
     lines = [
         (
-            one.sold,
-            one.model,
-            *(show(value, "byte/token") for value in (one.fp8, one.bf16, one.lo, one.value, one.hi)),
-            f"{one.hi / one.lo:.1f}",
+            ladder.sold,
+            ladder.model,
+            *(show(value, "byte/token") for value in (ladder.fp8, ladder.bf16, ladder.lo, ladder.value, ladder.hi)),
+            f"{ladder.hi / ladder.lo:.1f}",
         )
-        for one in kv
+        for ladder in kv
     ]
     return _table(head, lines)
 

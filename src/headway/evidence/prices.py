@@ -20,19 +20,19 @@ from headway.inversion.draws import TENTH, draw
 from headway.inversion.features import Features
 from headway.inversion.markup import stated_only
 from headway.inversion.posterior import spans
-from headway.inversion.priors import Assumed, Priors, priors
+from headway.inversion.priors import AssumedIntervals, Priors, priors
 
 MTOK = 1e6
 DRAWS = 16384
 SIZES = ("active", "total")
 STANDARD = "standard"
-OURS, STATED, CONSTANT, LINE = "cost laws", "cost laws, markup as stated", "constant", "regression"
+OURS, STATED_MARKUP, CONSTANT, LINE = "cost laws", "cost laws, markup as stated", "constant", "regression"
 PRICES = ("model", "input_usd_per_mtok", "output_usd_per_mtok")
 TRUTH = ("model", "active_params_b", "total_params_b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SizeVerdict:
     """What one method says of one size of one model that it has not seen."""
 
     method: str
@@ -54,7 +54,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class PriceScore:
     """The errors of one method for one size, over all models."""
 
     method: str
@@ -77,10 +77,10 @@ def read_examples(prices: str | Path, truth: str | Path) -> list[Example]:
         standard = row.get("service_tier", STANDARD) == STANDARD
         if standard and row["model"] in sizes and row["input_usd_per_mtok"] and row["output_usd_per_mtok"]:
             by.setdefault(row["model"], []).append(row)
-    found = [_example(rows, sizes[model], prices) for model, rows in by.items()]
-    if len({one.family for one in found}) < 3:
-        raise BadFile(prices, f"has standard prices for {len(found)} models of {truth}; wants models of at least three families")
-    return found
+    examples = [_example(rows, sizes[model], prices) for model, rows in by.items()]
+    if len({example.family for example in examples}) < 3:
+        raise BadFile(prices, f"has standard prices for {len(examples)} models of {truth}; wants models of at least three families")
+    return examples
 
 
 def _rows(path: str | Path, keys: Sequence[str]) -> list[dict[str, str]]:
@@ -119,79 +119,79 @@ def _number(text: str, key: str, path: str | Path) -> float:
 # -- each family left out -------------------------------------------------------------------------------------------------------
 
 
-def left_out(examples: Sequence[Example]) -> list[Told]:
+def left_out(examples: Sequence[Example]) -> list[SizeVerdict]:
     """What each method says of every model, from the other families alone."""
-    told: list[Told] = []
-    for family in sorted({one.family for one in examples}):
-        seen = [one for one in examples if one.family != family]
-        asked = [one for one in examples if one.family == family]
-        learned = calibrated(priors(), seen)
-        told += by_laws(OURS, learned, asked)
-        told += by_laws(STATED, stated_only(learned), asked)
+    estimates: list[SizeVerdict] = []
+    for family in sorted({example.family for example in examples}):
+        other_examples = [example for example in examples if example.family != family]
+        family_examples = [example for example in examples if example.family == family]
+        fitted_priors = calibrated(priors(), other_examples)
+        estimates += by_laws(OURS, fitted_priors, family_examples)
+        estimates += by_laws(STATED_MARKUP, stated_only(fitted_priors), family_examples)
         for size in SIZES:
-            told += _by(CONSTANT, size, asked, _constant(size, seen))
-            told += _by(LINE, size, asked, _line(size, seen))
-    return told
+            estimates += _by(CONSTANT, size, family_examples, _constant(size, other_examples))
+            estimates += _by(LINE, size, family_examples, _line(size, other_examples))
+    return estimates
 
 
-def by_laws(method: str, basis: Priors, asked: Sequence[Example]) -> Iterator[Told]:
+def by_laws(method: str, basis: Priors, examples: Sequence[Example]) -> Iterator[SizeVerdict]:
     """The inversion of the models' prices."""
-    sheets = [Features(input=one.input, output=one.output) for one in asked]
-    found = spans(draw(basis, Assumed(), DRAWS), basis, sheets, only=SIZES).found
-    for number, one in enumerate(asked):
+    sheets = [Features(input=example.input, output=example.output) for example in examples]
+    intervals = spans(draw(basis, AssumedIntervals(), DRAWS), basis, sheets, only=SIZES).quantiles
+    for number, example in enumerate(examples):
         for index, size in enumerate(SIZES):
-            lo, value, hi = map(float, found[number, index])
-            yield Told(method=method, size=size, example=one, lo=lo, value=value, hi=hi)
+            lo, value, hi = map(float, intervals[number, index])
+            yield SizeVerdict(method=method, size=size, example=example, lo=lo, value=value, hi=hi)
 
 
-def _by(method: str, size: str, asked: Sequence[Example], say: Callable[[Example], tuple[float, float]]) -> Iterator[Told]:
-    for one in asked:
-        middle, spread = say(one)
+def _by(method: str, size: str, examples: Sequence[Example], estimator: Callable[[Example], tuple[float, float]]) -> Iterator[SizeVerdict]:
+    for example in examples:
+        middle, spread = estimator(example)
         ends = [float(np.exp(middle + sign * TENTH * spread)) for sign in (-1, 0, 1)]
-        yield Told(method=method, size=size, example=one, lo=ends[0], value=ends[1], hi=ends[2])
+        yield SizeVerdict(method=method, size=size, example=example, lo=ends[0], value=ends[1], hi=ends[2])
 
 
-def _constant(size: str, seen: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
-    logs = np.log([getattr(one, size) for one in seen])
+def _constant(size: str, examples: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
+    logs = np.log([getattr(example, size) for example in examples])
     return lambda _: (float(logs.mean()), float(logs.std(ddof=1)))
 
 
-def _line(size: str, seen: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
+def _line(size: str, examples: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
     """A straight line in the logarithms of both prices."""
-    known, logs = np.array([_priced(one) for one in seen]), np.log([getattr(one, size) for one in seen])
+    known, logs = np.array([_log_prices(example) for example in examples]), np.log([getattr(example, size) for example in examples])
     weights = np.linalg.lstsq(known, logs, rcond=None)[0]
-    spread = float(np.sqrt(((logs - known @ weights) ** 2).sum() / (len(seen) - known.shape[1])))
-    return lambda one: (float(np.array(_priced(one)) @ weights), spread)
+    spread = float(np.sqrt(((logs - known @ weights) ** 2).sum() / (len(examples) - known.shape[1])))
+    return lambda example: (float(np.array(_log_prices(example)) @ weights), spread)
 
 
-def _priced(one: Example) -> tuple[float, float, float]:
-    return 1.0, float(np.log(one.input)), float(np.log(one.output))
+def _log_prices(example: Example) -> tuple[float, float, float]:
+    return 1.0, float(np.log(example.input)), float(np.log(example.output))
 
 
-def scores(told: Sequence[Told]) -> list[Score]:
+def scores(estimates: Sequence[SizeVerdict]) -> list[PriceScore]:
     """The errors of each method and size."""
-    found = []
+    results = []
     for size in SIZES:
-        constant = _rms([one for one in told if one.size == size and one.method == CONSTANT])
-        for method in dict.fromkeys(one.method for one in told):
-            own = [one for one in told if one.size == size and one.method == method]
-            widths, rms = [one.hi / one.lo for one in own], _rms(own)
-            found.append(Score(
-                method=method, size=size, models=len(own), rms=rms, over_constant=rms / constant, width=statistics.median(widths),
-                coverage=sum(one.holds for one in own) / len(own),
+        constant = _rms([estimate for estimate in estimates if estimate.size == size and estimate.method == CONSTANT])
+        for method in dict.fromkeys(estimate.method for estimate in estimates):
+            method_rows = [estimate for estimate in estimates if estimate.size == size and estimate.method == method]
+            widths, rms = [estimate.hi / estimate.lo for estimate in method_rows], _rms(method_rows)
+            results.append(PriceScore(
+                method=method, size=size, models=len(method_rows), rms=rms, over_constant=rms / constant, width=statistics.median(widths),
+                coverage=sum(estimate.holds for estimate in method_rows) / len(method_rows),
             ))  # fmt: skip
-    return found
+    return results
 
 
-def _rms(told: Sequence[Told]) -> float:
-    return float(np.sqrt(np.mean([np.log(one.value / one.truth) ** 2 for one in told])))
+def _rms(estimates: Sequence[SizeVerdict]) -> float:
+    return float(np.sqrt(np.mean([np.log(estimate.value / estimate.truth) ** 2 for estimate in estimates])))
 
 
 # -- ladders --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LadderTold:
+class LadderVerdict:
     """What a ladder of context tiers says of the KV of a model whose config is public."""
 
     sold: str
@@ -206,19 +206,19 @@ class LadderTold:
 LADDERS = {"qwen3-coder-plus": "qwen3-coder-480b-a35b-instruct", "qwen3-coder-flash": "qwen3-30b-a3b"}  # what is sold -> the open model
 
 
-def ladders() -> list[LadderTold]:
+def ladders() -> list[LadderVerdict]:
     """The ladders of the catalogue that sell an open model."""
     from headway.hfconfig import model
     from headway.inversion.answer import invert, row
     from headway.sheets.catalogue import sheet
     from headway.whole_model import kv_bytes_per_token
 
-    found = []
+    rows = []
     for answer in invert([sheet(name) for name in LADDERS]):
         name = LADDERS[answer.sheet.model]
-        wide, own = float(kv_bytes_per_token(model(name))), row(answer, "kv")
-        found.append(LadderTold(sold=answer.sheet.model, model=name, fp8=wide / 2, bf16=wide, lo=own.lo, value=own.value, hi=own.hi))
-    return found
+        wide, kv = float(kv_bytes_per_token(model(name))), row(answer, "kv")
+        rows.append(LadderVerdict(sold=answer.sheet.model, model=name, fp8=wide / 2, bf16=wide, lo=kv.lo, value=kv.value, hi=kv.hi))
+    return rows
 
 
 def learned(examples: Sequence[Example]) -> dict[str, float]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.errors import BadFile, clip
-from headway.evidence.row import MODES, Bad, Row
+from headway.evidence.row import MODES, BadRow, MeasuredRow
 
 NEEDED = ("id", "model", "hardware", "mode")
 TEXTS = {"id": "id", "model": "model", "hardware": "hardware", "mode": "mode", "engine": "engine", "engine_version": "engine_version",
          "weight_precision": "weights", "kv_precision": "kv", "source_key": "source", "reliability": "reliability",
          "roofline": "roofline", "source_date": "date"}  # fmt: skip
-WAYS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"}
+LAYOUT_COLUMNS = {"n_chips": "chips", "tp": "tp", "ep": "ep", "pp": "pp", "dp": "dp"}
 LENGTHS = {"isl": "prompt", "osl": "output", "context_len": "context"}
 ABOVE_ZERO = {"batch_or_concurrency": "concurrency", "output_tok_s_total": "output_tok_per_s", "input_tok_s_total": "input_tok_per_s",
               "tok_s_per_chip": "tok_per_s_chip"}  # fmt: skip
@@ -24,7 +24,7 @@ MEASURED = ("ttft_s", "tpot_s", "output_tok_per_s", "input_tok_per_s", "tok_per_
 MOST_CHIPS, MOST = 10_000_000, 1e12
 
 
-def read_rows(path: str | Path, measured: bool = True) -> tuple[list[Row], list[Bad]]:
+def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where the file cannot be read."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -51,17 +51,17 @@ class _Malformed(Exception):
     """What is wrong with one row."""
 
 
-def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple[list[Row], list[Bad]]:
+def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple[list[MeasuredRow], list[BadRow]]:
     header = [name.strip() for name in next(lines, [])]
     missing = [name for name in NEEDED if name not in header]
     if missing:
         raise BadFile(path, f"has no column {', '.join(missing)}: the first line of measured rows names at least {', '.join(NEEDED)}")
-    twice = [name for name in _known() if header.count(name) > 1]
-    if twice:
-        raise BadFile(path, f"has more than one column {', '.join(twice)}")
+    duplicates = [name for name in _known() if header.count(name) > 1]
+    if duplicates:
+        raise BadFile(path, f"has more than one column {', '.join(duplicates)}")
     texts = [(header.index(name), field) for name, field in TEXTS.items() if name in header]
-    found = [each for each in _numbers() if each[0] in header and (measured or each[1] not in MEASURED)]
-    numbers = [_Column(header.index(name), name, field, read) for name, field, read in found]
+    number_specs = [spec for spec in _numbers() if spec[0] in header and (measured or spec[1] not in MEASURED)]
+    numbers = [_Column(header.index(name), name, field, read) for name, field, read in number_specs]
     rows, bad, line = [], [], _line(lines)
     for cells in lines:
         if any(cells):
@@ -69,7 +69,7 @@ def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple
                 rows.append(_row(cells, len(header), texts, numbers, line))
             except _Malformed as error:
                 at = header.index("id")
-                bad.append(Bad(line=line, id=cells[at] if at < len(cells) else "", why=str(error)))
+                bad.append(BadRow(line=line, id=cells[at] if at < len(cells) else "", why=str(error)))
         line = _line(lines)
     return rows, bad
 
@@ -80,32 +80,32 @@ def _line(lines: Iterator[list[str]]) -> int:
 
 
 def _known() -> tuple[str, ...]:
-    return (*TEXTS, *WAYS, *LENGTHS, *ABOVE_ZERO, *MILLISECONDS)
+    return (*TEXTS, *LAYOUT_COLUMNS, *LENGTHS, *ABOVE_ZERO, *MILLISECONDS)
 
 
 def _numbers() -> Iterator[tuple[str, str, Callable[[str], int | float]]]:
-    for columns, read in ((WAYS, _way), (LENGTHS, _length), (ABOVE_ZERO, _positive), (MILLISECONDS, _milliseconds)):
+    for columns, read in ((LAYOUT_COLUMNS, _degree), (LENGTHS, _length), (ABOVE_ZERO, _positive), (MILLISECONDS, _milliseconds)):
         yield from ((name, field, read) for name, field in columns.items())
 
 
-def _row(cells: list[str], width: int, texts: list[tuple[int, str]], numbers: list[_Column], line: int) -> Row:
+def _row(cells: list[str], width: int, texts: list[tuple[int, str]], numbers: list[_Column], line: int) -> MeasuredRow:
     if len(cells) > width and any(cells[width:]):
         raise _Malformed(f"{len(cells)} cells under {width} column names")
     cells += [""] * (width - len(cells))
-    found: dict = {field: cells[at].strip() for at, field in texts}
+    values: dict = {field: cells[at].strip() for at, field in texts}
     for name in ("model", "hardware", "mode"):
-        if not found[name]:
+        if not values[name]:
             raise _Malformed(f"{name}: missing")
-    if found["mode"] not in MODES:
-        raise _Malformed(f"mode: got {clip(found['mode'])!r}; wants one of {', '.join(MODES)}")
+    if values["mode"] not in MODES:
+        raise _Malformed(f"mode: got {clip(values['mode'])!r}; wants one of {', '.join(MODES)}")
     for column in numbers:
         text = cells[column.at].strip()
         if text:
             try:
-                found[column.field] = column.read(text)
+                values[column.field] = column.read(text)
             except ValueError as error:
                 raise _Malformed(f"{column.header}: got {clip(text)!r}; wants {error}") from None
-    return Row(line=line, **found)
+    return MeasuredRow(line=line, **values)
 
 
 def _number(text: str, wants: str) -> float:
@@ -118,7 +118,7 @@ def _number(text: str, wants: str) -> float:
     return value
 
 
-def _way(text: str) -> int:
+def _degree(text: str) -> int:
     wants = f"a whole number from 1 to {MOST_CHIPS}"
     value = _number(text, wants)
     if not 1 <= value <= MOST_CHIPS or value != int(value):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from headway.efficiency import Efficiencies, efficiencies
 from headway.errors import BadFile
-from headway.evidence.crossval import CrossValidated, cross_validate
+from headway.evidence.crossval import ServingCrossValidation, cross_validate
 from headway.evidence.engine_fit import as_fitted
 from headway.evidence.engine_numbers import numbers
-from headway.evidence.fitted import Fitted, KernelFit
+from headway.evidence.fitted import FittedNumbers, KernelFit
 from headway.evidence.flat import flat_residuals
 from headway.evidence.kernel_efficiency import HEAD, fit_kernels
 from headway.evidence.read_rows import read_rows
@@ -28,7 +28,7 @@ LEAST_ROWS = 50  # scored rows from which a fit is worth making
 class Refit:
     """What a fit leaves: the numbers, and the page about them."""
 
-    numbers: tuple[Fitted, ...]
+    numbers: tuple[FittedNumbers, ...]
     report: Report | None  # None without measured rows
 
     @property
@@ -39,34 +39,34 @@ class Refit:
 
 def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
     """Fit what there are data for; the rest stays as it ships."""
-    found = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
-    base = with_kernels(efficiencies(), found.parameters)
+    kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
+    base = with_kernels(efficiencies(), kernel_fit.parameters)
     if not measured:
-        return Refit(numbers=found.parameters, report=None)
-    asked, unstated = _asked(measured)
-    every, known_tasks = numbers(), [task for task in asked if isinstance(task, Task)]
-    done = cross_validate(known_tasks, base, every)
-    what = f"{len(done.residuals)} measurements of {len(known_tasks)} published rows"
-    lines = (*found.parameters, *as_fitted(done.engines, every, len(known_tasks), what), *done.intervals)
-    report = _report(done, known_tasks, len(asked), unstated, found, command, date)
+        return Refit(numbers=kernel_fit.parameters, report=None)
+    scored_tasks, unstated = _scored_tasks(measured)
+    engine_numbers, known_tasks = numbers(), [task for task in scored_tasks if isinstance(task, Task)]
+    validation = cross_validate(known_tasks, base, engine_numbers)
+    what = f"{len(validation.residuals)} measurements of {len(known_tasks)} published rows"
+    lines = (*kernel_fit.parameters, *as_fitted(validation.engines, engine_numbers, len(known_tasks), what), *validation.intervals)
+    report = _report(validation, known_tasks, len(scored_tasks), unstated, kernel_fit, command, date)
     return Refit(numbers=lines, report=report)
 
 
-def _asked(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
+def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
     """Scored rows of every file whose input length is stated, and how many more have none."""
-    every = [row for path in paths for row in read_rows(str(path))[0]]
-    rows = [replace(row, line=number) for number, row in enumerate(every, 1)]  # files may share lines and ids, rows do not
+    all_rows = [row for path in paths for row in read_rows(str(path))[0]]
+    rows = [replace(row, line=number) for number, row in enumerate(all_rows, 1)]  # files may share lines and ids, rows do not
     scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
-    asked = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
-    if sum(isinstance(task, Task) for task in asked) < LEAST_ROWS:
+    tasks_with_length = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
+    if sum(isinstance(task, Task) for task in tasks_with_length) < LEAST_ROWS:
         raise BadFile(paths[0], f"has fewer than {LEAST_ROWS} rows that can be predicted and scored")
-    return asked, len(scored) - len(asked)
+    return tasks_with_length, len(scored) - len(tasks_with_length)
 
 
-def with_kernels(table: Efficiencies, parameters: Sequence[Fitted]) -> Efficiencies:
+def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Efficiencies:
     """The efficiencies with these kernels; sections of the same classes make way."""
     kinds = {number.section.partition(".")[0] for number in parameters}
-    sections = {name: dict(found) for name, found in table.sections.items() if name.partition(".")[0] not in kinds}
+    sections = {name: dict(section) for name, section in table.sections.items() if name.partition(".")[0] not in kinds}
     for number in parameters:
         value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
         sections.setdefault(number.section, {})[number.key] = value
@@ -74,9 +74,24 @@ def with_kernels(table: Efficiencies, parameters: Sequence[Fitted]) -> Efficienc
 
 
 def _report(
-    done: CrossValidated, asked: list[Task], stated: int, unstated: int, kernels: KernelFit, command: str, date: str
+    validation: ServingCrossValidation,
+    known_tasks: list[Task],
+    stated_rows: int,
+    unstated: int,
+    kernels: KernelFit,
+    command: str,
+    date: str,
 ) -> Report:
     return Report(
-        residuals=done.residuals, flat=flat_residuals(asked, done.residuals), kernels=kernels.errors, rows=stated, predicted=len(asked),
-        unstated=unstated, command=command, date=date, moved=done.moved, models=done.models, numbers=len(done.engines.free),
-    )  # fmt: skip
+        residuals=validation.residuals,
+        flat=flat_residuals(known_tasks, validation.residuals),
+        kernels=kernels.errors,
+        rows=stated_rows,
+        predicted=len(known_tasks),
+        unstated=unstated,
+        command=command,
+        date=date,
+        shifts=validation.shifts,
+        models=validation.models,
+        numbers=len(validation.engines.free),
+    )

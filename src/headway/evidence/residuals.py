@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from headway.efficiency import family
 from headway.evidence.model_class import model_class
-from headway.evidence.predict import TIMES, Estimate, Prediction
-from headway.evidence.row import Row
+from headway.evidence.predict import TIMES, PredictedQuantity, Prediction
+from headway.evidence.row import MeasuredRow
 from headway.evidence.tasks import Task, Unpredictable
 
 UNSCORED = "C"  # reliability that is never scored
@@ -87,7 +87,7 @@ def measure(kind: str, quantity: str) -> str:
     return "TPOT at throughput" if quantity == "tpot" else "throughput"
 
 
-def measured(row: Row, quantity: str) -> float | None:
+def measured(row: MeasuredRow, quantity: str) -> float | None:
     """A row's own number."""
     if quantity == "rate":
         return row.input_tok_per_s if row.mode == "prefill" else row.output_tok_per_s
@@ -97,11 +97,11 @@ def measured(row: Row, quantity: str) -> float | None:
 def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], folds: Sequence[str] = ()) -> list[Residual]:
     """Every scored measurement beside its prediction; reliability C and rows without a prediction are left out."""
     names = folds or [""] * len(tasks)
-    found: list[Residual] = []
+    all_residuals: list[Residual] = []
     for task, prediction, fold in zip(tasks, predictions, names, strict=True):
         if isinstance(task, Task) and task.row.reliability != UNSCORED:
-            found += _of_row(task, prediction, fold)
-    return found
+            all_residuals += _of_row(task, prediction, fold)
+    return all_residuals
 
 
 def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]:
@@ -113,7 +113,7 @@ def _of_row(task: Task, prediction: Prediction, fold: str) -> Iterable[Residual]
                 break
 
 
-def _residual(task: Task, quantity: str, value: float, estimate: Estimate, fold: str) -> Residual:
+def _residual(task: Task, quantity: str, value: float, estimate: PredictedQuantity, fold: str) -> Residual:
     chip, model = task.setup.system.chip, task.setup.model
     return Residual(
         id=task.row.id, source=task.row.source, chip=chip.name, family=family(chip), engine=task.setup.engine, model=model.name,

@@ -8,7 +8,7 @@ MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class MeasuredRow:
     """What a row states; None or "" where it is silent. Times in seconds, rates in tokens per second."""
 
     line: int
@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bad:
+class BadRow:
     """A line that is no row, and why."""
 
     line: int

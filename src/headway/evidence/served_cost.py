@@ -27,7 +27,7 @@ START = (1e-3, 0.6, 0.4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedCost:
     """One model as the step model serves it."""
 
     active: float
@@ -39,7 +39,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class ServedCostFit:
     """What the models' times come down to."""
 
     models: int
@@ -53,37 +53,37 @@ class Fitted:
 
 
 @functools.cache
-def served() -> tuple[Served, ...]:
+def served() -> tuple[ServedCost, ...]:
     """Every model of the catalogue that is large enough and that the layout suits."""
-    capacity, found = float(chip(CHIP).need("hbm")), []
-    for one in list_models():
-        if one.active_params >= LEAST and one.total_params <= MOST:
+    capacity, rows = float(chip(CHIP).need("hbm")), []
+    for model in list_models():
+        if model.active_params >= LEAST and model.total_params <= MOST:
             chips = 1
-            while one.total_params > capacity / 2 * chips:
+            while model.total_params > capacity / 2 * chips:
                 chips *= 2
             try:
-                found.append(_served(one.name, float(one.active_params), float(one.total_params), chips))
+                rows.append(_served(model.name, float(model.active_params), float(model.total_params), chips))
             except HeadwayError:  # heads that this many chips do not divide
                 continue
-    return tuple(one for one in found if one.kv > 0)
+    return tuple(row for row in rows if row.kv > 0)
 
 
-def _served(name: str, active: float, total: float, chips: int) -> Served:
+def _served(name: str, active: float, total: float, chips: int) -> ServedCost:
     config = named(name)
     about = about_model(config, PROMPT)
     layout = Layout(tp=min(chips, NODE), pp=max(chips // NODE, 1))
     batch, formats = PER_CHIP * chips, Precision(weights="fp8", kv="fp8")
     row = next(iter(serve(config, f"{chips}x{CHIP}", layout, batch=batch, prompt=PROMPT, output=OUTPUT, precision=formats)))
     kv = float(about.kv_read_bytes_per_token) / 2
-    return Served(active=active, total=total, kv=kv, chips=chips, prefill_s=float(row["ttft_s"]), step_s=float(row["step_s"]))
+    return ServedCost(active=active, total=total, kv=kv, chips=chips, prefill_s=float(row["ttft_s"]), step_s=float(row["step_s"]))
 
 
-def fitted() -> Fitted:
+def fitted() -> ServedCostFit:
     """The six numbers, by least squares of logarithms."""
     peak, bandwidth = float(chip(CHIP).need("peak_fp8")), float(chip(CHIP).need("hbm_bw"))
     rows = served()
     active, total, kv, chips, prefill, step = (
-        np.array([getattr(one, key) for one in rows], float) for key in ("active", "total", "kv", "chips", "prefill_s", "step_s")
+        np.array([getattr(row, key) for row in rows], float) for key in ("active", "total", "kv", "chips", "prefill_s", "step_s")
     )
     mfu = np.log(2 * active * PROMPT / (prefill * np.minimum(chips, NODE) * peak))
     known = np.column_stack([np.ones(len(rows)), np.log(total / active)])
@@ -95,11 +95,11 @@ def fitted() -> Fitted:
     logs = np.log(np.array([START[0], 1 / START[1], 1 / START[2]]))
     for _ in range(STEPS):
         parts = terms * np.exp(logs)
-        whole = parts.sum(1)
-        logs = logs + np.linalg.lstsq(parts / whole[:, None], target - np.log(whole), rcond=None)[0]
+        sums = parts.sum(1)
+        logs = logs + np.linalg.lstsq(parts / sums[:, None], target - np.log(sums), rcond=None)[0]
     fixed, memory, compute = np.exp(logs) ** np.array([1, -1, -1])
-    off, left = (mfu - known @ [level, slope]).std(), target - np.log((terms * np.exp(logs)).sum(1))
-    return Fitted(
+    off, decode_residual = (mfu - known @ [level, slope]).std(), target - np.log((terms * np.exp(logs)).sum(1))
+    return ServedCostFit(
         models=len(rows), dense_mfu=float(np.exp(level)), sparse_exponent=float(-slope), mfu_spread=float(off),
-        step_fixed=float(fixed), eff_memory=float(memory), eff_compute=float(compute), decode_spread=float(left.std()),
+        step_fixed=float(fixed), eff_memory=float(memory), eff_compute=float(compute), decode_spread=float(decode_residual.std()),
     )  # fmt: skip

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from headway.assumptions import Assumptions
 from headway.catalog import Catalog
 from headway.chip import Chip, chip
-from headway.compile import Compiled, Work, compile_layout, work_of
+from headway.compile import ModelWork, StepModel, compile_layout, work_of
 from headway.errors import HeadwayError
 from headway.evidence import formats
 from headway.evidence.engines import family, older, version
 from headway.evidence.names import Hardware, hardware, model_name
-from headway.evidence.placing import ROOM, Stated, place
+from headway.evidence.placing import ROOM, StatedLayout, place
 from headway.hfconfig import model as find_model
 from headway.layout import Layout, check, shape
 from headway.model import Model, MoE
 from headway.precision import Precision
-from headway.quantity import given
+from headway.quantity import user_input
 from headway.resolve import Formats, resolve
 from headway.schema import defaults
 from headway.serve import known_layout
@@ -28,7 +28,7 @@ HOST = 8  # cards that one host joins over PCIe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class SetupKey:
     """What tells one setup from another, as the row says it."""
 
     model: str
@@ -59,14 +59,14 @@ class Setup:
     engine: str  # a family
     older: tuple[str, ...]  # what its version lacks, as evidence/engines.py says
     replicas: int
-    work: Work
+    work: ModelWork
     formats: Formats
     weights_bytes: float  # on the fullest chip
-    compiled: Compiled  # kernels alone, with the efficiencies that ship
+    compiled: StepModel  # kernels alone, with the efficiencies that ship
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class InferredSetup:
     """A setup and what was inferred on the way to it."""
 
     setup: Setup
@@ -74,7 +74,7 @@ class Found:
 
 
 @functools.lru_cache(maxsize=50_000)
-def find(key: Key, catalog: Catalog) -> Found | str:
+def find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     """The setup of a key, or why it has none: remembered, so that ten thousand rows cost as much as their distinct setups."""
     try:
         return _find(key, catalog)
@@ -82,33 +82,38 @@ def find(key: Key, catalog: Catalog) -> Found | str:
         return str(error)
 
 
-def _find(key: Key, catalog: Catalog) -> Found | str:
-    named = hardware(key.hardware, catalog)
+def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
+    spec = hardware(key.hardware, catalog)
     name = model_name(key.model)
     engine = family(key.engine)
-    one = _chip(named.chip, catalog)
+    device = _chip(spec.chip, catalog)
     plain = _work(name, "", catalog)
-    said = formats.precision(key.weights, key.kv, key.model, engine, one.vendor, main_format(plain[0]), key.benchmark)
-    work = _work(name, said.head, catalog)[1]
-    asked = Stated(
-        chips=key.chips or named.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
+    row_formats = formats.precision(key.weights, key.kv, key.model, engine, device.vendor, main_format(plain[0]), key.benchmark)
+    work = _work(name, row_formats.head, catalog)[1]
+    row_layout = StatedLayout(
+        chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
         load=key.load, moe=any(block.experts for block in work.blocks), split=key.split,
     )  # fmt: skip
-    usable = ROOM * float(one.need("hbm")) * _assumed().hbm_utilization
-    placed = place(
-        asked,
-        lambda tp, pp: _weights(name, said, catalog, named.chip, Layout(tp=tp, pp=pp)) <= usable,
+    usable = ROOM * float(device.need("hbm")) * _default_assumptions().hbm_utilization
+    placement = place(
+        row_layout,
+        lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,
         lambda tp: all(block.heads % tp == 0 for block in work.blocks if block.heads),
-        _domain(one, named, HOST),
+        _domain(device, spec, HOST),
     )
-    if isinstance(placed, str):
-        return placed
-    note = _machine(named, placed.chips, catalog)[1]
-    setup = _setup(name, named, placed.chips, placed.layout, placed.replicas, said.precision, said.head, engine,
+    if isinstance(placement, str):
+        return placement
+    note = _machine(spec, placement.chips, catalog)[1]
+    setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
                    older(engine, key.engine_version, key.date), catalog)  # fmt: skip
-    counted = named.count is not None and key.chips is not None and named.count != key.chips
-    flags = (*said.flags, *placed.flags, *([note] if note else []), *([f"{key.hardware} with {key.chips} chips"] if counted else []))
-    return Found(setup=setup, flags=flags)
+    counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
+    flags = (
+        *row_formats.flags,
+        *placement.flags,
+        *([note] if note else []),
+        *([f"{key.hardware} with {key.chips} chips"] if counts_differ else []),
+    )
+    return InferredSetup(setup=setup, flags=flags)
 
 
 def main_format(model: Model) -> str:
@@ -117,12 +122,12 @@ def main_format(model: Model) -> str:
 
 
 @functools.cache
-def _assumed() -> Assumptions:
+def _default_assumptions() -> Assumptions:
     return defaults(Assumptions)
 
 
 @functools.cache
-def _bare() -> Assumptions:
+def _bare_assumptions() -> Assumptions:
     return defaults(Assumptions, {"engine": "none"})
 
 
@@ -132,7 +137,7 @@ def _chip(name: str, catalog: Catalog) -> Chip:
 
 
 @functools.cache
-def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, Work]:
+def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, ModelWork]:
     """A model, its head in a format of its own where the weights' format brings one, and its work."""
     model = find_model(name, [root / "models" for root in catalog.roots[:-1]])
     if head:
@@ -141,57 +146,75 @@ def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, Work]:
 
 
 @functools.cache
-def _machine(named: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]:
+def _machine(spec: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]:
     """Chips of one kind: scale-up domains of their usual size; cards in one host join over its PCIe."""
-    one = _chip(named.chip, catalog)
-    if chips == 1 or not _over_pcie(one, named):
-        return system(f"{chips}x{one.name}" if chips > 1 else one.name, catalog), ""
-    link = one.host_link_bw if one.host_link_bw is not None else one.need("scale_up_bw")
-    domain = given(min(chips, HOST), f"{chips}x{one.name}.scale_up_domain")
+    device = _chip(spec.chip, catalog)
+    if chips == 1 or not _over_pcie(device, spec):
+        return system(f"{chips}x{device.name}" if chips > 1 else device.name, catalog), ""
+    link = device.host_link_bw if device.host_link_bw is not None else device.need("scale_up_bw")
+    domain = user_input(min(chips, HOST), f"{chips}x{device.name}.scale_up_domain")
     machine = System(
-        name=f"{chips}x{one.name}", chip=one, topology="pcie", notes=one.notes, chips=given(chips, f"{chips}x{one.name}.chips"),
-        scale_up_domain=domain, scale_up_bw=link, scale_out_bw=one.scale_out_bw,
-    )  # fmt: skip
-    return machine, "cards are joined by their host's PCIe" if one.topology == "bridge" else ""
+        name=f"{chips}x{device.name}",
+        chip=device,
+        topology="pcie",
+        notes=device.notes,
+        chips=user_input(chips, f"{chips}x{device.name}.chips"),
+        scale_up_domain=domain,
+        scale_up_bw=link,
+        scale_out_bw=device.scale_out_bw,
+    )
+    return machine, "cards are joined by their host's PCIe" if device.topology == "bridge" else ""
 
 
-def _over_pcie(one: Chip, named: Hardware) -> bool:
+def _over_pcie(device: Chip, spec: Hardware) -> bool:
     """Cards whose only link is PCIe, or whose bridge is an accessory that the name does not mention."""
-    if named.link == "pcie":
+    if spec.link == "pcie":
         return True
-    return one.topology == "pcie" or (one.topology == "bridge" and named.link != "nvlink")
+    return device.topology == "pcie" or (device.topology == "bridge" and spec.link != "nvlink")
 
 
-def _domain(one: Chip, named: Hardware, host: int) -> int:
-    return host if _over_pcie(one, named) else int(one.scale_up_domain or 1)
+def _domain(device: Chip, spec: Hardware, host: int) -> int:
+    return host if _over_pcie(device, spec) else int(device.scale_up_domain or 1)
 
 
 @functools.cache
-def _weights(name: str, said: formats.Stated, catalog: Catalog, chip_name: str, layout: Layout) -> float:
+def _weights(name: str, row_formats: formats.StatedFormats, catalog: Catalog, chip_name: str, layout: Layout) -> float:
     """Bytes of weights on the fullest chip of a layout."""
-    work, one = _work(name, said.head, catalog)[1], _chip(chip_name, catalog)
+    work, device = _work(name, row_formats.head, catalog)[1], _chip(chip_name, catalog)
     chips = int(layout.tp) * int(layout.pp)
     machine = System(
-        name=f"{chips}x{chip_name}", chip=one, topology="switch", chips=given(chips, "chips"), scale_up_domain=given(chips, "domain"),
-        scale_up_bw=given(1e12, "link", "byte/s"),
-    )  # fmt: skip
-    chosen = resolve(work.blocks, work.embedding_dtype, one, said.precision)
-    return float(compile_layout(work, machine, known_layout(layout), _assumed(), chosen).weights_bytes)
+        name=f"{chips}x{chip_name}",
+        chip=device,
+        topology="switch",
+        chips=user_input(chips, "chips"),
+        scale_up_domain=user_input(chips, "domain"),
+        scale_up_bw=user_input(1e12, "link", "byte/s"),
+    )
+    resolved_formats = resolve(work.blocks, work.embedding_dtype, device, row_formats.precision)
+    return float(compile_layout(work, machine, known_layout(layout), _default_assumptions(), resolved_formats).weights_bytes)
 
 
 @functools.cache
 def _setup(
-    name: str, named: Hardware, chips: int, layout: Layout, replicas: int, precision: Precision, head: str, engine: str,
-    lacks: tuple[str, ...], catalog: Catalog,
+    name: str,
+    spec: Hardware,
+    chips: int,
+    layout: Layout,
+    replicas: int,
+    precision: Precision,
+    head: str,
+    engine: str,
+    lacks: tuple[str, ...],
+    catalog: Catalog,
 ) -> Setup:
     """The one object of these names; whatever the model or the machine does not allow is raised here."""
     model, work = _work(name, head, catalog)
-    machine = _machine(named, chips, catalog)[0]
+    machine = _machine(spec, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))
-    chosen = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
-    compiled = compile_layout(work, machine, legal, _bare(), chosen)
+    resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats)
     return Setup(
         model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, replicas=replicas, work=work,
-        formats=chosen,
+        formats=resolved_formats,
         weights_bytes=float(compiled.weights_bytes), compiled=compiled,
     )  # fmt: skip

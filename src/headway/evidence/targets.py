@@ -34,78 +34,94 @@ TARGETS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class TargetResult:
     """One thing asked, what was found, and whether it is enough."""
 
     what: str
-    asked: str
-    found: str
+    limit: str
+    result: str
     met: bool
 
 
-def reached(residuals: Sequence[Residual]) -> list[Reached]:
+def check_targets(residuals: Sequence[Residual]) -> list[TargetResult]:
     """Every target with what was found."""
-    found = [line for target in TARGETS for line in _errors(target, [one for one in residuals if one.measure == target.measure])]
-    return [*found, *_coverage(residuals), *_floors(residuals)] if residuals else []
+    error_checks = [
+        line for target in TARGETS for line in _errors(target, [residual for residual in residuals if residual.measure == target.measure])
+    ]
+    return [*error_checks, *_coverage(residuals), *_floors(residuals)] if residuals else []
 
 
-def _errors(target: Target, some: Sequence[Residual]) -> Iterable[Reached]:
-    if not some:
+def _errors(target: Target, residuals: Sequence[Residual]) -> Iterable[TargetResult]:
+    if not residuals:
         return
-    s, aim = stats(some), f" (aim {target.aim:.0%})" if target.aim else ""
+    s, aim = stats(residuals), f" (aim {target.aim:.0%})" if target.aim else ""
     name = target.measure
-    yield Reached(what=f"{name}, median error", asked=f"<= {target.median:.0%}{aim}", found=f"{s.median_error:.1%}",
+    yield TargetResult(what=f"{name}, median error", limit=f"<= {target.median:.0%}{aim}", result=f"{s.median_error:.1%}",
                   met=s.median_error <= target.median)  # fmt: skip
     if target.p90:
-        yield Reached(
-            what=f"{name}, p90 of abs ln ratio", asked=f"<= {target.p90:g}", found=f"{s.p90_log:.3f}", met=s.p90_log <= target.p90
+        yield TargetResult(
+            what=f"{name}, p90 of abs ln ratio", limit=f"<= {target.p90:g}", result=f"{s.p90_log:.3f}", met=s.p90_log <= target.p90
         )
     if target.width:
-        yield Reached(what=f"{name}, median hi/lo", asked=f"<= {target.width:g}", found=f"{s.width:.2f}", met=s.width <= target.width)
+        yield TargetResult(what=f"{name}, median hi/lo", limit=f"<= {target.width:g}", result=f"{s.width:.2f}", met=s.width <= target.width)
 
 
-def _coverage(residuals: Sequence[Residual]) -> Iterable[Reached]:
+def _coverage(residuals: Sequence[Residual]) -> Iterable[TargetResult]:
     share = stats(residuals).coverage
-    asked = f"{LEAST_COVERED:.0%} to {MOST_COVERED:.0%}"
-    yield Reached(what="coverage of all 90 % intervals", asked=asked, found=f"{share:.1%}", met=LEAST_COVERED <= share <= MOST_COVERED)
+    limit = f"{LEAST_COVERED:.0%} to {MOST_COVERED:.0%}"
+    yield TargetResult(
+        what="coverage of all 90 % intervals", limit=limit, result=f"{share:.1%}", met=LEAST_COVERED <= share <= MOST_COVERED
+    )
     for by, name in (("source", "source"), ("family", "chip family")):
-        every = covered(residuals, by)
-        low = [f"{group} {own:.0%} of {n}" for group, own, n in every if own < EACH_COVERED]
-        found = "; ".join(low) or f"all of {len(every)} at least {min(own for _, own, _ in every):.0%}" if every else "no group"
-        asked = f">= {EACH_COVERED:.0%} (groups of {FEW} or more)"
-        yield Reached(what=f"coverage within each {name}", asked=asked, found=found, met=not low)
+        groups = covered(residuals, by)
+        low = [f"{group} {coverage:.0%} of {n}" for group, coverage, n in groups if coverage < EACH_COVERED]
+        result = (
+            "; ".join(low) or f"all of {len(groups)} at least {min(coverage for _, coverage, _ in groups):.0%}" if groups else "no group"
+        )
+        limit = f">= {EACH_COVERED:.0%} (groups of {FEW} or more)"
+        yield TargetResult(what=f"coverage within each {name}", limit=limit, result=result, met=not low)
 
 
 def covered(residuals: Iterable[Residual], by: str) -> list[tuple[str, float, int]]:
     """Each group of a field: its name, the share within the intervals, and its size; small groups left out."""
-    found: dict[str, list[Residual]] = {}
-    for one in residuals:
-        found.setdefault(getattr(one, by), []).append(one)
-    return [(name, stats(own).coverage, len(own)) for name, own in found.items() if len(own) >= FEW]
+    members_by_group: dict[str, list[Residual]] = {}
+    for residual in residuals:
+        members_by_group.setdefault(getattr(residual, by), []).append(residual)
+    return [(name, stats(members).coverage, len(members)) for name, members in members_by_group.items() if len(members) >= FEW]
 
 
-def _floors(residuals: Sequence[Residual]) -> Iterable[Reached]:
-    sure = [one for one in residuals if one.reliability == "A" and one.roofline == "yes"]
-    yield _none("measured A rows of plain steps (roofline=yes) faster than the floor", beyond_floor(sure), len(sure))
-    single = [one for one in residuals if one.kind in ONE_STEP]
-    better = [one.id for one in single if (one.floor / one.predicted if one.is_time else one.predicted / one.floor) > 1 + SLACK]
-    yield _none("predictions of single steps below the floor", better, len(single))
+def _floors(residuals: Sequence[Residual]) -> Iterable[TargetResult]:
+    plain_steps = [residual for residual in residuals if residual.reliability == "A" and residual.roofline == "yes"]
+    yield _zero_check("measured A rows of plain steps (roofline=yes) faster than the floor", beyond_floor(plain_steps), len(plain_steps))
+    single_steps = [residual for residual in residuals if residual.kind in ONE_STEP]
+    faster_ids = [
+        residual.id
+        for residual in single_steps
+        if (residual.floor / residual.predicted if residual.is_time else residual.predicted / residual.floor) > 1 + SLACK
+    ]
+    yield _zero_check("predictions of single steps below the floor", faster_ids, len(single_steps))
 
 
 def beyond_floor(residuals: Iterable[Residual]) -> list[str]:
     """The ids of measurements faster than the floor."""
-    return [one.id for one in residuals if one.limit_share > 1 + SLACK]
+    return [residual.id for residual in residuals if residual.limit_share > 1 + SLACK]
 
 
-def _none(what: str, found: Sequence[str], of: int) -> Reached:
-    named = f": {', '.join(found[:5])}" if found else ""
-    return Reached(what=what, asked="none", found=f"{len(found)} of {of}{named}", met=not found)
+def _zero_check(what: str, ids: Sequence[str], of: int) -> TargetResult:
+    examples = f": {', '.join(ids[:5])}" if ids else ""
+    return TargetResult(what=what, limit="none", result=f"{len(ids)} of {of}{examples}", met=not ids)
 
 
 def worst_groups(residuals: Sequence[Residual], least: int, count: int) -> list[tuple[str, str, Residual, float, int]]:
     """The largest median errors among groups of one source, chip, engine and model class: measure, name, an example, error and size."""
-    found: dict[tuple[str, ...], list[Residual]] = {}
-    for one in residuals:
-        found.setdefault((one.measure, one.source, one.chip, one.engine, one.model_class), []).append(one)
-    every = [(key[0], ", ".join(key[1:]), own[0], stats(own).median_error, len(own)) for key, own in found.items() if len(own) >= least]
-    return sorted(every, key=lambda line: -line[3])[:count]
+    members_by_group: dict[tuple[str, ...], list[Residual]] = {}
+    for residual in residuals:
+        members_by_group.setdefault((residual.measure, residual.source, residual.chip, residual.engine, residual.model_class), []).append(
+            residual
+        )
+    groups = [
+        (key[0], ", ".join(key[1:]), members[0], stats(members).median_error, len(members))
+        for key, members in members_by_group.items()
+        if len(members) >= least
+    ]
+    return sorted(groups, key=lambda line: -line[3])[:count]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from headway.catalog import Catalog, default_catalog
 from headway.evidence.benchmarks import benchmark
-from headway.evidence.row import Row
-from headway.evidence.setup import Found, Key, Setup, find
+from headway.evidence.row import MeasuredRow
+from headway.evidence.setup import InferredSetup, Setup, SetupKey, find
 
 KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
 
@@ -17,7 +17,7 @@ KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offl
 class Task:
     """What to predict about a row: lengths in tokens, `batch` sequences of one instance, `concurrency` users of all of them."""
 
-    row: Row
+    row: MeasuredRow
     setup: Setup
     kind: str  # one of KINDS
     prompt: float | None
@@ -33,17 +33,17 @@ class Task:
 class Unpredictable:
     """A row without a prediction, and why."""
 
-    row: Row
+    row: MeasuredRow
     why: str
 
 
-def tasks(rows: Iterable[Row], catalog: Catalog | None = None) -> list[Task | Unpredictable]:
+def tasks(rows: Iterable[MeasuredRow], catalog: Catalog | None = None) -> list[Task | Unpredictable]:
     """What to predict about each row, in the order of the rows."""
     where = catalog or default_catalog()
     return [_task(row, where) for row in rows]
 
 
-def kind_of(row: Row) -> str:
+def kind_of(row: MeasuredRow) -> str:
     """Which quantity a row measures."""
     if row.mode == "decode_step":
         return "decode_e2e" if row.roofline == "yes_e2e" else "decode"
@@ -54,26 +54,26 @@ def kind_of(row: Row) -> str:
     return row.mode
 
 
-def _task(row: Row, catalog: Catalog) -> Task | Unpredictable:
+def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
     kind = kind_of(row)
     why = _unstated(row, kind)
     if why:
         return Unpredictable(row=row, why=why)
     run = benchmark(row.source)
-    found = find(
-        Key(
+    resolution = find(
+        SetupKey(
             model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
             engine_version=row.engine_version, date=row.date, weights=row.weights, kv=row.kv,
             load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
         ),
         catalog,
     )  # fmt: skip
-    if isinstance(found, str):
-        return Unpredictable(row=row, why=found)
-    return _loaded(row, kind, found)
+    if isinstance(resolution, str):
+        return Unpredictable(row=row, why=resolution)
+    return _task_under_load(row, kind, resolution)
 
 
-def _unstated(row: Row, kind: str) -> str:
+def _unstated(row: MeasuredRow, kind: str) -> str:
     """What a row leaves out without which nothing can be said, or ""."""
     if kind == "decode" and row.context is not None:
         return ""
@@ -90,28 +90,28 @@ def _unstated(row: Row, kind: str) -> str:
     return ""
 
 
-def _loaded(row: Row, kind: str, found: Found) -> Task:
-    flags = list(found.flags)
-    prompt, output = _drawn(row, kind, flags)
+def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> Task:
+    flags = list(resolution.flags)
+    prompt, output = _mean_lengths(row, kind, flags)
     context = _context(row, kind, prompt, output, flags)
-    batch, concurrency = _batch(row, kind, found.setup, flags)
+    batch, concurrency = _batch(row, kind, resolution.setup, flags)
     run = benchmark(row.source)
     return Task(
-        row=row, setup=found.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
+        row=row, setup=resolution.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
         flags=tuple(flags), spread=run.spread if run else 0.0,
     )  # fmt: skip
 
 
-def _drawn(row: Row, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
+def _mean_lengths(row: MeasuredRow, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
     """Mean lengths of prompts and outputs."""
     run = benchmark(row.source)
     if run is not None and kind in ("serving", "disagg") and row.prompt and row.output:
-        flags.append(f"{run.how}: {run.drawn:g} of them in the mean")
-        return run.drawn * row.prompt, run.drawn * row.output
+        flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
+        return run.mean_length_ratio * row.prompt, run.mean_length_ratio * row.output
     return row.prompt, row.output
 
 
-def _context(row: Row, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
+def _context(row: MeasuredRow, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
     """Mean length of what decode looks back at: as stated, else the prompt and half of the output."""
     if kind == "prefill":
         return None
@@ -123,7 +123,7 @@ def _context(row: Row, kind: str, prompt: float | None, output: float | None, fl
     return middle
 
 
-def _batch(row: Row, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
+def _batch(row: MeasuredRow, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
     """Sequences of one instance where they are fixed, and users of all of them where those are."""
     if kind in ("serving", "disagg", "offline"):
         return None, row.concurrency

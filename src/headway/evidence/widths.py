@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.evidence.fitted import Fitted
+from headway.evidence.fitted import FittedNumbers
 
 DRAWS = 100  # of the sources, for errors
 SHARE = 0.9  # of rows that the interval is to hold
@@ -27,7 +27,7 @@ MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class HeldOutResiduals:
     """Residuals of rows that a fit did not see: ln(predicted / measured), and what may widen their interval."""
 
     key: Any
@@ -36,52 +36,52 @@ class Seen:
     wider: dict[str, Any]  # of each of WIDER, whether
 
 
-def widths(seen: Seen) -> tuple[Fitted, ...]:
+def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
     """A factor for each quantity, and how much wider in which circumstances; errors by drawing the sources again."""
-    found, spread = _widths(seen), _drawn(seen)
-    rows = {key: int((seen.key == key).sum()) for key in KEYS} | {name: int(seen.wider[name].sum()) for name in WIDER}
-    return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(seen.error)) for name, value in found.items())
+    factors, spread = _widths(samples), _bootstrap_errors(samples)
+    rows = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
+    return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(samples.error)) for name, value in factors.items())
 
 
-def _drawn(seen: Seen) -> dict[str, float]:
+def _bootstrap_errors(samples: HeldOutResiduals) -> dict[str, float]:
     """Standard error of each width: sources drawn with replacement, and rows within them."""
-    names, random = np.unique(seen.source), np.random.default_rng(0)
-    drawn: dict[str, list[float]] = {}
+    names, random = np.unique(samples.source), np.random.default_rng(0)
+    width_draws: dict[str, list[float]] = {}
     for _ in range(DRAWS):
-        rows = np.concatenate([_rows_again(seen.source == name, random) for name in random.choice(names, len(names))])
-        again = Seen(key=seen.key[rows], error=seen.error[rows], source=seen.source[rows],
-                     wider={name: holds[rows] for name, holds in seen.wider.items()})  # fmt: skip
-        for name, value in _widths(again).items():
-            drawn.setdefault(name, []).append(value)
-    return {name: float(np.std(values)) for name, values in drawn.items()}
+        rows = np.concatenate([_resampled_rows(samples.source == name, random) for name in random.choice(names, len(names))])
+        resample = HeldOutResiduals(key=samples.key[rows], error=samples.error[rows], source=samples.source[rows],
+                     wider={name: holds[rows] for name, holds in samples.wider.items()})  # fmt: skip
+        for name, value in _widths(resample).items():
+            width_draws.setdefault(name, []).append(value)
+    return {name: float(np.std(values)) for name, values in width_draws.items()}
 
 
-def _rows_again(own: Any, random: Any) -> Any:
-    rows = np.flatnonzero(own)
+def _resampled_rows(mask: Any, random: Any) -> Any:
+    rows = np.flatnonzero(mask)
     return random.choice(rows, len(rows))
 
 
-def _widths(seen: Seen) -> dict[str, float]:
+def _widths(samples: HeldOutResiduals) -> dict[str, float]:
     """Each source counts as the square root of its rows."""
-    _, place, count = np.unique(seen.source, return_inverse=True, return_counts=True)
-    weight, size = 1 / np.sqrt(count[place]), np.abs(seen.error)
-    grown: dict[str, float] = dict.fromkeys(WIDER, 1.0)
+    _, place, count = np.unique(samples.source, return_inverse=True, return_counts=True)
+    weight, size = 1 / np.sqrt(count[place]), np.abs(samples.error)
+    growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
     for _ in range(10):  # each in turn, the others as they are
-        scale = _scale(seen, grown)
-        base = {key: quantile((size / scale)[seen.key == key], weight[seen.key == key]) for key in KEYS if (seen.key == key).any()}
-        own = np.array([base[key] for key in seen.key])
+        scale = _scale(samples, growth)
+        base = {key: quantile((size / scale)[samples.key == key], weight[samples.key == key]) for key in KEYS if (samples.key == key).any()}
+        base_widths = np.array([base[key] for key in samples.key])
         for name in WIDER:
-            rows, others = seen.wider[name], _scale(seen, {**grown, name: 1.0})
+            rows, other_scale = samples.wider[name], _scale(samples, {**growth, name: 1.0})
             if rows.any():
-                grown[name] = max(1.0, quantile((size / own / others)[rows], weight[rows]))
-    return {key: float(np.exp(value)) for key, value in base.items()} | grown
+                growth[name] = max(1.0, quantile((size / base_widths / other_scale)[rows], weight[rows]))
+    return {key: float(np.exp(value)) for key, value in base.items()} | growth
 
 
-def _scale(seen: Seen, grown: dict[str, float]) -> Any:
-    scale = np.ones(len(seen.error))
-    for name, factor in grown.items():
-        scale = np.where(seen.wider[name], scale * factor, scale)
+def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
+    scale = np.ones(len(samples.error))
+    for name, factor in growth.items():
+        scale = np.where(samples.wider[name], scale * factor, scale)
     return scale
 
 
@@ -92,8 +92,8 @@ def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
     return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
 
 
-def _line(key: str, value: float, error: float, rows: int) -> Fitted:
-    return Fitted(
+def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:
+    return FittedNumbers(
         section="interval.other", key=key, value=value, unit="", error=error, rows=rows,
         range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key],
         source="published serving runs, docs/accuracy.md", date="2026-11",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headway.hf.latent import deepseek_experts, left_out
-from headway.hf.read import Config, every
+from headway.hf.read import Config, translate_layers
 from headway.hf.standard import COPIES, Style, block, constant, finish, layer_count, norms
-from headway.model import ONE, CompressedAttention, Indexer, Model, Vector
+from headway.model import UNITY, CompressedAttention, Indexer, Model, Vector
 
 OVERLAPPED = 4  # entries of this ratio see two groups of tokens, and an indexer picks among them
 RATIOS = {0: None, 4: 4, 128: 128}
@@ -19,17 +19,17 @@ def deepseek_v4(config: Config) -> Model:
     hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
     config.ignore("num_key_value_heads")
     routed, bias = deepseek_experts(config, hidden, config.count("n_routed_experts"), router_bias=True)
-    ratios = every(config.listed("compress_ratios", layers) or [], RATIOS, config, "compress_ratios")
+    ratios = translate_layers(config.layer_list("compress_ratios", layers) or [], RATIOS, config, "compress_ratios")
     hashed = int(config.count("num_hash_layers", default=0, low=0))
     mixers = {ratio: _mixer(config, hidden, ratio) for ratio in set(ratios)}
     joins = _hyper_connections(config, hidden)
-    made = [
+    blocks = [
         block(mixers[ratio][0], routed, norms(hidden, style), mixers[ratio][1], joins, () if layer < hashed else bias)
         for layer, ratio in enumerate(ratios)
     ]
     left_out(config)
     config.ignore("compress_rope_theta")
-    return finish(config, made, hidden, style, (*norms(hidden, style, 1), *_head_connection(config, hidden)))
+    return finish(config, blocks, hidden, style, (*norms(hidden, style, 1), *_head_connection(config, hidden)))
 
 
 def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
@@ -40,10 +40,10 @@ def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAt
         Vector(name="entry norm", dims=(head_dim,)),
         Vector(name="attention sinks", dims=(heads,)),
     ]
-    indexer, overlap, tokens, top = None, ONE, None, None
+    indexer, overlap, tokens, top = None, UNITY, None, None
     if ratio is not None:
         tokens = config.derived(ratio, "compress ratio", "an entry of compress_ratios", "token")
-        overlap = TWO if ratio == OVERLAPPED else ONE
+        overlap = TWO if ratio == OVERLAPPED else UNITY
         vectors += _compressor_vectors(tokens, overlap, head_dim)
     for key in ("index_n_heads", "index_head_dim", "index_topk"):
         config.count(key)
@@ -87,5 +87,5 @@ def _head_connection(config: Config, hidden: Any) -> tuple[Vector, ...]:
     return (
         Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),
         Vector(name="its bases", dims=(streams,)),
-        Vector(name="its scale", dims=(ONE,)),
+        Vector(name="its scale", dims=(UNITY,)),
     )

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from headway.hf.read import Config, every
-from headway.hf.standard import PLAIN, Shape, Style, dense, finish, shape, uniform, window
-from headway.model import Look, Model
+from headway.hf.read import Config, translate_layers
+from headway.hf.standard import PLAIN, DecoderShape, Style, dense, finish, shape, uniform, window
+from headway.model import AttentionPattern, Model
 
 
-def looks(config: Config, s: Shape, sliding_default: bool = False) -> list[Look]:
+def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> list[AttentionPattern]:
     """How far each layer looks back: layer_types where given, else one sliding window for all or none."""
     has_window = config.data.get("sliding_window") is not None
-    types = config.listed("layer_types", s.layers)
+    types = config.layer_list("layer_types", s.layers)
     if types is not None:
         config.seen.add("sliding_window")
-        choices = {"full_attention": Look()} | ({"sliding_attention": window(config)} if has_window else {})
-        return every(types, choices, config, "layer_types")
+        choices = {"full_attention": AttentionPattern()} | ({"sliding_attention": window(config)} if has_window else {})
+        return translate_layers(types, choices, config, "layer_types")
     config.ignore("sliding_window")
-    used = config.flag("use_sliding_window", default=sliding_default)
-    return [window(config) if has_window and used else Look()] * s.layers
+    uses_window = config.flag("use_sliding_window", default=sliding_default)
+    return [window(config) if has_window and uses_window else AttentionPattern()] * s.layers
 
 
-def plain(config: Config, s: Shape, style: Style, seen: list[Look] | None = None, *width: str) -> Model:
+def plain(config: Config, s: DecoderShape, style: Style, patterns: list[AttentionPattern] | None = None, *width: str) -> Model:
     """A decoder whose layers are all alike but for how far they look back."""
     ffn = dense(config, s.hidden, style, *width)
-    return finish(config, uniform(s, style, ffn, looks(config, s, True) if seen is None else seen), s.hidden, style)
+    return finish(config, uniform(s, style, ffn, looks(config, s, True) if patterns is None else patterns), s.hidden, style)
 
 
 def llama(config: Config) -> Model:
@@ -45,15 +45,15 @@ def qwen2(config: Config) -> Model:
     return plain(config, s, Style(qkv_bias=True), qwen_looks(config, s))
 
 
-def qwen_looks(config: Config, s: Shape) -> list[Look]:
+def qwen_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
     """Qwen slides only where use_sliding_window says so, and only from layer max_window_layers on."""
     if not config.flag("use_sliding_window"):
         config.ignore("sliding_window", "layer_types")
-        return [Look()] * s.layers
+        return [AttentionPattern()] * s.layers
     if config.data.get("layer_types") is not None:
         return looks(config, s)
     first = int(config.count("max_window_layers", low=0, default=28))
-    return [Look() if layer < first else window(config) for layer in range(s.layers)]
+    return [AttentionPattern() if layer < first else window(config) for layer in range(s.layers)]
 
 
 def qwen3(config: Config) -> Model:
@@ -98,12 +98,12 @@ def gemma3(config: Config) -> Model:
     return plain(config, s, Style(norms=4, qk_norm="head", tied=True), alternating(config, s, 6))
 
 
-def alternating(config: Config, s: Shape, period: int) -> list[Look]:
+def alternating(config: Config, s: DecoderShape, period: int) -> list[AttentionPattern]:
     """layer_types where given; else every `period`-th layer is full and the others slide."""
     if config.data.get("layer_types") is not None:
         return looks(config, s)
     every_nth = int(config.count("sliding_window_pattern", "_sliding_window_pattern", default=period))
-    return [Look() if (layer + 1) % every_nth == 0 else window(config) for layer in range(s.layers)]
+    return [AttentionPattern() if (layer + 1) % every_nth == 0 else window(config) for layer in range(s.layers)]
 
 
 def cohere(config: Config) -> Model:
@@ -128,8 +128,8 @@ def olmo(config: Config) -> Model:
 def olmo2(config: Config) -> Model:
     """OLMo-2 and 3: norms after each part, and over all query and key heads together; OLMo-3 slides in three layers of four."""
     s, bias = shape(config), config.flag("attention_bias")
-    seen = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
-    return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), seen)
+    patterns = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
+    return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), patterns)
 
 
 def starcoder2(config: Config) -> Model:
@@ -166,13 +166,13 @@ def exaone4(config: Config) -> Model:
     """EXAONE-4: norms after each part and on each query and key head; the large one slides in three layers of four."""
     s = shape(config)
     pattern = config.raw("sliding_window_pattern")
-    seen = None
+    layer_patterns = None
     if config.data.get("layer_types") is None and isinstance(pattern, str) and config.data.get("sliding_window") is not None:
-        choices = {"L": window(config), "G": Look()}
-        seen = every(
+        choices = {"L": window(config), "G": AttentionPattern()}
+        layer_patterns = translate_layers(
             [pattern[layer % len(pattern)] for layer in range(s.layers)] if pattern else [], choices, config, "sliding_window_pattern"
         )
-    return plain(config, s, Style(qk_norm="head"), seen)
+    return plain(config, s, Style(qk_norm="head"), layer_patterns)
 
 
 def arcee(config: Config) -> Model:

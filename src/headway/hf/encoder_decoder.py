@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headway.hf.read import Config
-from headway.hf.standard import COPIES, DOUBLE, GATED, PLAIN, Shape, Style, attention, block, dense, finish, layer_count, moe, norms
-from headway.model import Block, Look, Model, Vector
+from headway.hf.standard import COPIES, DOUBLE, GATED, PLAIN, DecoderShape, Style, attention, block, dense, finish, layer_count, moe, norms
+from headway.model import AttentionPattern, Block, Model, Vector
 
-NO_CACHE = Look(name="none")  # an encoder layer caches nothing while the decoder decodes
+NO_CACHE = AttentionPattern(name="none")  # an encoder layer caches nothing while the decoder decodes
 
 
 def switch(config: Config) -> Model:
@@ -14,7 +14,7 @@ def switch(config: Config) -> Model:
     heads, hidden = config.count("num_heads"), config.count("d_model")
     style = Style(matrices=GATED if config.flag("is_gated_act") else PLAIN, tied=True)
     encoder, decoder = layer_count(config, "num_layers"), layer_count(config, "num_decoder_layers", "num_layers")
-    s = Shape(hidden=hidden, layers=decoder, heads=heads, kv_heads=heads, head_dim=config.count("d_kv"))
+    s = DecoderShape(hidden=hidden, layers=decoder, heads=heads, kv_heads=heads, head_dim=config.count("d_kv"))
     layers = [
         *_stack(config, s, style, encoder, "num_sparse_encoder_layers", encodes=True),
         *_stack(config, s, style, decoder, "num_sparse_decoder_layers", encodes=False),
@@ -28,7 +28,7 @@ def switch(config: Config) -> Model:
     return finish(config, layers, hidden, style, final)
 
 
-def _stack(config: Config, s: Shape, style: Style, count: int, key: str, encodes: bool) -> list[Block]:
+def _stack(config: Config, s: DecoderShape, style: Style, count: int, key: str, encodes: bool) -> list[Block]:
     sparse = int(config.count(key, default=0, low=0))
     step = max(count // sparse, 1) if sparse else 0
     width, plain = config.count("d_ff"), dense(config, s.hidden, style, "d_ff")

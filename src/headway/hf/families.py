@@ -71,8 +71,8 @@ def read_config(config: Config) -> Model:
 
 def unwrapped(config: Config, key: str) -> Config:
     """The text decoder of a multimodal config, with what the outer level says about it."""
-    kept = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
-    inner = {name: config.data[name] for name in kept if name in config.data} | config.data[key]
-    made = Config(inner, config.name, config.source)
-    made.notes = [*config.notes, "the vision or audio part is left out"]
-    return made
+    outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
+    inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
+    decoder = Config(inner, config.name, config.source)
+    decoder.notes = [*config.notes, "the vision or audio part is left out"]
+    return decoder

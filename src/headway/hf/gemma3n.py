@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.hf.read import MAX_COUNT, Config, every, whole
+from headway.hf.read import MAX_COUNT, Config, translate_layers, whole_number
 from headway.hf.standard import COPIES, Style, attention, block, dense, finish, layer_count, mixer_vectors, norms, shape, window
-from headway.model import Dense, Look, Model, Vector
+from headway.model import AttentionPattern, Dense, Model, Vector
 
 TWO = COPIES[2]
 
@@ -22,8 +22,8 @@ def gemma3n(config: Config) -> Model:
     shared = int(config.count("num_kv_shared_layers", low=0, high=s.layers))
     config.ignore("layer_types")
     default_types = ["full_attention" if (layer + 1) % 5 == 0 else "sliding_attention" for layer in range(s.layers)]
-    types = config.listed("layer_types", s.layers) or default_types
-    looks = every(types, {"full_attention": Look(), "sliding_attention": window(config)}, config, "layer_types")
+    types = config.layer_list("layer_types", s.layers) or default_types
+    looks = translate_layers(types, {"full_attention": AttentionPattern(), "sliding_attention": window(config)}, config, "layer_types")
     vectors = (norms(s.hidden, style), mixer_vectors(s, style), _streams(config, s.hidden))
     layers = [
         block(attention(s, look, caches=layer < s.layers - shared), ffn, *vectors)
@@ -38,31 +38,33 @@ def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]
     """One width, or one for each layer."""
     if not isinstance(config.data.get("intermediate_size"), list):
         return [dense(config, hidden, style)] * layers
-    widths = [whole(width, "config.json intermediate_size", 1, MAX_COUNT) for width in config.listed("intermediate_size", layers) or []]
-    made = {width: config.derived(width, "intermediate_size", "an entry of intermediate_size") for width in set(widths)}
-    return [dense(config, hidden, style, intermediate=made[width]) for width in widths]
+    widths = [
+        whole_number(width, "config.json intermediate_size", 1, MAX_COUNT) for width in config.layer_list("intermediate_size", layers) or []
+    ]
+    intermediates = {width: config.derived(width, "intermediate_size", "an entry of intermediate_size") for width in set(widths)}
+    return [dense(config, hidden, style, intermediate=intermediates[width]) for width in widths]
 
 
 def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
     """Of each layer: the low-rank residual (Laurel), the mixing of streams (AltUp), the gate of the layer's own embedding."""
-    rank, streams, own = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
+    rank, streams, layer_width = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
     return (
         Vector(name="Laurel projections", dims=(TWO, hidden, rank)),
         Vector(name="Laurel, AltUp and layer-embedding norms, AltUp scale", dims=(COPIES[4], hidden)),
         Vector(name="AltUp router", dims=(hidden, streams)),
         Vector(name="AltUp correction", dims=(streams, streams)),
         Vector(name="AltUp prediction", dims=(streams, streams, streams)),
-        Vector(name="gate and projection of the layer's embedding", dims=(TWO, hidden, own)),
+        Vector(name="gate and projection of the layer's embedding", dims=(TWO, hidden, layer_width)),
     )
 
 
 def _ends(config: Config, hidden: Any) -> tuple[Vector, ...]:
     """Of the model: the embeddings of all layers, their projection, and what splits and joins the streams."""
-    layers, own = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
-    others = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
+    layers, layer_width = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
+    further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
     return (
-        Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, own)),
-        Vector(name="projection to the layers' embeddings", dims=(hidden, layers, own)),
-        Vector(name="norm of it", dims=(own,)),
-        Vector(name="stream projections, in and out", dims=(TWO, others, hidden, hidden)),
+        Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, layer_width)),
+        Vector(name="projection to the layers' embeddings", dims=(hidden, layers, layer_width)),
+        Vector(name="norm of it", dims=(layer_width,)),
+        Vector(name="stream projections, in and out", dims=(TWO, further_streams, hidden, hidden)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.hf.read import Config
-from headway.hf.standard import COPIES, PLAIN, Shape, Style, dense, divided, finish, layer_count, norms, shape, uniform
+from headway.hf.standard import COPIES, PLAIN, DecoderShape, Style, dense, divided, finish, layer_count, norms, shape, uniform
 from headway.model import Model, Vector
 
 OLD = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_parts=2, tied=True)
@@ -13,11 +13,11 @@ OLD = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_pa
 
 def four_times(config: Config, hidden: Any, *keys: str) -> Any:
     """The FFN width: under one of `keys`, else four times the hidden size."""
-    given = config.count(*keys, default=None)
-    return given if given is not None else config.derived(4 * int(hidden), keys[0], "4 * hidden size")
+    width = config.count(*keys, default=None)
+    return width if width is not None else config.derived(4 * int(hidden), keys[0], "4 * hidden size")
 
 
-def _old(config: Config, s: Shape, style: Style, width: Any, final: tuple[Vector, ...] | None = None) -> Model:
+def _old(config: Config, s: DecoderShape, style: Style, width: Any, final: tuple[Vector, ...] | None = None) -> Model:
     return finish(config, uniform(s, style, dense(config, s.hidden, style, intermediate=width)), s.hidden, style, final)
 
 
@@ -31,8 +31,8 @@ def gpt2(config: Config) -> Model:
 
 def gpt_bigcode(config: Config) -> Model:
     """StarCoder 1: GPT-2 with one KV head."""
-    one = config.fixed(1, "num_key_value_heads", "multi_query in config.json") if config.flag("multi_query", default=True) else None
-    s = shape(config, kv_default=one)
+    kv_heads = config.fixed(1, "num_key_value_heads", "multi_query in config.json") if config.flag("multi_query", default=True) else None
+    s = shape(config, kv_default=kv_heads)
     return _old(config, s, OLD.but(positions=True), four_times(config, s.hidden, "n_inner"))
 
 
@@ -91,7 +91,9 @@ def mpt(config: Config) -> Model:
         inner.check_unread("src/headway/hf/gpt.py")
     alibi, bias = inner is not None and inner.flag("alibi"), not config.flag("no_bias", default=True)
     head_dim = divided(config, hidden, heads, "head_dim", "d_model / n_heads")
-    s = Shape(hidden=hidden, layers=layer_count(config, "n_layers", "num_hidden_layers"), heads=heads, kv_heads=kv_heads, head_dim=head_dim)
+    s = DecoderShape(
+        hidden=hidden, layers=layer_count(config, "n_layers", "num_hidden_layers"), heads=heads, kv_heads=kv_heads, head_dim=head_dim
+    )
     style = OLD.but(qkv_bias=bias, out_bias=bias, mlp_bias=bias, norm_parts=2 if bias else 1, positions=not alibi)
     ratio = int(config.count("expansion_ratio", default=4))
     return _old(config, s, style, config.derived(ratio * int(hidden), "FFN width", "expansion_ratio * d_model"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.hf.read import Config
 from headway.hf.standard import COPIES, Style, block, dense, finish, layer_count, moe, norms
-from headway.model import NONE, Indexer, LatentAttention, Look, Model, Vector
+from headway.model import NONE, AttentionPattern, Indexer, LatentAttention, Model, Vector
 
 
 def deepseek_v2(config: Config) -> Model:
@@ -32,7 +32,7 @@ def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
         return finish(config, [block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)] * layers, hidden, style)
     routed, bias = deepseek_experts(config, hidden, experts, router_bias)
     sparse_layers = deepseek_sparse(config, layers)
-    made = [
+    blocks = [
         block(mixer, routed, norms(hidden, style), vectors, bias)
         if is_sparse
         else block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)
@@ -40,7 +40,7 @@ def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
     ]
     config.ignore("intermediate_size")
     left_out(config)
-    return finish(config, made, hidden, style)
+    return finish(config, blocks, hidden, style)
 
 
 def left_out(config: Config) -> None:
@@ -52,8 +52,8 @@ def left_out(config: Config) -> None:
 def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
     """Routed and shared experts of one size, and the router's correction bias."""
     width = config.count("moe_intermediate_size")
-    groups, chosen = config.count("n_group", default=None), config.count("topk_group", default=None)
-    limit = {"groups": groups, "groups_chosen": chosen} if groups is not None and chosen is not None and chosen <= groups else {}
+    groups, topk = config.count("n_group", default=None), config.count("topk_group", default=None)
+    limit = {"groups": groups, "groups_chosen": topk} if groups is not None and topk is not None and topk <= groups else {}
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
     routed = moe(
         hidden,
@@ -72,7 +72,7 @@ def deepseek_sparse(config: Config, layers: int) -> list[bool]:
     """Which layers are routed: after the leading dense ones, every moe_layer_freq-th (a number, or a list of 0 and 1)."""
     first = int(config.count("first_k_dense_replace", default=0, low=0))
     if isinstance(config.data.get("moe_layer_freq"), list):
-        return [bool(flag) and layer >= first for layer, flag in enumerate(config.listed("moe_layer_freq", layers) or [])]
+        return [bool(flag) and layer >= first for layer, flag in enumerate(config.layer_list("moe_layer_freq", layers) or [])]
     step = int(config.count("moe_layer_freq", default=1))
     return [layer >= first and layer % step == 0 for layer in range(layers)]
 
@@ -86,7 +86,7 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
     if query_rank is not None:
         vectors.append(Vector(name="query norm", dims=(query_rank,)))
     if config.flag("attention_bias"):
-        vectors += [Vector(name="projection bias", dims=(each,)) for each in (query_rank or NONE, kv_rank, rope, hidden)]
+        vectors += [Vector(name="projection bias", dims=(size,)) for size in (query_rank or NONE, kv_rank, rope, hidden)]
     indexer = None
     if sparse:
         indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank or hidden)
@@ -99,12 +99,12 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
         nope_dim=config.count("qk_nope_head_dim"),
         rope_dim=rope,
         value_dim=config.count("v_head_dim"),
-        look=top_k(config) if sparse else Look(),
+        look=top_k(config) if sparse else AttentionPattern(),
         indexer=indexer,
     )
     return mixer, tuple(vectors)
 
 
-def top_k(config: Config) -> Look:
+def top_k(config: Config) -> AttentionPattern:
     """Reads the tokens that an indexer picks; all stay stored."""
-    return Look(name="topk", cap_tokens=config.count("index_topk", unit="token"))
+    return AttentionPattern(name="topk", cap_tokens=config.count("index_topk", unit="token"))

@@ -7,9 +7,9 @@ from typing import Any
 from headway.errors import BadValue
 from headway.hf.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.hf.mixture import mixtral_experts, qwen_experts, qwen_sparse
-from headway.hf.read import Config, every
-from headway.hf.standard import DOUBLE, Shape, Style, attention, block, dense, finish, layer_count, mixer_vectors, norms, shape
-from headway.model import ONE, GatedDelta, Lightning, Mixer, Model, ShortConvolution, Vector
+from headway.hf.read import Config, translate_layers
+from headway.hf.standard import DOUBLE, DecoderShape, Style, attention, block, dense, finish, layer_count, mixer_vectors, norms, shape
+from headway.model import UNITY, GatedDelta, Lightning, Mixer, Model, ShortConvolution, Vector
 
 
 def qwen3_next(config: Config) -> Model:
@@ -25,11 +25,11 @@ def qwen3_next(config: Config) -> Model:
     )
     inner = (Vector(name="decay and step bias", dims=(DOUBLE, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
     gated = config.flag("attn_output_gate", default=True)
-    full = (attention(s, query_copies=DOUBLE if gated else ONE), mixer_vectors(s, style))
-    types = config.listed("layer_types", s.layers)
+    full = (attention(s, query_copies=DOUBLE if gated else UNITY), mixer_vectors(s, style))
+    types = config.layer_list("layer_types", s.layers)
     period = int(config.count("full_attention_interval", default=4))
     kinds = types or ["full_attention" if (layer + 1) % period == 0 else "linear_attention" for layer in range(s.layers)]
-    mixers = every(kinds, {"full_attention": full, "linear_attention": (delta, inner)}, config, "layer_types")
+    mixers = translate_layers(kinds, {"full_attention": full, "linear_attention": (delta, inner)}, config, "layer_types")
     has_experts = config.count("num_experts", default=0, low=0) > 0
     routed = qwen_experts(config, s.hidden, shared=True) if has_experts else None
     sparse = qwen_sparse(config, s.layers) if has_experts else [False] * s.layers
@@ -55,11 +55,13 @@ def minimax_lightning(config: Config) -> Model:
         (Vector(name="output norm", dims=(s.heads, s.head_dim)),),
     )
     full = block(attention(s), ffn, norms(s.hidden, style))
-    types = config.listed("layer_types", s.layers)
+    types = config.layer_list("layer_types", s.layers)
     if types is not None:
-        layers = every(types, {"linear_attention": linear, "full_attention": full}, config, "layer_types")
+        layers = translate_layers(types, {"linear_attention": linear, "full_attention": full}, config, "layer_types")
     else:
-        layers = every(config.listed("attn_type_list", s.layers) or [1] * s.layers, {0: linear, 1: full}, config, "attn_type_list")
+        layers = translate_layers(
+            config.layer_list("attn_type_list", s.layers) or [1] * s.layers, {0: linear, 1: full}, config, "attn_type_list"
+        )
     config.ignore("sliding_window")
     return finish(config, layers, s.hidden, style)
 
@@ -80,12 +82,12 @@ def kimi_linear(config: Config) -> Model:
     config.ignore("num_key_value_heads", "num_expert_group", "mla_use_nope")
     routed, router = deepseek_experts(config, hidden, config.count("num_experts"), router_bias=True)
     plain = dense(config, hidden, style)
-    made = []
+    blocks = []
     for layer, sparse in enumerate(deepseek_sparse(config, layers)):
         mixer, vectors = mixers[layer + 1 in full]
-        made.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else ()))
+        blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else ()))
     left_out(config)
-    return finish(config, made, hidden, style)
+    return finish(config, blocks, hidden, style)
 
 
 def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
@@ -112,15 +114,17 @@ def lfm2(config: Config) -> Model:
     if config.flag("conv_bias"):
         raise config.refuse("conv_bias", "extend src/headway/hf/linear.py")
     conv = ShortConvolution(hidden=s.hidden, kernel=config.count("conv_L_cache"))
-    kinds = config.listed("layer_types", s.layers) or _lfm2_places(config, s)
+    kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
     choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}
     ffn = dense(config, s.hidden, style, intermediate=_lfm2_width(config))
-    made = [block(mixer, ffn, norms(s.hidden, style), vectors) for mixer, vectors in every(kinds, choices, config, "layer_types")]
+    blocks = [
+        block(mixer, ffn, norms(s.hidden, style), vectors) for mixer, vectors in translate_layers(kinds, choices, config, "layer_types")
+    ]
     config.ignore("conv_dim", "conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "num_heads")
-    return finish(config, made, s.hidden, style)
+    return finish(config, blocks, s.hidden, style)
 
 
-def _lfm2_places(config: Config, s: Shape) -> list[str]:
+def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
     places = config.places("full_attn_idxs")
     if not places:
         raise BadValue("config.json layer_types", "nothing", "a list with an entry for each layer, or full_attn_idxs")
@@ -129,12 +133,12 @@ def _lfm2_places(config: Config, s: Shape) -> list[str]:
 
 def _lfm2_width(config: Config) -> Any:
     """Two thirds of the named width, scaled, rounded up to a multiple: unless the file switches that off."""
-    named = config.count("block_ff_dim", "intermediate_size")
+    base_width = config.count("block_ff_dim", "intermediate_size")
     multiple = int(config.count("block_multiple_of", default=256))
     factor = config.raw("block_ffn_dim_multiplier", default=1.0)
     if not config.flag("block_auto_adjust_ff_dim", default=True):
-        return named
+        return base_width
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 100:
         raise BadValue("config.json block_ffn_dim_multiplier", factor, "a number above 0")
-    width = int(factor * int(2 * int(named) / 3))
+    width = int(factor * int(2 * int(base_width) / 3))
     return config.derived(-(-width // multiple) * multiple, "FFN width", "2/3 * block_ff_dim, times its multiplier, rounded up")

@@ -6,11 +6,11 @@ from typing import Any
 
 from headway.hf.dense import looks, qwen_looks
 from headway.hf.latent import deepseek_experts, deepseek_sparse, left_out
-from headway.hf.read import MAX_COUNT, Config, every, whole
+from headway.hf.read import MAX_COUNT, Config, translate_layers, whole_number
 from headway.hf.standard import (
     BIASES,
     PLAIN,
-    Shape,
+    DecoderShape,
     Style,
     attention,
     block,
@@ -24,7 +24,7 @@ from headway.hf.standard import (
     shape,
     uniform,
 )
-from headway.model import NONE, ONE, Look, Model, MoE, Vector
+from headway.model import NONE, UNITY, AttentionPattern, Model, MoE, Vector
 
 ONE_SHARED = constant(1, "shared experts")
 
@@ -119,13 +119,13 @@ def bailing(config: Config) -> Model:
     qk = config.flag("use_qk_norm")
     style = Style(qkv_bias=config.flag("use_qkv_bias"), out_bias=config.flag("use_bias"), qk_norm="head" if qk else "")
     router_bias = config.flag("moe_router_enable_expert_bias")
-    own = config.count("moe_shared_expert_intermediate_size", default=config.count("moe_intermediate_size"))
-    if own != config.count("moe_intermediate_size"):
+    shared_width = config.count("moe_shared_expert_intermediate_size", default=config.count("moe_intermediate_size"))
+    if shared_width != config.count("moe_intermediate_size"):
         raise config.refuse("moe_shared_expert_intermediate_size", "wants moe_intermediate_size; extend src/headway/hf/mixture.py")
     return _deepseek_experts(config, shape(config), style, config.count("num_experts"), router_bias)
 
 
-def _deepseek_experts(config: Config, s: Shape, style: Style, experts: Any, router_bias: bool) -> Model:
+def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: Any, router_bias: bool) -> Model:
     routed, router = deepseek_experts(config, s.hidden, experts, router_bias)
     vectors = (norms(s.hidden, style), mixer_vectors(s, style))
     layers = [
@@ -223,30 +223,30 @@ def llama4(config: Config) -> Model:
 
 
 def _llama4_sparse(config: Config, layers: int) -> list[bool]:
-    step, listed = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
-    return [layer in listed if listed else (layer + 1) % step == 0 for layer in range(layers)]
+    step, moe_layers = int(config.count("interleave_moe_layer_step", default=1)), config.places("moe_layers")
+    return [layer in moe_layers if moe_layers else (layer + 1) % step == 0 for layer in range(layers)]
 
 
-def _llama4_looks(config: Config, s: Shape) -> list[Look]:
+def _llama4_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
     if config.data.get("attention_chunk_size") is None:
         config.ignore("layer_types", "no_rope_layers")
-        return [Look()] * s.layers
+        return [AttentionPattern()] * s.layers
     near = chunk(config, "attention_chunk_size")
-    types = config.listed("layer_types", s.layers)
+    types = config.layer_list("layer_types", s.layers)
     if types is not None:
-        return every(types, {"chunked_attention": near, "full_attention": Look()}, config, "layer_types")
-    rotary = config.listed("no_rope_layers", s.layers) if config.data.get("no_rope_layers") else None
+        return translate_layers(types, {"chunked_attention": near, "full_attention": AttentionPattern()}, config, "layer_types")
+    rotary = config.layer_list("no_rope_layers", s.layers) if config.data.get("no_rope_layers") else None
     if rotary is not None:
-        return every(rotary, {1: near, 0: Look()}, config, "no_rope_layers")
+        return translate_layers(rotary, {1: near, 0: AttentionPattern()}, config, "no_rope_layers")
     period = int(config.count("no_rope_layer_interval", default=4))
-    return [Look() if (layer + 1) % period == 0 else near for layer in range(s.layers)]
+    return [AttentionPattern() if (layer + 1) % period == 0 else near for layer in range(s.layers)]
 
 
 def hunyuan(config: Config) -> Model:
     """Hunyuan-Large and A13B: experts beside a shared one; Large lets neighbouring layers share one KV (CLA)."""
     bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else "", tied=True)
-    share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else ONE
+    share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else UNITY
     config.ignore("attention_head_dim", "cla_share_factor", "use_mixed_mlp_moe", "mlp_bias", "moe_layer_num_skipped")
     width = same_in_all(config, "moe_intermediate_size", s.layers, default=config.count("intermediate_size"))
     shared = same_in_all(config, "num_shared_expert", s.layers, default=NONE) if config.flag("use_mixed_mlp_moe", default=True) else NONE
@@ -261,10 +261,10 @@ def same_in_all(config: Config, key: str, layers: int, default: Any = None) -> A
     """A count that may be given as one number or as an equal number for each layer."""
     if not isinstance(config.data.get(key), list):
         return config.count(key, default=default) if default is not None else config.count(key)
-    listed = config.listed(key, layers) or []
-    if len(set(map(str, listed))) != 1:
+    counts = config.layer_list(key, layers) or []
+    if len(set(map(str, counts))) != 1:
         raise config.refuse(key, "wants the same number in all layers; extend src/headway/hf/mixture.py")
-    return config.derived(whole(listed[0], f"config.json {key}", 1, MAX_COUNT), key, f"{key}, equal in all layers,")
+    return config.derived(whole_number(counts[0], f"config.json {key}", 1, MAX_COUNT), key, f"{key}, equal in all layers,")
 
 
 def ernie_moe(config: Config) -> Model:
@@ -282,7 +282,7 @@ def ernie_moe(config: Config) -> Model:
         biases=BIASES if bias else NONE,
     )
     first, last = int(config.count("moe_layer_start_index", low=0)), config.raw("moe_layer_end_index", default=-1)
-    end = s.layers - 1 if last == -1 else whole(last, "config.json moe_layer_end_index", 0, s.layers)
+    end = s.layers - 1 if last == -1 else whole_number(last, "config.json moe_layer_end_index", 0, s.layers)
     step, plain = int(config.count("moe_layer_interval", default=1)), dense(config, s.hidden, style)
     vectors, router = (norms(s.hidden, style), mixer_vectors(s, style)), (Vector(name="router correction bias", dims=(experts,)),)
     layers = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.errors import UnsupportedModel
 from headway.hf.read import Config
-from headway.model import Precision
+from headway.model import StoredPrecision
 
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
 EXTEND = "extend src/headway/hf/precision.py"
@@ -21,7 +21,7 @@ PARTS = (
 )
 
 
-def precision(config: Config, only_routers: bool = False) -> Precision:
+def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
     """The types of mixer, dense FFN, routed experts and embedding as the checkpoint stores them.
 
     `only_routers`: no layer has a dense FFN or a shared expert, so that the FFN part is the routers, which stay unquantised.
@@ -29,14 +29,14 @@ def precision(config: Config, only_routers: bool = False) -> Precision:
     plain = _plain(config)
     scheme = config.raw("quantization_config", "compression_config")
     if scheme is None:
-        return Precision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain)
+        return StoredPrecision(mixer=plain, ffn=plain, expert=_expert(config, plain), embedding=plain)
     if not isinstance(scheme, dict):
         raise UnsupportedModel("quantization_config", scheme, f"wants an object; {EXTEND}")
     stored = _scheme_dtype(scheme)
     spared = _spared(scheme, config) | ({"ffn"} if only_routers else set())
     mixer = plain if "mixer" in spared else stored
     ffn = plain if "ffn" in spared else stored
-    return Precision(mixer=mixer, ffn=ffn, expert=_expert(config, plain if "expert" in spared else stored), embedding=plain)
+    return StoredPrecision(mixer=mixer, ffn=ffn, expert=_expert(config, plain if "expert" in spared else stored), embedding=plain)
 
 
 def _plain(config: Config) -> str:
@@ -91,7 +91,7 @@ def _by_bits(bits: Any, kind: str, scheme: Any) -> str:
 def _compressed(scheme: dict[str, Any]) -> str:
     groups = scheme.get("config_groups")
     weights = [group.get("weights") for group in groups.values() if isinstance(group, dict)] if isinstance(groups, dict) else []
-    kinds = {_by_bits(each.get("num_bits"), str(each.get("type")), each) for each in weights if isinstance(each, dict)}
+    kinds = {_by_bits(weight.get("num_bits"), str(weight.get("type")), weight) for weight in weights if isinstance(weight, dict)}
     if len(kinds) != 1:
         raise UnsupportedModel("quantization_config.config_groups", groups, f"wants one weight type for all groups; {EXTEND}")
     return kinds.pop()
@@ -107,16 +107,16 @@ def _modelopt(scheme: dict[str, Any]) -> str:
 
 def _spared(scheme: dict[str, Any], config: Config) -> set[str]:
     """Parts that the scheme leaves unquantised in all layers, or in a quarter of them when it names layers one by one."""
-    listed = next((scheme[key] for key in ("modules_to_not_convert", "ignore", "exclude_modules") if scheme.get(key)), [])
+    modules = next((scheme[key] for key in ("modules_to_not_convert", "ignore", "exclude_modules") if scheme.get(key)), [])
     layers = config.data.get("num_hidden_layers")
     enough = layers / 4 if isinstance(layers, int) else 4
-    named: dict[str, set[str]] = {}
+    layers_by_part: dict[str, set[str]] = {}
     spared = set()
-    for name in map(str, listed if isinstance(listed, list) else [listed]):
+    for name in map(str, modules if isinstance(modules, list) else [modules]):
         part = next((part for part, pattern in PARTS if re.search(pattern, name)), "")
         layer = re.search(r"layers\.(\d+)\b", name)
         if part and layer:
-            named.setdefault(part, set()).add(layer[1])
+            layers_by_part.setdefault(part, set()).add(layer[1])
         elif part:
             spared.add(part)
-    return spared | {part for part, found in named.items() if len(found) >= enough}
+    return spared | {part for part, layer_ids in layers_by_part.items() if len(layer_ids) >= enough}

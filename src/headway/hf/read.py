@@ -75,12 +75,12 @@ class Config:
 
     def raw(self, *keys: str, default: Any = None) -> Any:
         """The first of `keys` that is present and not null."""
-        found = default
+        value = default
         for key in keys:
             self.seen.add(key)
-            if found is default and self.data.get(key) is not None:
-                found = self.data[key]
-        return found
+            if value is default and self.data.get(key) is not None:
+                value = self.data[key]
+        return value
 
     def ignore(self, *keys: str) -> None:
         """Keys that this architecture carries but that change nothing it stores or computes."""
@@ -98,7 +98,7 @@ class Config:
                 if type(default) is int
                 else default
             )
-        value = whole(self.data[key], f"config.json {key}", low, high)
+        value = whole_number(self.data[key], f"config.json {key}", low, high)
         if key in self.assumed:
             return self._make(value, key, unit, "default", self.assumed[key])
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
@@ -123,7 +123,7 @@ class Config:
             raise BadValue(f"config.json {keys[0]}", value, "a text")
         return value
 
-    def listed(self, key: str, length: int) -> list[Any] | None:
+    def layer_list(self, key: str, length: int) -> list[Any] | None:
         """A list with one entry per layer (more are cut: they belong to prediction layers), or None when absent."""
         value = self.raw(key)
         if value is None:
@@ -137,7 +137,7 @@ class Config:
         value = self.raw(key, default=[])
         if not isinstance(value, list):
             raise BadValue(f"config.json {key}", value, "a list of layer numbers")
-        return [whole(item, f"config.json {key}", 0, MAX_LAYERS) for item in value]
+        return [whole_number(item, f"config.json {key}", 0, MAX_LAYERS) for item in value]
 
     def table(self, key: str) -> Config | None:
         """A nested object as a Config of its own."""
@@ -178,14 +178,14 @@ class Config:
                 raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
 
 
-def whole(value: Any, field: str, low: int, high: int) -> int:
+def whole_number(value: Any, field: str, low: int, high: int) -> int:
     """`value` as a whole number from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
         raise BadValue(field, value, f"a whole number from {low} to {high}")
     return int(value)
 
 
-def every(pattern: Sequence[Any], choices: dict[Any, Any], config: Config, key: str) -> list[Any]:
+def translate_layers(pattern: Sequence[Any], choices: dict[Any, Any], config: Config, key: str) -> list[Any]:
     """Each entry of a per-layer list translated by `choices`; one that is not among them is refused."""
     for item in pattern:
         if isinstance(item, list | dict) or item not in choices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headway.hf.mixture import ONE_SHARED, mixtral_experts
-from headway.hf.read import Config, every
+from headway.hf.read import Config, translate_layers
 from headway.hf.standard import DOUBLE, PLAIN, Style, attention, block, dense, finish, layer_count, mixer_vectors, moe, norms, shape
 from headway.model import NONE, Mamba, Mamba2, Model, NoFeedForward, NoMixer, Vector
 
@@ -77,7 +77,7 @@ def _mamba2(
     if config.flag(conv_bias, default=True):
         vectors += [Vector(name="convolution bias", dims=(inner,)), Vector(name="convolution bias of B and C", dims=(both,))]
     if config.flag(bias):
-        vectors += [Vector(name="input bias", dims=(each,)) for each in (inner, inner, both, mixer.heads)]
+        vectors += [Vector(name="input bias", dims=(size,)) for size in (inner, inner, both, mixer.heads)]
         vectors.append(Vector(name="output bias", dims=(hidden,)))
     return mixer, tuple(vectors)
 
@@ -85,7 +85,7 @@ def _mamba2(
 def jamba(config: Config) -> Model:
     """Jamba: Mamba-1 layers with attention every few layers, and an MoE in every other one."""
     s, style = shape(config), Style()
-    mixer, found = _mamba1(
+    mixer, mamba_vectors = _mamba1(
         config, s.hidden, "mamba_d_state", "mamba_d_conv", "mamba_expand", "mamba_dt_rank", "mamba_proj_bias", "mamba_conv_bias"
     )
     inner = Vector(
@@ -97,7 +97,7 @@ def jamba(config: Config) -> Model:
     attends = _periodic(config, "attn_layer", s.layers)
     layers = []
     for is_attention, is_routed in zip(attends, _periodic(config, "expert_layer", s.layers), strict=True):
-        vectors = norms(s.hidden, style) if is_attention else (*norms(s.hidden, style), *found, inner)
+        vectors = norms(s.hidden, style) if is_attention else (*norms(s.hidden, style), *mamba_vectors, inner)
         layers.append(block(attention(s) if is_attention else mixer, routed if is_routed else plain, vectors))
     return finish(config, layers, s.hidden, style)
 
@@ -122,10 +122,10 @@ def nemotron_h(config: Config) -> Model:
     pattern = config.text("hybrid_override_pattern")
     if len(pattern) != s.layers:
         raise config.refuse("hybrid_override_pattern", f"wants one letter for each of the {s.layers} layers")
-    mixer, found = _mamba2(
+    mixer, mamba_vectors = _mamba2(
         config, s.hidden, "mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel", "mamba_proj_bias", "expand"
     )
-    kinds: dict[Any, Any] = {"M": block(mixer, NoFeedForward(), norms(s.hidden, style), found)}
+    kinds: dict[Any, Any] = {"M": block(mixer, NoFeedForward(), norms(s.hidden, style), mamba_vectors)}
     kinds["*"] = block(attention(s), NoFeedForward(), norms(s.hidden, style), mixer_vectors(s, style))
     if "-" in pattern:
         kinds["-"] = block(NoMixer(), dense(config, s.hidden, style), norms(s.hidden, style))
@@ -137,7 +137,7 @@ def nemotron_h(config: Config) -> Model:
             (Vector(name="router correction bias", dims=(config.count("n_routed_experts"),)),),
         )
     config.ignore("intermediate_size", "moe_intermediate_size", "mamba_hidden_act")
-    return finish(config, every(pattern, kinds, config, "hybrid_override_pattern"), s.hidden, style)
+    return finish(config, translate_layers(pattern, kinds, config, "hybrid_override_pattern"), s.hidden, style)
 
 
 def _nemotron_experts(config: Config, hidden: Any) -> Any:
@@ -161,13 +161,13 @@ def bamba(config: Config) -> Model:
         shape(config),
         Style(qkv_bias=config.flag("attention_bias"), out_bias=config.flag("attention_bias"), mlp_bias=config.flag("mlp_bias")),
     )
-    mixer, found = _mamba2(config, s.hidden, *_BAMBA)
+    mixer, mamba_vectors = _mamba2(config, s.hidden, *_BAMBA)
     ffn = dense(config, s.hidden, style)
     places = config.places("attn_layer_indices")
     layers = [
         block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))
         if layer in places
-        else block(mixer, ffn, norms(s.hidden, style), found)
+        else block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
         for layer in range(s.layers)
     ]
     return finish(config, layers, s.hidden, style)
@@ -190,7 +190,7 @@ def granite_hybrid(config: Config) -> Model:
     s, bias = shape(config), config.flag("attention_bias")
     style = Style(qkv_bias=bias, out_bias=bias, tied=True)
     kinds = (
-        config.listed("layer_types" if config.data.get("layer_types") is not None else "layers_block_type", s.layers)
+        config.layer_list("layer_types" if config.data.get("layer_types") is not None else "layers_block_type", s.layers)
         or ["attention"] * s.layers
     )
     shared, experts = config.count("shared_intermediate_size"), config.count("num_local_experts", default=0, low=0)
@@ -208,8 +208,8 @@ def granite_hybrid(config: Config) -> Model:
         ffn = dense(config, s.hidden, style, intermediate=shared)
     choices = {"attention": block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))}
     if "mamba" in kinds:
-        mixer, found = _mamba2(config, s.hidden, *_BAMBA)
-        choices["mamba"] = block(mixer, ffn, norms(s.hidden, style), found)
+        mixer, mamba_vectors = _mamba2(config, s.hidden, *_BAMBA)
+        choices["mamba"] = block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
     for key in _BAMBA:
         config.ignore(key)
-    return finish(config, every(kinds, choices, config, "layer_types"), s.hidden, style)
+    return finish(config, translate_layers(kinds, choices, config, "layer_types"), s.hidden, style)

@@ -7,8 +7,8 @@ from typing import Any
 from headway.hf.latent import deepseek_sparse, left_out
 from headway.hf.mixture import mixtral_experts
 from headway.hf.read import Config
-from headway.hf.standard import DOUBLE, Shape, Style, attention, block, dense, finish, mixer_vectors, moe, norms, shape, uniform
-from headway.model import NONE, Indexer, Look, Model, Vector
+from headway.hf.standard import DOUBLE, DecoderShape, Style, attention, block, dense, finish, mixer_vectors, moe, norms, shape, uniform
+from headway.model import NONE, AttentionPattern, Indexer, Model, Vector
 
 
 def minimax_m2(config: Config) -> Model:
@@ -17,7 +17,7 @@ def minimax_m2(config: Config) -> Model:
     style = Style(qk_norm=_qk_norm(config))
     if config.count("shared_intermediate_size", default=0, low=0):
         raise config.refuse("shared_intermediate_size", "a shared expert; extend src/headway/hf/sparse.py")
-    if any(kind != 1 for kind in config.listed("attn_type_list", s.layers) or []):
+    if any(kind != 1 for kind in config.layer_list("attn_type_list", s.layers) or []):
         raise config.refuse("attn_type_list", "only full attention (1) is known here; extend src/headway/hf/sparse.py")
     ffn = mixtral_experts(config, s.hidden)
     left_out(config)
@@ -67,10 +67,10 @@ def _picks(config: Config, layers: int) -> list[bool]:
     inner = config.table("sparse_attention_config")
     if inner is None or not inner.flag("use_sparse_attention"):
         return [False] * layers
-    return [bool(flag) for flag in inner.listed("sparse_attention_freq", layers) or [True] * layers]
+    return [bool(flag) for flag in inner.layer_list("sparse_attention_freq", layers) or [True] * layers]
 
 
-def _picked(config: Config, s: Shape) -> tuple[Any, tuple[Vector, ...]]:
+def _picked(config: Config, s: DecoderShape) -> tuple[Any, tuple[Vector, ...]]:
     """Attention that reads top-k blocks; the newest block is one of them."""
     inner = config.table("sparse_attention_config")
     if inner is None or not inner.flag("use_sparse_attention"):
@@ -80,4 +80,4 @@ def _picked(config: Config, s: Shape) -> tuple[Any, tuple[Vector, ...]]:
     blocks, size = inner.count("sparse_topk_blocks"), inner.count("sparse_block_size", unit="token")
     cap = inner.derived(int(blocks) * int(size), "tokens picked", "sparse_topk_blocks * sparse_block_size", "token")
     vectors = (Vector(name="index query and key norm", dims=(DOUBLE, dim)),)
-    return attention(s, Look(name="topk", cap_tokens=cap), indexer=indexer), vectors
+    return attention(s, AttentionPattern(name="topk", cap_tokens=cap), indexer=indexer), vectors

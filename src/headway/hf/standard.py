@@ -8,7 +8,7 @@ from typing import Any
 from headway.errors import UnsupportedModel
 from headway.hf.precision import precision
 from headway.hf.read import MAX_LAYERS, Config
-from headway.model import NONE, Attention, Block, Dense, FeedForward, Look, Mixer, Model, MoE, NoFeedForward, Vector, grouped
+from headway.model import NONE, Attention, AttentionPattern, Block, Dense, FeedForward, Mixer, Model, MoE, NoFeedForward, Vector, grouped
 from headway.quantity import known
 
 
@@ -24,7 +24,7 @@ COPIES = {n: constant(n, f"{n} vectors of this kind") for n in range(1, 20)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class DecoderShape:
     """The dimensions of a decoder whose attention has heads of one size."""
 
     hidden: Any
@@ -59,7 +59,7 @@ def layer_count(config: Config, *keys: str) -> int:
     return int(config.count(*(keys or ("num_hidden_layers", "n_layer", "num_layers", "n_layers")), high=MAX_LAYERS))
 
 
-def shape(config: Config, kv_default: Any = None, head_dim_default: int | None = None) -> Shape:
+def shape(config: Config, kv_default: Any = None, head_dim_default: int | None = None) -> DecoderShape:
     """Hidden size, layers, heads, KV heads and head size, with the family's rule for what is absent."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads", "num_heads")
@@ -71,7 +71,7 @@ def shape(config: Config, kv_default: Any = None, head_dim_default: int | None =
         head_dim = config.fixed(head_dim_default, "head_dim", "not in config.json; the architecture's default", "default")
     if head_dim is None:
         head_dim = divided(config, hidden, heads, "head_dim", "hidden_size / num_attention_heads")
-    return Shape(hidden=hidden, layers=layer_count(config), heads=heads, kv_heads=kv_heads, head_dim=head_dim)
+    return DecoderShape(hidden=hidden, layers=layer_count(config), heads=heads, kv_heads=kv_heads, head_dim=head_dim)
 
 
 def divided(config: Config, top: Any, bottom: Any, name: str, how: str) -> Any:
@@ -81,39 +81,45 @@ def divided(config: Config, top: Any, bottom: Any, name: str, how: str) -> Any:
     return config.derived(top // bottom, name, how)
 
 
-def attention(s: Shape, look: Look | None = None, **more: Any) -> Attention:
+def attention(s: DecoderShape, look: AttentionPattern | None = None, **more: Any) -> Attention:
     """Grouped-query attention of this shape."""
     return Attention(
-        hidden=s.hidden, heads=s.heads, kv_heads=s.kv_heads, head_dim=s.head_dim, value_dim=s.head_dim, look=look or Look(), **more
+        hidden=s.hidden,
+        heads=s.heads,
+        kv_heads=s.kv_heads,
+        head_dim=s.head_dim,
+        value_dim=s.head_dim,
+        look=look or AttentionPattern(),
+        **more,
     )
 
 
-def window(config: Config, *keys: str) -> Look:
+def window(config: Config, *keys: str) -> AttentionPattern:
     """A sliding window of so many tokens."""
     size = config.count(*(keys or ("sliding_window",)), unit="token")
-    return Look(name="window", cap_tokens=size, kept_tokens=size)
+    return AttentionPattern(name="window", cap_tokens=size, kept_tokens=size)
 
 
-def chunk(config: Config, key: str) -> Look:
+def chunk(config: Config, key: str) -> AttentionPattern:
     """Attention within aligned chunks of so many tokens."""
     size = config.count(key, unit="token")
-    return Look(name="chunk", cap_tokens=size, kept_tokens=size)
+    return AttentionPattern(name="chunk", cap_tokens=size, kept_tokens=size)
 
 
-def mixer_vectors(s: Shape, style: Style) -> tuple[Vector, ...]:
+def mixer_vectors(s: DecoderShape, style: Style) -> tuple[Vector, ...]:
     """Biases and query/key norms of attention."""
-    found = []
+    vectors = []
     if style.qkv_bias:
-        found.append(Vector(name="query bias", dims=(s.heads, s.head_dim)))
-        found.append(Vector(name="key and value bias", dims=(DOUBLE, s.kv_heads, s.head_dim)))
+        vectors.append(Vector(name="query bias", dims=(s.heads, s.head_dim)))
+        vectors.append(Vector(name="key and value bias", dims=(DOUBLE, s.kv_heads, s.head_dim)))
     if style.out_bias:
-        found.append(Vector(name="output bias", dims=(s.hidden,)))
+        vectors.append(Vector(name="output bias", dims=(s.hidden,)))
     if style.qk_norm == "head":
-        found.append(Vector(name="query and key norm", dims=(DOUBLE, s.head_dim)))
+        vectors.append(Vector(name="query and key norm", dims=(DOUBLE, s.head_dim)))
     if style.qk_norm == "full":
-        found.append(Vector(name="query norm", dims=(s.heads, s.head_dim)))
-        found.append(Vector(name="key norm", dims=(s.kv_heads, s.head_dim)))
-    return tuple(found)
+        vectors.append(Vector(name="query norm", dims=(s.heads, s.head_dim)))
+        vectors.append(Vector(name="key norm", dims=(s.kv_heads, s.head_dim)))
+    return tuple(vectors)
 
 
 def norms(hidden: Any, style: Style, count: int | None = None) -> tuple[Vector, ...]:
@@ -151,10 +157,10 @@ def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block
     return Block(count=1, attention=mixer, ffn=ffn, vectors=tuple(vector for group in vectors for vector in group))
 
 
-def uniform(s: Shape, style: Style, ffn: FeedForward, looks: list[Look] | None = None) -> list[Block]:
+def uniform(s: DecoderShape, style: Style, ffn: FeedForward, looks: list[AttentionPattern] | None = None) -> list[Block]:
     """Layers that differ, if at all, in how far they look back."""
     vectors = (*norms(s.hidden, style), *mixer_vectors(s, style))
-    return [block(attention(s, look), ffn, vectors) for look in looks or [Look()] * s.layers]
+    return [block(attention(s, look), ffn, vectors) for look in looks or [AttentionPattern()] * s.layers]
 
 
 def finish(

@@ -10,16 +10,16 @@ import numpy as np
 
 from headway.catalog import Catalog
 from headway.inversion import closed
-from headway.inversion.draws import Draws, draw
+from headway.inversion.draws import Samples, draw
 from headway.inversion.features import Features, features
 from headway.inversion.posterior import FAST, INPUT, KV, LADDER, LEVELS, MACHINE, MODEL, OUTPUT, prior_spans, spans, strangeness, surprises
-from headway.inversion.priors import Assumed, Machine, Priors, given, machine, machines, priors, reference
+from headway.inversion.priors import AssumedIntervals, CandidateChip, Priors, assumed_intervals, machine, machines, priors, reference
 from headway.price_sheet import PriceSheet
 from headway.quantity import known
 
 NAMES = (*MODEL, KV, *MACHINE)
 UNITS = {"kv": "byte/token", "chip_price": "USD/s"}
-FEW, MANY = 32768, 4096  # draws of a sheet; of each of many sheets
+DRAWS_PER_SHEET, DRAWS_IN_BULK = 32768, 4096  # draws of a sheet; of each of many sheets
 BULK = 16  # sheets from which they are many
 NARROWED = 2.5  # times narrower than before the sheet was seen: identified
 BOUNDED = 2.0
@@ -27,7 +27,7 @@ WIDENED = 1.05  # by which leaving a feature out must widen an interval to be wh
 STRANGE = 3.0  # standard deviations of the level of prices from all that is known, beyond which nothing is told
 THIN = 30  # draws that carry the weight, below which ends of intervals are not to be trusted
 PRODUCT = {"chip_price", "utilisation", "margin", "mfu"}  # a rate holds no more than their product
-IDENTIFIED, PARTLY, NOT, GIVEN = "identified", "bounded", "not identified", "assumed"
+IDENTIFIED, PARTLY, NOT, ASSUMED = "identified", "bounded", "not identified", "assumed"
 FREE = "a rate of 0 is no cost: nothing follows from it"
 WANTS = {
     "active": "prices of more hosts, or the chip, its price, MFU, utilisation and margin behind this one",
@@ -43,7 +43,7 @@ WANTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class QuantityRow:
     """One line of the answer: a quantity, a closed form, or a contradiction."""
 
     kind: str  # quantity, a closed form's label, or contradiction
@@ -61,74 +61,79 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inverted:
+class Inversion:
     """All that one sheet says."""
 
     sheet: PriceSheet
-    found: Features | None
-    on: Machine  # that closed forms are taken on
-    rows: tuple[Row, ...]
+    features: Features | None
+    on: CandidateChip  # that closed forms are taken on
+    rows: tuple[QuantityRow, ...]
 
 
 def invert(
-    sheets: Sequence[PriceSheet], assumed: Assumed | None = None, known_priors: Priors | None = None, catalog: Catalog | None = None,
+    sheets: Sequence[PriceSheet],
+    assumptions: AssumedIntervals | None = None,
+    known_priors: Priors | None = None,
+    catalog: Catalog | None = None,
     count: int | None = None,
-) -> list[Inverted]:  # fmt: skip
+) -> list[Inversion]:
     """Read price sheets backwards, many at once with shared draws."""
-    assumed, basis = assumed or Assumed(), known_priors or priors()
-    read = [features(one) for one in sheets]
-    priced = [one for one in read if one is not None]
-    draws = draw(basis, assumed, count or (FEW if len(sheets) <= BULK else MANY), catalog)
-    hosts = assumed.hosts is not None and assumed.hosts.low == 1
-    seen = spans(draws, basis, priced, hosts)
-    whole = seen.found
+    assumptions, basis = assumptions or AssumedIntervals(), known_priors or priors()
+    read = [features(price_sheet) for price_sheet in sheets]
+    priced = [item for item in read if item is not None]
+    draws = draw(basis, assumptions, count or (DRAWS_PER_SHEET if len(sheets) <= BULK else DRAWS_IN_BULK), catalog)
+    hosts = assumptions.hosts is not None and assumptions.hosts.low == 1
+    posterior = spans(draws, basis, priced, hosts)
+    quantiles = posterior.quantiles
     without = _without(draws, basis, priced, hosts)
     before, away, strange = prior_spans(draws, NAMES), surprises(draws, basis, priced), strangeness(draws, basis, priced)
-    on = machines(assumed, catalog)[0] if assumed.chip else machine(reference(catalog).chip.name, assumed.price, catalog)
+    on = machines(assumptions, catalog)[0] if assumptions.chip else machine(reference(catalog).chip.name, assumptions.price, catalog)
     answers, number = [], 0
-    for sheet, one in zip(sheets, read, strict=True):
-        if one is None:
-            rows = tuple(Row(kind="quantity", quantity=name, unit=UNITS.get(name, ""), verdict=NOT, why=FREE) for name in NAMES)
+    for sheet, sheet_features in zip(sheets, read, strict=True):
+        if sheet_features is None:
+            rows = tuple(QuantityRow(kind="quantity", quantity=name, unit=UNITS.get(name, ""), verdict=NOT, why=FREE) for name in NAMES)
         else:
-            left = {name: found[number] for name, found in without.items()}
-            thin = float(seen.support[number]) < THIN or abs(float(strange[number])) > STRANGE
-            quantities = _quantities(one, whole[number], before, left, assumed, thin)
-            rows = (*quantities, *_closed(sheet, one, on, float(whole[number, 0, 1]), float(away[number])))
-            rows += _thin(float(seen.support[number]), len(draws.active), float(strange[number]))
+            left_out = {name: values[number] for name, values in without.items()}
+            thin = float(posterior.support[number]) < THIN or abs(float(strange[number])) > STRANGE
+            quantities = _quantities(sheet_features, quantiles[number], before, left_out, assumptions, thin)
+            rows = (*quantities, *_closed(sheet, sheet_features, on, float(quantiles[number, 0, 1]), float(away[number])))
+            rows += _thin(float(posterior.support[number]), len(draws.active), float(strange[number]))
             number += 1
-        answers.append(Inverted(sheet=sheet, found=one, on=on, rows=rows))
+        answers.append(Inversion(sheet=sheet, features=sheet_features, on=on, rows=rows))
     return answers
 
 
-def _without(draws: Draws, basis: Priors, priced: Sequence[Features], hosts: bool) -> dict[str, Any]:
+def _without(draws: Samples, basis: Priors, priced: Sequence[Features], hosts: bool) -> dict[str, Any]:
     """The spans with each feature left out, NaN where they hang on no feature but the markup; where no sheet has it, not asked."""
-    asked = {INPUT: MODEL, OUTPUT: MODEL, LEVELS: MODEL}
-    asked |= {LADDER: (*MODEL, KV)} if any(one.ladder for one in priced) else {}
-    asked |= {FAST: ("batch",)} if any(one.least_batch for one in priced) else {}
-    found = {}
-    for feature, names in asked.items():
-        found[feature] = np.full((len(priced), len(NAMES), 3), np.nan)
-        found[feature][:, [NAMES.index(name) for name in names]] = spans(draws, basis, priced, hosts, feature, names).found
-    return found
+    names_by_feature = {INPUT: MODEL, OUTPUT: MODEL, LEVELS: MODEL}
+    names_by_feature |= {LADDER: (*MODEL, KV)} if any(features.ladder for features in priced) else {}
+    names_by_feature |= {FAST: ("batch",)} if any(features.least_batch for features in priced) else {}
+    quantiles_without = {}
+    for feature, names in names_by_feature.items():
+        quantiles_without[feature] = np.full((len(priced), len(NAMES), 3), np.nan)
+        quantiles_without[feature][:, [NAMES.index(name) for name in names]] = spans(draws, basis, priced, hosts, feature, names).quantiles
+    return quantiles_without
 
 
 # -- quantities -----------------------------------------------------------------------------------------------------------------
 
 
-def _quantities(one: Features, whole: Any, before: Any, without: dict[str, Any], assumed: Assumed, thin: bool) -> tuple[Row, ...]:
-    own = {"chip_price" if name == "price" else name for name in given(assumed)}
+def _quantities(
+    features: Features, quantiles: Any, before: Any, without: dict[str, Any], assumptions: AssumedIntervals, thin: bool
+) -> tuple[QuantityRow, ...]:
+    assumed_names = {"chip_price" if name == "price" else name for name in assumed_intervals(assumptions)}
     rows = []
     for index, name in enumerate(NAMES):
-        lo, value, hi = map(float, whole[index])
-        widths = {feature: _width(name, found[index]) for feature, found in without.items()}
-        width, prior = _width(name, whole[index]), _width(name, before[index])
-        driver, widens = _driver(widths, width, one)
-        open_end = thin or _multiplied(name, own, one)
-        verdict = GIVEN if name in own or prior == 1 else _verdict(name, prior / width, one, open_end)
-        rows.append(Row(
+        lo, value, hi = map(float, quantiles[index])
+        widths = {feature: _width(name, ends[index]) for feature, ends in without.items()}
+        width, prior = _width(name, quantiles[index]), _width(name, before[index])
+        driver, widens = _driver(widths, width, features)
+        open_end = thin or _multiplied(name, assumed_names, features)
+        verdict = ASSUMED if name in assumed_names or prior == 1 else _verdict(name, prior / width, features, open_end)
+        rows.append(QuantityRow(
             kind="quantity", quantity=name, unit=UNITS.get(name, ""), value=value, lo=lo, hi=hi, prior_lo=float(before[index][0]),
-            prior_hi=float(before[index][2]), driven_by="" if verdict == GIVEN else driver, widens=widens, verdict=verdict,
-            why="" if verdict in (IDENTIFIED, GIVEN) else WANTS[name],
+            prior_hi=float(before[index][2]), driven_by="" if verdict == ASSUMED else driver, widens=widens, verdict=verdict,
+            why="" if verdict in (IDENTIFIED, ASSUMED) else WANTS[name],
         ))  # fmt: skip
     return tuple(rows)
 
@@ -139,23 +144,23 @@ def _width(name: str, ends: Any) -> float:
     return hi / lo
 
 
-def _driver(widths: dict[str, float], width: float, one: Features) -> tuple[str, float | None]:
+def _driver(widths: dict[str, float], width: float, features: Features) -> tuple[str, float | None]:
     """The feature whose loss widens the interval most, and by how much."""
-    has = {INPUT: True, OUTPUT: True, LEVELS: True, LADDER: one.ladder is not None, FAST: one.least_batch is not None}
-    found = {name: each / width for name, each in widths.items() if has[name] and each == each}
-    name = max(found, key=lambda each: found[each], default="")
-    return (name, found[name]) if name and found[name] > WIDENED else ("", None)
+    has = {INPUT: True, OUTPUT: True, LEVELS: True, LADDER: features.ladder is not None, FAST: features.least_batch is not None}
+    ratios = {name: without_width / width for name, without_width in widths.items() if has[name] and without_width == without_width}
+    name = max(ratios, key=lambda feature: ratios[feature], default="")
+    return (name, ratios[name]) if name and ratios[name] > WIDENED else ("", None)
 
 
-def _multiplied(name: str, own: set[str], one: Features) -> bool:
+def _multiplied(name: str, assumed_names: set[str], features: Features) -> bool:
     """Whether prices hold a quantity of the machine only in a product of which nothing is assumed."""
     if name == "batch":
-        return one.least_batch is None and not own
-    return name in PRODUCT and not own & PRODUCT - {name}
+        return features.least_batch is None and not assumed_names
+    return name in PRODUCT and not assumed_names & PRODUCT - {name}
 
 
-def _verdict(name: str, narrowed: float, one: Features, open_end: bool) -> str:
-    if open_end or (name == KV and one.ladder is None):
+def _verdict(name: str, narrowed: float, features: Features, open_end: bool) -> str:
+    if open_end or (name == KV and features.ladder is None):
         return NOT
     return IDENTIFIED if narrowed >= NARROWED else PARTLY if narrowed >= BOUNDED else NOT
 
@@ -163,34 +168,34 @@ def _verdict(name: str, narrowed: float, one: Features, open_end: bool) -> str:
 # -- closed forms and contradictions --------------------------------------------------------------------------------------------
 
 
-def _closed(sheet: PriceSheet, one: Features, on: Machine, active: float, away: float) -> tuple[Row, ...]:
+def _closed(sheet: PriceSheet, features: Features, on: CandidateChip, active: float, away: float) -> tuple[QuantityRow, ...]:
     size = known(active, "active", "", "estimate", f"the middle of the interval that {sheet.model}'s prices leave", sheet.as_of)
-    found = list(closed.bounds(sheet, one, on, size))
+    bounds = list(closed.bounds(sheet, features, on, size))
     rows = [
-        Row(
-            kind=each.label,
-            quantity=each.name,
-            unit=each.unit,
-            value=float(each.value),
-            lo=float(each.lo),
-            hi=float(each.hi),
-            why=each.about,
+        QuantityRow(
+            kind=bound.label,
+            quantity=bound.name,
+            unit=bound.unit,
+            value=float(bound.value),
+            lo=float(bound.lo),
+            hi=float(bound.hi),
+            why=bound.about,
         )
-        for each in found
+        for bound in bounds
     ]
-    rows += [Row(kind="contradiction", quantity="", why=line) for line in closed.contradictions(sheet, one, found, away)]
+    rows += [QuantityRow(kind="contradiction", quantity="", why=line) for line in closed.contradictions(sheet, features, bounds, away)]
     return tuple(rows)
 
 
-def _thin(support: float, count: int, strange: float) -> tuple[Row, ...]:
+def _thin(support: float, count: int, strange: float) -> tuple[QuantityRow, ...]:
     """A word where hardly any draw explains the rates: they, or what is assumed, are far from all that is known."""
     if support >= THIN:
         far = f"the input rate is {abs(strange):.1f} standard deviations from what models of known size are sold at: nothing is told of it"
-        return (Row(kind="contradiction", quantity="", why=far),) if abs(strange) > STRANGE else ()
+        return (QuantityRow(kind="contradiction", quantity="", why=far),) if abs(strange) > STRANGE else ()
     line = f"the rates are far from what the priors and assumptions allow: {max(support, 1):.0f} of {count:,} draws explain them"
-    return (Row(kind="contradiction", quantity="", why=line),)
+    return (QuantityRow(kind="contradiction", quantity="", why=line),)
 
 
-def row(one: Inverted, quantity: str) -> Row:
+def row(answer: Inversion, quantity: str) -> QuantityRow:
     """The row of a quantity or of a closed form."""
-    return next(each for each in one.rows if each.quantity == quantity)
+    return next(entry for entry in answer.rows if entry.quantity == quantity)

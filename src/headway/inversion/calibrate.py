@@ -39,27 +39,27 @@ class Example:
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
     """The priors with the learned ones from these examples."""
     shares = _votes(examples)
-    active, total = (np.array([getattr(one, key) for one in examples]) for key in ("active", "total"))
-    families = len({one.family for one in examples})
+    active, total = (np.array([getattr(example, key) for example in examples]) for key in ("active", "total"))
+    families = len({example.family for example in examples})
     unbiased = (families + 1) / (families - 1)  # one mean is taken out, and it is uncertain itself
     costs = reference_log_cost(priors, reference(catalog), active, total / active)[:2].T
-    markup = np.log([[one.input, one.output] for one in examples]) - costs
+    markup = np.log([[example.input, example.output] for example in examples]) - costs
     middle = shares @ markup
     spread = (shares[:, None] * (markup - middle)).T @ (markup - middle) * unbiased
-    own = np.sqrt(spread.diagonal())
+    sd = np.sqrt(spread.diagonal())
     sparse = total > SPARSE * active
     sparse_middle, sparse_spread = _moments(np.log(total / active)[sparse], shares[sparse], unbiased)
     active_middle, active_spread = _moments(np.log(active), shares, unbiased)
     learned = dict(zip(LEARNED, map(float, (
-        np.exp(middle[0]), np.exp(middle[1]), own[0], own[1], spread[0, 1] / (own[0] * own[1]), np.exp(active_middle), active_spread,
+        np.exp(middle[0]), np.exp(middle[1]), sd[0], sd[1], spread[0, 1] / (sd[0] * sd[1]), np.exp(active_middle), active_spread,
         1 - shares @ sparse, np.exp(sparse_middle), sparse_spread,
     )), strict=True))  # fmt: skip
     return dataclasses.replace(priors, **learned)
 
 
 def _votes(examples: Sequence[Example]) -> np.ndarray:
-    counts = Counter(one.family for one in examples)
-    return np.array([1 / counts[one.family] for one in examples]) / len(counts)
+    counts = Counter(example.family for example in examples)
+    return np.array([1 / counts[example.family] for example in examples]) / len(counts)
 
 
 def _moments(values: np.ndarray, shares: np.ndarray, unbiased: float) -> tuple[float, float]:

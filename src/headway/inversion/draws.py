@@ -12,7 +12,7 @@ import numpy as np
 from headway.catalog import Catalog
 from headway.errors import BadValue
 from headway.interval import Interval
-from headway.inversion.priors import Assumed, Machine, Priors, given, machines, reference
+from headway.inversion.priors import AssumedIntervals, CandidateChip, Priors, assumed_intervals, machines, reference
 from headway.laws import inversion as laws
 from headway.laws.balance import compute_s_per_token, kv_s_per_token
 from headway.laws.margin import cost_share
@@ -25,7 +25,7 @@ LEAST, MOST = 1e-300, 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draws:
+class Samples:
     """One array per quantity, a draw each; `log_price` is the logarithm of what input, output and a ladder's slope would be sold at.
 
     `log_cost` are the same at the cost of busy reference chips and the usual batch: what a markup is stated over.
@@ -70,25 +70,25 @@ def _normal_points(count: int) -> Any:
     return np.array([normal.inv_cdf((index + 0.5) / count) for index in range(count)])
 
 
-def draw(priors: Priors, assumed: Assumed, count: int, catalog: Catalog | None = None) -> Draws:
+def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Catalog | None = None) -> Samples:
     """`count` draws from the priors, with what is assumed in their place."""
-    stream, own = _Stream(count), given(assumed)
-    active, sparsity, log_weight = _size(stream, priors, own)
+    stream, intervals = _Stream(count), assumed_intervals(assumptions)
+    active, sparsity, log_weight = _size(stream, priors, intervals)
     if not np.isfinite(log_weight).any():
         raise BadValue("--assume", "total below active", "no more active parameters than there are in all")
-    kv = _positive(stream, own.get("kv"), priors.kv_low, priors.kv_high)
-    batch = np.maximum(_positive(stream, own.get("batch"), priors.batch_low, priors.batch_high), 1.0)
-    byte = _positive(stream, own.get("weight_byte"), priors.weight_byte_low, priors.weight_byte_high)
-    utilisation = _even(stream, own.get("utilisation"), priors.utilisation_low, priors.utilisation_high)
-    margin = _even(stream, own.get("margin"), priors.margin_low, priors.margin_high)
+    kv = _positive(stream, intervals.get("kv"), priors.kv_low, priors.kv_high)
+    batch = np.maximum(_positive(stream, intervals.get("batch"), priors.batch_low, priors.batch_high), 1.0)
+    byte = _positive(stream, intervals.get("weight_byte"), priors.weight_byte_low, priors.weight_byte_high)
+    utilisation = _even(stream, intervals.get("utilisation"), priors.utilisation_low, priors.utilisation_high)
+    margin = _even(stream, intervals.get("margin"), priors.margin_low, priors.margin_high)
     wobble = np.exp(float(priors.mfu_spread) * stream.normal())
     mfu = np.minimum(laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent)) * wobble, 1.0)
-    mfu = _between(stream, own["mfu"]) if "mfu" in own else mfu
-    context = _between(stream, own["context"]) if "context" in own else np.full(count, float(priors.context))
+    mfu = _between(stream, intervals["mfu"]) if "mfu" in intervals else mfu
+    context = _between(stream, intervals["context"]) if "context" in intervals else np.full(count, float(priors.context))
     work = _Work(active=active, sparsity=sparsity, kv=kv, batch=batch, byte=byte, context=context)
-    hardware = _hardware(stream, machines(assumed, catalog))
+    hardware = _hardware(stream, machines(assumptions, catalog))
     markup = laws.whole_markup(utilisation, cost_share(margin), 1.0)
-    return Draws(
+    return Samples(
         active=active, total=work.total, sparsity=sparsity, kv=kv, batch=batch, utilisation=utilisation, margin=margin, mfu=mfu,
         weight_byte=byte, chip_price=hardware.price, context=context, log_weight=log_weight,
         log_price=_log_rates(work, hardware, priors, mfu, markup),
@@ -116,54 +116,54 @@ class _Hardware:
     price: Any
 
 
-def _size(stream: _Stream, priors: Priors, own: dict[str, Interval]) -> tuple[Any, Any, Any]:
+def _size(stream: _Stream, priors: Priors, intervals: dict[str, Interval]) -> tuple[Any, Any, Any]:
     """Active parameters, total over active, and the logarithm of the prior where both sizes are assumed apart."""
     middle, spread = float(priors.active_middle), float(priors.active_spread)
-    active = _between(stream, own["active"]) if "active" in own else middle * np.exp(spread * stream.normal())
+    active = _between(stream, intervals["active"]) if "active" in intervals else middle * np.exp(spread * stream.normal())
     dense = stream.even() < float(priors.dense_share)
-    many = float(priors.sparsity_middle) * np.exp(float(priors.sparsity_spread) * stream.normal())
-    sparsity = np.where(dense, 1.0, np.clip(many, 1.5, MOST_SPARSE))
-    if "total" not in own:
+    sparse_ratio = float(priors.sparsity_middle) * np.exp(float(priors.sparsity_spread) * stream.normal())
+    sparsity = np.where(dense, 1.0, np.clip(sparse_ratio, 1.5, MOST_SPARSE))
+    if "total" not in intervals:
         return active, sparsity, np.zeros(stream.count)
-    total = _between(stream, own["total"])
-    if "active" not in own:  # the sparsity is drawn, the active parameters follow
+    total = _between(stream, intervals["total"])
+    if "active" not in intervals:  # the sparsity is drawn, the active parameters follow
         active = total / sparsity
         return active, sparsity, -0.5 * (np.log(active / middle) / spread) ** 2
-    found = total / active
-    return active, np.maximum(found, 1.0), np.where(found < 1 - 1e-9, -np.inf, 0.0)
+    ratio = total / active
+    return active, np.maximum(ratio, 1.0), np.where(ratio < 1 - 1e-9, -np.inf, 0.0)
 
 
-def _hardware(stream: _Stream, found: tuple[Machine, ...]) -> _Hardware:
+def _hardware(stream: _Stream, candidates: tuple[CandidateChip, ...]) -> _Hardware:
     """A chip for each draw, in equal shares, at a price even in the logarithm between its ends."""
-    which = np.minimum((stream.even() * len(found)).astype(int), len(found) - 1)
+    which = np.minimum((stream.even() * len(candidates)).astype(int), len(candidates) - 1)
     share = stream.even()
 
     def of(values: list[Any]) -> Any:
         return np.array([float(value) for value in values])[which]
 
-    low, high = of([one.price.low for one in found]), of([one.price.high for one in found])
+    low, high = of([candidate.price.low for candidate in candidates]), of([candidate.price.high for candidate in candidates])
     return _Hardware(
-        peak=of([one.peak for one in found]), mem_bw=of([one.chip.hbm_bw for one in found]),
-        capacity=of([one.chip.hbm for one in found]), price=low * (high / low) ** share,
+        peak=of([candidate.peak for candidate in candidates]), mem_bw=of([candidate.chip.hbm_bw for candidate in candidates]),
+        capacity=of([candidate.chip.hbm for candidate in candidates]), price=low * (high / low) ** share,
     )  # fmt: skip
 
 
-def _positive(stream: _Stream, own: Interval | None, low: Any, high: Any) -> Any:
+def _positive(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> Any:
     """Log-normal by its 10 % and 90 % points."""
-    if own is not None:
-        return _between(stream, own)
+    if interval is not None:
+        return _between(stream, interval)
     middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * TENTH)
     return np.exp(middle + spread * stream.normal())
 
 
-def _even(stream: _Stream, own: Interval | None, low: Any, high: Any) -> Any:
-    start, end = (float(low), float(high)) if own is None else (float(own.low), float(own.high))
+def _even(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> Any:
+    start, end = (float(low), float(high)) if interval is None else (float(interval.low), float(interval.high))
     return start + (end - start) * stream.even()
 
 
-def _between(stream: _Stream, own: Interval) -> Any:
+def _between(stream: _Stream, interval: Interval) -> Any:
     """Even in the logarithm between the ends of what is assumed."""
-    low, high = float(own.low), float(own.high)
+    low, high = float(interval.low), float(interval.high)
     return low * (high / low) ** stream.even()
 
 
@@ -186,10 +186,10 @@ def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any
     return np.log(np.clip(np.broadcast_arrays(*rates), LEAST, MOST))
 
 
-def reference_log_cost(priors: Priors, one: Machine, active: Any, sparsity: Any, kv: Any = None) -> Any:
+def reference_log_cost(priors: Priors, machine: CandidateChip, active: Any, sparsity: Any, kv: Any = None) -> Any:
     """The same at the cost of reference chips, never idle, at the middle of their price, with the usual batch, weight format and KV."""
-    price = _middle(one.price.low, one.price.high)
-    at = _Hardware(peak=float(one.peak), mem_bw=float(one.chip.hbm_bw), capacity=float(one.chip.hbm), price=price)
+    price = _middle(machine.price.low, machine.price.high)
+    at = _Hardware(peak=float(machine.peak), mem_bw=float(machine.chip.hbm_bw), capacity=float(machine.chip.hbm), price=price)
     mfu = laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent))
     usual = _Work(
         active=active, sparsity=sparsity, kv=_middle(priors.kv_low, priors.kv_high) if kv is None else kv, context=float(priors.context),

@@ -20,7 +20,7 @@ OPEN_ENDED = default(2.0, "open tier", "", "the last tier ends at twice its star
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class SheetTier:
     """One tier of a ladder: prompts above `above` and up to `to` tokens, and the rates of all of such a request."""
 
     above: Any
@@ -29,13 +29,13 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ladder:
+class SheetTiers:
     """What the output rates of context tiers rise by: the middle one of the secants between neighbouring tiers."""
 
     slope: Any  # USD/token^2
     spread: float  # of its logarithm, by where in the tiers requests lie
-    lower: Rung
-    upper: Rung
+    lower: SheetTier
+    upper: SheetTier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Features:
 
     input: float  # USD/token
     output: float
-    ladder: Ladder | None = None
+    ladder: SheetTiers | None = None
     least_batch: float | None = None
     fast_mode: str = ""
 
@@ -58,46 +58,46 @@ def features(sheet: PriceSheet) -> Features | None:
     return Features(input=rates.input, output=rates.output, ladder=ladder(rungs(sheet)), least_batch=batch, fast_mode=mode)
 
 
-def rungs(sheet: PriceSheet) -> tuple[Rung, ...]:
+def rungs(sheet: PriceSheet) -> tuple[SheetTier, ...]:
     """The context tiers with their ends, the shortest first; only those whose start is within the longest context."""
-    tiers = [one for one in sheet.tiers if sheet.context_limit is None or one.above < sheet.context_limit]
-    starts = [0.0, *(one.above for one in tiers)]
+    tiers = [tier for tier in sheet.tiers if sheet.context_limit is None or tier.above < sheet.context_limit]
+    starts = [0.0, *(tier.above for tier in tiers)]
     last = sheet.context_limit if sheet.context_limit is not None else OPEN_ENDED * starts[-1]
     ends = [*starts[1:], last]
     return tuple(_rung(start, end, rates) for start, end, rates in zip(starts, ends, _rates(sheet, tiers), strict=True))
 
 
 def _rates(sheet: PriceSheet, tiers: list[ContextTier]) -> list[Rates]:
-    return [sheet.rates, *(one.rates for one in tiers)]
+    return [sheet.rates, *(tier.rates for tier in tiers)]
 
 
-def _rung(start: float, end: float, rates: Rates) -> Rung:
-    return Rung(above=start, to=end, rates=rates)
+def _rung(start: float, end: float, rates: Rates) -> SheetTier:
+    return SheetTier(above=start, to=end, rates=rates)
 
 
-def ladder(found: tuple[Rung, ...]) -> Ladder | None:
+def ladder(tiers: tuple[SheetTier, ...]) -> SheetTiers | None:
     """The slope of a ladder's output rates; None where they do not rise."""
-    pairs = rising(found)
+    pairs = rising(tiers)
     if not pairs:
         return None
-    slopes = sorted((secant(one, two, 0.5), number) for number, (one, two) in enumerate(pairs))
+    slopes = sorted((secant(below, above, 0.5), number) for number, (below, above) in enumerate(pairs))
     lower, upper = pairs[slopes[(len(slopes) - 1) // 2][1]]
     tried = [secant(lower, upper, share) for share in WITHIN]
     spread = round(0.5 * math.log(max(tried) / min(tried)), DIGITS)
-    return Ladder(slope=secant(lower, upper, MIDDLE), spread=spread, lower=lower, upper=upper)
+    return SheetTiers(slope=secant(lower, upper, MIDDLE), spread=spread, lower=lower, upper=upper)
 
 
-def rising(found: tuple[Rung, ...]) -> list[tuple[Rung, Rung]]:
+def rising(tiers: tuple[SheetTier, ...]) -> list[tuple[SheetTier, SheetTier]]:
     """Neighbouring tiers whose output rate rises from the one to the other."""
-    return [(one, two) for one, two in pairwise(found) if two.rates.output > one.rates.output > 0]
+    return [(below, above) for below, above in pairwise(tiers) if above.rates.output > below.rates.output > 0]
 
 
-def secant(lower: Rung, upper: Rung, share: Any) -> Any:
+def secant(lower: SheetTier, upper: SheetTier, share: Any) -> Any:
     """The slope between two tiers whose requests lie at `share` of each."""
     return laws.rate_slope(lower.rates.output, upper.rates.output, at(lower, share), at(upper, share))
 
 
-def at(rung: Rung, share: Any) -> Any:
+def at(rung: SheetTier, share: Any) -> Any:
     """The context at `share` of a tier."""
     return laws.within_tier(rung.above, rung.to, share)
 
@@ -110,5 +110,5 @@ def faster(sheet: PriceSheet) -> list[Mode]:
 
 def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
     """The most that price x speed of any faster mode asks of the standard batch, and which mode."""
-    found = [(batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
-    return max(found, default=(None, ""))
+    candidates = [(batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
+    return max(candidates, default=(None, ""))

@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.errors import UnknownName
 from headway.launch import sglang, trtllm, vllm
-from headway.launch.ask import Ask, ask
+from headway.launch.ask import LaunchRequest, ask
 from headway.launch.flags import Flags, flags
 from headway.launch.nearest import nearest, offer
 from headway.layout import Layout
@@ -45,35 +45,35 @@ def launch(
     """The lines that serve `model` on `layout`; `load` sets the limits and `memory` is the share of HBM for weights and KV cache."""
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
-    asked = ask(model, layout, precision or Precision(), load, memory, chips_per_host)
-    return answer(engine, asked)
+    request = ask(model, layout, precision or Precision(), load, memory, chips_per_host)
+    return answer(engine, request)
 
 
-def answer(engine: str, asked: Ask) -> Launch:
+def answer(engine: str, request: LaunchRequest) -> Launch:
     """Lines and notes of one engine, or what it cannot express."""
-    writer, listed = ENGINES[engine], flags(engine)
-    why = writer.layout_why(asked)
+    writer, engine_flags = ENGINES[engine], flags(engine)
+    why = writer.layout_why(request)
     if why:
-        closest = nearest(asked, writer.layout_why)
-        text = f"{listed.name}: {why}; {offer(asked, closest)}"
-        return Launch(engine=engine, version=listed.version, unsupported=text, nearest=closest)
-    why = writer.format_why(asked)
+        closest = nearest(request, writer.layout_why)
+        text = f"{engine_flags.name}: {why}; {offer(request, closest)}"
+        return Launch(engine=engine, version=engine_flags.version, unsupported=text, nearest=closest)
+    why = writer.format_why(request)
     if why:
-        return Launch(engine=engine, version=listed.version, unsupported=f"{listed.name}: {why}")
-    lines, notes = writer.write(asked)
-    return Launch(engine=engine, version=listed.version, lines=lines, notes=(*notes, *_always(asked, listed)))
+        return Launch(engine=engine, version=engine_flags.version, unsupported=f"{engine_flags.name}: {why}")
+    lines, notes = writer.write(request)
+    return Launch(engine=engine, version=engine_flags.version, lines=lines, notes=(*notes, *_always(request, engine_flags)))
 
 
-def _always(asked: Ask, listed: Flags) -> list[str]:
+def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
     """Notes that no engine changes."""
     notes = []
-    if asked.model == "$MODEL":
+    if request.model == "$MODEL":
         notes.append("MODEL is the folder or Hugging Face id of the checkpoint")
-    if asked.replicas > 1:
-        each = f"each on its own {asked.chips} chips, behind a router"
-        notes.append(f"{asked.replicas} replicas: run this for REPLICA=0..{asked.replicas - 1}, {each}")
-    if asked.chips > 1 and not asked.host:
-        notes.append(f"written as if one host holds all {asked.chips} chips of a replica")
-    if asked.arithmetic:
-        notes.append(f"the engine picks the arithmetic from the weights; {asked.arithmetic} cannot be asked for")
-    return [*notes, f"flags as of {listed.name} {listed.version}"]
+    if request.replicas > 1:
+        placement = f"each on its own {request.chips} chips, behind a router"
+        notes.append(f"{request.replicas} replicas: run this for REPLICA=0..{request.replicas - 1}, {placement}")
+    if request.chips > 1 and not request.host:
+        notes.append(f"written as if one host holds all {request.chips} chips of a replica")
+    if request.arithmetic:
+        notes.append(f"the engine picks the arithmetic from the weights; {request.arithmetic} cannot be asked for")
+    return [*notes, f"flags as of {engine_flags.name} {engine_flags.version}"]

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from headway.errors import BadValue
-from headway.layout import NAMES, Layout, Shape
+from headway.layout import NAMES, Layout, ModelShape
 from headway.model import Attention, Dense, LatentAttention, Model, MoE
 from headway.precision import Precision
 from headway.workload import Load
@@ -17,23 +17,23 @@ UNQUANTIZED = ("bf16", "fp16", "fp32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class LaunchNeeds:
     """What a layout has to divide, and what the checkpoint stores."""
 
-    shape: Shape
+    shape: ModelShape
     grouped: tuple[tuple[int, int], ...]  # (query heads, KV heads) of each kind of MHA, GQA or MQA block
-    other: bool  # some block is neither of these nor MLA
+    has_other_mixers: bool  # some block is neither of these nor MLA
     widths: tuple[int, ...]  # of the routed experts
     dense: bool  # some block has a dense feed-forward part
     stored: tuple[str, ...]  # formats of the weights that `weights` replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class LaunchRequest:
     """One replica of a layout, `replicas` times."""
 
     model: str
-    needs: Needs
+    needs: LaunchNeeds
     tp: int
     ep: int
     dp: int
@@ -50,14 +50,14 @@ class Ask:
     host: int | None  # chips of one host
 
     @property
-    def ways(self) -> int:
+    def stage_chips(self) -> int:
         """Chips of one pipeline stage."""
         return self.tp * self.cp * self.dp
 
     @property
     def chips(self) -> int:
         """Chips of one replica."""
-        return self.ways * self.pp
+        return self.stage_chips * self.pp
 
     @property
     def hosts(self) -> int:
@@ -76,41 +76,41 @@ class Ask:
         return None if self.batch is None else -(-self.batch // self.dp)
 
 
-def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any) -> Ask:
+def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any) -> LaunchRequest:
     """Everything an engine's writer reads."""
     needs = _needs(model)
     same = set(needs.stored) == {precision.weights}
     weights = "" if same else precision.weights
     follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})
-    return Ask(
+    return LaunchRequest(
         model=_argument(model),
         needs=needs,
-        **{name: _whole(name, getattr(layout, name)) for name in NAMES},
+        **{name: _whole_number(name, getattr(layout, name)) for name in NAMES},
         weights=weights,
         kv=precision.kv,
         arithmetic="" if follows else precision.compute,
-        batch=None if load is None else _whole("batch", load.batch),
+        batch=None if load is None else _whole_number("batch", load.batch),
         length=_length(load),
         memory=None if memory is None else _share(memory),
-        host=None if host is None else _whole("chips_per_host", host),
+        host=None if host is None else _whole_number("chips_per_host", host),
     )
 
 
-def _needs(model: Model) -> Needs:
+def _needs(model: Model) -> LaunchNeeds:
     mixers = [block.attention for block in model.blocks]
     parts = [block.ffn for block in model.blocks]
     moes = [part for part in parts if isinstance(part, MoE)]
     dense = any(isinstance(part, Dense) for part in parts)
     stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moes else ()))
     heads = [getattr(mixer, "heads", 0) for mixer in mixers]
-    return Needs(
-        shape=Shape(
+    return LaunchNeeds(
+        shape=ModelShape(
             heads=tuple(count for count in heads if count),
             experts=min((part.experts for part in moes), default=0),
             layers=sum(block.count for block in model.blocks),
         ),
         grouped=tuple((int(mixer.heads), int(mixer.kv_heads)) for mixer in mixers if isinstance(mixer, Attention)),
-        other=any(not isinstance(mixer, Attention | LatentAttention) for mixer in mixers),
+        has_other_mixers=any(not isinstance(mixer, Attention | LatentAttention) for mixer in mixers),
         widths=tuple(int(part.intermediate) for part in moes),
         dense=dense,
         stored=stored,
@@ -129,16 +129,16 @@ def _length(load: Load | None) -> int | None:
     if load is None:
         return None
     if load.prompt is not None and load.output is not None:
-        return _whole("prompt", load.prompt) + _whole("output", load.output)
-    return None if load.context is None else _whole("context", load.context)
+        return _whole_number("prompt", load.prompt) + _whole_number("output", load.output)
+    return None if load.context is None else _whole_number("context", load.context)
 
 
-def copies_why(asked: Ask, engine: str) -> str:
+def copies_why(request: LaunchRequest, engine: str) -> str:
     """Copies of experts, for an engine whose kept flags have none for them."""
-    return f"copies of experts ({asked.redundant}) are not among the flags kept for {engine}" if asked.redundant else ""
+    return f"copies of experts ({request.redundant}) are not among the flags kept for {engine}" if request.redundant else ""
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole_number(name: str, value: Any) -> int:
     """One whole number: a launch line is of one layout and one load, not of a grid."""
     try:
         if value == int(value) and int(value) >= (name != "redundant"):
@@ -160,55 +160,55 @@ def _share(value: Any) -> float:
 # -- reasons that more than one engine has ---------------------------------------------------------------------------------------
 
 
-def heads_why(asked: Ask, ways: int) -> str:
+def heads_why(request: LaunchRequest, degree: int) -> str:
     """Tensor parallelism over `ways` chips has to divide the heads of every block."""
-    for heads in asked.needs.shape.heads:
-        if heads % ways:
-            return f"attention over {ways} chips does not divide {heads} heads"
+    for heads in request.needs.shape.heads:
+        if heads % degree:
+            return f"attention over {degree} chips does not divide {heads} heads"
     return ""
 
 
-def expert_why(asked: Ask) -> str:
+def expert_why(request: LaunchRequest) -> str:
     """The chips that share an expert have to divide its width."""
-    share = asked.ways // asked.ep
-    for width in asked.needs.widths:
+    share = request.stage_chips // request.ep
+    for width in request.needs.widths:
         if width % share:
             return f"{share} chips share each expert (tp*cp*dp/ep), which does not divide its width {width}"
     return ""
 
 
-def context_why(asked: Ask) -> str:
+def context_why(request: LaunchRequest) -> str:
     """Decode context parallelism only splits what tensor parallelism would hold twice."""
-    if asked.cp == 1:
+    if request.cp == 1:
         return ""
-    if asked.needs.other:
+    if request.needs.has_other_mixers:
         return "context parallelism is for MHA, GQA, MQA and MLA blocks only"
-    for heads, kv_heads in asked.needs.grouped:
-        if kv_heads > asked.tp:
-            return f"context parallelism needs tp of at least the {kv_heads} KV heads (it splits copies of a head), and tp is {asked.tp}"
-        if heads // kv_heads % asked.cp:
-            return f"cp {asked.cp} does not divide {heads // kv_heads} query heads per KV head"
+    for heads, kv_heads in request.needs.grouped:
+        if kv_heads > request.tp:
+            return f"context parallelism needs tp of at least the {kv_heads} KV heads (it splits copies of a head), and tp is {request.tp}"
+        if heads // kv_heads % request.cp:
+            return f"cp {request.cp} does not divide {heads // kv_heads} query heads per KV head"
     return ""
 
 
-def weights_why(asked: Ask, loads: tuple[str, ...]) -> str:
+def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:
     """Whether the engine can make the weights asked for from the checkpoint while loading."""
-    if not asked.weights:
+    if not request.weights:
         return ""
-    stored = "+".join(dict.fromkeys(asked.needs.stored))
-    if asked.weights in loads and all(part in UNQUANTIZED for part in asked.needs.stored):
+    stored = "+".join(dict.fromkeys(request.needs.stored))
+    if request.weights in loads and all(part in UNQUANTIZED for part in request.needs.stored):
         return ""
-    wanted = asked.weights
-    return f"cannot turn a checkpoint stored in {stored} into {wanted} while loading; give one stored in {wanted} as the model"
+    weights = request.weights
+    return f"cannot turn a checkpoint stored in {stored} into {weights} while loading; give one stored in {weights} as the model"
 
 
-def kv_why(asked: Ask, formats: dict[str, str]) -> str:
+def kv_why(request: LaunchRequest, formats: dict[str, str]) -> str:
     """Whether the engine has a KV cache of that format."""
-    if not asked.kv or asked.kv in formats:
+    if not request.kv or request.kv in formats:
         return ""
-    return f"has no {asked.kv} KV cache; it has {', '.join(formats)}"
+    return f"has no {request.kv} KV cache; it has {', '.join(formats)}"
 
 
-def port(asked: Ask, first: int) -> str:
+def port(request: LaunchRequest, first: int) -> str:
     """The port of a replica, counted up from `first` in the shell variable REPLICA."""
     return f"$(({first} + REPLICA))"

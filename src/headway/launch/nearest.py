@@ -6,47 +6,49 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from headway.launch.ask import Ask
+from headway.launch.ask import LaunchRequest
 from headway.layout import Layout, illegal
 
 
-def nearest(asked: Ask, why: Callable[[Ask], str]) -> Layout | None:
+def nearest(request: LaunchRequest, why: Callable[[LaunchRequest], str]) -> Layout | None:
     """The legal layout for which `why` is "", closest in the product of ratios: on the same chips, else on a power of two of them."""
-    for ways in (asked.ways, *_powers(asked.ways)):
-        fits = [one for one in _spread(asked, ways) if not illegal(_layout(one), asked.needs.shape) and not why(one)]
+    for chips in (request.stage_chips, *_powers(request.stage_chips)):
+        fits = [variant for variant in _spread(request, chips) if not illegal(_layout(variant), request.needs.shape) and not why(variant)]
         if fits:
-            return _layout(min(fits, key=lambda one: (_distance(asked, one), one.tp, one.cp, one.ep)))
+            return _layout(min(fits, key=lambda variant: (_distance(request, variant), variant.tp, variant.cp, variant.ep)))
     return None
 
 
-def offer(asked: Ask, closest: Layout | None) -> str:
+def offer(request: LaunchRequest, closest: Layout | None) -> str:
     """The nearest layout in words, with what of it differs from the chips asked for."""
     if closest is None:
         return "it has no layout for this model"
     chips = closest.tp * closest.cp * closest.dp * closest.pp
-    copies = f", {closest.replicas} replicas" if closest.replicas != asked.replicas else ""
-    fewer = f", on {chips} chips" if not copies and chips != asked.chips else ""
+    copies = f", {closest.replicas} replicas" if closest.replicas != request.replicas else ""
+    fewer = f", on {chips} chips" if not copies and chips != request.chips else ""
     return f"nearest it can: {closest}{copies}{fewer}"
 
 
-def _spread(asked: Ask, ways: int) -> Iterator[Ask]:
-    experts = [ep for ep in _divisors(ways) if ep <= max(asked.needs.shape.experts, 1)]
-    for tp in (tp for tp in _divisors(ways) if not any(heads % tp for heads in asked.needs.shape.heads)):
-        for cp in _divisors(ways // tp):
+def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
+    experts = [ep for ep in _divisors(chips) if ep <= max(request.needs.shape.experts, 1)]
+    for tp in (tp for tp in _divisors(chips) if not any(heads % tp for heads in request.needs.shape.heads)):
+        for cp in _divisors(chips // tp):
             for ep in experts:
-                yield replace(asked, tp=tp, cp=cp, dp=ways // tp // cp, ep=ep)
-                if asked.redundant:
-                    yield replace(asked, tp=tp, cp=cp, dp=ways // tp // cp, ep=ep, redundant=0)
-    if ways == asked.ways and not asked.needs.shape.experts:  # data parallelism of a dense model is replicas by another name
-        yield replace(asked, dp=1, replicas=asked.replicas * asked.dp)
+                yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
+                if request.redundant:
+                    yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep, redundant=0)
+    if chips == request.stage_chips and not request.needs.shape.experts:  # data parallelism of a dense model is replicas by another name
+        yield replace(request, dp=1, replicas=request.replicas * request.dp)
 
 
-def _distance(asked: Ask, one: Ask) -> float:
-    return round(sum(abs(math.log(getattr(one, name) / getattr(asked, name))) for name in ("tp", "cp", "dp", "ep", "replicas")), 9)
+def _distance(request: LaunchRequest, variant: LaunchRequest) -> float:
+    return round(sum(abs(math.log(getattr(variant, name) / getattr(request, name))) for name in ("tp", "cp", "dp", "ep", "replicas")), 9)
 
 
-def _layout(asked: Ask) -> Layout:
-    return Layout(tp=asked.tp, ep=asked.ep, dp=asked.dp, pp=asked.pp, cp=asked.cp, replicas=asked.replicas, redundant=asked.redundant)
+def _layout(request: LaunchRequest) -> Layout:
+    return Layout(
+        tp=request.tp, ep=request.ep, dp=request.dp, pp=request.pp, cp=request.cp, replicas=request.replicas, redundant=request.redundant
+    )
 
 
 def _powers(most: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.launch.ask import Ask, context_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.launch.ask import LaunchRequest, context_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT, INIT_PORT = 30000, 20000
 CACHE = {"bf16": "bf16", "fp8": "fp8_e4m3", "fp4": "nvfp4"}
@@ -10,82 +10,88 @@ DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}
 
 
-def layout_why(asked: Ask) -> str:
+def layout_why(request: LaunchRequest) -> str:
     """Why SGLang cannot express a layout, or ""."""
-    if _copies(asked) and asked.hosts > 1:
-        return f"the {asked.dp} data-parallel copies of a dense model must share one host"
-    return heads_why(asked, asked.tp * asked.cp) or expert_why(asked) or context_why(asked)
+    if _copies(request) and request.hosts > 1:
+        return f"the {request.dp} data-parallel copies of a dense model must share one host"
+    return heads_why(request, request.tp * request.cp) or expert_why(request) or context_why(request)
 
 
-def format_why(asked: Ask) -> str:
+def format_why(request: LaunchRequest) -> str:
     """Why SGLang cannot make these formats, or ""."""
-    return weights_why(asked, (*DTYPES, *ONLINE)) or kv_why(asked, CACHE)
+    return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
-def write(asked: Ask) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Lines and notes."""
-    words = ["python -m sglang.launch_server", f"--model-path {asked.model}", *_ways(asked), *_limits(asked), *_formats(asked)]
-    if asked.hosts > 1:
-        words.append(f"--nnodes {asked.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
-    return (" ".join(words),), _notes(asked)
+    words = [
+        "python -m sglang.launch_server",
+        f"--model-path {request.model}",
+        *_parallelism(request),
+        *_limits(request),
+        *_formats(request),
+    ]
+    if request.hosts > 1:
+        words.append(f"--nnodes {request.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
+    return (" ".join(words),), _notes(request)
 
 
-def _copies(asked: Ask) -> bool:
+def _copies(request: LaunchRequest) -> bool:
     """A dense model has nothing to share between data-parallel ranks: they are whole copies."""
-    return asked.dp > 1 and not asked.needs.shape.experts
+    return request.dp > 1 and not request.needs.shape.experts
 
 
-def _ways(asked: Ask) -> list[str]:
-    words = [f"--tp-size {asked.tp * asked.cp if _copies(asked) else asked.ways}"]
-    if asked.pp > 1:
-        words.append(f"--pp-size {asked.pp}")
-    if asked.dp > 1:
-        words.append(f"--{'dp-size' if _copies(asked) else 'attn-dp-size'} {asked.dp}")
-    if asked.cp > 1:
-        words.append(f"--dcp-size {asked.cp}")
-    if asked.ep > 1:
-        words.append(f"--ep-size {asked.ep}")
-        if asked.spare:
-            words.append(f"--ep-num-redundant-experts {asked.spare}")
-    if asked.dp > 1 and asked.tp * asked.cp == 1 and asked.needs.widths and asked.needs.dense:
+def _parallelism(request: LaunchRequest) -> list[str]:
+    words = [f"--tp-size {request.tp * request.cp if _copies(request) else request.stage_chips}"]
+    if request.pp > 1:
+        words.append(f"--pp-size {request.pp}")
+    if request.dp > 1:
+        words.append(f"--{'dp-size' if _copies(request) else 'attn-dp-size'} {request.dp}")
+    if request.cp > 1:
+        words.append(f"--dcp-size {request.cp}")
+    if request.ep > 1:
+        words.append(f"--ep-size {request.ep}")
+        if request.spare:
+            words.append(f"--ep-num-redundant-experts {request.spare}")
+    if request.dp > 1 and request.tp * request.cp == 1 and request.needs.widths and request.needs.dense:
         words.append("--moe-dense-tp-size 1")
     return words
 
 
-def _limits(asked: Ask) -> list[str]:
+def _limits(request: LaunchRequest) -> list[str]:
     words = []
-    if asked.batch:
-        words.append(f"--max-running-requests {asked.per_rank if _copies(asked) else asked.batch}")
-    if asked.length:
-        words.append(f"--context-length {asked.length}")
-    if asked.memory:
-        words.append(f"--mem-fraction-static {asked.memory:g}")
-    if asked.replicas > 1:
-        words.append(f"--port {port(asked, PORT)}")
+    if request.batch:
+        words.append(f"--max-running-requests {request.per_rank if _copies(request) else request.batch}")
+    if request.length:
+        words.append(f"--context-length {request.length}")
+    if request.memory:
+        words.append(f"--mem-fraction-static {request.memory:g}")
+    if request.replicas > 1:
+        words.append(f"--port {port(request, PORT)}")
     return words
 
 
-def _formats(asked: Ask) -> list[str]:
+def _formats(request: LaunchRequest) -> list[str]:
     words = []
-    if asked.weights in DTYPES:
-        words.append(f"--dtype {DTYPES[asked.weights]}")
-    elif asked.weights:
-        words.append(f"--quantization {ONLINE[asked.weights]}")
-    if asked.kv:
-        words.append(f"--kv-cache-dtype {CACHE[asked.kv]}")
+    if request.weights in DTYPES:
+        words.append(f"--dtype {DTYPES[request.weights]}")
+    elif request.weights:
+        words.append(f"--quantization {ONLINE[request.weights]}")
+    if request.kv:
+        words.append(f"--kv-cache-dtype {CACHE[request.kv]}")
     return words
 
 
-def _notes(asked: Ask) -> tuple[str, ...]:
+def _notes(request: LaunchRequest) -> tuple[str, ...]:
     notes = []
-    if asked.hosts > 1:
-        notes.append(f"{asked.hosts} hosts: run it on each as NODE=0..{asked.hosts - 1}; $HEAD is the address of host 0")
-    if not _copies(asked) and asked.ways > asked.tp:
-        notes.append(f"--tp-size is tp*cp*dp = {asked.ways}: attention data and context parallelism divide it")
-    if asked.cp > 1:
-        notes.append(f"SGLang also splits the projections over the {asked.cp} context-parallel chips")
-    if asked.dp > 1 and asked.ep == asked.ways:
+    if request.hosts > 1:
+        notes.append(f"{request.hosts} hosts: run it on each as NODE=0..{request.hosts - 1}; $HEAD is the address of host 0")
+    if not _copies(request) and request.stage_chips > request.tp:
+        notes.append(f"--tp-size is tp*cp*dp = {request.stage_chips}: attention data and context parallelism divide it")
+    if request.cp > 1:
+        notes.append(f"SGLang also splits the projections over the {request.cp} context-parallel chips")
+    if request.dp > 1 and request.ep == request.stage_chips:
         notes.append("every rank gathers all tokens by default; --moe-a2a-backend deepep sends each where it is needed")
-    if asked.ep > 1 and asked.spare:
-        notes.append(f"SGLang holds as many experts on every chip: {asked.spare} copies fill the last ones")
+    if request.ep > 1 and request.spare:
+        notes.append(f"SGLang holds as many experts on every chip: {request.spare} copies fill the last ones")
     return tuple(notes)

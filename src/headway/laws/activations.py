@@ -1,7 +1,7 @@
 """What training keeps per token of a layer until its backward pass, in bytes, and for how many micro-batches.
 
 Korthikanti et al. count a GPT layer as s b h (34 + 5 a s / h): 10 that tensor parallelism alone leaves whole, 24 that it splits, and the
-scores. `whole` and `split` carry that division to any block; sequence parallelism splits both.
+scores. `replicated_bytes` and `split` carry that division to any block; sequence parallelism splits both.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def expert_activation_bytes(hidden: Number, params: Number, active: Number, imba
 
 @formula(source="Megatron-LM MoE: permuted copies and activation functions are made again; what reaches an expert is kept as sent")
 def expert_selective_bytes(
-    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, sent: Byte
+    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, dispatch_element: Byte
 ) -> BytePerToken:
     """What routed experts keep per token under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
 
@@ -83,7 +83,7 @@ def expert_selective_bytes(
     122880.0
     """
     vectors = params / hidden * (1 - 1 / matrices)
-    return active * imbalance * (hidden * sent + vectors * element) / ONE_TOKEN
+    return active * imbalance * (hidden * dispatch_element + vectors * element) / ONE_TOKEN
 
 
 @formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
@@ -107,65 +107,65 @@ def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
 
 
 @formula(source="definition")
-def dropped_share(kept: BytePerToken, whole: BytePerToken) -> Number:
+def dropped_share(stored_bytes: BytePerToken, total_bytes: BytePerToken) -> Number:
     """Share of a layer's activations that is not kept, and made again.
 
     >>> dropped_share(34.0, 114.0)  # GPT-3's scores, 80 of 114
     0.7017543859649122
     """
-    return 1 - kept / whole
+    return 1 - stored_bytes / total_bytes
 
 
 @formula(source=KORTHIKANTI + " table 2, by recompute mode")
 def layer_activation_bytes(
-    whole: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, whole_ways: Number
+    replicated_bytes: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, sequence_degree: Number
 ) -> BytePerToken:
-    """What one layer keeps of one token on one chip; `whole_ways` is tp with sequence parallelism, else 1.
+    """What one layer keeps of one token on one chip; `sequence_degree` is tp with sequence parallelism, else 1.
 
     >>> layer_activation_bytes(10.0, 24.0, 80.0, 1, 8, 1), layer_activation_bytes(10.0, 24.0, 80.0, 0, 8, 8)  # TP; TP, SP and selective
     (23.0, 4.25)
     """
-    return whole / whole_ways + (split + keeps_scores * scores) / tp
+    return replicated_bytes / sequence_degree + (split + keeps_scores * scores) / tp
 
 
 @formula(source=KORTHIKANTI + " table 2: full recomputation keeps each layer's input alone")
-def checkpoint_bytes(hidden: Number, element: Byte, whole_ways: Number) -> BytePerToken:
+def checkpoint_bytes(hidden: Number, element: Byte, sequence_degree: Number) -> BytePerToken:
     """What a fully recomputed layer keeps of one token.
 
     >>> checkpoint_bytes(12288, 2, 1) / 12288
     2.0
     """
-    return hidden * element / (whole_ways * ONE_TOKEN)
+    return hidden * element / (sequence_degree * ONE_TOKEN)
 
 
 @formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
-def activation_bytes_chip(kept: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
+def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
     """Activations on a chip of the first stage: every layer it holds, of every micro-batch in flight, and the layer at hand.
 
     >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12, 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
     12.3515625
     """
-    return (kept * layers * micro_batches + at_hand) * tokens
+    return (layer_bytes * layers * micro_batches + at_hand) * tokens
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
-def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: Byte, whole_ways: Number, tp: Number) -> BytePerToken:
+def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: Byte, sequence_degree: Number, tp: Number) -> BytePerToken:
     """What the head keeps of one token on the last stage; `logit` is 4 where the loss is one kernel (Llama-3.1-8B, one chip).
 
     >>> head_activation_bytes(4096, 128256, 2, 4, 1, 1)
     529408.0
     """
-    return (2.0 * hidden * element / whole_ways + vocab * logit / tp) / ONE_TOKEN
+    return (2.0 * hidden * element / sequence_degree + vocab * logit / tp) / ONE_TOKEN
 
 
 @formula(source=KORTHIKANTI + " section 4.3: the embedding's dropout mask, for every micro-batch in flight")
-def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, whole_ways: Number) -> BytePerToken:
+def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, sequence_degree: Number) -> BytePerToken:
     """What the embedding keeps of one token on the first stage.
 
     >>> embedding_activation_bytes(12288, 1, 8, 8) / 12288
     1.0
     """
-    return hidden * mask * in_flight / (whole_ways * ONE_TOKEN)
+    return hidden * mask * in_flight / (sequence_degree * ONE_TOKEN)
 
 
 @formula(source=KORTHIKANTI + " section 4.3")
@@ -179,10 +179,10 @@ def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_
 
 
 @formula(source="PyTorch's caching allocator holds freed blocks; CUDA contexts and communicators take a fixed part")
-def allocated_bytes(used: Byte, fragmentation: Number, fixed: Byte) -> Byte:
+def allocated_bytes(tensor_bytes: Byte, fragmentation: Number, fixed: Byte) -> Byte:
     """Memory that a chip shows as taken, over what tensors need.
 
     >>> round(allocated_bytes(60e9, 0.05, 2e9) / 1e9, 3)
     65.0
     """
-    return used * (1 + fragmentation) + fixed
+    return tensor_bytes * (1 + fragmentation) + fixed

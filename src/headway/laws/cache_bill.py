@@ -18,33 +18,33 @@ from headway.units import (
 
 
 @formula(source="definition")
-def hit_share_of(hit: Token, asked: Token) -> Number:
+def hit_share_of(hit: Token, prompt: Token) -> Number:
     """Share of the prompt tokens that the cache had.
 
     >>> hit_share_of(342e9, 608e9)  # DeepSeek's day of 2025-02-27
     0.5625
     """
-    return hit / asked
+    return hit / prompt
 
 
 @formula(source="definition")
-def tokens_left(asked: Token, hit: Token) -> Token:
+def tokens_left(prompt: Token, hit: Token) -> Token:
     """Prompt tokens that are left to compute.
 
     >>> tokens_left(608e9, 342e9) / 1e9  # DeepSeek's day, billion
     266.0
     """
-    return asked - hit
+    return prompt - hit
 
 
 @formula(source="time integral over the trace, over its length")
-def mean_held_tokens(held: TokenSecond, span: Second) -> Token:
+def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
     """Tokens that a cache without a limit holds, mean over time.
 
     >>> mean_held_tokens(7.2e9, 3600.0)
     2000000.0
     """
-    return held / span
+    return token_seconds / span
 
 
 @formula(source="definition")
@@ -88,13 +88,13 @@ def tokens_usd(tokens: Token, cost: UsdPerToken) -> Usd:
 
 
 @formula(source="sum")
-def cache_usd(held: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
+def cache_usd(holding: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
     """All that prompts cost with a cache: holding, wear, loading what is found, computing what is not.
 
     >>> cache_usd(1.0, 0.5, 0.25, 8.0)
     9.75
     """
-    return held + worn + loaded + computed
+    return holding + worn + loaded + computed
 
 
 @formula(source="definition")
@@ -118,10 +118,10 @@ def saved_share(cost: Usd, without: Usd) -> Number:
 
 
 @formula(source="list rates: what was not found is written, what was found is read")
-def listed_usd(left: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
+def listed_usd(miss: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
     """What prompts cost at a provider's rates, all of each cached.
 
     >>> round(listed_usd(0.7e6, 6.25e-6, 0.3e6, 0.5e-6), 3)  # a million prompt tokens of Opus 4.6, 5 minutes, 30 % found
     4.525
     """
-    return left * write + hit * read
+    return miss * write + hit * read

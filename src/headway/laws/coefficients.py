@@ -41,7 +41,7 @@ class SpanTerm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Achieved:
     """What kernels reach of the datasheet, class by class, and what a step costs whatever it does."""
 
     compute: Number  # dense matmuls: share of peak FLOP/s,
@@ -103,11 +103,11 @@ class StepCoefficients:
     prefill_ranks: Number  # data-parallel ranks that a step's prompt tokens are spread over
     overlap: Number
     communication: Number  # what hides the collectives
-    reach: Reach
+    achieved: Achieved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class RankWork:
     """Where a step is evaluated: what one rank, and its group of experts, has to do."""
 
     sequences: Number  # decoding on the fullest rank, in one micro-batch

@@ -11,14 +11,16 @@ import functools
 import numpy as np
 
 from headway.formula import formula
-from headway.laws.lines import CollectiveTerm, Line
+from headway.laws.lines import CollectiveLine, CollectiveTerm
 from headway.units import BytePerSecond, BytePerToken, Number, Same, Second, SecondPerToken, Token
 
 HOCKNEY = "alpha-beta model: Hockney 1994, Parallel Computing 20(3)"
 
 
 # All-reduces of Llama-3.1-70B over 8 H100, one-shot and two-shot, rounded: what the doctests below are worked on.
-LLAMA_70B_TP8 = CollectiveTerm(count=160, lines=(Line(alpha=3e-6, slope=3.2e-7), Line(alpha=6e-6, slope=8e-8)), floor=6.4e-8)
+LLAMA_70B_TP8 = CollectiveTerm(
+    count=160, lines=(CollectiveLine(alpha=3e-6, slope=3.2e-7), CollectiveLine(alpha=6e-6, slope=8e-8)), floor=6.4e-8
+)
 
 
 @formula(source=HOCKNEY)

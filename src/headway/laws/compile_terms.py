@@ -32,13 +32,13 @@ def split_params(params: Number, tp: Number) -> Number:
 
 
 @formula(source="Megatron-LM (arXiv:1909.08053), section 3; what all heads share is kept whole, KV heads are repeated past their number")
-def mixer_params_chip(params: Number, whole: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
+def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
     """A mixer's parameters on the fullest tensor-parallel chip.
 
     >>> mixer_params_chip(187_105_280, 15_138_816, 0, 1.0, 8)  # DeepSeek-V3, one layer over 8 chips
     36634624.0
     """
-    return (params - whole - kv) / tp + whole + kv * kv_share
+    return (params - replicated_params - kv) / tp + replicated_params + kv * kv_share
 
 
 @formula(source="definition; a recurrent state is split by heads")
@@ -172,16 +172,24 @@ def elementwise_s(hidden: Number, sublayers: Number, depth: Number, bandwidth: B
 
 @formula(source="definition: a token visits `active` experts; each copies it in and out and writes its inner vectors")
 def expert_activation_s(
-    params: Number, hidden: Number, active: Number, load: Number, ways: Number, count: Number, depth: Number, bandwidth: BytePerSecond
+    params: Number,
+    hidden: Number,
+    active: Number,
+    load: Number,
+    tensor_degree: Number,
+    count: Number,
+    depth: Number,
+    bandwidth: BytePerSecond,
 ) -> SecondPerToken:
-    """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in `ways` is entered in each.
+    """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in
+    `tensor_degree` is entered in each.
 
     What enters the chip is gathered from and scattered to its tokens besides.
 
     >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
     1206
     """
-    entered = active * load * ways
+    entered = active * load * tensor_degree
     elements = 2 * hidden * (entered + np.minimum(entered, 1)) + active * load * params / hidden
     return ACTIVATION * elements * count * depth / bandwidth
 
@@ -217,13 +225,13 @@ def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Num
 
 
 @formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
-def engine_reach(efficiency: Number, factor: Number, own: Number) -> Number:
+def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Number:
     """Share of a peak that an engine's kernels reach; attention and routed experts have a factor of their own.
 
     >>> round(float(engine_reach(0.8, 0.9, 1)), 3), float(engine_reach(0.8, 1.5, 1))
     (0.72, 1.0)
     """
-    return np.minimum(efficiency * factor * own, 1)
+    return np.minimum(efficiency * factor * class_factor, 1)
 
 
 @formula(source="definition: attention's terms count with the 16-bit peak, to which its shares were fitted whatever the cache's format")

@@ -1,7 +1,7 @@
 """Dispatch and combine of a mixture of experts: how many copies of a token's vector leave a chip, and how far they go.
 
 Copies are counted per token of a rank (chips that hold the same tokens) on the chip that receives them, its own tokens included; the
-combine sends the same copies back. `groups` and `chosen` are the router's limit: experts of at most `chosen` of `groups` groups.
+combine sends the same copies back. `groups` and `active_groups` are the router's limit: experts of at most so many of the groups.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ DEEPEP = "deepseek-ai/DeepEP: low-latency kernels send a token once per chosen e
 
 
 @formula(source="uniform routing without replacement: the product of (1 - k/(E-j)) over e experts, at its middle factor")
-def passed_by_share(experts: Number, active: Number, each: Number) -> Number:
-    """Chance that none of the `each` experts of a place is among those chosen; exact for one (DeepSeek-V3, 4 to a chip).
+def passed_by_share(experts: Number, active: Number, place_experts: Number) -> Number:
+    """Chance that none of the `place_experts` experts of a place is among those chosen; exact for one (DeepSeek-V3, 4 to a chip).
 
     >>> round(float(passed_by_share(256, 8, 4)), 4)
     0.8801
     """
-    return np.maximum(1 - active / (experts - (each - 1) / 2), 0) ** each
+    return np.maximum(1 - active / (experts - (place_experts - 1) / 2), 0) ** place_experts
 
 
 @formula(source="lecture MOE-12: n (1 - chance of being passed by)")
@@ -37,33 +37,33 @@ def distinct_places(places: Number, experts: Number, active: Number) -> Number:
 
 
 @formula(source=LIMITED)
-def reachable_places(places: Number, groups: Number, chosen: Number) -> Number:
+def reachable_places(places: Number, groups: Number, active_groups: Number) -> Number:
     """Chips (or domains) that a router limited to some groups of experts can reach (4 of 8 groups: 4 of 8 nodes, 72 of 144 chips).
 
     >>> float(reachable_places(8, 8, 4)), float(reachable_places(144, 8, 4)), float(reachable_places(144, 1, 1))
     (4.0, 72.0, 144.0)
     """
-    return places * (1 - passed_by_share(groups, chosen, np.maximum(groups / places, 1)))
+    return places * (1 - passed_by_share(groups, active_groups, np.maximum(groups / places, 1)))
 
 
 @formula(source=LIMITED)
-def places_hit(places: Number, experts: Number, active: Number, groups: Number, chosen: Number) -> Number:
+def places_hit(places: Number, experts: Number, active: Number, groups: Number, active_groups: Number) -> Number:
     """Distinct chips (or domains) that a token is sent to, with the router's limit.
 
     >>> round(float(places_hit(18, 256, 8, 1, 1)), 2), round(float(places_hit(18, 256, 8, 8, 4)), 2)  # DeepSeek-V3 over 18 nodes
     (6.68, 5.59)
     """
-    return distinct_places(reachable_places(places, groups, chosen), experts * chosen / groups, active)
+    return distinct_places(reachable_places(places, groups, active_groups), experts * active_groups / groups, active)
 
 
 @formula(source=DEEPEP)
-def copies_per_token(sent: Number, ranks: Number, ep: Number) -> Number:
-    """Copies one chip receives per token of its own rank: `sent` by each token, spread over ep places, from all ranks.
+def copies_per_token(places_sent: Number, ranks: Number, ep: Number) -> Number:
+    """Copies one chip receives per token of its own rank: `places_sent` by each token, spread over ep places, from all ranks.
 
     >>> copies_per_token(8, 64, 64)
     8.0
     """
-    return sent * ranks / ep
+    return places_sent * ranks / ep
 
 
 @formula(source="uniform routing")
@@ -157,13 +157,13 @@ def torus_exchange_up(copies: Number, share: Number, domains: Number) -> Number:
 
 
 @formula(source="definition")
-def shared_message(vector: BytePerToken, ways: Number) -> BytePerToken:
+def shared_message(vector: BytePerToken, tp: Number) -> BytePerToken:
     """Each chip of a tensor-parallel group carries its part of a vector.
 
     >>> shared_message(14336.0, 8)
     1792.0
     """
-    return vector / ways
+    return vector / tp
 
 
 @formula(source="lecture MOE-04: two exchanges a layer, of unequal bytes; both go the same way")

@@ -23,7 +23,7 @@ from headway.laws.serving import e2e_s, held_kv_tokens, middle_context
 from headway.units import Number, Second, Token
 
 NONE = 0.0
-WHOLE = np.inf  # chunks: what is in progress is a prompt, not a step of one
+WHOLE_PROMPT = np.inf  # chunks: what is in progress is a prompt, not a step of one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class HandedLoop:
     prompt_packed: Second  # its share of a busy one: less where a worker prefills several at once
     transfer: Second  # of a prompt's KV cache
     together: Number
-    company: Number
+    concurrent_prompts: Number
     overhead: Second
 
 
@@ -51,23 +51,23 @@ def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
     low, high = 0 * served, served
     for _ in range(HALVINGS):
         decoding = (low + high) / 2
-        ttft, tpot = _seen(step, loop, served, decoding)
+        ttft, tpot = _ttft_and_tpot(step, loop, served, decoding)
         over = decoding + decoded_per_s(decoding, loop.output, tpot) * ttft > served
         low, high = np.where(over, low, decoding), np.where(over, decoding, high)
-    ttft, tpot = _seen(step, loop, served, low)
+    ttft, tpot = _ttft_and_tpot(step, loop, served, low)
     rate = loop_rate(served, ttft, tpot, loop.output)
     wait = seat_wait_s(loop.users, loop.seats, rate)
     return LoopTimes(ttft=ttft + wait, tpot=tpot, rate=rate, decoding=low, seat_wait=wait)
 
 
-def _seen(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
-    each = np.maximum(decoding_beside(decoding, served) / loop.decode_workers, 1)
+def _ttft_and_tpot(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
+    worker_batch = np.maximum(decoding_beside(decoding, served) / loop.decode_workers, 1)
     queuing = np.maximum(served / loop.prefill_workers, 1)
-    held = held_kv_tokens(each, middle_context(loop.prompt, loop.output))
-    tpot = step(each, held, 0 * loop.prompt, 0 * loop.prompt)
-    beside = np.minimum(loop.company, others_in_loop(queuing))
+    kv_tokens = held_kv_tokens(worker_batch, middle_context(loop.prompt, loop.output))
+    tpot = step(worker_batch, kv_tokens, 0 * loop.prompt, 0 * loop.prompt)
+    beside = np.minimum(loop.concurrent_prompts, others_in_loop(queuing))
     cycle = e2e_s(handed_over_s(loop.prompt_alone, loop.transfer), tpot, loop.output)
-    queued = queued_before(others_in_loop(served), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE, loop.spread)
+    queued = queued_before(others_in_loop(served), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE_PROMPT, loop.spread)
     steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
     lanes = loop.prompt_alone / loop.prompt_packed
     burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
@@ -91,6 +91,6 @@ def best_split(
     fewest = np.min(np.where(decode >= 1, idle, np.inf), axis=0)
     rate = np.where((decode >= 1) & (idle <= fewest), handed_loop(step, tried).rate, -1.0)
     best = np.argmax(rate, axis=0)
-    taken = np.take_along_axis(decode + 0 * workers, best[None, ...], axis=0)[0]
-    held = loop.seats if beyond is None else beyond(np.maximum(taken, 1))
-    return replace(loop, prefill_workers=best + 1.0, decode_workers=np.maximum(taken, 1), seats=held)
+    best_decode = np.take_along_axis(decode + 0 * workers, best[None, ...], axis=0)[0]
+    best_seats = loop.seats if beyond is None else beyond(np.maximum(best_decode, 1))
+    return replace(loop, prefill_workers=best + 1.0, decode_workers=np.maximum(best_decode, 1), seats=best_seats)

@@ -18,9 +18,9 @@ def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
     (2.5, 1.5, 1.0)
     """
 
-    def of(ways: float) -> float:
-        held = math.ceil(len(tokens) / int(ways))
-        chips = [tokens[start : start + held] for start in range(0, len(tokens), held)]
+    def of(degree: float) -> float:
+        experts_per_chip = math.ceil(len(tokens) / int(degree))
+        chips = [tokens[start : start + experts_per_chip] for start in range(0, len(tokens), experts_per_chip)]
         return max(sum(chip) / len(chip) for chip in chips) * len(tokens) / sum(tokens)
 
     return np.vectorize(of, otypes=[float])(ep)[()]

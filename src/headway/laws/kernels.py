@@ -16,14 +16,14 @@ MEETS = "p-norm of the two limits, as kernels without perfect overlap follow; th
 
 
 @formula(source=MEETS)
-def smooth_max_s(a: Second, b: Second, norm: Number) -> Second:
-    """Two limits that overlap, but not perfectly near the ridge: (a^norm + b^norm)^(1/norm).
+def smooth_max_s(first: Second, second: Second, norm: Number) -> Second:
+    """Two limits that overlap, but not perfectly near the ridge: (first^norm + second^norm)^(1/norm).
 
     >>> round(float(smooth_max_s(3.0, 4.0, 2)), 6), float(smooth_max_s(3.0, 4.0, np.inf)), float(smooth_max_s(0.0, 0.0, 3))
     (5.0, 4.0, 0.0)
     """
-    most = np.maximum(a, b)
-    return most * (1 + (np.minimum(a, b) / np.maximum(most, NO_TIME)) ** norm) ** (1 / norm)
+    most = np.maximum(first, second)
+    return most * (1 + (np.minimum(first, second) / np.maximum(most, NO_TIME)) ** norm) ** (1 / norm)
 
 
 @formula(source=MEETS + "; activations (read, written and, below 16 bits, quantised) are handled before and after the tiles")

@@ -8,7 +8,7 @@ from headway.units import Number, Second, SecondPerToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CollectiveLine:
     """One algorithm: what it costs however short the message, and per token carried at the efficiency it reaches."""
 
     alpha: Second
@@ -20,5 +20,5 @@ class CollectiveTerm:
     """Collectives of one kind in a step, one after the other."""
 
     count: Number
-    lines: tuple[Line, ...]
+    lines: tuple[CollectiveLine, ...]
     floor: SecondPerToken  # the least slope of any algorithm, at the links' peak

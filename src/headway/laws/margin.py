@@ -145,11 +145,11 @@ def whole_factor(below: Number, above: Number) -> Number:
 
 
 @formula(source="squares of the logarithms' half widths, which add in quadrature")
-def width_share(factor: Number, every: tuple[Number, ...]) -> Number:
+def width_share(factor: Number, all_factors: tuple[Number, ...]) -> Number:
     """The share of an interval's width that one input is behind; 0 where nothing has a width.
 
     >>> round(float(width_share(3.0, (1.6, 1.4, 3.0))), 2)
     0.78
     """
-    whole = sum(np.log(one) ** 2 for one in every)
-    return np.log(factor) ** 2 / np.where(whole > 0, whole, 1.0)
+    total_square = sum(np.log(input_factor) ** 2 for input_factor in all_factors)
+    return np.log(factor) ** 2 / np.where(total_square > 0, total_square, 1.0)

@@ -67,7 +67,7 @@ def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, 
     >>> float(sequence_bytes(((40960.0, np.inf), (1024.0, 128.0)), 0.0, 1000.0))
     41091072.0
     """
-    return sum((each * np.minimum(context, cap) for each, cap in stores), start=state)
+    return sum((per_token * np.minimum(context, cap) for per_token, cap in stores), start=state)
 
 
 @formula(source="definition")
@@ -118,18 +118,18 @@ def rank_sequence_limit(usable: Byte, weights: Byte, sequence_bytes: Byte, stage
     170
     """
     room = np.maximum(usable - weights, 0 * usable)
-    each = sequence_bytes * stage_share / cp
-    return np.where(each > 0 * usable, room / np.maximum(each, 1e-300 * usable), np.inf)
+    chip_sequence_bytes = sequence_bytes * stage_share / cp
+    return np.where(chip_sequence_bytes > 0 * usable, room / np.maximum(chip_sequence_bytes, 1e-300 * usable), np.inf)
 
 
 @formula(source="definition")
-def fits_chips(used: Number, chips: Number) -> Truth:
+def fits_chips(needed_chips: Number, chips: Number) -> Truth:
     """Whether the system has the chips that the replicas need.
 
     >>> bool(fits_chips(16, 8))
     False
     """
-    return used <= chips
+    return needed_chips <= chips
 
 
 @formula(source="definition")

@@ -90,13 +90,13 @@ def params_at_loss(loss: Number, irreducible: Number, data: Number, a: Number, a
 
 
 @formula(source=BILL + ": alpha (L - E - y) D = beta y (D + K)")
-def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number, beta: Number, others: Token) -> Token:
-    """The tokens of the cheapest model of a quality, the size free; `others` cost what RL and serving cost.
+def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number, beta: Number, extra_tokens: Token) -> Token:
+    """The tokens of the cheapest model of a quality, the size free; `extra_tokens` cost what RL and serving cost.
 
     >>> round(float(cheapest_tokens(1.97286, 1.817, 2085.434, 0.348, 0.366, 1e13 / 3)) / 1e12, 2)  # 70B's quality, 10 T served
     3.74
     """
-    above, load = alpha * (loss - irreducible), others / ONE_TOKEN
+    above, load = alpha * (loss - irreducible), extra_tokens / ONE_TOKEN
     return ONE_TOKEN * np.exp(root(lambda x: above - b * np.exp(-beta * x) * (alpha + beta * (1 + load * np.exp(-x)))))
 
 

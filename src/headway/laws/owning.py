@@ -59,13 +59,13 @@ def building_usd(power: Watt, building: UsdPerWatt, life: Second) -> UsdPerSecon
 
 
 @formula(source="definition")
-def usd_share(part: UsdPerSecond, whole: UsdPerSecond) -> Number:
+def usd_share(part: UsdPerSecond, total_rate: UsdPerSecond) -> Number:
     """The share of what is paid by the hour that is one part of it.
 
     >>> round(usd_share(0.121, 1.30), 3)  # power of an H100 that is owned
     0.093
     """
-    return part / whole
+    return part / total_rate
 
 
 @formula(source="definition")
@@ -79,10 +79,10 @@ def memory_usd(size: Byte, price: UsdPerByte) -> Usd:
 
 
 @formula(source="definition")
-def memory_share(memory: Usd, whole: Usd) -> Number:
+def memory_share(memory: Usd, price: Usd) -> Number:
     """The share of a chip's or a system's price that is memory.
 
     >>> round(memory_share(960, 25000), 3)  # HBM3 of an H100
     0.038
     """
-    return memory / whole
+    return memory / price

@@ -40,7 +40,7 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
     >>> vector_params(((8192,), (8192,)))  # the two norms of a Llama-3.1-70B layer
     16384
     """
-    return sum(math.prod(each) for each in dims)
+    return sum(math.prod(shape) for shape in dims)
 
 
 @formula(source="definition")
@@ -54,23 +54,23 @@ def routed_params(expert: Number, experts: Number) -> Number:
 
 
 @formula(source="definition")
-def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, other: Number) -> Number:
+def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, vectors: Number) -> Number:
     """All parameters of one layer.
 
     >>> layer_params(187105280, 45875200, 44040192, 256, 16896)  # DeepSeek-V3, one MoE layer
     11507286528
     """
-    return mixer + dense_ffn + experts * expert + other
+    return mixer + dense_ffn + experts * expert + vectors
 
 
 @formula(source="definition")
-def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts_per_token: Number, other: Number) -> Number:
+def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts_per_token: Number, vectors: Number) -> Number:
     """The parameters of one layer that one token uses.
 
     >>> active_layer_params(187105280, 45875200, 44040192, 8, 16896)  # DeepSeek-V3, one MoE layer
     585318912
     """
-    return mixer + dense_ffn + experts_per_token * expert + other
+    return mixer + dense_ffn + experts_per_token * expert + vectors
 
 
 @formula(source="definition")
@@ -84,13 +84,13 @@ def embedding_params(vocab: Number, hidden: Number) -> Number:
 
 
 @formula(source="definition; a tied head is the embedding table again and counts once")
-def model_params(embedding: Number, head: Number, layers: Number, other: Number) -> Number:
+def model_params(embedding: Number, head: Number, layers: Number, final_norm: Number) -> Number:
     """All parameters: embedding, head (0 when tied), layers, final norm.
 
     >>> model_params(926679040, 926679040, 669173039104, 7168)  # DeepSeek-V3
     671026404352
     """
-    return embedding + head + layers + other
+    return embedding + head + layers + final_norm
 
 
 @formula(source="definition; the embedding look-up is no matmul, the head is one even when tied")

@@ -17,9 +17,9 @@ def replicas_held(chips: Number, domain: Number, replica: Number) -> Number:
     >>> int(replicas_held(16, 8, 3)), int(replicas_held(72, 72, 64)), int(replicas_held(144, 8, 64))
     (4, 1, 2)
     """
-    whole = np.floor(chips / domain)
-    inside = whole * np.floor(domain / replica) + np.floor((chips - domain * whole) / replica)
-    return np.where(replica > domain, np.floor(whole / np.ceil(replica / domain)), inside)
+    full_domains = np.floor(chips / domain)
+    inside = full_domains * np.floor(domain / replica) + np.floor((chips - domain * full_domains) / replica)
+    return np.where(replica > domain, np.floor(full_domains / np.ceil(replica / domain)), inside)
 
 
 @formula(source="definition; a batch between two multiples of the ranks takes as long as the upper one, so only multiples can be best")

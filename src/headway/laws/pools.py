@@ -100,14 +100,14 @@ def decode_replicas_held(prefill_replicas: Number, chips: Number, domain: Number
     >>> int(decode_replicas_held(3, 16, 8, 3, 5)), int(decode_replicas_held(3, 16, 8, 3, 2)), int(decode_replicas_held(4, 144, 8, 32, 16))
     (1, 3, 1)
     """
-    each, whole = np.maximum(np.floor(domain / prefill_chips), 1), np.floor(chips / domain)
-    filled = np.floor(prefill_replicas / each) * np.ceil(prefill_chips / domain)
-    over = np.where(prefill_chips > domain, 0, prefill_replicas - filled * each)
+    replicas_per_domain, full_domains = np.maximum(np.floor(domain / prefill_chips), 1), np.floor(chips / domain)
+    filled = np.floor(prefill_replicas / replicas_per_domain) * np.ceil(prefill_chips / domain)
+    over = np.where(prefill_chips > domain, 0, prefill_replicas - filled * replicas_per_domain)
     mixed = np.floor((domain - over * prefill_chips) / decode_chips)
-    rest = np.where(filled < whole, mixed + (whole - filled - 1) * np.floor(domain / decode_chips), 0)
-    beside = filled * np.floor(np.maximum(domain - each * prefill_chips, 0) / decode_chips)
-    spanning = np.floor((whole - filled - np.minimum(over, 1)) / np.ceil(decode_chips / domain))
-    inside = beside + rest + np.floor((chips - whole * domain) / decode_chips)
+    rest = np.where(filled < full_domains, mixed + (full_domains - filled - 1) * np.floor(domain / decode_chips), 0)
+    beside = filled * np.floor(np.maximum(domain - replicas_per_domain * prefill_chips, 0) / decode_chips)
+    spanning = np.floor((full_domains - filled - np.minimum(over, 1)) / np.ceil(decode_chips / domain))
+    inside = beside + rest + np.floor((chips - full_domains * domain) / decode_chips)
     return np.where(decode_chips > domain, np.maximum(spanning, 0), inside)
 
 
@@ -132,13 +132,13 @@ def pools_used(prefill: Number, decode: Number) -> Number:
 
 
 @formula(source="definition; idle chips are shared as the used ones are")
-def pool_share(own: Number, used: Number) -> Number:
+def pool_share(own_chips: Number, used_chips: Number) -> Number:
     """Share of what is paid that one pool bears.
 
     >>> pool_share(32, 128)
     0.25
     """
-    return own / used
+    return own_chips / used_chips
 
 
 @formula(source="definition; chip time of one pool over the tokens that it works on")

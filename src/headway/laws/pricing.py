@@ -29,10 +29,10 @@ def whole_reads(reads: Number) -> Number:
 
 
 @formula(source="tokens held, over time, at a fee by the hour")
-def holding_fee(held: TokenSecond, fee: UsdPerTokenSecond) -> Usd:
+def holding_fee(token_seconds: TokenSecond, fee: UsdPerTokenSecond) -> Usd:
     """What a provider that charges for storage asks for keeping prefixes.
 
     >>> round(holding_fee(100e3 * 3600.0, 4.5e-6 / 3600), 2)  # 100k tokens for an hour at $4.50 per Mtok and hour
     0.45
     """
-    return held * fee
+    return token_seconds * fee

@@ -94,14 +94,14 @@ def cycle_steps(output: Token, chunks: Number) -> Number:
     source="M/D/1 in a closed loop: w = service * load / (2 (1 - load)), load = A / (Z + w), solved for w; users who keep their order "
     "but for the spread of their cycles queue no more than those displaced: REGULAR fits a simulation of the queue"
 )
-def queued_before(others: Number, service: Same, cycle: Same, chunks: Number, spread: Number) -> Same:
+def queued_before(other_users: Number, service: Same, cycle: Same, chunks: Number, spread: Number) -> Same:
     """Wait for prompts before one's own, in steps or seconds: 0 without others, A - Z where their work A exceeds the cycle Z.
 
     >>> float(queued_before(0, 0.5, 255, 1, 0.06)), round(float(queued_before(1023, 1.0, 255, 1, 0.06)))
     (0.0, 768)
     """
     # A prompt of one step shares no step in progress: what it waits for there is its company.
-    load, over = others * service, others * service - cycle
+    load, over = other_users * service, other_users * service - cycle
     random = service * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
     regular = REGULAR * service * spread * cycle
     begun = random * regular / np.maximum(np.sqrt(random * random + regular * regular), LEAST * service * service)
@@ -109,13 +109,13 @@ def queued_before(others: Number, service: Same, cycle: Same, chunks: Number, sp
 
 
 @formula(source="definition")
-def prompts_per_step(others: Number, cycle: Number, queued: Number) -> Number:
+def prompts_per_step(other_users: Number, cycle: Number, queued: Number) -> Number:
     """Other users' prompts that begin in a step, on average.
 
     >>> prompts_per_step(127, 250, 4)
     0.5
     """
-    return others / (cycle + queued)
+    return other_users / (cycle + queued)
 
 
 @formula(source="definition")
@@ -128,34 +128,36 @@ def step_room(chunk: Token, prompt: Token, chunks: Number) -> Number:
     return np.maximum(chunk / prompt - 1 / chunks, 0)
 
 
-@formula(source="definition; `company` are those that came along: answers of one length that ended in one step end so again")
-def prompts_beside(mixed: Number, arriving: Number, room: Number, chunks: Number, company: Number, others: Number) -> Number:
+@formula(source="definition; `concurrent_prompts` are those that came along: answers of one length that ended in one step end so again")
+def prompts_beside(
+    mixed: Number, arriving: Number, room: Number, chunks: Number, concurrent_prompts: Number, other_users: Number
+) -> Number:
     """Other users' prompts that are prefilled with one user's: begun in the step in progress, in the prompt's own steps, or come along.
 
     >>> float(prompts_beside(1, 0.5, 7, 1, 0.5, 63))
     1.5
     """
-    return np.minimum(mixed * arriving + np.minimum(arriving, room) * chunks + company, others)
+    return np.minimum(mixed * arriving + np.minimum(arriving, room) * chunks + concurrent_prompts, other_users)
 
 
 @formula(source="renewal: half a decode step is in progress when a prompt comes, and all of the prompts begun with it")
-def steady_s(own: Second, beside: Number, added: Second, queue: Second, decode_step: Second, busy: Number) -> Second:
+def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, decode_step: Second, busy: Number) -> Second:
     """Mean time to the first token of prompts that come one by one: the prompt, those beside it, the queue, the step in progress.
 
     >>> round(float(steady_s(0.25, 0.2, 0.23, 0.05, 0.020, 0.9)), 3)
     0.355
     """
-    return own + beside * added + queue + busy * decode_step / 2
+    return prompt_s + beside * added + queue + busy * decode_step / 2
 
 
 @formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
-def steady_between_s(others: Number, beside: Number, queued: Number, prompt_steps: Number, added: Second) -> Second:
+def steady_between_s(other_users: Number, beside: Number, queued: Number, prompt_steps: Number, added: Second) -> Second:
     """What other users' prompts add to one user's decode when they come one by one.
 
     >>> float(steady_between_s(99, 1, 2, 0.25, 0.05))
     4.5
     """
-    return np.maximum(others - beside - queued / prompt_steps, 0) * added
+    return np.maximum(other_users - beside - queued / prompt_steps, 0) * added
 
 
 @formula(source="definition")

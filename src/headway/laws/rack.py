@@ -11,13 +11,13 @@ SCALED = "assumption: power and weight per chip as in the known rack, switches a
 
 
 @formula(source=SCALED)
-def share_per_chip(whole: Same, chips: Number) -> Same:
+def share_per_chip(rack_total: Same, chips: Number) -> Same:
     """One chip's share of a known rack (GB200 NVL72: 120 kW over 72).
 
     >>> round(share_per_chip(120e3, 72), 1)
     1666.7
     """
-    return whole / chips
+    return rack_total / chips
 
 
 @formula(source=SCALED)
@@ -31,13 +31,13 @@ def scaled_to(share: Same, chips: Number) -> Same:
 
 
 @formula(source="definition")
-def fewest_within(whole: Same, limit: Same) -> Number:
+def fewest_within(amount: Same, limit: Same) -> Number:
     """The fewest racks, or chips, that hold a whole when each holds so much (960 kW, 120 or 30 kW a rack).
 
     >>> float(fewest_within(960e3, 120e3)), float(fewest_within(960e3, 30e3))
     (8.0, 32.0)
     """
-    return np.ceil(whole / limit)
+    return np.ceil(amount / limit)
 
 
 @formula(source="definition")

@@ -99,13 +99,13 @@ def load_usd(load: SecondPerToken, path: UsdPerSecond, waiting: Number, chip: Us
 
 
 @formula(source="latency, then bytes over bandwidth")
-def fetch_s(moved: Byte, bandwidth: BytePerSecond, latency: Second) -> Second:
+def fetch_s(prefix_bytes: Byte, bandwidth: BytePerSecond, latency: Second) -> Second:
     """Time to bring a cached prefix from a tier.
 
     >>> round(fetch_s(40e9, 190e9, 10e-6), 4)  # 128k tokens of a 70B from a remote pool over 8 x 400 Gb/s
     0.2105
     """
-    return latency + moved / bandwidth
+    return latency + prefix_bytes / bandwidth
 
 
 @formula(source="computing again less loading")
@@ -149,13 +149,13 @@ def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
 
 
 @formula(source=FIVE_MINUTES)
-def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, held: UsdPerToken) -> UsdPerToken:
+def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, holding: UsdPerToken) -> UsdPerToken:
     """What storing a token's KV for one hold gains over computing it again, when it is used with that probability.
 
     >>> round(storing_gain_usd(0.8, 0.138e-6, 0.001e-6, 0.007e-6, 0.018e-6) * 1e6, 4)  # DeepSeek-V3, 1 h in DDR5, USD/Mtok
     0.0846
     """
-    return reuse * (recompute - load) - write - held
+    return reuse * (recompute - load) - write - holding
 
 
 @formula(source=FIVE_MINUTES + ": (p (R - L) - W) / (b h)")

@@ -27,34 +27,34 @@ def saturated(experts: Number, start: Number, most: Number) -> Number:
 
 
 @formula(source=CLARK + "equation 8: alpha(E) = a + c log10 E")
-def routed_exponent(a: Number, c: Number, counted: Number) -> Number:
+def routed_exponent(a: Number, c: Number, saturated_experts: Number) -> Number:
     """Power of the dense size with which the loss of a routed model falls.
 
     >>> round(float(routed_exponent(-0.082, 0.009, 53.8)), 4)
     -0.0664
     """
-    return a + c * np.log10(counted)
+    return a + c * np.log10(saturated_experts)
 
 
 @formula(source=CLARK + "equation 1 with the saturated number of experts")
-def routed_loss(params: Number, counted: Number, a: Number, b: Number, c: Number, d: Number) -> Number:
+def routed_loss(params: Number, saturated_experts: Number, a: Number, b: Number, c: Number, d: Number) -> Number:
     """Validation loss of a routed model of so many active parameters (370M, 64 experts, S-BASE).
 
     >>> round(float(routed_loss(370e6, 53.8, -0.082, -0.108, 0.009, 1.104)), 3)
     2.228
     """
-    return 10 ** (a * np.log10(params) + b * np.log10(counted) + c * np.log10(params) * np.log10(counted) + d)
+    return 10 ** (a * np.log10(params) + b * np.log10(saturated_experts) + c * np.log10(params) * np.log10(saturated_experts) + d)
 
 
 @formula(source=CLARK + "equation 11: N^(alpha(E) / alpha(E_start)) (E / E_start)^(b / alpha(E_start))")
-def effective_params(params: Number, counted: Number, start: Number, own: Number, dense: Number, b: Number) -> Number:
-    """Parameters of the dense model of the same loss; `own` and `dense` are the two exponents (370M, 64 experts, S-BASE: 1.37B).
+def effective_params(params: Number, saturated_experts: Number, start: Number, sparse: Number, dense: Number, b: Number) -> Number:
+    """Parameters of the dense model of the same loss; `sparse` and `dense` are the two exponents (370M, 64 experts, S-BASE: 1.37B).
 
-    >>> own, dense = routed_exponent(-0.082, 0.009, saturated(64, 1.847, 314.478)), routed_exponent(-0.082, 0.009, 1.847)
-    >>> round(float(effective_params(370e6, saturated(64, 1.847, 314.478), 1.847, own, dense, -0.108)) / 1e9, 2)
+    >>> sparse, dense = routed_exponent(-0.082, 0.009, saturated(64, 1.847, 314.478)), routed_exponent(-0.082, 0.009, 1.847)
+    >>> round(float(effective_params(370e6, saturated(64, 1.847, 314.478), 1.847, sparse, dense, -0.108)) / 1e9, 2)
     1.37
     """
-    return params ** (own / dense) * (counted / start) ** (b / dense)
+    return params ** (sparse / dense) * (saturated_experts / start) ** (b / dense)
 
 
 @formula(source=CLARK + "section 5.3: b + c log10 N = 0")
@@ -116,6 +116,6 @@ def efficiency_leverage(
     >>> round(float(efficiency_leverage(0.031, 12, 1e22, 1.23, -0.0761, 0.0167, -0.117, 0.0163, 5.28e16)), 1)
     6.9
     """
-    counted = 1 / (1 / (activation + 1 / (1 / start - 1 / most)) + 1 / most)
+    saturated_activation = 1 / (1 / (activation + 1 / (1 / start - 1 / most)) + 1 / most)
     log_g = np.log(granularity)
-    return counted ** (a + d * np.log10(flop / ONE_FLOP) + gamma * log_g**2 + beta * log_g)
+    return saturated_activation ** (a + d * np.log10(flop / ONE_FLOP) + gamma * log_g**2 + beta * log_g)

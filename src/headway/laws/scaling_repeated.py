@@ -26,10 +26,10 @@ def epochs(tokens: Token, unique: Token) -> Number:
 
 
 @formula(source=REPEATED + ", equations 5 and 6")
-def worth(amount: Same, fed: Same, decay: Number) -> Same:
+def effective_amount(amount: Same, fed: Same, decay: Number) -> Same:
     """What an amount, tokens or parameters, is worth where only `fed` of it is new (4 epochs: 93 % of fresh tokens).
 
-    >>> round(float(worth(100e9, 25e9, 15.387756)) / 100e9, 3)
+    >>> round(float(effective_amount(100e9, 25e9, 15.387756)) / 100e9, 3)
     0.931
     """
     beyond = np.maximum(amount / fed - 1, 0)
@@ -62,6 +62,6 @@ def repeated_params(
 def _gain(amount: Number, fed: Number, decay: Number, coefficient: Number, power: Number) -> Number:
     """What the loss loses for each relative increase of an amount that is worth less beyond what is fed."""
     beyond = np.minimum(np.maximum(amount / fed - 1, 0), 500.0 * decay)
-    left = np.exp(-beyond / decay)
-    value = np.minimum(amount, fed) + fed * decay * (1 - left)
-    return power * coefficient * value**-power * amount * left / value
+    decay_factor = np.exp(-beyond / decay)
+    value = np.minimum(amount, fed) + fed * decay * (1 - decay_factor)
+    return power * coefficient * value**-power * amount * decay_factor / value

@@ -29,13 +29,13 @@ def used_chips(replica: Number, replicas: Number) -> Number:
 
 
 @formula(source="definition; a system is rented whole")
-def idle_chips(chips: Number, used: Number) -> Number:
+def idle_chips(chips: Number, busy_chips: Number) -> Number:
     """Chips of the system that hold nothing, counted and paid for.
 
     >>> int(idle_chips(72, 64))
     8
     """
-    return np.maximum(chips - used, 0)
+    return np.maximum(chips - busy_chips, 0)
 
 
 @formula(source="lecture PP-10; the fullest stage holds ceil(layers/pp)")
@@ -99,20 +99,20 @@ def experts_held(experts: Number, redundant: Number, ep: Number) -> Number:
 
 
 @formula(source="uniform routing: the fullest chip's experts over all, copies sharing their tokens; lecture MOE-03")
-def expert_load(experts: Number, redundant: Number, held: Number, tensor_ways: Number) -> Number:
+def expert_load(experts: Number, redundant: Number, chip_experts: Number, tensor_degree: Number) -> Number:
     """Share of the group's routed work done by the fullest chip (256 experts over 72 chips, without copies and with 32).
 
     >>> round(72 * expert_load(256, 0, 4, 1), 3), 72 * expert_load(256, 32, 4, 1)
     (1.125, 1.0)
     """
-    return held / (experts + redundant) / tensor_ways
+    return chip_experts / (experts + redundant) / tensor_degree
 
 
 @formula(source="definition")
-def expert_share_held(experts: Number, held: Number, tensor_ways: Number) -> Number:
+def expert_share_held(experts: Number, chip_experts: Number, tensor_degree: Number) -> Number:
     """Share of the routed weights that the fullest chip holds.
 
     >>> expert_share_held(256, 4, 1)
     0.015625
     """
-    return held / experts / tensor_ways
+    return chip_experts / experts / tensor_degree

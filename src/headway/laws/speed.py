@@ -54,13 +54,13 @@ def sequences_per_chip(concurrency: Number, chips: Number) -> Number:
 
 
 @formula(source="definition")
-def batch_ratio(standard: Number, own: Number) -> Number:
+def batch_ratio(standard: Number, tier_batch: Number) -> Number:
     """How many times more sequences share a chip on the standard rung: what a faster rung gives up.
 
     >>> round(batch_ratio(263.0, 4.75), 1)
     55.4
     """
-    return standard / own
+    return standard / tier_batch
 
 
 @formula(source=CLAIM + "RB-21: a token's price is in proportion to t / B")
@@ -74,13 +74,13 @@ def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
 
 
 @formula(source="definition; prefill left out")
-def decode_price_multiple(standard: Second, own: Second) -> Number:
+def decode_price_multiple(standard: Second, tier_s: Second) -> Number:
     """How many times more chip time than on the standard rung an output token takes.
 
     >>> round(decode_price_multiple(76.04e-6, 1212e-6), 1)
     15.9
     """
-    return own / standard
+    return tier_s / standard
 
 
 @formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.laws.coefficients import EXPOSED, FITTED, FULL, OPERATORS, TWO_BATCH, Point, Reach, SpanTerm, StepCoefficients
+from headway.laws.coefficients import EXPOSED, FITTED, FULL, OPERATORS, TWO_BATCH, Achieved, RankWork, SpanTerm, StepCoefficients
 from headway.laws.collective_lines import collectives_floor_s, collectives_s, exposed_step_s, two_batch_step_s
 from headway.laws.kernels import decode_attention_s, matmul_s, prefill_attention_s
-from headway.laws.lines import CollectiveTerm, Line
+from headway.laws.lines import CollectiveLine, CollectiveTerm
 from headway.laws.step_parts import (
     NEW_TOKEN,
     NONE,
@@ -34,10 +34,10 @@ LECTURE = "Pope 2026 lecture, claims "
 LLAMA_70B_TP8 = StepCoefficients(
     dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8,
     activations=3.3e-6, elementwise=3.1e-6, blocks=80,
-    collectives=(CollectiveTerm(count=160, lines=(Line(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
+    collectives=(CollectiveTerm(count=160, lines=(CollectiveLine(alpha=6e-6, slope=8e-8),), floor=6.4e-8),),
     spans=(SpanTerm(cap=np.inf, root=np.inf, read=1.2e-8, decode_compute=3.3e-10, prefill_compute=3.3e-10),),
     dp=1, pp=1, cp=1, layers=80, attention_gain=1, imbalance=1, prefill_ranks=1, overlap=FITTED, communication=EXPOSED,
-    reach=Reach(
+    achieved=Achieved(
         compute=0.8, memory=0.82, activation=0.5, norm=3, expert_compute=0.5, expert_memory=0.82, expert_activation=0.3, expert_norm=3,
         decode_compute=0.6, decode_memory=0.9, block=2e-8, prefill_compute=0.65, prefill_pad=300.0, elementwise=0.6,
         fixed=2.4e-3, sequence=2e-6, prompted=1e-3,
@@ -68,178 +68,232 @@ def overlapped_s(
 
 
 @formula(source="one law per class of kernel (laws/kernels.py), classes one after the other")
-def kernels_s(c: StepCoefficients, p: Point, zero: Second) -> Second:
+def kernels_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second) -> Second:
     """Arithmetic and HBM traffic of a step as kernels were measured to do it.
 
-    >>> p = place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)
-    >>> round(float(kernels_s(LLAMA_70B_TP8, p, 0.0)), 6)
+    >>> rank_work = place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)
+    >>> round(float(kernels_s(LLAMA_70B_TP8, rank_work, 0.0)), 6)
     0.008075
     """
-    r = c.reach
+    achieved = coefficients.achieved
     dense = matmul_s(
-        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled), c.dense_weights, c.activations * p.tokens,
-        r.compute, r.memory, r.activation, r.norm,
-    )  # fmt: skip
-    if c.experts:
+        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled),
+        coefficients.dense_weights,
+        coefficients.activations * rank_work.tokens,
+        achieved.compute,
+        achieved.memory,
+        achieved.activation,
+        achieved.norm,
+    )
+    if coefficients.experts:
         dense = dense + matmul_s(
-            expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance, expert_weights_s(c.experts, p.group_tokens, zero),
-            expert_activations_s(c.experts, p.group_tokens, zero) * c.imbalance,
-            r.expert_compute, r.expert_memory, r.expert_activation, r.expert_norm,
-        )  # fmt: skip
+            expert_compute_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance,
+            expert_weights_s(coefficients.experts, rank_work.group_tokens, zero),
+            expert_activations_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance,
+            achieved.expert_compute,
+            achieved.expert_memory,
+            achieved.expert_activation,
+            achieved.expert_norm,
+        )
     decode = decode_attention_s(
-        decode_score_s(c.spans, p, zero), kv_traffic_s(c.spans, c.state, c.kv_write, p), c.blocks * p.sequences,
-        r.decode_compute, r.decode_memory, r.block,
-    )  # fmt: skip
-    prefill = prefill_attention_s(prefill_score_s(c.spans, p, zero), prefill_pad_s(c.spans, p, r.prefill_pad, zero), r.prefill_compute)
-    return decode + prefill + (dense + c.elementwise * p.tokens / r.elementwise)
+        decode_score_s(coefficients.spans, rank_work, zero),
+        kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
+        coefficients.blocks * rank_work.sequences,
+        achieved.decode_compute,
+        achieved.decode_memory,
+        achieved.block,
+    )
+    prefill = prefill_attention_s(
+        prefill_score_s(coefficients.spans, rank_work, zero),
+        prefill_pad_s(coefficients.spans, rank_work, achieved.prefill_pad, zero),
+        achieved.prefill_compute,
+    )
+    return decode + prefill + (dense + coefficients.elementwise * rank_work.tokens / achieved.elementwise)
 
 
 @formula(source=LECTURE + "RB-02, RB-03, with experts touched and attention")
-def work_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
+def work_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
     """Arithmetic and HBM traffic of a step at the expected efficiency, without fixed costs and collectives.
 
     >>> round(float(work_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.008075
     """
-    p, zero, r = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights, c.reach
-    if c.overlap == FITTED:
-        return kernels_s(c, p, zero)
+    rank_work, zero, achieved = (
+        place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs),
+        0 * coefficients.dense_weights,
+        coefficients.achieved,
+    )
+    if coefficients.overlap == FITTED:
+        return kernels_s(coefficients, rank_work, zero)
     return overlapped_s(
-        c.overlap,
-        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / r.compute,
-        c.dense_weights / r.memory,
-        expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_compute,
-        expert_weights_s(c.experts, p.group_tokens, zero) / r.expert_memory,
-        attention_compute_s(c.spans, p, zero) / r.decode_compute,
-        kv_traffic_s(c.spans, c.state, c.kv_write, p) / r.decode_memory,
+        coefficients.overlap,
+        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled) / achieved.compute,
+        coefficients.dense_weights / achieved.memory,
+        expert_compute_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance / achieved.expert_compute,
+        expert_weights_s(coefficients.experts, rank_work.group_tokens, zero) / achieved.expert_memory,
+        attention_compute_s(coefficients.spans, rank_work, zero) / achieved.decode_compute,
+        kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / achieved.decode_memory,
     )
 
 
 @formula(source=LECTURE + "RB-01 to RB-07, with collectives (alpha + bytes/bandwidth), t0 per kernel and the engine's own work")
-def step_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
+def step_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
     """Expected time of one step in which a replica decodes `decode_sequences` and prefills `prefill_tokens`.
 
     >>> round(float(step_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 5)
     0.01238
     """
-    zero = 0 * c.dense_weights
-    if c.communication == TWO_BATCH:
+    zero = 0 * coefficients.dense_weights
+    if coefficients.communication == TWO_BATCH:
         half = (decode_sequences / 2, kv_tokens / 2, prefill_tokens / 2, prefill_pairs / 2)
-        p = place(c, *half)
-        return two_batch_step_s(fixed_s(c, p) + work_s(c, *half), collectives_s(c.collectives, p.tokens, zero), c.layers)
-    p = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
-    work = work_s(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
-    network = collectives_s(c.collectives, p.tokens, zero)
-    return fixed_s(c, p) + (np.maximum(work, network) if c.overlap == FULL else exposed_step_s(work, network))
+        rank_work = place(coefficients, *half)
+        return two_batch_step_s(
+            fixed_s(coefficients, rank_work) + work_s(coefficients, *half),
+            collectives_s(coefficients.collectives, rank_work.tokens, zero),
+            coefficients.layers,
+        )
+    rank_work = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+    work = work_s(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs)
+    network = collectives_s(coefficients.collectives, rank_work.tokens, zero)
+    return fixed_s(coefficients, rank_work) + (np.maximum(work, network) if coefficients.overlap == FULL else exposed_step_s(work, network))
 
 
 @formula(source="definition")
-def fixed_s(c: StepCoefficients, p: Point) -> Second:
+def fixed_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
     """What a step costs beside its work: t0 of each kernel, of prompts' attention too where there is one, and the engine's own work.
 
     >>> round(float(fixed_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 100, 0.0, 0.0, 0.0))), 6)
     0.0026
     """
-    return c.reach.fixed + c.reach.sequence * p.sequences + c.reach.prompted * np.minimum(p.prompt_tokens / NEW_TOKEN, 1)
+    return (
+        coefficients.achieved.fixed
+        + coefficients.achieved.sequence * rank_work.sequences
+        + coefficients.achieved.prompted * np.minimum(rank_work.prompt_tokens / NEW_TOKEN, 1)
+    )
 
 
 @formula(source=LECTURE + "RB-01, RB-05: perfect overlap at peak rates; nothing real is faster")
-def step_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Second:
+def step_floor_s(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> Second:
     """The roofline of that step: the largest of all compute, all HBM traffic, all link traffic.
 
     >>> round(float(step_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.005969
     """
-    p, zero = place(c, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * c.dense_weights
+    rank_work, zero = place(coefficients, decode_sequences, kv_tokens, prefill_tokens, prefill_pairs), 0 * coefficients.dense_weights
     work = overlapped_s(
         FULL,
-        dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled),
-        c.dense_weights,
-        expert_compute_s(c.experts, p.group_tokens, zero),
-        expert_weights_s(c.experts, p.group_tokens, zero),
-        attention_compute_s(c.spans, p, zero) / c.attention_gain,
-        kv_traffic_s(c.spans, c.state, c.kv_write, p),
+        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled),
+        coefficients.dense_weights,
+        expert_compute_s(coefficients.experts, rank_work.group_tokens, zero),
+        expert_weights_s(coefficients.experts, rank_work.group_tokens, zero),
+        attention_compute_s(coefficients.spans, rank_work, zero) / coefficients.attention_gain,
+        kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work),
     )
-    return np.maximum(work, collectives_floor_s(c.collectives, p.tokens, zero))
+    return np.maximum(work, collectives_floor_s(coefficients.collectives, rank_work.tokens, zero))
 
 
 @formula(source=LECTURE + "RB-02")
-def compute_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+def compute_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
     """A decode step's arithmetic at the expected efficiency: projections, experts and attention, and the activations they move.
 
     >>> round(float(compute_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.002212
     """
-    p, zero, r = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights, c.reach
-    dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled) / r.compute
-    experts = expert_compute_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_compute
-    return attention_compute_s(c.spans, p, zero) / r.decode_compute + (dense + experts) + activations_s(c, p, zero)
+    rank_work, zero, achieved = (
+        place(coefficients, decode_sequences, kv_tokens, NONE, NONE),
+        0 * coefficients.dense_weights,
+        coefficients.achieved,
+    )
+    dense = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled) / achieved.compute
+    experts = expert_compute_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance / achieved.expert_compute
+    return (
+        attention_compute_s(coefficients.spans, rank_work, zero) / achieved.decode_compute
+        + (dense + experts)
+        + activations_s(coefficients, rank_work, zero)
+    )
 
 
 @formula(source="definition; the step models that are not fitted leave it out")
-def activations_s(c: StepCoefficients, p: Point, zero: Second) -> Second:
+def activations_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second) -> Second:
     """What goes in and out of matmuls, norms and residuals, through the HBM at the expected efficiency.
 
     >>> round(float(activations_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 0.0, 0.0, 0.0), 0.0)), 6)
     0.000753
     """
-    if c.overlap != FITTED:
+    if coefficients.overlap != FITTED:
         return zero
-    r = c.reach
-    routed = expert_activations_s(c.experts, p.group_tokens, zero) * c.imbalance / r.expert_activation
-    return c.activations * p.tokens / r.activation + c.elementwise * p.tokens / r.elementwise + routed
+    achieved = coefficients.achieved
+    routed = expert_activations_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance / achieved.expert_activation
+    return (
+        coefficients.activations * rank_work.tokens / achieved.activation
+        + coefficients.elementwise * rank_work.tokens / achieved.elementwise
+        + routed
+    )
 
 
 @formula(source=LECTURE + "RB-02; at peak, routed work balanced")
-def compute_floor_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+def compute_floor_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
     """A decode step's arithmetic that no efficiency gets below.
 
     >>> round(float(compute_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.00116
     """
-    p, zero = place(c, decode_sequences, kv_tokens, NONE, NONE), 0 * c.dense_weights
-    dense = dense_compute_s(c.dense_compute, p.tokens, c.head_compute, p.sampled)
-    return attention_compute_s(c.spans, p, zero) / c.attention_gain + (dense + expert_compute_s(c.experts, p.group_tokens, zero))
+    rank_work, zero = place(coefficients, decode_sequences, kv_tokens, NONE, NONE), 0 * coefficients.dense_weights
+    dense = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled)
+    return attention_compute_s(coefficients.spans, rank_work, zero) / coefficients.attention_gain + (
+        dense + expert_compute_s(coefficients.experts, rank_work.group_tokens, zero)
+    )
 
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")
-def weights_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+def weights_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
     """A decode step's weight reads at the expected efficiency: the flat line, and the experts touched.
 
     >>> round(weights_s(LLAMA_70B_TP8, 64), 6)
     0.006341
     """
-    tokens = place(c, decode_sequences, NONE, NONE, NONE).group_tokens
-    routed = expert_weights_s(c.experts, tokens, 0 * c.dense_weights)
-    return c.dense_weights / c.reach.memory + routed / c.reach.expert_memory
+    tokens = place(coefficients, decode_sequences, NONE, NONE, NONE).group_tokens
+    routed = expert_weights_s(coefficients.experts, tokens, 0 * coefficients.dense_weights)
+    return coefficients.dense_weights / coefficients.achieved.memory + routed / coefficients.achieved.expert_memory
 
 
 @formula(source=LECTURE + "RB-03")
-def kv_s(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
+def kv_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
     """A decode step's KV and state traffic at the expected efficiency, and what each sequence's attention costs beside it.
 
     >>> round(float(kv_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.000957
     """
-    p = place(c, decode_sequences, kv_tokens, NONE, NONE)
-    return kv_traffic_s(c.spans, c.state, c.kv_write, p) / c.reach.decode_memory + c.blocks * p.sequences * c.reach.block
+    rank_work = place(coefficients, decode_sequences, kv_tokens, NONE, NONE)
+    return (
+        kv_traffic_s(coefficients.spans, coefficients.state, coefficients.kv_write, rank_work) / coefficients.achieved.decode_memory
+        + coefficients.blocks * rank_work.sequences * coefficients.achieved.block
+    )
 
 
 @formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
-def network_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+def network_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
     """A decode step's collectives, each by the algorithm that is fastest for its size.
 
     >>> round(float(network_s(LLAMA_70B_TP8, 64)), 6)
     0.001779
     """
-    return collectives_s(c.collectives, place(c, decode_sequences, NONE, NONE, NONE).tokens, 0 * c.dense_weights)
+    return collectives_s(
+        coefficients.collectives, place(coefficients, decode_sequences, NONE, NONE, NONE).tokens, 0 * coefficients.dense_weights
+    )
 
 
 @formula(source="definition")
-def overhead_s(c: StepCoefficients, decode_sequences: Number) -> Second:
+def overhead_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
     """What a decode step costs beside its work.
 
     >>> round(float(overhead_s(LLAMA_70B_TP8, 100)), 6)
     0.0026
     """
-    return fixed_s(c, place(c, decode_sequences, NONE, NONE, NONE))
+    return fixed_s(coefficients, place(coefficients, decode_sequences, NONE, NONE, NONE))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headway.formula import formula
-from headway.laws.coefficients import ExpertTerm, Point, SpanTerm, StepCoefficients
+from headway.laws.coefficients import ExpertTerm, RankWork, SpanTerm, StepCoefficients
 from headway.laws.kv import attended_tokens
 from headway.laws.moe import distinct_experts
 from headway.units import Number, Second, SecondPerToken, Token
@@ -122,20 +122,22 @@ def per_rank(tokens: Token, ranks: Number) -> Token:
     return tokens / ranks
 
 
-def place(c: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token) -> Point:
+def place(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> RankWork:
     """One rank's share of a step that decodes and prefills for the whole replica."""
-    sequences = rank_sequences(decode_sequences, c.dp, c.pp)
-    prompt, pairs = per_rank(prefill_tokens, c.prefill_ranks), per_rank(prefill_pairs, c.prefill_ranks)
+    sequences = rank_sequences(decode_sequences, coefficients.dp, coefficients.pp)
+    prompt, pairs = per_rank(prefill_tokens, coefficients.prefill_ranks), per_rank(prefill_pairs, coefficients.prefill_ranks)
     start = chunk_start(prompt, pairs)
-    return Point(
+    return RankWork(
         sequences=sequences,
         context=mean_context(kv_tokens, decode_sequences),
         prompt_tokens=prompt,
         start=start,
         end=chunk_end(prompt, pairs, start),
-        tokens=chip_tokens(sequences, prompt, c.cp),
+        tokens=chip_tokens(sequences, prompt, coefficients.cp),
         sampled=sampled_tokens(sequences, prompt),
-        group_tokens=expert_group_tokens(sequences, c.dp, prefill_tokens),
+        group_tokens=expert_group_tokens(sequences, coefficients.dp, prefill_tokens),
     )
 
 
@@ -156,7 +158,7 @@ def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
     >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
     0.0004096
     """
-    return sum((e.compute * group_tokens for e in experts), start=zero)
+    return sum((term.compute * group_tokens for term in experts), start=zero)
 
 
 @formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
@@ -166,7 +168,7 @@ def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
     >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
     3.125e-05
     """
-    return sum((e.weights * distinct_experts(e.experts, e.active, group_tokens) / e.experts for e in experts), start=zero)
+    return sum((term.weights * distinct_experts(term.experts, term.active, group_tokens) / term.experts for term in experts), start=zero)
 
 
 @formula(source="definition")
@@ -176,71 +178,76 @@ def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, z
     >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
     1.2288e-05
     """
-    return sum((e.activations * group_tokens for e in experts), start=zero)
+    return sum((term.activations * group_tokens for term in experts), start=zero)
 
 
-def span_pairs(span: SpanTerm, p: Point) -> Token:
+def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
     """Pairs one span leaves of a rank's prompt."""
-    return np.minimum(capped_pairs(p.prompt_tokens, p.start, p.end, span.cap), root_pairs(p.start, p.end, span.root))
+    return np.minimum(
+        capped_pairs(rank_work.prompt_tokens, rank_work.start, rank_work.end, span.cap),
+        root_pairs(rank_work.start, rank_work.end, span.root),
+    )
 
 
 @formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
-def attention_compute_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
     """Scores and values: each new token against its context, and the causal triangle of prompts.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
-    >>> round(float(attention_compute_s((span,), point, 0.0)), 9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(attention_compute_s((span,), work, 0.0)), 9)
     0.000128
     """
-    return decode_score_s(spans, p, zero) + prefill_score_s(spans, p, zero)
+    return decode_score_s(spans, rank_work, zero) + prefill_score_s(spans, rank_work, zero)
 
 
 @formula(source=LECTURE + "CW-02")
-def decode_score_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
     """Scores and values of each new token against its context.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
-    >>> round(float(decode_score_s((span,), point, 0.0)), 9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(decode_score_s((span,), work, 0.0)), 9)
     0.000128
     """
-    return p.sequences * sum((s.decode_compute * attended_tokens(p.context, s.cap, s.root) for s in spans), start=zero)
+    return rank_work.sequences * sum(
+        (span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=zero
+    )
 
 
 @formula(source=LECTURE + "CW-02; causal mask")
-def prefill_score_s(spans: tuple[SpanTerm, ...], p: Point, zero: Second) -> Second:
+def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
     """Scores and values of a rank's prompt: its causal triangle.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
-    >>> round(float(prefill_score_s((span,), point, 0.0)), 9)
+    >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_score_s((span,), work, 0.0)), 9)
     0.0015
     """
-    return sum((s.prefill_compute * span_pairs(s, p) for s in spans), start=zero)
+    return sum((span.prefill_compute * span_pairs(span, rank_work) for span in spans), start=zero)
 
 
 @formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
-def prefill_pad_s(spans: tuple[SpanTerm, ...], p: Point, pad: Token, zero: Second) -> Second:
+def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, zero: Second) -> Second:
     """Scores and values that a prompt's queries compute beside the triangle: `pad` tokens each.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
-    >>> round(float(prefill_pad_s((span,), point, 100.0, 0.0)), 9)
+    >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_pad_s((span,), work, 100.0, 0.0)), 9)
     0.0003
     """
-    return sum((s.prefill_compute * (p.prompt_tokens * (pad / NEW_TOKEN)) for s in spans), start=zero)
+    return sum((span.prefill_compute * (rank_work.prompt_tokens * (pad / NEW_TOKEN)) for span in spans), start=zero)
 
 
 @formula(source=LECTURE + "RB-03, RB-20")
-def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, p: Point) -> Second:
+def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, rank_work: RankWork) -> Second:
     """KV cache and recurrent state through the HBM: read for each attended token, written for each new one.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
-    >>> point = Point(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
-    >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, point)), 9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, work)), 9)
     0.00064064
     """
-    read = sum((s.read * attended_tokens(p.context, s.cap, s.root) for s in spans), start=state)
-    before = sum((s.read * attended_tokens(p.start, s.cap, s.root) for s in spans), start=0 * state)
-    return p.sequences * read + (before + kv_write * (p.sequences * NEW_TOKEN + p.prompt_tokens))
+    read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
+    before = sum((span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans), start=0 * state)
+    return rank_work.sequences * read + (before + kv_write * (rank_work.sequences * NEW_TOKEN + rank_work.prompt_tokens))

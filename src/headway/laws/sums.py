@@ -37,10 +37,10 @@ def times(value: Same, factor: Number) -> Same:
 
 
 @formula(source="definition: an even split")
-def divided(value: Same, ways: Number) -> Same:
+def divided(value: Same, parts: Number) -> Same:
     """One share of a quantity that so many chips, layers or ranks have alike.
 
     >>> divided(926679040, 8)  # DeepSeek-V3's embedding over 8 chips
     115834880.0
     """
-    return value / ways
+    return value / parts

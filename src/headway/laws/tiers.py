@@ -144,13 +144,13 @@ def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
 
 
 @formula(source="Little's law: what is written stays for its time")
-def cache_size(written: BytePerSecond, ttl: Second) -> Byte:
+def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
     """Room for a cache that keeps everything so long.
 
     >>> round(cache_size(353e9, 3600.0) / 1e15, 2)  # DeepSeek's day, one hour, PB
     1.27
     """
-    return written * ttl
+    return write_rate * ttl
 
 
 @formula(source="definition")
@@ -174,23 +174,23 @@ def devices_by_bandwidth(traffic: BytePerSecond, bandwidth: BytePerSecond) -> Nu
 
 
 @formula(source="reads and writes take turns, each at its own bandwidth")
-def devices_by_turns(read: BytePerSecond, written: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
+def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
     """Devices that move so much where writing is slower than reading.
 
     >>> round(devices_by_turns(278e9, 353e9, 14e9, 10e9), 1)  # DeepSeek's day, TLC drives
     55.2
     """
-    return read / read_bw + written / write_bw
+    return read / read_bw + write_rate / write_bw
 
 
 @formula(source="definition")
-def uses_per_hold(traffic: BytePerSecond, written: BytePerSecond) -> Number:
+def uses_per_hold(traffic: BytePerSecond, write_rate: BytePerSecond) -> Number:
     """How often a byte is moved, its writing included, while it is held.
 
     >>> round(uses_per_hold(631e9, 353e9), 2)  # DeepSeek's day
     1.79
     """
-    return traffic / written
+    return traffic / write_rate
 
 
 @formula(source="the larger of room and traffic")
@@ -234,10 +234,10 @@ def hit_token_rate(rate: PerSecond, hit: Token) -> TokenPerSecond:
 
 
 @formula(source="requests x what of them is new: prompt tokens that were missed, and the answer")
-def new_token_rate(rate: PerSecond, missed: Token, output: Token) -> TokenPerSecond:
+def new_token_rate(rate: PerSecond, new_prompt: Token, output: Token) -> TokenPerSecond:
     """Tokens a second whose KV a described service makes, and stores.
 
     >>> new_token_rate(100.0, 3500.0, 1000.0)
     450000.0
     """
-    return rate * (missed + output)
+    return rate * (new_prompt + output)

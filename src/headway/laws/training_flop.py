@@ -34,13 +34,13 @@ def matmul_flop_per_token(params: Number) -> FlopPerToken:
 
 
 @formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
-def attention_flop_per_token(score: FlopPerToken, seen: Token, token: Token) -> FlopPerToken:
-    """A token's forward pass through attention of one layer, `seen` tokens looked at on average.
+def attention_flop_per_token(score: FlopPerToken, mean_context: Token, token: Token) -> FlopPerToken:
+    """A token's forward pass through attention of one layer, `mean_context` tokens looked at on average.
 
     >>> attention_flop_per_token(4 * 64 * 128, 8192, 1) / 1e6  # Llama-3.1-70B, 8k, without the causal half
     268.435456
     """
-    return score * seen / token
+    return score * mean_context / token
 
 
 @formula(source=KORTHIKANTI + ": model FLOPs, whatever is recomputed")

@@ -18,7 +18,7 @@ ONE_TOKEN: Token = 1.0
 
 
 @formula(source=BOOK + ": B / X > C / W for FSDP; B / X > C / W for data parallelism; the same for pods with the links between them")
-def tokens_to_hide(sent: Byte, flop: FlopPerToken, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Token:
+def tokens_to_hide(message_bytes: Byte, flop: FlopPerToken, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Token:
     """Tokens that chips sharing one copy of the weights multiply while its parameters are sent: so many bytes, so many FLOPs, of each.
 
     FSDP over one axis of TPU v5p; data parallelism of H100 over NVLink, and over InfiniBand.
@@ -26,7 +26,7 @@ def tokens_to_hide(sent: Byte, flop: FlopPerToken, peak: FlopPerSecond, bandwidt
     >>> tokens_to_hide(2, 2.0, 459e12, 180e9), [round(tokens_to_hide(4, 4.0, 989e12, link)) for link in (450e9, 50e9)]
     (2550.0, [2198, 19780])
     """
-    return sent / flop * (peak / bandwidth)
+    return message_bytes / flop * (peak / bandwidth)
 
 
 @formula(source=BOOK + ": fully-sharded weights are gathered twice and their gradients scattered once; others gather and scatter once")

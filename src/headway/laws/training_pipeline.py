@@ -19,23 +19,23 @@ def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number
 
 
 @formula(source="Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer")
-def spared_layers(layers: Number, pp: Number, held: Number) -> Number:
+def spared_layers(layers: Number, pp: Number, stage_layers: Number) -> Number:
     """Layers that the last stage has fewer than the fullest: half of what full stages would have too many.
 
     >>> float(spared_layers(126, 16, 8)), float(spared_layers(96, 8, 12))  # Llama-3.1-405B: 126 layers where 128 would fit
     (1.0, 0.0)
     """
-    return np.minimum(np.ceil((pp * held - layers) / 2), held)
+    return np.minimum(np.ceil((pp * stage_layers - layers) / 2), stage_layers)
 
 
 @formula(source="definition: the slowest stage sets the pace, a full one or the last with the head")
-def pace_s(stage: Second, head: Second, held: Number, spared: Number) -> Second:
+def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) -> Second:
     """Time of a micro-batch at the stage that all others wait for.
 
     >>> float(pace_s(8.0, 1.0, 8, 1)), float(pace_s(8.0, 1.0, 8, 0))
     (8.0, 9.0)
     """
-    return np.maximum(stage, stage * (1 - spared / held) + head)
+    return np.maximum(stage, stage * (1 - spared / stage_layers) + head)
 
 
 @formula(source="definition")

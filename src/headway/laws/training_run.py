@@ -61,13 +61,13 @@ def run_usd(price: UsdPerSecond, chips: Number, wall: Second) -> Usd:
 
 
 @formula(source="definition")
-def chip_power_w(each: Watt, chips: Number) -> Watt:
+def chip_power_w(power: Watt, chips: Number) -> Watt:
     """Power of so many chips.
 
     >>> chip_power_w(700.0, 8)
     5600.0
     """
-    return each * chips
+    return power * chips
 
 
 @formula(source="definition")

@@ -15,43 +15,45 @@ MEGATRON = "Megatron-LM, theoretical_memory_usage.py"
 
 
 @formula(source=ZERO)
-def sharded_from(stage: Number, first: Number, ways: Number) -> Number:
+def sharded_from(stage: Number, first: Number, data_ranks: Number) -> Number:
     """Ways that a kind of state is split: all data-parallel ranks from ZeRO stage `first` on, none before it.
 
     >>> float(sharded_from(2, 1, 64)), float(sharded_from(2, 3, 64))  # ZeRO-2 splits optimiser states, not weights
     (64.0, 1.0)
     """
-    return np.where(stage >= first, ways, 1)
+    return np.where(stage >= first, data_ranks, 1)
 
 
 @formula(source=MEGATRON + ": n / (etp e p)")
-def expert_data_ways(stage_chips: Number, ways: Number) -> Number:
+def expert_data_ways(stage_chips: Number, expert_degree: Number) -> Number:
     """Chips of a stage that hold the same experts.
 
     >>> expert_data_ways(128, 64)  # DeepSeek-V3 on 2,048 H800: 16 stages, 64 expert-parallel ways
     2.0
     """
-    return stage_chips / ways
+    return stage_chips / expert_degree
 
 
 @formula(source="definition")
-def states_bytes(params: Number, each: Byte) -> Byte:
+def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
     """Model state of one kind of parameter on a chip.
 
     >>> round(states_bytes(174.6e9 / 64, 18) / 2**30, 2)  # GPT-3 175B, t=8, p=8: 45.56 GiB published
     45.73
     """
-    return params * each
+    return params * bytes_per_param
 
 
 @formula(source=ZERO + "; FSDP keeps the layer at hand and the next one whole, and under a pipeline the whole stage with its gradients")
-def gathered_bytes(layer: Number, whole: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number) -> Byte:
+def gathered_bytes(
+    layer: Number, stage_params: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number
+) -> Byte:
     """Whole weights that a chip holds for a while under ZeRO-3, whose own share is sharded.
 
     >>> float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 3, 1)) / 1e9, float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 1, 1))  # Llama-3.1-70B
     (3.4228, 0.0)
     """
-    return np.where(stage >= 3, np.where(pp > 1, whole * (weight + gradient), layers_kept * layer * weight), 0 * layer * weight)
+    return np.where(stage >= 3, np.where(pp > 1, stage_params * (weight + gradient), layers_kept * layer * weight), 0 * layer * weight)
 
 
 @formula(source="definition: a stage holds whole chunks of layers, the fullest of them the most")
@@ -105,13 +107,13 @@ def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> By
 
 
 @formula(source="definition")
-def allowance_bytes(allocated: Byte, used: Byte) -> Byte:
+def allowance_bytes(allocated: Byte, tensor_bytes: Byte) -> Byte:
     """What is taken beyond what tensors need.
 
     >>> allowance_bytes(65e9, 60e9)
     5000000000.0
     """
-    return allocated - used
+    return allocated - tensor_bytes
 
 
 @formula(source="definition")
@@ -125,13 +127,13 @@ def stage_state_params(dense: Number, routed: Number) -> Number:
 
 
 @formula(source="definition")
-def memory_fits(used: Byte, capacity: Byte) -> Truth:
+def memory_fits(memory: Byte, capacity: Byte) -> Truth:
     """Whether what training needs is no more than what a chip has.
 
     >>> bool(memory_fits(75e9, 80e9))
     True
     """
-    return used <= capacity
+    return memory <= capacity
 
 
 @formula(source="definition: a 90 % interval, symmetric in the logarithm, never below what is certain")

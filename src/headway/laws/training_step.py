@@ -43,8 +43,8 @@ def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
     >>> float(micro_pairs(8192, 8192, float("inf"))), float(micro_pairs(8192, 8192, 1024))
     (33554432.0, 7864320.0)
     """
-    reach = np.minimum(window, sequence)
-    return tokens / ONE_TOKEN * (reach - reach * reach / (2 * sequence))
+    attention_span = np.minimum(window, sequence)
+    return tokens / ONE_TOKEN * (attention_span - attention_span * attention_span / (2 * sequence))
 
 
 @formula(source="definition")
@@ -68,13 +68,13 @@ def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> 
 
 
 @formula(source="definition: efficiency is the share of a peak that is reached")
-def reached_s(at_peak: Second, reached: Number) -> Second:
+def reached_s(at_peak: Second, efficiency: Number) -> Second:
     """Time of work that reaches a share of its peak.
 
     >>> reached_s(0.12, 0.6)
     0.2
     """
-    return at_peak / reached
+    return at_peak / efficiency
 
 
 @formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
@@ -88,13 +88,13 @@ def score_passes(fused: Number, recomputed: Number) -> Number:
 
 
 @formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
-def activation_traffic_s(kept: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
+def activation_traffic_s(activation_bytes: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
     """Memory time of passing over what is kept once: norms, activation functions, residuals, rotary embeddings pass over it several times.
 
     >>> round(activation_traffic_s(34 * 4096, 8192, 32, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
     17.9
     """
-    return kept * tokens * layers / bandwidth
+    return activation_bytes * tokens * layers / bandwidth
 
 
 @formula(source="definition: what communication adds to the work that it runs beside")
@@ -118,13 +118,13 @@ def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Seco
 
 
 @formula(source="definition: every state is read and written once, the gradient read, the weight written")
-def update_s(params: Number, each: Byte, bandwidth: BytePerSecond) -> Second:
+def update_s(params: Number, bytes_per_param: Byte, bandwidth: BytePerSecond) -> Second:
     """The optimiser's step over a chip's own share of the states, at the peak of its memory.
 
     >>> round(update_s(8e9 / 64, 30, 3.35e12) * 1e3, 2)  # 8 B parameters over 64 chips
     1.12
     """
-    return params * each / bandwidth
+    return params * bytes_per_param / bandwidth
 
 
 @formula(source="definition")
@@ -178,13 +178,13 @@ def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
 
 
 @formula(source="definition: kernels launched one by one, whatever their size")
-def launches_of_layers_s(layers: Number, each: Second) -> Second:
+def launches_of_layers_s(layers: Number, per_layer: Second) -> Second:
     """Fixed cost of a stage's layers on one micro-batch.
 
     >>> launches_of_layers_s(32, 1e-4)
     0.0032
     """
-    return layers * each
+    return layers * per_layer
 
 
 @formula(source="definition: states are read and written, gradients read, weights written")

@@ -37,13 +37,13 @@ def wear_usd(price: UsdPerByte, drive_writes: PerSecond, rated_life: Second) -> 
 
 
 @formula(source="endurance over the rate of writing")
-def worn_out_s(endurance: Byte, written: BytePerSecond) -> Second:
+def worn_out_s(endurance: Byte, write_rate: BytePerSecond) -> Second:
     """How long a device lasts while it is written to at this rate.
 
     >>> round(worn_out_s(56.1e15, 7.85e9) / 86400)  # a TLC drive's share of 353 GB/s over 45 drives, days
     83
     """
-    return endurance / written
+    return endurance / write_rate
 
 
 @formula(source="holding, more devices where bandwidth wants them, and wear")

@@ -1,5 +1,5 @@
 """The ledger: every quantitative claim of the lecture beside what the project's own laws give."""
 
-from headway.ledger.claim_rows import ClaimRow, Input, Part, claim, explain, rows
+from headway.ledger.claim_rows import ClaimInput, ClaimPart, ClaimRow, claim, explain, rows
 
-__all__ = ["ClaimRow", "Input", "Part", "claim", "explain", "rows"]
+__all__ = ["ClaimInput", "ClaimPart", "ClaimRow", "claim", "explain", "rows"]

@@ -14,7 +14,7 @@ from headway.ledger.today import current, look_up, recompute_today
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClaimPart:
     """One figure of a claim."""
 
     name: str
@@ -27,7 +27,7 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class ClaimInput:
     """One number that a claim is recomputed with, and what the catalogue says now where it has it."""
 
     name: str
@@ -56,8 +56,8 @@ class ClaimRow:
     reference: float | None
     stated_text: str
     source: str
-    parts: tuple[Part, ...]
-    inputs: tuple[Input, ...]
+    parts: tuple[ClaimPart, ...]
+    inputs: tuple[ClaimInput, ...]
 
 
 def rows() -> list[ClaimRow]:
@@ -67,25 +67,25 @@ def rows() -> list[ClaimRow]:
 
 def claim(name: str) -> list[ClaimRow]:
     """The claim of this id, or all claims of this group; any letter case."""
-    wanted = name.strip().upper()
-    found = [claim for claim in claims().values() if wanted in (claim.id, claim.group)]
-    if not found:
+    label = name.strip().upper()
+    matches = [claim for claim in claims().values() if label in (claim.id, claim.group)]
+    if not matches:
         groups = list(dict.fromkeys(claim.group for claim in claims().values()))
         near = {key.lower(): key for key in (*claims(), *groups)}
         raise UnknownName("claim", name, near, "wants an id such as RB-10 or a group: " + ", ".join(groups))
-    return [_row(claim) for claim in found]
+    return [_row(claim) for claim in matches]
 
 
 def explain(name: str, today: bool = False) -> Parts:
     """Each figure of a claim, from its own inputs or today's, as a number that carries the tree of laws and sourced inputs behind it."""
-    wanted = name.strip().upper()
-    if wanted not in claims():
+    claim_id = name.strip().upper()
+    if claim_id not in claims():
         raise UnknownName("claim", name, {key.lower(): key for key in claims()}, "wants an id such as RB-10")
     with record():
-        claim = claims()[wanted]
+        claim = claims()[claim_id]
         parts = recompute(claim, {key: look_up(path) for key, path in claim.today.items()} if today else None)
     if parts is None:
-        raise BadValue("claim", wanted, f"a claim that is computed: {', '.join(computable()[:3])}, ...")
+        raise BadValue("claim", claim_id, f"a claim that is computed: {', '.join(computable()[:3])}, ...")
     return parts
 
 
@@ -114,10 +114,10 @@ def _row(claim: Claim) -> ClaimRow:
     )
 
 
-def _parts(claim: Claim, figures: Parts) -> tuple[Part, ...]:
+def _parts(claim: Claim, figures: Parts) -> tuple[ClaimPart, ...]:
     now = recompute_today(claim)
     return tuple(
-        Part(
+        ClaimPart(
             name=name,
             unit=claim.units.get(name, claim.unit),
             stated=claim.stated.get(name),
@@ -130,10 +130,10 @@ def _parts(claim: Claim, figures: Parts) -> tuple[Part, ...]:
     )
 
 
-def _inputs(claim: Claim) -> tuple[Input, ...]:
+def _inputs(claim: Claim) -> tuple[ClaimInput, ...]:
     now = current(claim)
     return tuple(
-        Input(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
+        ClaimInput(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
         for name, value in claim.inputs.items()
     )
 
@@ -146,13 +146,13 @@ def _part_verdict(claim: Claim, name: str, value: float) -> str:
     return verdict.beside(value, target[name], claim.tolerance) if name in target else ""
 
 
-def _verdict(claim: Claim, parts: tuple[Part, ...]) -> str:
+def _verdict(claim: Claim, parts: tuple[ClaimPart, ...]) -> str:
     if parts:
         return verdict.worst([part.verdict for part in parts if part.verdict])
     return verdict.NOT_COMPUTABLE if claim.empirical else verdict.NOT_YET
 
 
-def _tolerance(claim: Claim, first: Part | None) -> str:
+def _tolerance(claim: Claim, first: ClaimPart | None) -> str:
     if first is not None and first.name in claim.ranges:
         low, high = claim.ranges[first.name]
         return f"{low:g}..{high:g}"

@@ -52,14 +52,14 @@ def claims() -> dict[str, Claim]:
         if path.name.endswith(".toml") and path.name != f"{FACTS}.toml":
             groups.append(tomllib.loads(path.read_text(encoding="utf-8")))
     groups.sort(key=lambda group: group["order"])
-    found: dict[str, Claim] = {}
+    by_id: dict[str, Claim] = {}
     for group in groups:
         for row in group["claim"]:
             claim = _claim(row, group, facts)
-            if claim.id in found:
+            if claim.id in by_id:
                 raise ValueError(f"two claims are named {claim.id}")
-            found[claim.id] = claim
-    return found
+            by_id[claim.id] = claim
+    return by_id
 
 
 def _claim(row: dict[str, Any], group: dict[str, Any], facts: dict[str, Any]) -> Claim:

@@ -18,58 +18,66 @@ from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("EX-01")
-def palm_decode(i: Any) -> Parts:
+def palm_decode(inputs: Any) -> Parts:
     """The weight floor, and how near the measured step came."""
-    floor = latency_floor_s(i.total, i.weight_byte, times(i.chip_bw, i.chips))
-    return {"weight floor": floor, "share of the roofline": relative(floor, i.measured)}
+    floor = latency_floor_s(inputs.total, inputs.weight_byte, times(inputs.chip_bw, inputs.chips))
+    return {"weight floor": floor, "share of the roofline": relative(floor, inputs.measured)}
 
 
 @recomputes("EX-03")
-def multiquery_context(i: Any) -> Parts:
+def multiquery_context(inputs: Any) -> Parts:
     """KV per chip of multihead attention over that of multiquery attention split by batch."""
-    multihead = multihead_width_per_chip(i.heads, i.multihead_width, i.chips)
-    return {"longer context": relative(multihead, multiquery_width_per_chip(i.multiquery_width, i.chips))}
+    multihead = multihead_width_per_chip(inputs.heads, inputs.multihead_width, inputs.chips)
+    return {"longer context": relative(multihead, multiquery_width_per_chip(inputs.multiquery_width, inputs.chips))}
 
 
 @recomputes("EX-04")
-def chat_turn(i: Any) -> Parts:
+def chat_turn(inputs: Any) -> Parts:
     """Output tokens times the measured step."""
-    return {"turn": times(i.step_s, i.output)}
+    return {"turn": times(inputs.step_s, inputs.output)}
 
 
 @recomputes("EX-05")
-def quantised_ratio(i: Any) -> Parts:
+def quantised_ratio(inputs: Any) -> Parts:
     """The hardware ratio by format of weights and of arithmetic."""
     return {
-        "bf16": hardware_ratio(i.bf16, i.peak_bf16, i.mem_bw),
-        "int8 weights, bf16 arithmetic": hardware_ratio(i.int8, i.peak_bf16, i.mem_bw),
-        "int8": hardware_ratio(i.int8, i.peak_int8, i.mem_bw),
+        "bf16": hardware_ratio(inputs.bf16, inputs.peak_bf16, inputs.mem_bw),
+        "int8 weights, bf16 arithmetic": hardware_ratio(inputs.int8, inputs.peak_bf16, inputs.mem_bw),
+        "int8": hardware_ratio(inputs.int8, inputs.peak_int8, inputs.mem_bw),
     }
 
 
 @recomputes("EX-06")
-def h100_ratio(i: Any) -> Parts:
+def h100_ratio(inputs: Any) -> Parts:
     """The hardware ratio of H100."""
-    return {"H100 bf16": hardware_ratio(i.bf16, i.peak, i.mem_bw)}
+    return {"H100 bf16": hardware_ratio(inputs.bf16, inputs.peak, inputs.mem_bw)}
 
 
 @recomputes("EX-07")
-def training_mfu(i: Any) -> Parts:
+def training_mfu(inputs: Any) -> Parts:
     """6 N D over what the chips could have done in their hours, by two peaks."""
-    per_token = model_flop_per_token(matmul_flop_per_token(i.active), i.none, training_passes(i.trainable))
-    rate = mean_tokens_per_s(i.tokens, i.chip_time)
-    peaks = {"MFU": i.peak, "MFU by the SXM part's peak": i.sxm_peak}
+    per_token = model_flop_per_token(matmul_flop_per_token(inputs.active), inputs.none, training_passes(inputs.trainable))
+    rate = mean_tokens_per_s(inputs.tokens, inputs.chip_time)
+    peaks = {"MFU": inputs.peak, "MFU by the SXM part's peak": inputs.sxm_peak}
     return {name: flop_utilisation(per_token, rate, peak) for name, peak in peaks.items()}
 
 
 @recomputes("EX-08")
-def cost_of_a_day(i: Any) -> Parts:
+def cost_of_a_day(inputs: Any) -> Parts:
     """Every node for the whole day, idle or not."""
-    return {"cost": fleet_usd(i.nodes, i.node, i.chip_price, i.time)}
+    return {"cost": fleet_usd(inputs.nodes, inputs.node, inputs.chip_price, inputs.time)}
 
 
 @recomputes("EX-09")
-def revenue_of_a_day(i: Any) -> Parts:
+def revenue_of_a_day(inputs: Any) -> Parts:
     """Every token at its list price."""
-    missed = tokens_left(i.prompts, i.hits)
-    return {"revenue": total((charged_usd(i.hits, i.rate_hit), charged_usd(missed, i.rate_miss), charged_usd(i.outputs, i.rate_output)))}
+    misses = tokens_left(inputs.prompts, inputs.hits)
+    return {
+        "revenue": total(
+            (
+                charged_usd(inputs.hits, inputs.rate_hit),
+                charged_usd(misses, inputs.rate_miss),
+                charged_usd(inputs.outputs, inputs.rate_output),
+            )
+        )
+    }

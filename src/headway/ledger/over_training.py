@@ -12,30 +12,30 @@ from headway.laws.sums import divided
 from headway.laws.training_flop import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, run_flop, training_passes
 from headway.ledger.register import Parts, recomputes
 from headway.scaling import loss as losses
-from headway.scaling.fits import Fit, fit
+from headway.scaling.fits import ScalingFit, fit
 
 
-def _at_minimum(rising: Any, falling: Any, p: Any, q: Any) -> Any:
+def _at_minimum(rising: Any, falling: Any, rising_power: Any, falling_power: Any) -> Any:
     """The rising part over the falling one where their sum is least."""
-    at = laws.least_at(rising, falling, p, q)
-    return relative(laws.power_term(rising, at, p), laws.inverse_term(falling, at, q))
+    at = laws.least_at(rising, falling, rising_power, falling_power)
+    return relative(laws.power_term(rising, at, rising_power), laws.inverse_term(falling, at, falling_power))
 
 
 @recomputes("OT-01")
-def equal_at_minimum(i: Any) -> Parts:
+def equal_at_minimum(inputs: Any) -> Parts:
     """e^x and e^-x are x and 1/x of another x, with rates in place of powers."""
     return {
-        "A over B, x and 1/x": _at_minimum(i.a, i.b, i.power, i.inverse),
-        "A over B, e^x and e^-x": _at_minimum(i.a, i.b, i.rate, i.inverse_rate),
+        "A over B, x and 1/x": _at_minimum(inputs.a, inputs.b, inputs.power, inputs.inverse),
+        "A over B, e^x and e^-x": _at_minimum(inputs.a, inputs.b, inputs.rate, inputs.inverse_rate),
     }
 
 
 @recomputes("OT-02")
-def ratio_at_minimum(i: Any) -> Parts:
+def ratio_at_minimum(inputs: Any) -> Parts:
     """Found at the minimum, beside the powers' ratio."""
     return {
-        "A/B over q/p": relative(_at_minimum(i.a, i.b, i.p, i.q), laws.balance_of_powers(i.p, i.q)),
-        "A over B, x^2 and 1/x": _at_minimum(i.a, i.b, i.two, i.one),
+        "A/B over q/p": relative(_at_minimum(inputs.a, inputs.b, inputs.p, inputs.q), laws.balance_of_powers(inputs.p, inputs.q)),
+        "A over B, x^2 and 1/x": _at_minimum(inputs.a, inputs.b, inputs.two, inputs.one),
     }
 
 
@@ -44,67 +44,88 @@ def _per_token(params: Any, trainable: Any, none: Any) -> Any:
 
 
 @recomputes("OT-03")
-def training_cost(i: Any) -> Parts:
+def training_cost(inputs: Any) -> Parts:
     """6 N D beside a forward pass and a backward one of twice its work."""
-    per_token = _per_token(i.active, i.trainable, i.none)
+    per_token = _per_token(inputs.active, inputs.trainable, inputs.none)
     return {
-        "6 N D over forward and backward": relative(scaling.training_flop(i.active, i.tokens), run_flop(per_token, i.tokens)),
-        "forward over the whole": relative(matmul_flop_per_token(i.active), per_token),
+        "6 N D over forward and backward": relative(
+            scaling.training_flop(inputs.active, inputs.tokens), run_flop(per_token, inputs.tokens)
+        ),
+        "forward over the whole": relative(matmul_flop_per_token(inputs.active), per_token),
     }
 
 
 @recomputes("OT-04")
-def rl_cost(i: Any) -> Parts:
+def rl_cost(inputs: Any) -> Parts:
     """FLOPs of a parameter and an RL token: generated and discarded; trained on; both."""
-    forward, whole = matmul_flop_per_token(i.one), _per_token(i.one, i.trainable, i.none)
-    return {"least": forward, "most": whole, "generated, then trained on": hardware_flop_per_token(whole, forward, i.once)}
+    forward, training_flop = matmul_flop_per_token(inputs.one), _per_token(inputs.one, inputs.trainable, inputs.none)
+    return {
+        "least": forward,
+        "most": training_flop,
+        "generated, then trained on": hardware_flop_per_token(training_flop, forward, inputs.once),
+    }
 
 
 @recomputes("OT-05")
-def serving_cost(i: Any) -> Parts:
+def serving_cost(inputs: Any) -> Parts:
     """FLOPs of a parameter and a generated token."""
-    forward = matmul_flop_per_token(i.one)
-    return {"FLOP per parameter and token": forward, "serving over training": relative(forward, _per_token(i.one, i.trainable, i.none))}
+    forward = matmul_flop_per_token(inputs.one)
+    return {
+        "FLOP per parameter and token": forward,
+        "serving over training": relative(forward, _per_token(inputs.one, inputs.trainable, inputs.none)),
+    }
 
 
 @recomputes("OT-06")
-def slow_decoding(i: Any) -> Parts:
+def slow_decoding(inputs: Any) -> Parts:
     """Work at a lower MFU costs more, not less."""
-    return {"factor on the board at first": life.serving_price(i.mfu, i.price), "by the flashcards": life.serving_price(i.third, i.price)}
+    return {
+        "factor on the board at first": life.serving_price(inputs.mfu, inputs.price),
+        "by the flashcards": life.serving_price(inputs.third, inputs.price),
+    }
 
 
 @recomputes("OT-07")
-def rl_factor(i: Any) -> Parts:
+def rl_factor(inputs: Any) -> Parts:
     """Cost of an RL token over a pre-training token, all of it at decoding's MFU."""
-    found = {f"{name} FLOPs": life.decode_token_price(each, i.mfu) for name, each in (("2", i.two), ("3", i.three), ("6", i.six))}
-    return found | {"by the flashcards": life.decode_token_price(i.three, i.third)}
+    figures = {
+        f"{name} FLOPs": life.decode_token_price(flop, inputs.mfu)
+        for name, flop in (("2", inputs.two), ("3", inputs.three), ("6", inputs.six))
+    }
+    return figures | {"by the flashcards": life.decode_token_price(inputs.three, inputs.third)}
 
 
 @recomputes("OT-08")
-def serving_factor(i: Any) -> Parts:
+def serving_factor(inputs: Any) -> Parts:
     """The same of a served token."""
-    return {"at 30 %": life.decode_token_price(i.two, i.mfu), "by the flashcards": life.decode_token_price(i.two, i.third)}
+    return {
+        "at 30 %": life.decode_token_price(inputs.two, inputs.mfu),
+        "by the flashcards": life.decode_token_price(inputs.two, inputs.third),
+    }
 
 
 @recomputes("OT-09")
-def equal_tokens(i: Any) -> Parts:
+def equal_tokens(inputs: Any) -> Parts:
     """Tokens of equal cost, by the flashcards' factors."""
-    rl = divided(i.tokens, life.decode_token_price(i.three, i.third))
-    served = divided(i.tokens, life.decode_token_price(i.two, i.third))
+    rl = divided(inputs.tokens, life.decode_token_price(inputs.three, inputs.third))
+    served = divided(inputs.tokens, life.decode_token_price(inputs.two, inputs.third))
     return {
-        "D_pre over D_RL": relative(i.tokens, rl),
-        "D_pre over D_inf": relative(i.tokens, served),
-        "D_RL over D_pre": relative(rl, i.tokens),
+        "D_pre over D_RL": relative(inputs.tokens, rl),
+        "D_pre over D_inf": relative(inputs.tokens, served),
+        "D_RL over D_pre": relative(rl, inputs.tokens),
     }
 
 
 @recomputes("OT-10")
-def two_splits(i: Any) -> Parts:
+def two_splits(inputs: Any) -> Parts:
     """Shares of the two splits, and what the larger bill does to the tokens by a fit."""
-    equal, half = life.share_of_bill(i.part, i.part, i.part, i.part), life.share_of_bill(i.double, i.part, i.part, i.double)
-    rest = life.share_of_bill(i.part, i.part, i.part, i.double)
+    equal, half = (
+        life.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.part),
+        life.share_of_bill(inputs.double, inputs.part, inputs.part, inputs.double),
+    )
+    rest = life.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.double)
     beta = fit("epoch").by.beta
-    bills = (divided(i.whole, equal), divided(i.whole, rest))
+    bills = (divided(inputs.whole, equal), divided(inputs.whole, rest))
     return {
         "inference, the second over the first": relative(half, equal),
         "pre-training, the second over the first": relative(rest, equal),
@@ -113,78 +134,83 @@ def two_splits(i: Any) -> Parts:
 
 
 @recomputes("OT-11")
-def tokens_of_a_fleet(i: Any) -> Parts:
+def tokens_of_a_fleet(inputs: Any) -> Parts:
     """Rate times time, by two lengths of a month."""
-    return {name: _served(i, days) for name, days in (("60 days", i.days), ("365.25 / 6 days", i.month))}
+    return {name: _served(inputs, days) for name, days in (("60 days", inputs.days), ("365.25 / 6 days", inputs.month))}
 
 
-def _served(i: Any, days: Any) -> Any:
-    return life.served_tokens(i.rate, life.calendar_s(i.months, days), i.use, i.sure)
+def _served(inputs: Any, days: Any) -> Any:
+    return life.served_tokens(inputs.rate, life.calendar_s(inputs.months, days), inputs.use, inputs.sure)
 
 
 @recomputes("OT-12")
-def tokens_of_a_model(i: Any) -> Parts:
+def tokens_of_a_model(inputs: Any) -> Parts:
     """The same of one model of a family, and how much of it the stated tokens are."""
-    long = _served(i, i.month)
-    return {"60 days": _served(i, i.days), "365.25 / 6 days": long, "utilisation that 200 T imply": relative(i.said, long)}
+    long = _served(inputs, inputs.month)
+    return {"60 days": _served(inputs, inputs.days), "365.25 / 6 days": long, "utilisation that 200 T imply": relative(inputs.said, long)}
 
 
 @recomputes("OT-14")
-def rule_of_twenty(i: Any) -> Parts:
+def rule_of_twenty(inputs: Any) -> Parts:
     """The rule, and what the fits have for the same size."""
-    found = {"20 per parameter": scaling.tokens_at_ratio(i.active, i.ratio)}
+    figures = {"20 per parameter": scaling.tokens_at_ratio(inputs.active, inputs.ratio)}
     names = {"Epoch": "epoch", "Hoffmann, unrounded": "hoffmann", "Hoffmann, printed": "hoffmann-printed"}
-    return found | {name: losses.chinchilla_tokens(fit(key), i.active) for name, key in names.items()}
+    return figures | {name: losses.chinchilla_tokens(fit(key), inputs.active) for name, key in names.items()}
 
 
 @recomputes("OT-15")
-def over_trained(i: Any) -> Parts:
+def over_trained(inputs: Any) -> Parts:
     """Tokens over the rule's, for three numbers of tokens."""
-    usual = scaling.tokens_at_ratio(i.active, i.ratio)
-    return {name: relative(tokens, usual) for name, tokens in (("200 T", i.served), ("150 T", i.rumour), ("259 T", i.unrounded))}
+    usual = scaling.tokens_at_ratio(inputs.active, inputs.ratio)
+    return {
+        name: relative(tokens, usual) for name, tokens in (("200 T", inputs.served), ("150 T", inputs.rumour), ("259 T", inputs.unrounded))
+    }
 
 
 @recomputes("OT-16")
-def size_cancels(i: Any) -> Parts:
+def size_cancels(inputs: Any) -> Parts:
     """The two bills at the tokens that equalise them, and these over those served."""
-    tokens = life.serving_in_training(i.served, i.kappa)
-    training, serving = life.life_flop(i.active, tokens, i.none, i.none), life.life_flop(i.active, i.none, i.none, tokens)
-    return {"training over serving": relative(training, serving), "D_pre over D_inf": relative(tokens, i.served)}
+    tokens = life.serving_in_training(inputs.served, inputs.kappa)
+    training, serving = (
+        life.life_flop(inputs.active, tokens, inputs.none, inputs.none),
+        life.life_flop(inputs.active, inputs.none, inputs.none, tokens),
+    )
+    return {"training over serving": relative(training, serving), "D_pre over D_inf": relative(tokens, inputs.served)}
 
 
 @recomputes("OT-17")
-def perhaps_deployed(i: Any) -> Parts:
+def perhaps_deployed(inputs: Any) -> Parts:
     """Tokens expected where deployment is not certain, over those where it is."""
-    time = life.calendar_s(i.months, i.days)
-    uncertain, sure = (life.served_tokens(i.rate, time, i.use, chance) for chance in (i.chance, i.sure))
+    time = life.calendar_s(inputs.months, inputs.days)
+    uncertain, sure = (life.served_tokens(inputs.rate, time, inputs.use, chance) for chance in (inputs.chance, inputs.sure))
     return {"expected over certain": relative(uncertain, sure)}
 
 
 @recomputes("OT-18")
-def by_the_loss(i: Any) -> Parts:
+def by_the_loss(inputs: Any) -> Parts:
     """The closed form by two fits, what 100 times would need, and the optimum found on the curve of equal loss beside it."""
-    found: Parts = {}
+    figures: Parts = {}
     for name, key in (("Epoch", "epoch"), ("Hoffmann, unrounded", "hoffmann"), ("Hoffmann, printed", "hoffmann-printed")):
         beta = fit(key).by.beta
-        found[f"equal halves, {name}"] = laws.over_training_of_bill(i.halves, beta)
-        found[f"equal thirds, {name}"] = laws.over_training_of_bill(i.thirds, beta)
-        found[f"bill that 100 times needs, {name}"] = laws.bill_of_over_training(i.hundred, beta)
-    return found | {"optimum at equal loss over the closed form": _both_ways(fit("epoch"), i)}
+        figures[f"equal halves, {name}"] = laws.over_training_of_bill(inputs.halves, beta)
+        figures[f"equal thirds, {name}"] = laws.over_training_of_bill(inputs.thirds, beta)
+        figures[f"bill that 100 times needs, {name}"] = laws.bill_of_over_training(inputs.hundred, beta)
+    return figures | {"optimum at equal loss over the closed form": _optimum_over_closed_form(fit("epoch"), inputs)}
 
 
-def _both_ways(law: Fit, i: Any) -> Any:
+def _optimum_over_closed_form(law: ScalingFit, inputs: Any) -> Any:
     """Tokens of the cheapest model of a loss, over those the closed form has for its size."""
-    serving, by = life.serving_in_training(i.served, i.kappa), law.by
-    tokens = laws.best_tokens(losses.chinchilla_tokens(law, i.active), serving, i.none, by.beta)
-    reached = losses.loss(law, i.active, tokens).total
-    return relative(laws.cheapest_tokens(reached, by.irreducible, by.b, by.alpha, by.beta, serving), tokens)
+    serving, by = life.serving_in_training(inputs.served, inputs.kappa), law.by
+    tokens = laws.best_tokens(losses.chinchilla_tokens(law, inputs.active), serving, inputs.none, by.beta)
+    loss = losses.loss(law, inputs.active, tokens).total
+    return relative(laws.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, serving), tokens)
 
 
 @recomputes("OT-19")
-def both_directions(i: Any) -> Parts:
+def both_directions(inputs: Any) -> Parts:
     """Served tokens to training tokens, from the rate and from the rounded tokens; and back from the rumour."""
     return {
-        "D_pre from 50 M tokens/s": life.serving_in_training(_served(i, i.days), i.kappa),
-        "D_pre from 200 T served": life.serving_in_training(i.said, i.kappa),
-        "D_inf from 150 T trained": life.served_for(i.rumour, i.kappa),
+        "D_pre from 50 M tokens/s": life.serving_in_training(_served(inputs, inputs.days), inputs.kappa),
+        "D_pre from 200 T served": life.serving_in_training(inputs.said, inputs.kappa),
+        "D_inf from 150 T trained": life.served_for(inputs.rumour, inputs.kappa),
     }

@@ -30,187 +30,202 @@ from headway.laws.topology import group_domains
 from headway.ledger.register import Parts, recomputes
 
 
-def _by_times(i: Any, up_bw: Any, out_bw: Any) -> Any:
+def _by_times(inputs: Any, up_bw: Any, out_bw: Any) -> Any:
     """The stage's all-to-alls over the hop behind it, from bytes and bandwidths; both send what one chip holds."""
-    vector = activation_bytes_per_token(i.hidden, i.element)
-    tokens = batch_per_chip(i.batch, i.chips)
-    inside = times(sent_s(exchange_bytes(tokens, i.active, vector, vector), up_bw), i.layers)
+    vector = activation_bytes_per_token(inputs.hidden, inputs.element)
+    tokens = batch_per_chip(inputs.batch, inputs.chips)
+    inside = times(sent_s(exchange_bytes(tokens, inputs.active, vector, vector), up_bw), inputs.layers)
     return relative(inside, sent_s(times(vector, tokens), out_bw))
 
 
 @recomputes("PP-01")
-def stage_against_hop(i: Any) -> Parts:
+def stage_against_hop(inputs: Any) -> Parts:
     """The board's formula, and the same from the times themselves."""
-    formula = scale_up_over_hop(i.active, i.layers, scale_up_ratio(i.up_bw, i.out_bw))
-    return {"times over formula": relative(_by_times(i, i.up_bw, i.out_bw), formula), "8 experts, one layer, 8 times slower": formula}
+    formula = scale_up_over_hop(inputs.active, inputs.layers, scale_up_ratio(inputs.up_bw, inputs.out_bw))
+    return {
+        "times over formula": relative(_by_times(inputs, inputs.up_bw, inputs.out_bw), formula),
+        "8 experts, one layer, 8 times slower": formula,
+    }
 
 
 @recomputes("PP-02")
-def bar_of_the_ratio(i: Any) -> Parts:
+def bar_of_the_ratio(inputs: Any) -> Parts:
     """Vectors sent inside a stage for each one handed on, at which both take as long: on the board, on GB200 with 400 Gb/s."""
-    sent = times(times(i.active, i.layers), i.phases)
+    vectors = times(times(inputs.active, inputs.layers), inputs.phases)
     return {
-        "with scale-out 8 times slower": relative(sent, _by_times(i, i.up_bw, i.out_bw)),
-        "on GB200 with 400 Gb/s": relative(sent, _by_times(i, i.gb200_up, i.gb200_out)),
+        "with scale-out 8 times slower": relative(vectors, _by_times(inputs, inputs.up_bw, inputs.out_bw)),
+        "on GB200 with 400 Gb/s": relative(vectors, _by_times(inputs, inputs.gb200_up, inputs.gb200_out)),
     }
 
 
 @recomputes("PP-03")
-def ratio_by_experts(i: Any) -> Parts:
+def ratio_by_experts(inputs: Any) -> Parts:
     """The ratio with one layer a stage, by active experts; for eight also at the ratios of two machines."""
-    counts = {"1": i.k_1, "2": i.k_2, "4": i.k_4, "8": i.k_8, "16": i.k_16, "32": i.k_32}
+    counts = {"1": inputs.k_1, "2": inputs.k_2, "4": inputs.k_4, "8": inputs.k_8, "16": inputs.k_16, "32": inputs.k_32}
     return {
-        **{f"k = {name}": scale_up_over_hop(count, i.layers, i.ratio) for name, count in counts.items()},
-        "k = 8, 9 times slower": scale_up_over_hop(i.k_8, i.layers, i.ratio_h100),
-        "k = 8, 18 times slower": scale_up_over_hop(i.k_8, i.layers, i.ratio_gb200),
+        **{f"k = {name}": scale_up_over_hop(count, inputs.layers, inputs.ratio) for name, count in counts.items()},
+        "k = 8, 9 times slower": scale_up_over_hop(inputs.k_8, inputs.layers, inputs.ratio_h100),
+        "k = 8, 18 times slower": scale_up_over_hop(inputs.k_8, inputs.layers, inputs.ratio_gb200),
     }
 
 
 @recomputes("PP-04")
-def layers_a_stage_needs(i: Any) -> Parts:
+def layers_a_stage_needs(inputs: Any) -> Parts:
     """Whole layers, by active experts."""
-    counts = {"1": i.k_1, "2": i.k_2, "4": i.k_4, "8": i.k_8}
-    return {f"k = {name}": fewest_layers_per_stage(count, i.ratio) for name, count in counts.items()}
+    counts = {"1": inputs.k_1, "2": inputs.k_2, "4": inputs.k_4, "8": inputs.k_8}
+    return {f"k = {name}": fewest_layers_per_stage(count, inputs.ratio) for name, count in counts.items()}
 
 
 @recomputes("PP-05")
-def neutral_pipeline(i: Any) -> Parts:
+def neutral_pipeline(inputs: Any) -> Parts:
     """Stages one after the other over the whole at once; sequences per read of the weights over those without stages; with hops."""
-    whole = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
-    stage = drain_s(times(stage_weights_bytes(parameter_bytes(i.total, i.weight_byte), i.chips, i.stages), i.chips), i.mem_bw)
-    held = sequences_in_flight(i.stages, i.micro_batch)
+    one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+    stage = drain_s(
+        times(stage_weights_bytes(parameter_bytes(inputs.total, inputs.weight_byte), inputs.chips, inputs.stages), inputs.chips),
+        inputs.mem_bw,
+    )
+    sequences = sequences_in_flight(inputs.stages, inputs.micro_batch)
     return {
-        "stages over one rack": relative(times(stage, i.stages), whole),
-        "sequences per weight read over one rack's": relative(relative(held, i.stages), i.micro_batch),
-        "with hops, over one rack": relative(pipelined_token_s(whole, i.stages, i.hop), whole),
+        "stages over one rack": relative(times(stage, inputs.stages), one_rack_s),
+        "sequences per weight read over one rack's": relative(relative(sequences, inputs.stages), inputs.micro_batch),
+        "with hops, over one rack": relative(pipelined_token_s(one_rack_s, inputs.stages, inputs.hop), one_rack_s),
     }
 
 
 @recomputes("PP-06")
-def idle_pipeline(i: Any) -> Parts:
+def idle_pipeline(inputs: Any) -> Parts:
     """One micro-batch in flight."""
-    return {"idle": pipeline_idle_share(i.stages, i.in_flight)}
+    return {"idle": pipeline_idle_share(inputs.stages, inputs.in_flight)}
 
 
 @recomputes("PP-07")
-def training_bubble(i: Any) -> Parts:
+def training_bubble(inputs: Any) -> Parts:
     """Idle time over all time."""
-    cases = (("4 stages, 4 micro-batches", i.stages, i.few), ("4 stages, 16 micro-batches", i.stages, i.some),
-             ("8 stages, 32 micro-batches", i.more_stages, i.many))  # fmt: skip
+    cases = (("4 stages, 4 micro-batches", inputs.stages, inputs.few), ("4 stages, 16 micro-batches", inputs.stages, inputs.some),
+             ("8 stages, 32 micro-batches", inputs.more_stages, inputs.many))  # fmt: skip
     return {name: wall_time_share(one_forward_one_backward_bubble(stages, batches)) for name, stages, batches in cases}
 
 
 @recomputes("PP-08")
-def micro_batches(i: Any) -> Parts:
+def micro_batches(inputs: Any) -> Parts:
     """As many as stages, and what one fewer leaves idle."""
-    needed = micro_batches_needed(i.stages)
+    needed = micro_batches_needed(inputs.stages)
     return {
         "micro-batches": needed,
-        "idle with them": pipeline_idle_share(i.stages, needed),
-        "idle with one fewer": pipeline_idle_share(i.stages, i.fewer),
+        "idle with them": pipeline_idle_share(inputs.stages, needed),
+        "idle with one fewer": pipeline_idle_share(inputs.stages, inputs.fewer),
     }
 
 
 @recomputes("PP-09")
-def held_by_a_pipeline(i: Any) -> Parts:
+def held_by_a_pipeline(inputs: Any) -> Parts:
     """Stages times micro-batch."""
-    return {"sequences in flight": sequences_in_flight(i.stages, i.micro_batch)}
+    return {"sequences in flight": sequences_in_flight(inputs.stages, inputs.micro_batch)}
 
 
-def _memory(i: Any, stages: Any) -> tuple[Any, Any]:
+def _memory(inputs: Any, stages: Any) -> tuple[Any, Any]:
     """Weights and KV of one chip."""
-    return stage_weights_bytes(i.weights, i.chips, stages), stage_kv_bytes(i.micro_batch, i.context, i.kv_bytes, i.chips, stages)
+    return stage_weights_bytes(inputs.weights, inputs.chips, stages), stage_kv_bytes(
+        inputs.micro_batch, inputs.context, inputs.kv_bytes, inputs.chips, stages
+    )
 
 
 @recomputes("PP-10")
-def memory_per_chip(i: Any) -> Parts:
+def memory_per_chip(inputs: Any) -> Parts:
     """The table: weights and KV per chip by stages."""
     table = {}
-    for name, stages in (("1", i.p_1), ("2", i.p_2), ("4", i.p_4), ("8", i.p_8)):
-        table[f"weights, P = {name}"], table[f"KV, P = {name}"] = _memory(i, stages)
+    for name, stages in (("1", inputs.p_1), ("2", inputs.p_2), ("4", inputs.p_4), ("8", inputs.p_8)):
+        table[f"weights, P = {name}"], table[f"KV, P = {name}"] = _memory(inputs, stages)
     return table
 
 
 @recomputes("PP-11")
-def kv_is_not_divided(i: Any) -> Parts:
+def kv_is_not_divided(inputs: Any) -> Parts:
     """KV of one chip with many stages over that with one."""
-    alone, many = (_memory(i, stages) for stages in (i.p_1, i.p_8))
-    return {"KV with 8 stages over one": relative(many[1], alone[1]), "KV": many[1], "weights": many[0]}
+    alone, eight_stages = (_memory(inputs, stages) for stages in (inputs.p_1, inputs.p_8))
+    return {"KV with 8 stages over one": relative(eight_stages[1], alone[1]), "KV": eight_stages[1], "weights": eight_stages[0]}
 
 
 @recomputes("PP-12")
-def hop_between_racks(i: Any) -> Parts:
+def hop_between_racks(inputs: Any) -> Parts:
     """A hop over today's links, and the time per token with the board's hop and with that."""
-    vector = activation_bytes_per_token(i.hidden, i.element)
-    hop = hop_s(i.batch, vector, i.chips, i.out_bw, i.alpha)
+    vector = activation_bytes_per_token(inputs.hidden, inputs.element)
+    hop = hop_s(inputs.batch, vector, inputs.chips, inputs.out_bw, inputs.alpha)
     return {
         "one hop": hop,
-        "token with 4 hops": pipelined_token_s(i.step_s, i.stages, hop),
-        "token with the board's hops": pipelined_token_s(i.step_s, i.stages, i.board_hop),
-        "bytes of a hop over the link": sent_s(times(vector, batch_per_chip(i.batch, i.chips)), i.out_bw),
+        "token with 4 hops": pipelined_token_s(inputs.step_s, inputs.stages, hop),
+        "token with the board's hops": pipelined_token_s(inputs.step_s, inputs.stages, inputs.board_hop),
+        "bytes of a hop over the link": sent_s(times(vector, batch_per_chip(inputs.batch, inputs.chips)), inputs.out_bw),
     }
 
 
 @recomputes("PP-13")
-def kv_dominates(i: Any) -> Parts:
+def kv_dominates(inputs: Any) -> Parts:
     """KV over weights of one chip at two contexts, and where they are equal."""
-    weights = stage_weights_bytes(i.weights, i.chips, i.p_2)
-    longer, shorter = (stage_kv_bytes(i.micro_batch, context, i.kv_bytes, i.chips, i.p_2) for context in (i.longer, i.context))
+    weights = stage_weights_bytes(inputs.weights, inputs.chips, inputs.p_2)
+    longer, shorter = (
+        stage_kv_bytes(inputs.micro_batch, context, inputs.kv_bytes, inputs.chips, inputs.p_2)
+        for context in (inputs.longer, inputs.context)
+    )
     return {
         "KV over weights at 200 k": relative(longer, weights),
         "KV over weights at 100 k": relative(shorter, weights),
-        "context where they are equal": times(i.context, relative(weights, shorter)),
+        "context where they are equal": times(inputs.context, relative(weights, shorter)),
         "weights": weights,
         "KV at 200 k": longer,
     }
 
 
 @recomputes("PP-14")
-def trillion_parameters(i: Any) -> Parts:
+def trillion_parameters(inputs: Any) -> Parts:
     """Weights by format."""
-    return {name: parameter_bytes(i.total, width) for name, width in (("bf16", i.bf16), ("fp8", i.fp8), ("fp4", i.fp4))}
+    return {name: parameter_bytes(inputs.total, width) for name, width in (("bf16", inputs.bf16), ("fp8", inputs.fp8), ("fp4", inputs.fp4))}
 
 
 @recomputes("PP-15")
-def memory_of_a_rack(i: Any) -> Parts:
+def memory_of_a_rack(inputs: Any) -> Parts:
     """HBM of both Blackwell racks, and the first with its hosts' memory."""
-    hbm = domain_bytes(i.chips, i.hbm)
+    hbm = domain_bytes(inputs.chips, inputs.hbm)
     return {
         "GB200 NVL72": hbm,
-        "GB300 NVL72": domain_bytes(i.chips, i.later_hbm),
-        "GB200 NVL72 and its hosts": total((hbm, domain_bytes(i.hosts, i.host_memory))),
+        "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm),
+        "GB200 NVL72 and its hosts": total((hbm, domain_bytes(inputs.hosts, inputs.host_memory))),
     }
 
 
 @recomputes("PP-16")
-def less_memory_per_chip(i: Any) -> Parts:
+def less_memory_per_chip(inputs: Any) -> Parts:
     """Weights and KV of one chip with eight stages over those with one."""
-    (weights, kv), (whole, held) = _memory(i, i.p_8), _memory(i, i.p_1)
+    (weights, kv), (one_stage_weights, one_stage_kv) = _memory(inputs, inputs.p_8), _memory(inputs, inputs.p_1)
     return {
-        "weights with 8 stages over one": relative(weights, whole),
-        "KV with 8 stages over one": relative(kv, held),
-        "chip's memory with 8 stages over one": relative(total((weights, kv)), total((whole, held))),
+        "weights with 8 stages over one": relative(weights, one_stage_weights),
+        "KV with 8 stages over one": relative(kv, one_stage_kv),
+        "chip's memory with 8 stages over one": relative(total((weights, kv)), total((one_stage_weights, one_stage_kv))),
     }
 
 
 @recomputes("PP-17")
-def stages_in_practice(i: Any) -> Parts:
+def stages_in_practice(inputs: Any) -> Parts:
     """The fewest stages whose weights fit their domains, and the domains of DeepSeek's expert parallelism."""
-    weights = parameter_bytes(i.total, i.weight_byte)
-    hopper, blackwell = domain_bytes(i.node, i.hopper_hbm), domain_bytes(i.rack, i.blackwell_hbm)
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    hopper, blackwell = domain_bytes(inputs.node, inputs.hopper_hbm), domain_bytes(inputs.rack, inputs.blackwell_hbm)
     return {
         "stages, DeepSeek-V3 on 8 H100": fewest_within(weights, hopper),
         "stages, DeepSeek-V3 on GB200 NVL72": fewest_within(weights, blackwell),
-        "stages, 5 T parameters on GB200 NVL72": fewest_within(parameter_bytes(i.large_total, i.weight_byte), blackwell),
-        "domains of DeepSeek's decode EP": group_domains(i.decode_ep, i.next_to, i.node),
+        "stages, 5 T parameters on GB200 NVL72": fewest_within(parameter_bytes(inputs.large_total, inputs.weight_byte), blackwell),
+        "domains of DeepSeek's decode EP": group_domains(inputs.decode_ep, inputs.next_to, inputs.node),
     }
 
 
 @recomputes("PP-18")
-def stages_do_not_add_bandwidth(i: Any) -> Parts:
+def stages_do_not_add_bandwidth(inputs: Any) -> Parts:
     """The latency floor over one rack's: the racks as stages, and as one expert-parallel group."""
-    weights = parameter_bytes(i.total, i.weight_byte)
-    one = latency_floor_s(i.total, i.weight_byte, i.mem_bw)
-    stage = drain_s(times(stage_weights_bytes(weights, i.chips, i.racks), i.chips), i.mem_bw)
-    group = latency_floor_s(i.total, i.weight_byte, times(i.mem_bw, i.racks))
-    return {"racks as stages": relative(times(stage, i.racks), one), "racks as one group": relative(group, one), "one rack": one}
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+    stage = drain_s(times(stage_weights_bytes(weights, inputs.chips, inputs.racks), inputs.chips), inputs.mem_bw)
+    group = latency_floor_s(inputs.total, inputs.weight_byte, times(inputs.mem_bw, inputs.racks))
+    return {
+        "racks as stages": relative(times(stage, inputs.racks), one_rack_s),
+        "racks as one group": relative(group, one_rack_s),
+        "one rack": one_rack_s,
+    }

@@ -11,46 +11,46 @@ from headway.ledger.register import Parts, recomputes
 
 
 @recomputes("RK-01")
-def chips_in_a_rack(i: Any) -> Parts:
+def chips_in_a_rack(inputs: Any) -> Parts:
     """Compute trays times the chips of each."""
-    return {"GB200 NVL72": times(i.per_tray, i.trays)}
+    return {"GB200 NVL72": times(inputs.per_tray, inputs.trays)}
 
 
 @recomputes("RK-03")
-def rack_outside(i: Any) -> Parts:
+def rack_outside(inputs: Any) -> Parts:
     """Height from its units, width from its floor."""
-    return {"height": rack_height(i.rack_units), "width": rack_width(i.footprint, i.depth)}
+    return {"height": rack_height(inputs.rack_units), "width": rack_width(inputs.footprint, inputs.depth)}
 
 
 @recomputes("RK-05")
-def cables_grow_with_chips(i: Any) -> Parts:
+def cables_grow_with_chips(inputs: Any) -> Parts:
     """Links of a star and of a mesh with twice the chips, over those with the chips."""
-    more = times(i.chips, i.twice)
+    more = times(inputs.chips, inputs.twice)
     return {
-        "star to central switches": growth(star_links(more, i.links), star_links(i.chips, i.links)),
-        "full mesh": growth(mesh_links(more, i.per_pair), mesh_links(i.chips, i.per_pair)),
-        "cables of the star": cable_count(star_links(i.chips, i.links), i.pairs),
+        "star to central switches": growth(star_links(more, inputs.links), star_links(inputs.chips, inputs.links)),
+        "full mesh": growth(mesh_links(more, inputs.per_pair), mesh_links(inputs.chips, inputs.per_pair)),
+        "cables of the star": cable_count(star_links(inputs.chips, inputs.links), inputs.pairs),
     }
 
 
 @recomputes("RK-06")
-def domains_by_generation(i: Any) -> Parts:
+def domains_by_generation(inputs: Any) -> Parts:
     """Chips of each scale-up domain; Rubin Ultra's in dies and in packages."""
-    blackwell = times(i.per_tray, i.trays)
+    blackwell = times(inputs.per_tray, inputs.trays)
     return {
-        "Rubin Ultra, dies": times(i.ultra, i.ultra_dies),
+        "Rubin Ultra, dies": times(inputs.ultra, inputs.ultra_dies),
         "Blackwell": blackwell,
-        "Hopper to Blackwell": growth(blackwell, i.hopper),
-        "Rubin Ultra, packages of its name": growth(i.ultra_name, i.ultra_dies),
-        "Rubin NVL144, packages": growth(i.rubin_dies, i.rubin_dies_per_chip),
+        "Hopper to Blackwell": growth(blackwell, inputs.hopper),
+        "Rubin Ultra, packages of its name": growth(inputs.ultra_name, inputs.ultra_dies),
+        "Rubin NVL144, packages": growth(inputs.rubin_dies, inputs.rubin_dies_per_chip),
     }
 
 
 @recomputes("RK-07")
-def genuine_growth(i: Any) -> Parts:
+def genuine_growth(inputs: Any) -> Parts:
     """Growth of the domain counted in dies, in packages and by name."""
     return {
-        "in dies": growth(times(i.ultra, i.ultra_dies), times(i.blackwell, i.blackwell_dies)),
-        "in packages": growth(i.ultra, i.blackwell),
-        "by name": growth(i.ultra_name, i.blackwell),
+        "in dies": growth(times(inputs.ultra, inputs.ultra_dies), times(inputs.blackwell, inputs.blackwell_dies)),
+        "in packages": growth(inputs.ultra, inputs.blackwell),
+        "by name": growth(inputs.ultra_name, inputs.blackwell),
     }

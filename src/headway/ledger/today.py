@@ -25,8 +25,8 @@ def recompute_today(claim: Claim) -> Parts | None:
 
 def current(claim: Claim) -> dict[str, Any]:
     """What the catalogue says now of each input that it has."""
-    found = {name: _current(path) for name, path in claim.today.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _current(path) for name, path in claim.today.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @functools.cache
@@ -58,10 +58,10 @@ def _of_model(kind: str, name: str, field: str) -> Any:
     from headway import whole_model
     from headway.hfconfig import model
 
-    found = model(name)
+    catalog_model = model(name)
     if kind == "block":
-        return functools.reduce(getattr, field.split("."), found.blocks[-1])
+        return functools.reduce(getattr, field.split("."), catalog_model.blocks[-1])
     if kind == "kv":
         width = known(float(field), "bytes per cache element", "byte", "claim", "width that the claim counts in")
-        return whole_model.kv_bytes_per_token(found, width)
-    return getattr(whole_model, field)(found)
+        return whole_model.kv_bytes_per_token(catalog_model, width)
+    return getattr(whole_model, field)(catalog_model)

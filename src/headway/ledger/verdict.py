@@ -27,8 +27,8 @@ def width(tolerance: str) -> float:
     >>> width("tight"), width("20 %")
     (0.01, 0.2)
     """
-    named = {"exact": EXACT, "tight": TIGHT, "round": ROUND}
-    return named[tolerance] if tolerance in named else float(tolerance.removesuffix("%")) / 100
+    widths = {"exact": EXACT, "tight": TIGHT, "round": ROUND}
+    return widths[tolerance] if tolerance in widths else float(tolerance.removesuffix("%")) / 100
 
 
 def within(recomputed: float, low: float, high: float) -> str:

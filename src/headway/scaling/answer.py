@@ -12,11 +12,11 @@ import numpy as np
 from headway.formula import record
 from headway.listing import computed
 from headway.scaling import compute, doubt, experts, life, outside
-from headway.scaling.ask import Doubt
-from headway.scaling.fits import Fit, exponents, fit
-from headway.scaling.point import Point, point
+from headway.scaling.ask import Uncertainty
+from headway.scaling.fits import ScalingFit, exponents, fit
+from headway.scaling.point import ScalingPoint, point
 
-MODES: dict[str, Callable[[Fit, Point], dict[str, Any]]] = {
+MODES: dict[str, Callable[[ScalingFit, ScalingPoint], dict[str, Any]]] = {
     "split": compute.best_split,
     "given": compute.as_given,
     "life": life.given_size,
@@ -29,19 +29,19 @@ NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ScalingQuestion:
     """One question: its kind, the flags of every point, the laws that answer and those beside them."""
 
     mode: str  # split, given, life, quality or experts
     points: Sequence[Mapping[str, Any]]
     laws: tuple[str, ...]
     beside: tuple[str, ...] = ()
-    doubt: Doubt
+    doubt: Uncertainty
     varied: tuple[str, ...] = ()  # flags with several values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ScalingRow:
     """A row as it is shown, and where it comes from."""
 
     plain: dict[str, Any]
@@ -49,35 +49,35 @@ class Row:
     at: int  # its point
 
 
-def rows(asked: Asked) -> list[Row]:
+def rows(request: ScalingQuestion) -> list[ScalingRow]:
     """Every row: point by point, the laws that answer first."""
-    stacked = point({key: np.array([one[key] for one in asked.points]) for key in asked.points[0]})
-    every = [_of_law(asked, name, stacked) for name in (*asked.laws, *asked.beside)]
-    found = [each[at] for at in range(len(asked.points)) for each in every]
-    if asked.mode == "split" and asked.beside:
-        found += [_exponents(one) for one in exponents()]
-    return found
+    stacked = point({key: np.array([flags[key] for flags in request.points]) for key in request.points[0]})
+    rows_by_law = [_of_law(request, name, stacked) for name in (*request.laws, *request.beside)]
+    all_rows = [law_rows[at] for at in range(len(request.points)) for law_rows in rows_by_law]
+    if request.mode == "split" and request.beside:
+        all_rows += [_exponents(estimate) for estimate in exponents()]
+    return all_rows
 
 
-def explained(asked: Asked, row: Row, key: str) -> Any:
+def explained(request: ScalingQuestion, row: ScalingRow, key: str) -> Any:
     """One number of a row with every law recorded; an end of an interval as the leaf it is."""
-    given = asked.points[row.at] if row.at >= 0 else {}
+    flags = request.points[row.at] if row.at >= 0 else {}
     if key in row.plain and key.endswith(tuple(doubt.ENDS)) and row.plain[key] is not None:
-        return doubt.leaf(row.plain[key], key, fit(row.law), asked.doubt)
+        return doubt.leaf(row.plain[key], key, fit(row.law), request.doubt)
     if row.plain.get("kind") == "exponents":
-        one = next(each for each in exponents() if each.name == row.law)
-        return {"size_exponent": one.size, "data_exponent": one.data}.get(key)
-    if row.plain.get(key) is None and key not in given:
+        estimate = next(entry for entry in exponents() if entry.name == row.law)
+        return {"size_exponent": estimate.size, "data_exponent": estimate.data}.get(key)
+    if row.plain.get(key) is None and key not in flags:
         return computed(None, key)
     with record():
-        found = _columns(asked.mode, row.law)(point(given))
-    return computed(found[key] if key in found else given.get(key), key)
+        columns = _columns(request.mode, row.law)(point(flags))
+    return computed(columns[key] if key in columns else flags.get(key), key)
 
 
-def _columns(mode: str, law: str) -> Callable[[Point], dict[str, Any]]:
+def _columns(mode: str, law: str) -> Callable[[ScalingPoint], dict[str, Any]]:
     """The columns of one law."""
     if mode == "experts":
-        return experts.worth(law)
+        return experts.law_columns(law)
     if law == RULE:
         return compute.by_ratio
     return lambda at: MODES[mode](fit(law), at)
@@ -86,50 +86,50 @@ def _columns(mode: str, law: str) -> Callable[[Point], dict[str, Any]]:
 RULE = "rule"
 
 
-def _of_law(asked: Asked, law: str, stacked: Point) -> list[Row]:
+def _of_law(request: ScalingQuestion, law: str, stacked: ScalingPoint) -> list[ScalingRow]:
     """The rows of one law, all points at once."""
-    count = len(asked.points)
+    count = len(request.points)
     with np.errstate(all="ignore"):
-        columns = _columns(asked.mode, law)(stacked)
+        columns = _columns(request.mode, law)(stacked)
     spread = {key: np.broadcast_to(np.asarray(value, float), (count,)) for key, value in columns.items()}
-    kind = "rule" if law == RULE else "law" if law in asked.laws else "beside"
-    found = []
-    for at, given in enumerate(asked.points):
-        axes = {key: given[key] for key in asked.varied}
+    kind = "rule" if law == RULE else "law" if law in request.laws else "beside"
+    law_rows = []
+    for at, flags in enumerate(request.points):
+        axes = {key: flags[key] for key in request.varied}
         numbers = {key: _finite(values[at]) for key, values in spread.items()}
         plain = {"kind": kind, "law": law} | axes | numbers
-        if asked.mode != "experts" and law != RULE:
-            plain |= _doubted(asked, law, given) | _settled(asked.mode, law, plain)
-        elif asked.mode == "experts":
-            plain |= _routed_range(law, plain, float(given.get("per_token", 1)))
-        found.append(Row(plain={key: value for key, value in plain.items() if key not in HIDDEN}, law=law, at=at))
-    return found
+        if request.mode != "experts" and law != RULE:
+            plain |= _doubted(request, law, flags) | _settled(request.mode, law, plain)
+        elif request.mode == "experts":
+            plain |= _routed_range(law, plain, float(flags.get("per_token", 1)))
+        law_rows.append(ScalingRow(plain={key: value for key, value in plain.items() if key not in HIDDEN}, law=law, at=at))
+    return law_rows
 
 
-def _doubted(asked: Asked, law: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _doubted(request: ScalingQuestion, law: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Ends of intervals, of a law that answers and whose errors are known."""
-    own = fit(law)
-    if law not in asked.laws or own.errors is None:
+    law_fit = fit(law)
+    if law not in request.laws or law_fit.errors is None:
         return {}
-    at = point(given)
-    return doubt.interval(lambda one: MODES[asked.mode](one, at), own, asked.doubt)
+    at = point(flags)
+    return doubt.interval(lambda drawn_fit: MODES[request.mode](drawn_fit, at), law_fit, request.doubt)
 
 
 def _settled(mode: str, law: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     """What a row cannot say left out, with the reason; and whether the law was fitted there."""
-    found: dict[str, Any] = {}
-    own, why = fit(law), ""
-    if mode == "given" and own.rounded:
-        found |= {key: None for key in OF_SPLIT if key in plain}
-        why = f"too few digits to split compute by: {own.rounded} has them all"
+    values: dict[str, Any] = {}
+    law_fit, why = fit(law), ""
+    if mode == "given" and law_fit.rounded:
+        values |= {key: None for key in OF_SPLIT if key in plain}
+        why = f"too few digits to split compute by: {law_fit.rounded} has them all"
     elif mode == "given" and (plain["served_exact"] or 0) <= 0:
-        found |= {key: None for key in ("served_exact", "serve_exact") if key in plain}
+        values |= {key: None for key in ("served_exact", "serve_exact") if key in plain}
         why = NO_SERVING
     elif mode == "quality" and (plain["rule_left"] or 0) <= 0:
-        found |= {"rule_active": None, "rule_regret": None}
+        values |= {"rule_active": None, "rule_regret": None}
         why = NO_SIZE
-    inside, beyond = outside.dense(plain, own.range)
-    return found | {"in_range": inside, "beyond": beyond, "why": why}
+    inside, beyond = outside.dense(plain, law_fit.range)
+    return values | {"in_range": inside, "beyond": beyond, "why": why}
 
 
 def _routed_range(law: str, plain: Mapping[str, Any], per_token: float) -> dict[str, Any]:
@@ -139,9 +139,9 @@ def _routed_range(law: str, plain: Mapping[str, Any], per_token: float) -> dict[
     return {"in_range": inside, "beyond": beyond}
 
 
-def _exponents(one: Any) -> Row:
-    plain = {"kind": "exponents", "law": one.name, "size_exponent": float(one.size), "data_exponent": float(one.data)}
-    return Row(plain=plain, law=one.name, at=-1)
+def _exponents(estimate: Any) -> ScalingRow:
+    plain = {"kind": "exponents", "law": estimate.name, "size_exponent": float(estimate.size), "data_exponent": float(estimate.data)}
+    return ScalingRow(plain=plain, law=estimate.name, at=-1)
 
 
 def _finite(value: Any) -> float | None:

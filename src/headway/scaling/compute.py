@@ -10,11 +10,11 @@ from headway.laws.compare import relative
 from headway.laws.scaling_repeated import epochs
 from headway.laws.sums import total
 from headway.scaling import loss as losses
-from headway.scaling.fits import Fit
-from headway.scaling.point import Point
+from headway.scaling.fits import ScalingFit
+from headway.scaling.point import ScalingPoint
 
 
-def best_split(fit: Fit, at: Point) -> dict[str, Any]:
+def best_split(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     """The compute-optimal model: of a budget, of a size or of so many tokens, whichever is given."""
     if at.flop is not None:
         active = losses.optimal_params(fit, at.flop, at.unique)
@@ -30,7 +30,7 @@ def best_split(fit: Fit, at: Point) -> dict[str, Any]:
     return _model(fit, at, active, tokens) | powers
 
 
-def as_given(fit: Fit, at: Point) -> dict[str, Any]:
+def as_given(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
     """A model of two given numbers: its loss, how far it is over-trained, and how much serving would justify that."""
     active, tokens = at.active, at.tokens
     if active is None:
@@ -40,19 +40,19 @@ def as_given(fit: Fit, at: Point) -> dict[str, Any]:
     chinchilla = losses.chinchilla_tokens(fit, active)
     exact = life_cycle.served_for(over_training.justified_serving(tokens, chinchilla, at.rl_share, fit.by.beta), at.kappa)
     rule = life_cycle.served_for(tokens, at.kappa)
-    found = _model(fit, at, active, tokens) | {
+    columns = _model(fit, at, active, tokens) | {
         "over_training": relative(tokens, laws.tokens_at_ratio(active, at.ratio)),
         "over_law": relative(tokens, chinchilla),
         "served_exact": exact,
         "served_rule": rule,
     }
     if at.time is not None:
-        found["serve_exact"] = life_cycle.serving_rate(exact, at.time, at.utilisation, at.deployed)
-        found["serve_rule"] = life_cycle.serving_rate(rule, at.time, at.utilisation, at.deployed)
-    return found
+        columns["serve_exact"] = life_cycle.serving_rate(exact, at.time, at.utilisation, at.deployed)
+        columns["serve_rule"] = life_cycle.serving_rate(rule, at.time, at.utilisation, at.deployed)
+    return columns
 
 
-def by_ratio(at: Point) -> dict[str, Any]:
+def by_ratio(at: ScalingPoint) -> dict[str, Any]:
     """The rule of thumb beside the fits: so many tokens per parameter."""
     if at.flop is not None:
         active = laws.params_at_ratio(at.flop, at.ratio)
@@ -67,21 +67,21 @@ def by_ratio(at: Point) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _model(fit: Fit, at: Point, active: Any, tokens: Any) -> dict[str, Any]:
+def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[str, Any]:
     """Size, data, compute and loss."""
-    found = losses.loss(fit, active, tokens, at.unique, dict(at.bits))
+    loss = losses.loss(fit, active, tokens, at.unique, dict(at.bits))
     model = {
         "active": active, "tokens": tokens, "flop": laws.training_flop(active, tokens),
-        "tokens_per_param": laws.tokens_per_param(tokens, active), "loss": found.total,
+        "tokens_per_param": laws.tokens_per_param(tokens, active), "loss": loss.total,
     }  # fmt: skip
     if at.unique is not None:
         fresh = losses.loss(fit, active, tokens, None, dict(at.bits))
         model |= {
-            "epochs": epochs(tokens, at.unique), "tokens_worth": found.tokens_worth,
-            "fresh_share": relative(found.tokens_worth, tokens), "loss_fresh": fresh.total,
+            "epochs": epochs(tokens, at.unique), "tokens_worth": loss.tokens_worth,
+            "fresh_share": relative(loss.tokens_worth, tokens), "loss_fresh": fresh.total,
         }  # fmt: skip
     if at.post_bits is not None:
-        model["loss_rounded"] = total((found.total, losses.rounded(active, tokens, at.post_bits)))
-    if found.params_worth is not None:
-        model["params_worth"] = found.params_worth
+        model["loss_rounded"] = total((loss.total, losses.rounded(active, tokens, at.post_bits)))
+    if loss.params_worth is not None:
+        model["params_worth"] = loss.params_worth
     return model

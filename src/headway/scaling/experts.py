@@ -12,7 +12,7 @@ from headway.laws.params import sparsity
 from headway.laws.sums import times
 from headway.scaling import loss as losses
 from headway.scaling.fits import DEFAULT, Leverage, RoutedFit, clark, fit, leverage, routed
-from headway.scaling.point import Point
+from headway.scaling.point import ScalingPoint
 
 LING = "ling"
 
@@ -22,14 +22,14 @@ def names() -> tuple[str, ...]:
     return (*sorted(routed(), key=lambda name: not name.endswith("-refit")), LING)
 
 
-def worth(name: str) -> Callable[[Point], dict[str, Any]]:
+def law_columns(name: str) -> Callable[[ScalingPoint], dict[str, Any]]:
     """The columns of one law, by its name."""
     if name == LING:
         return lambda at: _ling(leverage(), at)
     return lambda at: _clark(routed()[name], at)
 
 
-def _experts(at: Point) -> Any:
+def _experts(at: ScalingPoint) -> Any:
     """Experts as given, or as many as make the total."""
     if at.experts is not None:
         return at.experts
@@ -40,20 +40,20 @@ def _share() -> Any:
     return laws.routed_share(clark()["blocks_share"], clark()["ffn_share"])
 
 
-def _clark(by: RoutedFit, at: Point) -> dict[str, Any]:
+def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
     """Clark's law: every second FFN routed, one expert per token."""
     experts = _experts(at)
-    counted, total = laws.saturated(experts, by.start, by.most), laws.routed_total_params(at.active, experts, _share())
-    own, dense = (laws.routed_exponent(by.a, by.c, each) for each in (counted, by.start))
-    effective = laws.effective_params(at.active, counted, by.start, own, dense, by.b)
+    expert_count, total = laws.saturated(experts, by.start, by.most), laws.routed_total_params(at.active, experts, _share())
+    exponent, dense = (laws.routed_exponent(by.a, by.c, number) for number in (expert_count, by.start))
+    effective = laws.effective_params(at.active, expert_count, by.start, exponent, dense, by.b)
     return {
         "active": at.active, "experts": experts, "total_of_law": total, "total_over_active": sparsity(total, at.active),
-        "experts_counted": counted, "effective_params": effective, "effective_over_active": relative(effective, at.active),
-        "cutoff_params": laws.routing_cutoff(by.b, by.c), "loss_routed": laws.routed_loss(at.active, counted, by.a, by.b, by.c, by.d),
+        "experts_counted": expert_count, "effective_params": effective, "effective_over_active": relative(effective, at.active),
+        "cutoff_params": laws.routing_cutoff(by.b, by.c), "loss_routed": laws.routed_loss(at.active, expert_count, by.a, by.b, by.c, by.d),
     }  # fmt: skip
 
 
-def _ling(by: Leverage, at: Point) -> dict[str, Any]:
+def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
     """Ling's leverage: of compute, so of size where the tokens are the same."""
     experts = _experts(at)
     tokens = losses.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens

@@ -41,7 +41,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class ScalingFit:
     """One fit of the loss."""
 
     name: str
@@ -126,16 +126,16 @@ def fact(entry: dict[str, Any], name: str, key: str = "value", file: str = "dens
     """One number with its origin: the value, or another key of the same line such as its error."""
     tables, path = document(file)
     kind, source, date = facts.origin(entry, name, facts.table(tables, "sources", path), path)
-    said = source if key == "value" else f"{source}: {key}"
-    return known(entry[key], f"{name}.{key}" if key != "value" else name, entry["unit"], kind, said, date)
+    source_text = source if key == "value" else f"{source}: {key}"
+    return known(entry[key], f"{name}.{key}" if key != "value" else name, entry["unit"], kind, source_text, date)
 
 
 @functools.cache
-def fits() -> dict[str, Fit]:
+def fits() -> dict[str, ScalingFit]:
     """Every fit of the loss, the default first."""
     tables, path = document("dense")
     ranges = {name: Range(**_facts(entry, f"range.{name}", "dense")) for name, entry in tables["ranges"].items()}
-    found = {}
+    fits_by_name = {}
     for name, entry in tables.items():
         if name in ("ranges", "sources"):
             continue
@@ -147,32 +147,32 @@ def fits() -> dict[str, Fit]:
             errors = Coefficients(**{key: fact(entry[key], f"{name}.{key}", "error") for key in names})
         by = Coefficients(**{key: fact(entry[key], f"{name}.{key}") for key in names})
         texts = {"name": name, "title": entry["title"], "status": entry["status"], "rounded": entry.get("rounded", "")}
-        found[name] = Fit(**texts, by=by, errors=errors, range=ranges[entry["range"]])
-    return found
+        fits_by_name[name] = ScalingFit(**texts, by=by, errors=errors, range=ranges[entry["range"]])
+    return fits_by_name
 
 
-def fit(name: str) -> Fit:
+def fit(name: str) -> ScalingFit:
     """One fit by its name.
 
     >>> fit("epoch").by.alpha, float(fit("epoch").errors.alpha)
     (0.348, 0.015)
     """
-    wanted = name.strip().lower().replace("_", "-")
-    if wanted not in fits():
+    key = name.strip().lower().replace("_", "-")
+    if key not in fits():
         raise UnknownName("scaling law", name, fits(), "one of " + ", ".join(fits()))
-    return fits()[wanted]
+    return fits()[key]
 
 
 @functools.cache
 def exponents() -> tuple[Exponents, ...]:
     """Estimates that give powers of compute and no loss."""
     tables, _ = document("exponents")
-    found = []
+    estimates = []
     for name, entry in tables.items():
         if name != "sources":
             both = {key: fact(entry[key], f"{name}.{key}", file="exponents") for key in ("size", "data")}
-            found.append(Exponents(name=name, title=entry["title"], **both))
-    return tuple(found)
+            estimates.append(Exponents(name=name, title=entry["title"], **both))
+    return tuple(estimates)
 
 
 @functools.cache
@@ -185,7 +185,7 @@ def decay() -> Decay:
 
 
 @functools.cache
-def assumed() -> dict[str, Any]:
+def lecture_assumptions() -> dict[str, Any]:
     """The assumptions of the lecture's worked example, by the names of their flags."""
     return _facts(document("life_cycle")[0]["facts"], "", "life_cycle")
 
@@ -194,12 +194,12 @@ def assumed() -> dict[str, Any]:
 def routed() -> dict[str, RoutedFit]:
     """Clark's law, published and fitted again."""
     tables, _ = document("routed")
-    found = {}
+    routed_fits = {}
     for name, entry in tables.items():
         if "start" in entry and "c" in entry:
             numbers = _facts({key: line for key, line in entry.items() if isinstance(line, dict)}, name, "routed")
-            found[name] = RoutedFit(name=name, title=entry["title"], status=entry["status"], **numbers)
-    return found
+            routed_fits[name] = RoutedFit(name=name, title=entry["title"], status=entry["status"], **numbers)
+    return routed_fits
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from headway.laws import few_bits
 from headway.laws import scaling as laws
 from headway.laws import scaling_repeated as repeated
 from headway.laws.sums import times
-from headway.scaling.fits import Fit, bits, decay
+from headway.scaling.fits import ScalingFit, bits, decay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Loss:
     params_worth: Any = None
 
 
-def loss(fit: Fit, active: Any, tokens: Any, unique: Any = None, narrow: dict[str, Any] | None = None) -> Loss:
+def loss(fit: ScalingFit, active: Any, tokens: Any, unique: Any = None, narrow: dict[str, Any] | None = None) -> Loss:
     """The loss of so many parameters and tokens, of which only `unique` are new, with formats of so many bits."""
     by, worth_n, worth_d = fit.by, None, None
     if narrow:
@@ -32,8 +32,8 @@ def loss(fit: Fit, active: Any, tokens: Any, unique: Any = None, narrow: dict[st
             worth_n = times(worth_n, few_bits.precision_share(count, getattr(bits(), part)))
     if unique is not None:
         size = active if worth_n is None else worth_n
-        worth_n = repeated.worth(size, fed(fit, unique), decay().size)
-        worth_d = repeated.worth(tokens, unique, decay().data)
+        worth_n = repeated.effective_amount(size, fed(fit, unique), decay().size)
+        worth_d = repeated.effective_amount(tokens, unique, decay().data)
     u = laws.size_loss(active if worth_n is None else worth_n, by.a, by.alpha)
     y = laws.data_loss(tokens if worth_d is None else worth_d, by.b, by.beta)
     return Loss(total=laws.scaling_loss(by.irreducible, u, y), size=u, data=y, tokens_worth=worth_d, params_worth=worth_n)
@@ -45,18 +45,18 @@ def rounded(active: Any, tokens: Any, count: Any) -> Any:
     return few_bits.quantised_loss(count, active, tokens, by.post_factor, by.post_bits, by.post_data, by.post_size)
 
 
-def split(fit: Fit) -> Any:
+def split(fit: ScalingFit) -> Any:
     """How a budget leans to parameters."""
     by = fit.by
     return laws.split_factor(by.a, by.b, by.alpha, by.beta)
 
 
-def fed(fit: Fit, unique: Any) -> Any:
+def fed(fit: ScalingFit, unique: Any) -> Any:
     """Parameters that unique tokens feed."""
     return repeated.params_fed(unique, split(fit), fit.by.alpha, fit.by.beta)
 
 
-def optimal_params(fit: Fit, flop: Any, unique: Any = None) -> Any:
+def optimal_params(fit: ScalingFit, flop: Any, unique: Any = None) -> Any:
     """The best size for a budget; with data that repeats where it runs out."""
     by = fit.by
     if unique is None:
@@ -65,13 +65,13 @@ def optimal_params(fit: Fit, flop: Any, unique: Any = None) -> Any:
     return repeated.repeated_params(flop, unique, fed(fit, unique), by.a, by.b, by.alpha, by.beta, decays.size, decays.data)
 
 
-def chinchilla_tokens(fit: Fit, active: Any) -> Any:
+def chinchilla_tokens(fit: ScalingFit, active: Any) -> Any:
     """The best tokens of a size when nothing is served."""
     by = fit.by
     return laws.chinchilla_tokens(active, by.a, by.b, by.alpha, by.beta)
 
 
-def chinchilla_params(fit: Fit, tokens: Any) -> Any:
+def chinchilla_params(fit: ScalingFit, tokens: Any) -> Any:
     """The best size of so many tokens when nothing is served."""
     by = fit.by
     return laws.chinchilla_params(tokens, by.a, by.b, by.alpha, by.beta)

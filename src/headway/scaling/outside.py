@@ -13,21 +13,21 @@ DENSE = (("active", "params", "N", ""), ("tokens", "tokens", "D", "token"), ("to
 
 def dense(row: Mapping[str, Any], fitted: Range, names: tuple[str, ...] = ("active", "tokens", "tokens_per_param")) -> tuple[bool, str]:
     """Whether size, data and their ratio are within what was fitted, and which are not."""
-    said = []
+    sentences = []
     for key, stem, symbol, unit in DENSE:
         if key in names and row.get(key) is not None:
-            said += _beyond(row[key], symbol, unit, getattr(fitted, f"{stem}_low"), getattr(fitted, f"{stem}_high"))
-    return not said, "; ".join(said)
+            sentences += _beyond(row[key], symbol, unit, getattr(fitted, f"{stem}_low"), getattr(fitted, f"{stem}_high"))
+    return not sentences, "; ".join(sentences)
 
 
 def routed(row: Mapping[str, Any], per_token: float) -> tuple[bool, str]:
     """The same of Clark's law: size, experts, and one expert per token."""
     fitted = clark()
-    said = _beyond(row["active"], "N", "", fitted["params_low"], fitted["params_high"])
-    said += _beyond(row["experts"], "experts", "", None, fitted["experts_high"])
+    sentences = _beyond(row["active"], "N", "", fitted["params_low"], fitted["params_high"])
+    sentences += _beyond(row["experts"], "experts", "", None, fitted["experts_high"])
     if per_token > 1:
-        said.append(f"{per_token:g} experts per token, fitted with 1")
-    return not said, "; ".join(said)
+        sentences.append(f"{per_token:g} experts per token, fitted with 1")
+    return not sentences, "; ".join(sentences)
 
 
 def _beyond(value: float, symbol: str, unit: str, low: Any, high: Any) -> list[str]:

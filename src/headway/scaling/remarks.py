@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.scaling.answer import Asked
+from headway.scaling.answer import ScalingQuestion
 from headway.scaling.experts import LING
 
 CLARK = (
@@ -19,23 +19,25 @@ ABOUT_LING = (
 FAR = "no such model was fitted: read the spread over laws, not one law"
 
 
-def remarks(asked: Asked, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def remarks(request: ScalingQuestion, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The notes of an answer."""
-    if asked.mode == "experts":
+    if request.mode == "experts":
         laws = {row["law"] for row in rows}
         return (*((CLARK,) if laws - {LING} else ()), *((ABOUT_LING,) if LING in laws else ()))
-    said = []
+    notes = []
     out = [row["law"] for row in rows if row.get("in_range") is False]
     if out:
-        said.append(f"outside what was fitted: {', '.join(dict.fromkeys(out))}; {FAR}")
+        notes.append(f"outside what was fitted: {', '.join(dict.fromkeys(out))}; {FAR}")
     if any(key.endswith("_lo") for row in rows for key in row):
         how = (
-            f"correlated by {asked.doubt.correlation:g}" if asked.doubt.correlation else "taken as independent, an upper bound on the width"
+            f"correlated by {request.doubt.correlation:g}"
+            if request.doubt.correlation
+            else "taken as independent, an upper bound on the width"
         )
-        said.append(f"intervals: 90 % of {asked.doubt.draws} draws of the coefficients with their standard errors, {how}: "
+        notes.append(f"intervals: 90 % of {request.doubt.draws} draws of the coefficients with their standard errors, {how}: "
                     "correlations are not published, and a fit moves A with alpha and B with beta (--correlation 0.99)")  # fmt: skip
-    if any(key.endswith("_bits") for key in asked.points[0]) and asked.mode in ("split", "given"):
-        said.append("formats of few bits: a soft law from one transcription, at odds with practice in fp8 and fp4")
-    if asked.mode == "life" and any(row.get("fresh_share") is not None for row in rows):
-        said.append("the optimum takes all tokens as new; fresh_share says what repeating takes from them")
-    return tuple(said)
+    if any(key.endswith("_bits") for key in request.points[0]) and request.mode in ("split", "given"):
+        notes.append("formats of few bits: a soft law from one transcription, at odds with practice in fp8 and fp4")
+    if request.mode == "life" and any(row.get("fresh_share") is not None for row in rows):
+        notes.append("the optimum takes all tokens as new; fresh_share says what repeating takes from them")
+    return tuple(notes)

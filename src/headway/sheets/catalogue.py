@@ -17,7 +17,7 @@ from headway.catalog import Catalog, default_catalog, fold
 from headway.errors import HeadwayError, UnknownName, clip
 from headway.price_sheet import PriceSheet
 from headway.sheets.files import SUFFIXES, read_sheets
-from headway.sheets.found import Found
+from headway.sheets.found import SheetMatches
 
 GENAI = "genai-prices"
 UNDATED = "undated"
@@ -41,8 +41,8 @@ def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
 def _shipped(catalog: Catalog) -> tuple[PriceSheet, ...]:
     from headway.sheets.own import sheets_of
 
-    found = [one for path in catalog.files("sheets").values() for one in sheets_of(facts.read(path), path, "datasheet")]
-    return tuple(sorted(found, key=lambda one: (day(one), one.provider, one.model)))
+    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in sheets_of(facts.read(path), path, "datasheet")]
+    return tuple(sorted(price_sheets, key=lambda sheet: (day(sheet), sheet.provider, sheet.model)))
 
 
 def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
@@ -57,20 +57,20 @@ def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
     return find(name, sheets(catalog), "`headway list sheets` shows those that ship")
 
 
-def read(text: str, catalog: Catalog | None = None) -> Found:
+def read(text: str, catalog: Catalog | None = None) -> SheetMatches:
     """What a name or a file means on the command line: a file alone means the newest sheet of each of its models."""
     before, colon, after = text.strip().rpartition(":")
     if colon and (before.lower() == GENAI or Path(before).suffix.lower() in SUFFIXES):
         everything = genai() if before.lower() == GENAI else read_sheets(before)
-        return Found(sheets=(find(after, everything.sheets),))
+        return SheetMatches(sheets=(find(after, everything.sheets),))
     if Path(text).suffix.lower() in SUFFIXES:
         everything = read_sheets(text)
-        return Found(sheets=newest(everything.sheets), notes=everything.notes)
-    return Found(sheets=(sheet(text, catalog),))
+        return SheetMatches(sheets=newest(everything.sheets), notes=everything.notes)
+    return SheetMatches(sheets=(sheet(text, catalog),))
 
 
 @functools.cache
-def genai() -> Found:
+def genai() -> SheetMatches:
     """Every sheet of the installed genai-prices package."""
     from headway.sheets.genai import read_genai
 
@@ -79,76 +79,76 @@ def genai() -> Found:
 
 def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
     """The one sheet that a name means among these: the newest of the model, else the newest of the family it begins."""
-    wanted, at, date = name.strip().partition("@")
-    provider, slash, rest = fold(wanted).partition("/")
-    own = [one for one in among if fold(one.provider) == provider] if slash else []
-    asked = rest if own else fold(wanted)
-    candidates = [one for one in own or among if not at or day(one) <= _last(date)]
-    exact = [one for one in candidates if fold(one.model) == asked]
-    matching = exact or [one for one in candidates if fold(one.model).startswith(asked + "-")]
-    if not asked or not matching:
-        raise UnknownName("price sheet", name, names(among), _hint(wanted, date, among) if at else hint)
-    return _one(name, newest(matching))
+    model_name, at, date = name.strip().partition("@")
+    provider, slash, rest = fold(model_name).partition("/")
+    of_provider = [sheet for sheet in among if fold(sheet.provider) == provider] if slash else []
+    model = rest if of_provider else fold(model_name)
+    candidates = [sheet for sheet in of_provider or among if not at or day(sheet) <= _last(date)]
+    exact = [sheet for sheet in candidates if fold(sheet.model) == model]
+    matching = exact or [sheet for sheet in candidates if fold(sheet.model).startswith(model + "-")]
+    if not model or not matching:
+        raise UnknownName("price sheet", name, names(among), _hint(model_name, date, among) if at else hint)
+    return _choose_sheet(name, newest(matching))
 
 
-def _one(name: str, found: Sequence[PriceSheet]) -> PriceSheet:
+def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:
     """The newest; of several providers the maker of the model, whose name it bears."""
-    makers = [one for one in found if fold(one.model).startswith(fold(one.provider))]
-    if len({fold(one.model) for one in found}) == 1 and makers:
+    makers = [sheet for sheet in matches if fold(sheet.model).startswith(fold(sheet.provider))]
+    if len({fold(sheet.model) for sheet in matches}) == 1 and makers:
         return makers[0]
-    last = max(day(one) for one in found)
-    best = [one for one in found if day(one) == last]
-    if len(best) > 1 or len({fold(one.provider) for one in found}) > 1:
-        raise AmbiguousSheet(name, sorted(f"{one.provider}/{one.model}" for one in found))
+    last = max(day(sheet) for sheet in matches)
+    best = [sheet for sheet in matches if day(sheet) == last]
+    if len(best) > 1 or len({fold(sheet.provider) for sheet in matches}) > 1:
+        raise AmbiguousSheet(name, sorted(f"{sheet.provider}/{sheet.model}" for sheet in matches))
     return best[0]
 
 
-def _hint(wanted: str, date: str, among: Sequence[PriceSheet]) -> str:
-    dates = [one.as_of for one in among if fold(one.model) == fold(wanted.rpartition("/")[2])]
+def _hint(model_name: str, date: str, among: Sequence[PriceSheet]) -> str:
+    dates = [sheet.as_of for sheet in among if fold(sheet.model) == fold(model_name.rpartition("/")[2])]
     return f"nothing as early as {clip(date, 12)}; the first is of {min(dates)}" if dates else "the part after @ is a date"
 
 
 def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
     """The last sheet of each model of each provider that holds today; one announced for later only where there is no other."""
-    found: dict[tuple[str, str], PriceSheet] = {}
+    newest_sheets: dict[tuple[str, str], PriceSheet] = {}
     today = datetime.date.today().isoformat()
-    for one in sorted(among, key=day):
-        if day(one) <= today or day(found.setdefault((fold(one.provider), fold(one.model)), one)) > today:
-            found[fold(one.provider), fold(one.model)] = one
-    return tuple(found.values())
+    for sheet in sorted(among, key=day):
+        if day(sheet) <= today or day(newest_sheets.setdefault((fold(sheet.provider), fold(sheet.model)), sheet)) > today:
+            newest_sheets[fold(sheet.provider), fold(sheet.model)] = sheet
+    return tuple(newest_sheets.values())
 
 
 def names(among: Sequence[PriceSheet]) -> list[str]:
     """What would work as a name: models, families, and models of a provider."""
-    models = {fold(one.model) for one in among}
+    models = {fold(sheet.model) for sheet in among}
     begins = {re.split(r"-[a-z]?\d", model)[0] for model in models}
-    return sorted(models | begins | {f"{fold(one.provider)}/{fold(one.model)}" for one in among})
+    return sorted(models | begins | {f"{fold(sheet.provider)}/{fold(sheet.model)}" for sheet in among})
 
 
-def family(one: PriceSheet) -> str:
+def family(sheet: PriceSheet) -> str:
     """The line of models that one belongs to: its name without version numbers, sizes kept.
 
     >>> family(sheet("claude-opus")), family(sheet("gpt-5.4")), family(sheet("deepseek-v4-pro")), family(sheet("llama-3.1-8b"))
     ('claude-opus', 'gpt', 'deepseek-v-pro', 'llama-8b')
     """
-    parts = fold(one.model).split("-")
-    kept = [part if SIZE.fullmatch(part) else re.sub(r"\d+(\.\d+)*$", "", part) for part in parts]
-    return "-".join(part for part in kept if part) or fold(one.model)
+    parts = fold(sheet.model).split("-")
+    name_parts = [part if SIZE.fullmatch(part) else re.sub(r"\d+(\.\d+)*$", "", part) for part in parts]
+    return "-".join(part for part in name_parts if part) or fold(sheet.model)
 
 
-def version(one: PriceSheet) -> tuple[int, ...]:
+def version(sheet: PriceSheet) -> tuple[int, ...]:
     """The numbers of a model's version, to tell the older.
 
     >>> version(sheet("claude-opus-4.6")), version(sheet("deepseek-v4-pro")), version(sheet("llama-3.1-8b"))
     ((4, 6), (4,), (3, 1))
     """
-    parts = [part for part in fold(one.model).split("-") if not SIZE.fullmatch(part)]
+    parts = [part for part in fold(sheet.model).split("-") if not SIZE.fullmatch(part)]
     return tuple(int(number) for part in parts for number in re.findall(r"\d+", part))
 
 
-def day(one: PriceSheet) -> str:
+def day(sheet: PriceSheet) -> str:
     """What a sheet is ordered by: an undated one comes first."""
-    return "" if one.as_of == UNDATED else one.as_of
+    return "" if sheet.as_of == UNDATED else sheet.as_of
 
 
 def _last(date: str) -> str:

@@ -14,7 +14,7 @@ MOST_RATE = 1e5  # USD per Mtok: more than ten cents for one token is a mistake 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SheetEntry:
     """A table, the file it is from, and where in the file."""
 
     values: Mapping[str, Any]
@@ -62,26 +62,26 @@ class Entry:
                 value = units.parse(value, "token", key)
             except BadValue as error:
                 raise BadFile(self.path, f"{self.where}{error}") from None
-        found = Entry(values={key: value}, path=self.path, where=self.where).number(key, most=1e12, above=0)
-        if found is not None and not found.is_integer():
-            raise self.wrong(key, f"got {found:g}; wants whole tokens")
-        return found
+        count = SheetEntry(values={key: value}, path=self.path, where=self.where).number(key, most=1e12, above=0)
+        if count is not None and not count.is_integer():
+            raise self.wrong(key, f"got {count:g}; wants whole tokens")
+        return count
 
-    def part(self, key: str) -> Entry:
+    def part(self, key: str) -> SheetEntry:
         """The table under a key, empty where there is none."""
         value = self.values.get(key, {})
         if not isinstance(value, Mapping):
             raise self.wrong(key, f"got {clip(value)!r}; wants a table")
-        return Entry(values=value, path=self.path, where=f"{self.where}{key}.")
+        return SheetEntry(values=value, path=self.path, where=f"{self.where}{key}.")
 
-    def parts(self, key: str) -> Iterator[Entry]:
+    def parts(self, key: str) -> Iterator[SheetEntry]:
         """The tables in the list under a key."""
         value = self.values.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
             raise self.wrong(key, f"got {clip(value)!r}; wants a list of tables")
-        for number, one in enumerate(value, 1):
-            yield Entry(values=one, path=self.path, where=f"{self.where}{key}[{number}].")
+        for number, table in enumerate(value, 1):
+            yield SheetEntry(values=table, path=self.path, where=f"{self.where}{key}[{number}].")
 
-    def given(self, keys: Iterable[str]) -> list[str]:
+    def present_keys(self, keys: Iterable[str]) -> list[str]:
         """Those of the keys that are there."""
         return [key for key in keys if self.values.get(key) is not None]

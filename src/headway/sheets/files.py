@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import BadFile
-from headway.sheets.found import Found
+from headway.sheets.found import SheetMatches
 
 MOST_BYTES = 100_000_000
 SUFFIXES = (".toml", ".json", ".csv")
 
 
-def read_sheets(path: str | Path) -> Found:
+def read_sheets(path: str | Path) -> SheetMatches:
     """Every price sheet of a TOML, JSON or CSV file in the project's schema, of litellm's price JSON or of models.dev's api.json."""
     from headway.sheets import own, table
 
@@ -24,13 +24,13 @@ def read_sheets(path: str | Path) -> Found:
         raise BadFile(path, f"is no price sheet by its name; wants {', '.join(SUFFIXES)}")
     text = _text(path)
     if suffix == ".csv":
-        return Found(sheets=table.read_table(path, text))
+        return SheetMatches(sheets=table.read_table(path, text))
     if suffix == ".json":
         return of_json(path, _json(path, text))
-    return Found(sheets=own.sheets_of(_toml(path, text), path))
+    return SheetMatches(sheets=own.sheets_of(_toml(path, text), path))
 
 
-def of_json(path: Path, document: Any) -> Found:
+def of_json(path: Path, document: Any) -> SheetMatches:
     """Sheets of a JSON document, whoever wrote it."""
     from headway.sheets import litellm, models_dev, own
 
@@ -38,12 +38,12 @@ def of_json(path: Path, document: Any) -> Found:
         document = {"sheets": document}
     if not isinstance(document, Mapping):
         raise BadFile(path, "is no JSON object")
-    inner = [one for one in document.values() if isinstance(one, Mapping)]
-    if any(isinstance(one.get("models"), Mapping) for one in inner):
+    inner = [entry for entry in document.values() if isinstance(entry, Mapping)]
+    if any(isinstance(entry.get("models"), Mapping) for entry in inner):
         return models_dev.sheets_of(document, path)
-    if any("litellm_provider" in one or "input_cost_per_token" in one for one in inner):
+    if any("litellm_provider" in entry or "input_cost_per_token" in entry for entry in inner):
         return litellm.sheets_of(document, path)
-    return Found(sheets=own.sheets_of(document, path))
+    return SheetMatches(sheets=own.sheets_of(document, path))
 
 
 def _text(path: Path) -> str:
@@ -74,11 +74,11 @@ def _json(path: Path, text: str) -> Any:
         raise BadFile(path, f"holds {word}, which is no number of JSON")
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             names = [key for key, _ in pairs]
             raise BadFile(path, f"{next(key for key in names if names.count(key) > 1)}: stands twice in one object")
-        return found
+        return members
 
     try:
         return json.loads(text, parse_constant=refuse, object_pairs_hook=once)

@@ -8,7 +8,7 @@ from headway.price_sheet import PriceSheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SheetMatches:
     """The sheets that could be read, and notes."""
 
     sheets: tuple[PriceSheet, ...]

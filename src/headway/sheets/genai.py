@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import MissingExtra
-from headway.sheets.found import Found
+from headway.sheets.found import SheetMatches
 from headway.sheets.others import read_all, tiers_of
 
 NAMES = {"input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cache_read"}
@@ -18,7 +18,7 @@ MODES = {("processing", "batch"), ("service_tier", "flex"), ("service_tier", "pr
 EARLIEST = datetime.date.min
 
 
-def read_genai() -> Found:
+def read_genai() -> SheetMatches:
     """Every sheet of the installed package."""
     try:
         from genai_prices.data import providers  # type: ignore[import-not-found]
@@ -29,14 +29,14 @@ def read_genai() -> Found:
     return sheets_of(providers, f"genai-prices {version('genai-prices')}")
 
 
-def sheets_of(providers: Iterable[Any], source: str) -> Found:
+def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:
     """A sheet for each date of each model of each provider."""
     documents, left_out = [], Counter[str]()
     for provider in providers:
         for model in provider.models:
-            found = list(_documents(provider.id, model, source))
-            documents += found
-            left_out["models without prices of tokens"] += not found
+            model_documents = list(_documents(provider.id, model, source))
+            documents += model_documents
+            left_out["models without prices of tokens"] += not model_documents
     return read_all(documents, Path(source), +left_out)
 
 
@@ -46,20 +46,20 @@ def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any
     priced = [(date, steps) for date, steps in dated if {"input", "output"} <= steps[0].keys()]
     for number, (date, steps) in enumerate(priced):
         newest = number == len(priced) - 1
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "currency": "USD", "provider": provider, "model": model.id, "source": source, "rates": dict(steps[0]),
             "tiers": tiers_of(steps), "as_of": "undated" if date == EARLIEST else date.isoformat(),
         }  # fmt: skip
         if model.context_window:
-            found["context_limit"] = float(model.context_window)
+            document["context_limit"] = float(model.context_window)
         if not newest:
-            found["notes"] = [f"until {priced[number + 1][0].isoformat()}"]
+            document["notes"] = [f"until {priced[number + 1][0].isoformat()}"]
         elif len(priced) == 1 and date == EARLIEST:
-            found["notes"] = ["the package does not say since when"]
+            document["notes"] = ["the package does not say since when"]
         if newest:
-            found["modes"] = _modes(model, steps)
-            found["time_of_day"] = [{"utc": utc, "rates": dict(rates[0]), "tiers": tiers_of(rates)} for utc, rates in hours]
-        yield found
+            document["modes"] = _modes(model, steps)
+            document["time_of_day"] = [{"utc": utc, "rates": dict(rates[0]), "tiers": tiers_of(rates)} for utc, rates in hours]
+        yield document
 
 
 def _rows(model: Any) -> tuple[list[tuple[datetime.date, Any]], list[tuple[str, Any]]]:
@@ -86,25 +86,25 @@ def _utc(time: datetime.time) -> str:
 
 def _steps(prices: Any) -> dict[float, dict[str, Any]]:
     """Rates by threshold."""
-    found: dict[float, dict[str, Any]] = {0.0: {}}
+    steps: dict[float, dict[str, Any]] = {0.0: {}}
     writes = {WRITE: "5min" if getattr(prices, LONG_WRITE, None) is not None else "default", LONG_WRITE: "1h"}
     for key, price in vars(prices).items():
         if price is None or key not in {**NAMES, **writes}:
             continue
         tiers = {0.0: getattr(price, "base", price)} | {float(tier.start): tier.price for tier in getattr(price, "tiers", ())}
         for above, rate in tiers.items():
-            rates = found.setdefault(above, {})
+            rates = steps.setdefault(above, {})
             if key in NAMES:
                 rates[NAMES[key]] = float(rate)
             else:
                 rates.setdefault("cache_write", {})[writes[key]] = float(rate)
-    return {above: _whole(found, above) for above in found}
+    return {above: _rates_at(steps, above) for above in steps}
 
 
-def _whole(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[str, Any]:
+def _rates_at(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[str, Any]:
     """The rates of a threshold with the writes that it leaves as they were below."""
     rates = dict(steps[above])
-    below = [steps[one]["cache_write"] for one in sorted(steps) if one <= above and "cache_write" in steps[one]]
+    below = [steps[threshold]["cache_write"] for threshold in sorted(steps) if threshold <= above and "cache_write" in steps[threshold]]
     if below and "cache_write" in rates:
         rates["cache_write"] = {ttl: rate for writes in below for ttl, rate in writes.items()}
     return rates
@@ -112,17 +112,17 @@ def _whole(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[str, 
 
 def _modes(model: Any, usual: Mapping[float, Mapping[str, Any]]) -> dict[str, Any]:
     """Modes by their one condition; what a mode does not restate stays, with the usual thresholds. OpenAI's priority is its fast."""
-    found: dict[str, Any] = {}
+    modes: dict[str, Any] = {}
     for variant in model.price_variants or ():
         conditions = list(variant.when.items())
         steps = _steps(variant.prices)
         if len(conditions) != 1 or conditions[0] not in MODES or not ({"input", "output"} & steps[0].keys()):
             continue
-        own = {key for step in steps.values() for key in step}
-        merged = {above: {key: rate for key, rate in usual.get(above, {}).items() if key not in own} for above in {*steps, *usual}}
+        mode_keys = {key for step in steps.values() for key in step}
+        merged = {above: {key: rate for key, rate in usual.get(above, {}).items() if key not in mode_keys} for above in {*steps, *usual}}
         for above, step in steps.items():
             merged[above] = {**merged[above], **step}
-        found.setdefault(conditions[0][1], {"rates": merged[0.0], "tiers": tiers_of(merged)})
-    if "fast" in found and found.get("priority") == found["fast"]:
-        del found["priority"]
-    return found
+        modes.setdefault(conditions[0][1], {"rates": merged[0.0], "tiers": tiers_of(merged)})
+    if "fast" in modes and modes.get("priority") == modes["fast"]:
+        del modes["priority"]
+    return modes

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.sheets.found import Found
+from headway.sheets.found import SheetMatches
 from headway.sheets.others import read_all, tiers_of
 
 MTOK = 1e6
@@ -25,7 +25,7 @@ WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cos
 MONDAY = 1
 
 
-def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
+def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
     """One sheet for each priced model that chats."""
     documents, left_out = [], Counter[str]()
     for name, entry in document.items():
@@ -33,8 +33,8 @@ def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
             continue
         if entry.get("mode", "chat") not in CHAT:
             left_out["that do not chat"] += 1
-        elif found := _document(name, {key: value for key, value in entry.items() if not (key.startswith(WRITE) and value == 0)}):
-            documents.append(found)
+        elif sheet_document := _document(name, {key: value for key, value in entry.items() if not (key.startswith(WRITE) and value == 0)}):
+            documents.append(sheet_document)
         else:
             left_out["without prices of tokens"] += 1
     return read_all(documents, path, left_out)
@@ -44,25 +44,25 @@ def _document(name: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """An entry in the project's schema."""
     provider = str(entry.get("litellm_provider", "unknown"))
     modes = _modes(entry, provider in INCLUSIVE)
-    usual = modes.pop("standard", {}) or _listed(entry)
+    usual = modes.pop("standard", {}) or _tiered_rates(entry)
     if "input" not in usual.get(0, {}) or "output" not in usual[0]:
         return None
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "currency": "USD", "provider": provider, "model": name.removeprefix(provider + "/"), "as_of": "undated",
         "source": f"litellm price JSON ({entry.get('source') or 'no source stated'})", "rates": dict(usual[0]), "tiers": tiers_of(usual),
     }  # fmt: skip
     priced = {mode: steps for mode, steps in modes.items() if "input" in steps.get(0, {}) or "output" in steps.get(0, {})}
-    found |= _off_peak(entry)
-    found["modes"] = {mode: {"rates": dict(steps[0]), "tiers": tiers_of(steps)} for mode, steps in priced.items()}
+    document |= _off_peak(entry)
+    document["modes"] = {mode: {"rates": dict(steps[0]), "tiers": tiers_of(steps)} for mode, steps in priced.items()}
     limit = entry.get("max_input_tokens")
     if isinstance(limit, int | float) and not isinstance(limit, bool) and limit > 0:
-        found["context_limit"] = float(limit)
-    return found
+        document["context_limit"] = float(limit)
+    return document
 
 
 def _modes(entry: Mapping[str, Any], inclusive: bool) -> dict[str, dict[float, dict[str, Any]]]:
     """Rates in USD per Mtok by mode and threshold."""
-    found: dict[str, dict[float, dict[str, Any]]] = {}
+    rates_by_mode: dict[str, dict[float, dict[str, Any]]] = {}
     for key, value in entry.items():
         match = KEY.fullmatch(key)
         if not match or value is None:
@@ -71,24 +71,24 @@ def _modes(entry: Mapping[str, Any], inclusive: bool) -> dict[str, dict[float, d
         if words and words not in MODES:
             continue
         above = float(match[4]) * 1000 - inclusive if match[4] else 0.0
-        rates = found.setdefault(MODES.get(words, "standard"), {}).setdefault(above, {})
+        rates = rates_by_mode.setdefault(MODES.get(words, "standard"), {}).setdefault(above, {})
         if match[1] in NAMES:
             rates[NAMES[match[1]]] = _mtok(value)
         else:
             default = "5min" if LONG in entry else "default"
             rates.setdefault("cache_write", {})[f"{match[2]}h" if match[2] else default] = _mtok(value)
-    return found if "standard" in found and 0.0 in found["standard"] else {}
+    return rates_by_mode if "standard" in rates_by_mode and 0.0 in rates_by_mode["standard"] else {}
 
 
-def _listed(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
+def _tiered_rates(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
     """Rates by threshold where they are a list of ranges."""
     tiers = entry.get("tiered_pricing")
-    found: dict[float, dict[str, Any]] = {}
+    steps: dict[float, dict[str, Any]] = {}
     for tier in tiers if isinstance(tiers, list) else ():
         start = tier.get("range", [None])[0] if isinstance(tier, Mapping) else None
         if isinstance(start, int | float):
-            found[float(start)] = {NAMES[key]: _mtok(tier[key]) for key in NAMES if tier.get(key) is not None}
-    return found
+            steps[float(start)] = {NAMES[key]: _mtok(tier[key]) for key in NAMES if tier.get(key) is not None}
+    return steps
 
 
 def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,14 +98,14 @@ def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     rates = {NAMES[key]: _mtok(about[key]) for key in NAMES if about.get(key) is not None}
     hours: list[str] = []
-    other = False
+    has_other_days = False
     for window in about["windows"]:
-        given = window.get("hours_utc") if isinstance(window, Mapping) else None
-        if given is not None and MONDAY in window.get("weekdays", [MONDAY]):
-            hours += given if isinstance(given, list) else [given]
+        utc_hours = window.get("hours_utc") if isinstance(window, Mapping) else None
+        if utc_hours is not None and MONDAY in window.get("weekdays", [MONDAY]):
+            hours += utc_hours if isinstance(utc_hours, list) else [utc_hours]
         else:
-            other = True
-    notes = ["hours of a working day; other days are off-peak for longer and not reckoned"] if other else []
+            has_other_days = True
+    notes = ["hours of a working day; other days are off-peak for longer and not reckoned"] if has_other_days else []
     return {"time_of_day": [{"utc": utc, "rates": rates} for utc in hours], "notes": notes}
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from headway.sheets.found import Found
+from headway.sheets.found import SheetMatches
 from headway.sheets.others import read_all, tiers_of
 
 RATES = ("input", "output", "cache_read", "cache_write")
 OLD_THRESHOLD = 200_000.0  # of `context_over_200k`
 
 
-def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
+def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
     """One sheet for each model of each provider."""
     documents, left_out = [], Counter[str]()
     for provider, entry in document.items():
@@ -31,14 +31,14 @@ def sheets_of(document: Mapping[str, Any], path: Path) -> Found:
 def _document(provider: str, name: str, model: Mapping[str, Any], cost: Mapping[str, Any]) -> dict[str, Any]:
     """An entry in the project's schema."""
     steps = _steps(cost)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "currency": "USD", "provider": provider, "model": name, "as_of": str(model.get("last_updated") or "undated"),
         "source": "models.dev api.json", "rates": dict(steps[0]), "tiers": tiers_of(steps), "modes": _modes(model),
     }  # fmt: skip
     limit = model.get("limit")
     if isinstance(limit, Mapping) and limit.get("context"):
-        found["context_limit"] = limit["context"]
-    return found
+        document["context_limit"] = limit["context"]
+    return document
 
 
 def _steps(cost: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
@@ -57,12 +57,12 @@ def _modes(model: Mapping[str, Any]) -> dict[str, Any]:
     """Modes where an entry names them with a cost of their own."""
     experimental = model.get("experimental")
     modes = experimental.get("modes") if isinstance(experimental, Mapping) else None
-    found = {}
+    mode_rates = {}
     for name, mode in (modes if isinstance(modes, Mapping) else {}).items():
         if isinstance(mode, Mapping) and isinstance(mode.get("cost"), Mapping) and _rates(mode["cost"]):
             steps = _steps(mode["cost"])
-            found[name] = {"rates": dict(steps[0]), "tiers": tiers_of(steps)}
-    return found
+            mode_rates[name] = {"rates": dict(steps[0]), "tiers": tiers_of(steps)}
+    return mode_rates
 
 
 def _rates(cost: Mapping[str, Any]) -> dict[str, Any]:

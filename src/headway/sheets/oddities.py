@@ -19,10 +19,10 @@ def oddities(sheet: PriceSheet) -> tuple[str, ...]:
 def _oddities(sheet: PriceSheet) -> Iterator[str]:
     for what, rates in parts(sheet):
         yield from (f"{what}{line}" for line in _of_rates(rates))
-    for below, tier in zip((sheet.rates, *(one.rates for one in sheet.tiers)), sheet.tiers, strict=False):
+    for below, tier in zip((sheet.rates, *(context_tier.rates for context_tier in sheet.tiers)), sheet.tiers, strict=False):
         if tier.rates.input < below.input or tier.rates.output < below.output:
             yield f"above {units.show(tier.above, 'token')} tokens: costs less than the tier below"
-    stepless = [one.name for one in sheet.modes if not one.tiers] + ["time_of_day" for one in sheet.hours if not one.tiers]
+    stepless = [mode.name for mode in sheet.modes if not mode.tiers] + ["time_of_day" for period in sheet.hours if not period.tiers]
     if sheet.tiers and stepless:
         yield f"{', '.join(dict.fromkeys(stepless))}: states no context tiers as the usual rates do: taken to cost the same at every length"
     for tier in sheet.tiers:
@@ -34,24 +34,24 @@ def _oddities(sheet: PriceSheet) -> Iterator[str]:
 def parts(sheet: PriceSheet) -> Iterator[tuple[str, Rates]]:
     """All rates of a sheet, with the words that say which: those of the shortest prompts without any."""
     yield "", sheet.rates
-    yield from ((f"above {units.show(one.above, 'token')} tokens: ", one.rates) for one in sheet.tiers)
-    yield from ((f"{one.name}: ", one.rates) for one in sheet.modes)
-    yield from ((f"{one.start_s / 3600:g} to {one.end_s / 3600:g} h UTC: ", one.rates) for one in sheet.hours)
+    yield from ((f"above {units.show(tier.above, 'token')} tokens: ", tier.rates) for tier in sheet.tiers)
+    yield from ((f"{mode.name}: ", mode.rates) for mode in sheet.modes)
+    yield from ((f"{hours.start_s / 3600:g} to {hours.end_s / 3600:g} h UTC: ", hours.rates) for hours in sheet.hours)
 
 
 def _of_rates(rates: Rates) -> Iterator[str]:
     if rates.cache_read is not None and rates.cache_read > rates.input:
-        yield f"cached input ({_shown(rates.cache_read)}) costs more than input ({_shown(rates.input)})"
+        yield f"cached input ({_format_rate(rates.cache_read)}) costs more than input ({_format_rate(rates.input)})"
     if rates.output < rates.input:
-        yield f"output ({_shown(rates.output)}) costs less than input ({_shown(rates.input)})"
+        yield f"output ({_format_rate(rates.output)}) costs less than input ({_format_rate(rates.input)})"
     for write in rates.cache_writes:
         if rates.cache_read is not None and write.rate < rates.cache_read:
-            yield f"writing to the cache ({_shown(write.rate)}) costs less than reading from it ({_shown(rates.cache_read)})"
+            yield f"writing to the cache ({_format_rate(write.rate)}) costs less than reading from it ({_format_rate(rates.cache_read)})"
     if not rates.input and not rates.output:
         yield "costs nothing"
     elif 0 < max(rates.input, rates.output) * MTOK < TINY:
-        yield f"input at {_shown(rates.input)}: is the file in USD per token, not per million tokens?"
+        yield f"input at {_format_rate(rates.input)}: is the file in USD per token, not per million tokens?"
 
 
-def _shown(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     return f"${rate * MTOK:.4g}/Mtok"

@@ -9,8 +9,8 @@ from typing import Any
 
 from headway.errors import BadFile
 from headway.price_sheet import PriceSheet
-from headway.sheets.entry import Entry
-from headway.sheets.found import Found
+from headway.sheets.entry import SheetEntry
+from headway.sheets.found import SheetMatches
 from headway.sheets.own import sheet_of
 
 Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: the usual rates) -> rates in USD per Mtok
@@ -18,22 +18,22 @@ Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: the usual r
 
 def tiers_of(steps: Steps) -> list[dict[str, Any]]:
     """The tiers above 0 of the schema: what a threshold does not restate stays as it was below it."""
-    found, rates = [], dict(steps[0])
+    tiers, rates = [], dict(steps[0])
     for above in sorted(steps):
         rates = {**rates, **steps[above]}
         if above:
-            found.append({"above_tokens": above, "rates": dict(rates)})
-    return found
+            tiers.append({"above_tokens": above, "rates": dict(rates)})
+    return tiers
 
 
-def read_all(documents: Sequence[Mapping[str, Any]], path: Path, left_out: Counter[str]) -> Found:
+def read_all(documents: Sequence[Mapping[str, Any]], path: Path, left_out: Counter[str]) -> SheetMatches:
     """Documents of the schema as sheets; one that is not legal is counted with the first reason, not the end of all others."""
     sheets: list[PriceSheet] = []
     wrong: list[str] = []
     for document in documents:
         where = f"{document['provider']}/{document['model']}: "
         try:
-            sheets.append(sheet_of(Entry(values=document, path=path, where=where), "datasheet"))
+            sheets.append(sheet_of(SheetEntry(values=document, path=path, where=where), "datasheet"))
         except BadFile as error:
             wrong.append(str(error).removeprefix(f"{path}: "))
     if not sheets:
@@ -41,4 +41,4 @@ def read_all(documents: Sequence[Mapping[str, Any]], path: Path, left_out: Count
     without = ", ".join(f"{count} {why}" for why, count in left_out.items())
     notes = [f"{path}: {len(sheets)} sheets; left out: {without}"] if left_out else []
     notes += [f"{path}: {len(wrong)} entries are not legal and left out, the first: {wrong[0]}"] if wrong else []
-    return Found(sheets=tuple(sheets), notes=tuple(notes))
+    return SheetMatches(sheets=tuple(sheets), notes=tuple(notes))

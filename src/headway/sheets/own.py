@@ -29,7 +29,7 @@ from headway import units
 from headway.errors import BadFile, BadValue, clip
 from headway.price_sheet import CacheWrite, ContextTier, Hours, Mode, PriceSheet, Rates
 from headway.quantity import KINDS, known
-from headway.sheets.entry import MOST_RATE, Entry
+from headway.sheets.entry import MOST_RATE, SheetEntry
 from headway.sheets.oddities import oddities
 
 RATES = ("input", "output", "cache_read", "cache_write", "storage_per_mtok_h")
@@ -46,17 +46,19 @@ DATE = re.compile(r"\d{4}(-\d\d){0,2}")
 def sheets_of(document: Mapping[str, Any], path: Any, kind: str = "input") -> tuple[PriceSheet, ...]:
     """Every sheet of a document."""
     if "sheets" not in document:
-        return (sheet_of(Entry(values=document, path=path), kind),)
+        return (sheet_of(SheetEntry(values=document, path=path), kind),)
     above = {key: value for key, value in document.items() if key != "sheets"}
-    Entry(values=above, path=path).only(("name", *SHEET))
+    SheetEntry(values=above, path=path).only(("name", *SHEET))
     above.pop("name", None)
-    found = tuple(sheet_of(replace(one, values={**above, **one.values}), kind) for one in Entry(values=document, path=path).parts("sheets"))
-    if not found:
+    sheets = tuple(
+        sheet_of(replace(part, values={**above, **part.values}), kind) for part in SheetEntry(values=document, path=path).parts("sheets")
+    )
+    if not sheets:
         raise BadFile(path, "sheets: holds none")
-    return found
+    return sheets
 
 
-def sheet_of(entry: Entry, kind: str = "input") -> PriceSheet:
+def sheet_of(entry: SheetEntry, kind: str = "input") -> PriceSheet:
     """One sheet."""
     entry.only(SHEET)
     if entry.values.get("rule", "cliff") != "cliff":
@@ -64,7 +66,7 @@ def sheet_of(entry: Entry, kind: str = "input") -> PriceSheet:
     unit = _Unit(entry, kind)
     rates = _rates(unit, _rates_entry(entry), None)
     limit = entry.tokens("context_limit")
-    made = PriceSheet(
+    sheet = PriceSheet(
         provider=entry.text("provider", "own"),
         model=entry.text("model", getattr(entry.path, "stem", "own")),
         as_of=unit.as_of,
@@ -75,21 +77,21 @@ def sheet_of(entry: Entry, kind: str = "input") -> PriceSheet:
         min_prefix=entry.tokens("min_prefix"),
         flags=_notes(entry),
     )
-    made = replace(made, modes=_modes(unit, entry, made), hours=_hours(unit, entry, made))
-    return replace(made, flags=(*made.flags, *oddities(made)))
+    sheet = replace(sheet, modes=_modes(unit, entry, sheet), hours=_hours(unit, entry, sheet))
+    return replace(sheet, flags=(*sheet.flags, *oddities(sheet)))
 
 
 class _Unit:
     """What turns the numbers of one sheet into SI with their origin."""
 
-    def __init__(self, entry: Entry, kind: str) -> None:
+    def __init__(self, entry: SheetEntry, kind: str) -> None:
         self.as_of, self.source = _date(entry), entry.text("source", f"file {getattr(entry.path, 'name', entry.path)}")
         self.kind = entry.text("kind", kind)
         if self.kind not in KINDS:
             raise entry.wrong("kind", f"got {self.kind!r}; wants one of {', '.join(KINDS)}")
         self.name, self.usd = entry.text("model", getattr(entry.path, "stem", "own")), _usd(entry)
 
-    def rate(self, entry: Entry, key: str, base: float | None, input_rate: float | None, name: str = "") -> Any:
+    def rate(self, entry: SheetEntry, key: str, base: float | None, input_rate: float | None, name: str = "") -> Any:
         """A rate: as given, as a multiple of the input rate, or the base's."""
         value = entry.values.get(key)
         if value is None:
@@ -104,7 +106,7 @@ class _Unit:
         return known(value, f"{self.name}.{name}", unit, kind, self.source, self.as_of)
 
 
-def _usd(entry: Entry) -> float:
+def _usd(entry: SheetEntry) -> float:
     """US dollars in the sheet's unit of money."""
     if entry.values.get("currency") is None:
         raise entry.wrong("currency", 'missing; wants currency = "USD"')
@@ -120,7 +122,7 @@ def _usd(entry: Entry) -> float:
     return usd
 
 
-def _date(entry: Entry) -> str:
+def _date(entry: SheetEntry) -> str:
     """The date of a sheet as ISO, its year or its month; or the word undated."""
     value = entry.values.get("as_of")
     if value is None:
@@ -138,7 +140,7 @@ def _date(entry: Entry) -> str:
     raise entry.wrong("as_of", f"got {clip(value)!r}; wants a date such as 2026-11-12, 2026-11 or undated")
 
 
-def _notes(entry: Entry) -> tuple[str, ...]:
+def _notes(entry: SheetEntry) -> tuple[str, ...]:
     value = entry.values.get("notes", [])
     lines = [value] if isinstance(value, str) else value
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -146,61 +148,61 @@ def _notes(entry: Entry) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _rates_entry(entry: Entry) -> Entry:
+def _rates_entry(entry: SheetEntry) -> SheetEntry:
     """Where the rates of an entry are: under `rates`, or beside its other keys."""
-    beside = entry.given(RATES)
+    beside = entry.present_keys(RATES)
     if "rates" in entry.values and beside:
         raise entry.wrong(beside[0], "stands beside rates and within; wants one of the two")
     if "rates" in entry.values:
-        found = entry.part("rates")
-        found.only(RATES)
-        return found
-    return Entry(values={key: entry.values[key] for key in beside}, path=entry.path, where=entry.where)
+        rates = entry.part("rates")
+        rates.only(RATES)
+        return rates
+    return SheetEntry(values={key: entry.values[key] for key in beside}, path=entry.path, where=entry.where)
 
 
-def _rates(unit: _Unit, entry: Entry, base: Rates | None) -> Rates:
+def _rates(unit: _Unit, entry: SheetEntry, base: Rates | None) -> Rates:
     """The rates of an entry; what it leaves out is the base's, its cache rates in proportion to the input rate."""
-    if base is None and len(entry.given(("input", "output"))) < 2:
+    if base is None and len(entry.present_keys(("input", "output"))) < 2:
         key = "output" if "input" in entry.values else "input"
         raise entry.wrong(key, "missing; wants USD per million tokens")
     first = unit.rate(entry, "input", base.input if base else None, None)
-    moved = _scaled(unit, base, first / base.input) if base and base.input else base
+    scaled_base = _scaled(unit, base, first / base.input) if base and base.input else base
     storage = entry.number("storage_per_mtok_h", MOST_RATE)
     return Rates(
         input=first,
         output=unit.rate(entry, "output", base.output if base else None, first),
-        cache_read=unit.rate(entry, "cache_read", moved.cache_read if moved else None, first),
-        cache_writes=_joined(_writes(unit, entry, first), moved.cache_writes if moved else ()),
+        cache_read=unit.rate(entry, "cache_read", scaled_base.cache_read if scaled_base else None, first),
+        cache_writes=_joined(_writes(unit, entry, first), scaled_base.cache_writes if scaled_base else ()),
         storage=(base.storage if base else None)
         if storage is None
         else unit.known(storage * unit.usd / MTOK / HOUR, "storage", unit.kind, "USD/token/s"),
     )
 
 
-def _writes(unit: _Unit, entry: Entry, input_rate: float) -> tuple[CacheWrite, ...]:
+def _writes(unit: _Unit, entry: SheetEntry, input_rate: float) -> tuple[CacheWrite, ...]:
     """Cache writes by rising time to live; a bare number is the provider's default."""
     value = entry.values.get("cache_write")
     if value is None:
         return ()
     if not isinstance(value, Mapping):
         return (CacheWrite(ttl_s=None, rate=unit.rate(entry, "cache_write", None, input_rate)),)
-    table, found = entry.part("cache_write"), []
+    table, writes = entry.part("cache_write"), []
     for key in table.values:
         rate = unit.rate(table, key, None, input_rate, f"cache_write_{key}")
-        found.append(CacheWrite(ttl_s=None if key == "default" else _ttl(table, key), rate=rate))
-    found.sort(key=lambda write: write.ttl_s or 0.0)
-    if len({write.ttl_s for write in found}) < len(found):
+        writes.append(CacheWrite(ttl_s=None if key == "default" else _ttl(table, key), rate=rate))
+    writes.sort(key=lambda write: write.ttl_s or 0.0)
+    if len({write.ttl_s for write in writes}) < len(writes):
         raise entry.wrong("cache_write", "states one time to live twice")
-    return tuple(found)
+    return tuple(writes)
 
 
-def _joined(given: tuple[CacheWrite, ...], below: tuple[CacheWrite, ...]) -> tuple[CacheWrite, ...]:
+def _joined(writes: tuple[CacheWrite, ...], below: tuple[CacheWrite, ...]) -> tuple[CacheWrite, ...]:
     """Writes as given, those of other times to live as below."""
-    stated = {one.ttl_s for one in given}
-    return tuple(sorted((*given, *(one for one in below if one.ttl_s not in stated)), key=lambda write: write.ttl_s or 0.0))
+    ttls = {write.ttl_s for write in writes}
+    return tuple(sorted((*writes, *(write for write in below if write.ttl_s not in ttls)), key=lambda write: write.ttl_s or 0.0))
 
 
-def _ttl(table: Entry, key: str) -> float:
+def _ttl(table: SheetEntry, key: str) -> float:
     try:
         seconds = units.parse(key, "s", key)
     except BadValue:
@@ -220,12 +222,12 @@ def _scaled(unit: _Unit, base: Rates, ratio: float) -> Rates:
         input=times(base.input, "input"),
         output=times(base.output, "output"),
         cache_read=times(base.cache_read, "cache_read"),
-        cache_writes=tuple(CacheWrite(ttl_s=one.ttl_s, rate=times(one.rate, "cache_write")) for one in base.cache_writes),
+        cache_writes=tuple(CacheWrite(ttl_s=write.ttl_s, rate=times(write.rate, "cache_write")) for write in base.cache_writes),
         storage=base.storage,
     )
 
 
-def _changed(unit: _Unit, entry: Entry, base: Rates, ratio_key: str) -> tuple[Rates, float | None]:
+def _changed(unit: _Unit, entry: SheetEntry, base: Rates, ratio_key: str) -> tuple[Rates, float | None]:
     """The rates of a tier, mode or hour, and the ratio where it is given as one."""
     ratio = entry.number(ratio_key, most=MOST_RATIO)
     rates = _rates_entry(entry)
@@ -236,59 +238,59 @@ def _changed(unit: _Unit, entry: Entry, base: Rates, ratio_key: str) -> tuple[Ra
     return (_rates(unit, rates, base), None) if ratio is None else (_scaled(unit, base, ratio), ratio)
 
 
-def _tiers(unit: _Unit, entry: Entry, base: Rates) -> tuple[ContextTier, ...]:
-    found: list[ContextTier] = []
-    for one in entry.parts("tiers"):
-        one.only(("above_tokens", "multiplier", "rates", *RATES))
-        above = one.tokens("above_tokens")
+def _tiers(unit: _Unit, entry: SheetEntry, base: Rates) -> tuple[ContextTier, ...]:
+    tiers: list[ContextTier] = []
+    for tier in entry.parts("tiers"):
+        tier.only(("above_tokens", "multiplier", "rates", *RATES))
+        above = tier.tokens("above_tokens")
         if above is None:
-            raise one.wrong("above_tokens", "missing; wants the longest prompt of the tier below, such as 200k")
-        if found and above <= found[-1].above:
-            raise one.wrong("above_tokens", f"got {above:g} after {found[-1].above:g}; wants tiers in rising order")
-        found.append(ContextTier(above=above, rates=_changed(unit, one, base, "multiplier")[0]))
-    return tuple(found)
+            raise tier.wrong("above_tokens", "missing; wants the longest prompt of the tier below, such as 200k")
+        if tiers and above <= tiers[-1].above:
+            raise tier.wrong("above_tokens", f"got {above:g} after {tiers[-1].above:g}; wants tiers in rising order")
+        tiers.append(ContextTier(above=above, rates=_changed(unit, tier, base, "multiplier")[0]))
+    return tuple(tiers)
 
 
-def _modes(unit: _Unit, entry: Entry, sheet: PriceSheet) -> tuple[Mode, ...]:
+def _modes(unit: _Unit, entry: SheetEntry, sheet: PriceSheet) -> tuple[Mode, ...]:
     """Each mode; one given as a ratio has the tiers of the sheet at that ratio, one given as rates those it states."""
-    table, found = entry.part("modes"), []
+    table, modes = entry.part("modes"), []
     for name in table.values:
         if name not in MODES:
-            Entry(values={name: 0}, path=table.path, where=table.where).only(MODES)
-        one = table.part(name)
-        one.only(("ratio", "rates", *RATES, "tiers", "speed_ratio", "sla_tok_s"))
-        rates, ratio = _changed(unit, one, sheet.rates, "ratio")
-        found.append(
+            SheetEntry(values={name: 0}, path=table.path, where=table.where).only(MODES)
+        mode = table.part(name)
+        mode.only(("ratio", "rates", *RATES, "tiers", "speed_ratio", "sla_tok_s"))
+        rates, ratio = _changed(unit, mode, sheet.rates, "ratio")
+        modes.append(
             Mode(
                 name=name,
                 rates=rates,
-                speed_ratio=one.number("speed_ratio", most=MOST_RATIO, above=0),
-                tokens_per_s=one.number("sla_tok_s", most=1e6, above=0),
-                tiers=_scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, one, rates),
+                speed_ratio=mode.number("speed_ratio", most=MOST_RATIO, above=0),
+                tokens_per_s=mode.number("sla_tok_s", most=1e6, above=0),
+                tiers=_scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, mode, rates),
             )
         )
-    return tuple(found)
+    return tuple(modes)
 
 
 def _scaled_tiers(unit: _Unit, tiers: tuple[ContextTier, ...], ratio: float | None) -> tuple[ContextTier, ...]:
-    return () if ratio is None else tuple(ContextTier(above=one.above, rates=_scaled(unit, one.rates, ratio)) for one in tiers)
+    return () if ratio is None else tuple(ContextTier(above=tier.above, rates=_scaled(unit, tier.rates, ratio)) for tier in tiers)
 
 
-def _hours(unit: _Unit, entry: Entry, sheet: PriceSheet) -> tuple[Hours, ...]:
-    found: list[Hours] = []
-    for one in entry.parts("time_of_day"):
-        one.only(("utc", "ratio", "rates", *RATES, "tiers"))
-        start, end = _window(one)
-        rates, ratio = _changed(unit, one, sheet.rates, "ratio")
-        tiers = _scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, one, rates)
-        made = Hours(start_s=start, end_s=end, rates=rates, tiers=tiers)
-        if any(_inside(start, other) or _inside(other.start_s, made) for other in found):
-            raise one.wrong("utc", f"got {clip(one.values['utc'])!r}, which overlaps hours above it")
-        found.append(made)
-    return tuple(found)
+def _hours(unit: _Unit, entry: SheetEntry, sheet: PriceSheet) -> tuple[Hours, ...]:
+    periods: list[Hours] = []
+    for period in entry.parts("time_of_day"):
+        period.only(("utc", "ratio", "rates", *RATES, "tiers"))
+        start, end = _window(period)
+        rates, ratio = _changed(unit, period, sheet.rates, "ratio")
+        tiers = _scaled_tiers(unit, sheet.tiers, ratio) or _tiers(unit, period, rates)
+        hours = Hours(start_s=start, end_s=end, rates=rates, tiers=tiers)
+        if any(_inside(start, earlier) or _inside(earlier.start_s, hours) for earlier in periods):
+            raise period.wrong("utc", f"got {clip(period.values['utc'])!r}, which overlaps hours above it")
+        periods.append(hours)
+    return tuple(periods)
 
 
-def _window(entry: Entry) -> tuple[float, float]:
+def _window(entry: SheetEntry) -> tuple[float, float]:
     match = WINDOW.fullmatch(str(entry.values.get("utc", "")).strip())
     parts = [int(part) for part in match.groups()] if match else []
     if parts and parts[0] < 24 and parts[2] <= 24 and max(parts[1], parts[3]) < 60 and (parts[2] < 24 or parts[3] == 0):

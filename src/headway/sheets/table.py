@@ -16,7 +16,7 @@ from typing import Any
 
 from headway.errors import BadFile
 from headway.price_sheet import PriceSheet
-from headway.sheets.entry import Entry
+from headway.sheets.entry import SheetEntry
 from headway.sheets.own import ABOUT, RATES, sheet_of
 
 TEXTS = ("provider", "model", "as_of", "source", "kind", "currency", "notes")
@@ -32,7 +32,9 @@ def read_table(path: Path, text: str) -> tuple[PriceSheet, ...]:
     first: dict[tuple[str, ...], int] = {}
     try:
         header = [name.strip() for name in lines.fieldnames or ()]
-        Entry(values=dict.fromkeys(name for name in header if not name.startswith(WRITE)), path=path, where="first line: ").only(COLUMNS)
+        SheetEntry(values=dict.fromkeys(name for name in header if not name.startswith(WRITE)), path=path, where="first line: ").only(
+            COLUMNS
+        )
         lines.fieldnames = header
         for row in lines:
             line = f"line {lines.line_num}: "
@@ -47,7 +49,7 @@ def read_table(path: Path, text: str) -> tuple[PriceSheet, ...]:
         raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
     if not sheets:
         raise BadFile(path, "holds no price sheet")
-    return tuple(sheet_of(Entry(values=one, path=path, where=f"line {first[key]}: ")) for key, one in sheets.items())
+    return tuple(sheet_of(SheetEntry(values=values, path=path, where=f"line {first[key]}: ")) for key, values in sheets.items())
 
 
 def _add(sheets: dict[tuple[str, ...], dict[str, Any]], key: tuple[str, ...], cells: dict[str, str], path: Path, line: str) -> None:
@@ -64,8 +66,8 @@ def _add(sheets: dict[tuple[str, ...], dict[str, Any]], key: tuple[str, ...], ce
         return
     sheet, rates = sheets[key], {name: values[name] for name in RATES if name in values}
     if len(parts) != 1:
-        named = " ".join(word for word in key if word)
-        raise BadFile(path, f"{line}repeats {named}; wants one of above_tokens, mode, utc to tell it apart")
+        sheet_name = " ".join(word for word in key if word)
+        raise BadFile(path, f"{line}repeats {sheet_name}; wants one of above_tokens, mode, utc to tell it apart")
     if parts[0] == "mode":
         known = {name: values[name] for name in OF_A_MODE if name in values}
         sheet.setdefault("modes", {})[values["mode"]] = known | ({"rates": rates} if rates else {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headway.sim.heap import place_of, remove_at
 from headway.sim.lists import push_front, remove
-from headway.sim.pins import able, let_go
+from headway.sim.pins import block_limit, let_go
 from headway.sim.state import (
     AGAIN,
     AWAY,
@@ -21,20 +21,20 @@ from headway.sim.state import (
     HOSTED,
     JOINED,
     LANE,
-    MADE,
     OUT_S,
     OUTPUT,
+    OUTPUT_SO_FAR,
     PEAK_BLOCKS,
     PREEMPTED,
     PROMPT,
     PROMPT_BLOCKS,
     QUEUED,
+    REQUEST,
     RESERVED,
     RUNNING,
     STEP,
     SWAPPED,
     TOKEN_AT,
-    WHO,
     WIDE,
     Rules,
     State,
@@ -46,107 +46,113 @@ def blocks_for(tokens: float, block: int) -> int:
     return int((tokens + block - 1) // block)
 
 
-def most_held(s: State, r: Rules) -> int:
+def held_blocks_bound(state: State, rules: Rules) -> int:
     """At least as many blocks as are held, without counting."""
-    return int(s.count[PROMPT_BLOCKS] + s.at[CONTEXT] // r.block + s.count[RUNNING] + 1)
+    return int(state.count[PROMPT_BLOCKS] + state.at[CONTEXT] // rules.block + state.count[RUNNING] + 1)
 
 
-def decode_blocks(s: State, r: Rules) -> int:
+def decode_blocks(state: State, rules: Rules) -> int:
     """Blocks that the next step's decoding sequences hold."""
-    if r.accept != 1.0:  # contexts that are no whole numbers: a block each is taken to be half full
-        return int(s.at[CONTEXT] // r.block + (s.count[RUNNING] + 1) // 2)
-    step, total = s.count[STEP], 0
-    for key in range(r.block):
-        over = (key + step) % r.block
+    if rules.accept != 1.0:  # contexts that are no whole numbers: a block each is taken to be half full
+        return int(state.at[CONTEXT] // rules.block + (state.count[RUNNING] + 1) // 2)
+    step, total = state.count[STEP], 0
+    for key in range(rules.block):
+        over = (key + step) % rules.block
         if over:
-            total += s.phase[key] * (r.block - over)
-    return int((int(s.at[CONTEXT]) + total) // r.block)
+            total += state.phase[key] * (rules.block - over)
+    return int((int(state.at[CONTEXT]) + total) // rules.block)
 
 
-def blocks_held(s: State, r: Rules) -> int:
+def blocks_held(state: State, rules: Rules) -> int:
     """Blocks that all requests in service hold in the next step."""
-    return int(s.count[PROMPT_BLOCKS] + decode_blocks(s, r))
+    return int(state.count[PROMPT_BLOCKS] + decode_blocks(state, rules))
 
 
-def room_for(s: State, r: Rules, i: int, made: int) -> bool:
+def room_for(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
     """Whether a request's prompt, and what it has made of its answer, fits now with what it sets aside."""
-    need = blocks_for(s.lengths[2 * i + PROMPT] + made + 1, r.block)
-    return most_held(s, r) + need <= able(s, r) or blocks_held(s, r) + need <= able(s, r)
+    need = blocks_for(state.lengths[2 * request + PROMPT] + output_so_far + 1, rules.block)
+    return held_blocks_bound(state, rules) + need <= block_limit(state, rules) or blocks_held(state, rules) + need <= block_limit(
+        state, rules
+    )
 
 
-def set_aside(s: State, r: Rules, i: int) -> int:
+def set_aside(state: State, rules: Rules, request: int) -> int:
     """Blocks that are set aside for a request when it is admitted."""
-    return blocks_for(s.lengths[2 * i + PROMPT] + r.reserve * s.lengths[2 * i + OUTPUT], r.block)
+    return blocks_for(state.lengths[2 * request + PROMPT] + rules.reserve * state.lengths[2 * request + OUTPUT], rules.block)
 
 
-def steps_of_room(s: State, r: Rules, most: int) -> int:
+def steps_of_room(state: State, rules: Rules, most: int) -> int:
     """Steps, at most so many, until the decoding sequences need more blocks than there are."""
-    if s.count[PROMPT_BLOCKS] + (s.at[CONTEXT] + s.count[RUNNING] * r.accept * most) // r.block + s.count[RUNNING] + 1 <= able(s, r):
+    if state.count[PROMPT_BLOCKS] + (state.at[CONTEXT] + state.count[RUNNING] * rules.accept * most) // rules.block + state.count[
+        RUNNING
+    ] + 1 <= block_limit(state, rules):
         return most
-    if r.accept != 1.0:
+    if rules.accept != 1.0:
         return 1
-    held, running = blocks_held(s, r), s.count[RUNNING]
-    rounds = max(0, (able(s, r) - held) // running)  # in as many steps as a block has tokens each sequence takes one block
-    steps = rounds * r.block
-    held += rounds * running
+    blocks, running = blocks_held(state, rules), state.count[RUNNING]
+    rounds = max(0, (block_limit(state, rules) - blocks) // running)  # in as many steps as a block has tokens each sequence takes one block
+    steps = rounds * rules.block
+    blocks += rounds * running
     while steps < most:
-        held += s.phase[(-(s.count[STEP] + steps)) % r.block]  # whose context fills its blocks in this step
+        blocks += state.phase[(-(state.count[STEP] + steps)) % rules.block]  # whose context fills its blocks in this step
         steps += 1
-        if held > able(s, r):
+        if blocks > block_limit(state, rules):
             break
     return max(1, min(steps, most))
 
 
-def make_room(s: State, r: Rules) -> None:
+def make_room(state: State, rules: Rules) -> None:
     """Preempt those that came last, of the lowest class first, until the next step's blocks fit."""
-    most = most_held(s, r)
-    if most > able(s, r):
-        most = blocks_held(s, r)
-        while most > able(s, r) and s.count[RUNNING] > 0:
-            preempt(s, r, _last(s, r))
-            most = blocks_held(s, r)
-    s.count[PEAK_BLOCKS] = max(s.count[PEAK_BLOCKS], most - able(s, r) + r.capacity)
+    most = held_blocks_bound(state, rules)
+    if most > block_limit(state, rules):
+        most = blocks_held(state, rules)
+        while most > block_limit(state, rules) and state.count[RUNNING] > 0:
+            preempt(state, rules, _last(state, rules))
+            most = blocks_held(state, rules)
+    state.count[PEAK_BLOCKS] = max(state.count[PEAK_BLOCKS], most - block_limit(state, rules) + rules.capacity)
 
 
-def _last(s: State, r: Rules) -> int:
-    lane = r.lanes - LANE
-    while s.ends[lane + DECODING + 1] < 0:
+def _last(state: State, rules: Rules) -> int:
+    lane = rules.lanes - LANE
+    while state.ends[lane + DECODING + 1] < 0:
         lane -= LANE
-    return s.ends[lane + DECODING + 1]
+    return state.ends[lane + DECODING + 1]
 
 
-def leave(s: State, r: Rules, j: int) -> None:
+def leave(state: State, rules: Rules, seat: int) -> None:
     """A sequence decodes no more, and its blocks are free."""
-    i = s.seat[j + WHO]
-    remove(s, s.seat[j + CLASS] + DECODING, j)
-    let_go(s, r, j)
-    steps = s.count[STEP] - s.seat[j + JOINED]
-    context = s.lengths[2 * i + PROMPT] + s.seat[j + MADE] + steps * r.accept
-    s.count[RUNNING] -= 1
-    s.at[CONTEXT] = s.at[CONTEXT] - context if s.count[RUNNING] > 0 else 0.0
-    if r.accept == 1.0:
-        s.phase[int(context - s.count[STEP]) % r.block] -= 1
-    s.count[RESERVED] -= set_aside(s, r, i)
+    request = state.seat[seat + REQUEST]
+    remove(state, state.seat[seat + CLASS] + DECODING, seat)
+    let_go(state, rules, seat)
+    steps = state.count[STEP] - state.seat[seat + JOINED]
+    context = state.lengths[2 * request + PROMPT] + state.seat[seat + OUTPUT_SO_FAR] + steps * rules.accept
+    state.count[RUNNING] -= 1
+    state.at[CONTEXT] = state.at[CONTEXT] - context if state.count[RUNNING] > 0 else 0.0
+    if rules.accept == 1.0:
+        state.phase[int(context - state.count[STEP]) % rules.block] -= 1
+    state.count[RESERVED] -= set_aside(state, rules, request)
 
 
-def preempt(s: State, r: Rules, j: int) -> None:
+def preempt(state: State, rules: Rules, seat: int) -> None:
     """Back to the front of the queue; what was computed goes to the host's memory where that has room, else it is computed again."""
-    remove_at(s.heap, s.count[HEAPED], place_of(s.heap, j))
-    s.count[HEAPED] -= 1
-    made = int(s.seat[j + MADE] + (s.count[STEP] - s.seat[j + JOINED]) * r.accept)
-    leave(s, r, j)
-    s.at[EMITTED] += made - s.seat[j + MADE]
-    s.seat[j + MADE] = made
-    s.seat[j + AGAIN] += 1
-    if s.seat[j + AWAY] == 0:
-        s.since[j // WIDE] = max(s.since[j // WIDE], s.at[TOKEN_AT])
-    away = blocks_for(s.lengths[2 * s.seat[j + WHO] + PROMPT] + made - 1, r.block)  # its last token has not been attended to
-    if s.count[HOSTED] + away > r.swap:
+    remove_at(state.heap, state.count[HEAPED], place_of(state.heap, seat))
+    state.count[HEAPED] -= 1
+    output_so_far = int(state.seat[seat + OUTPUT_SO_FAR] + (state.count[STEP] - state.seat[seat + JOINED]) * rules.accept)
+    leave(state, rules, seat)
+    state.at[EMITTED] += output_so_far - state.seat[seat + OUTPUT_SO_FAR]
+    state.seat[seat + OUTPUT_SO_FAR] = output_so_far
+    state.seat[seat + AGAIN] += 1
+    if state.seat[seat + AWAY] == 0:
+        state.since[seat // WIDE] = max(state.since[seat // WIDE], state.at[TOKEN_AT])
+    away = blocks_for(
+        state.lengths[2 * state.seat[seat + REQUEST] + PROMPT] + output_so_far - 1, rules.block
+    )  # its last token has not been attended to
+    if state.count[HOSTED] + away > rules.swap:
         away = 0
-    s.seat[j + AWAY] = away
-    s.count[HOSTED] += away
-    s.count[SWAPPED] += min(away, 1)
-    s.at[OUT_S] += away * r.copy_s
-    push_front(s, s.seat[j + CLASS] + BACK, j)
-    s.count[PREEMPTED] += 1
-    s.count[QUEUED] += 1
+    state.seat[seat + AWAY] = away
+    state.count[HOSTED] += away
+    state.count[SWAPPED] += min(away, 1)
+    state.at[OUT_S] += away * rules.copy_s
+    push_front(state, state.seat[seat + CLASS] + BACK, seat)
+    state.count[PREEMPTED] += 1
+    state.count[QUEUED] += 1

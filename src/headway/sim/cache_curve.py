@@ -15,14 +15,14 @@ import numpy as np
 from headway.errors import BadValue
 from headway.sim.kvcache_arrays import dense_ids
 from headway.sim.reuse_distance import NEVER, Reuse, reuse
-from headway.sim.traffic.conversations import BLOCK, Turns, first_seen, turn_blocks
+from headway.sim.traffic.conversations import BLOCK, ConversationTurns, first_seen, turn_blocks
 from headway.sim.traffic.record import NO_CONVERSATION, Traffic
 
 WANTS = "a trace that says what prompts share: Mooncake's JSON lines with hash_ids, or a CSV with a conversation column"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uses:
+class PrefixUses:
     """Every use of a block, block by block in order of time."""
 
     tokens: Any  # of the block
@@ -33,11 +33,11 @@ class Uses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class HitCurve:
     """A trace's prompts as a cache sees them."""
 
     requests: int
-    asked: int  # prompt tokens
+    prompt_tokens: int
     prompt: float  # tokens, mean
     output: float  # tokens, mean
     span: float  # s from the first arrival to the last
@@ -45,16 +45,16 @@ class Curve:
     answers: bool  # whether it is known what answers leave for the next turn
     tokens: Any  # of each block of each prompt, its last perhaps part full
     reuse: Reuse
-    uses: Uses
+    uses: PrefixUses
 
     def hit_tokens(self, ttl: float = math.inf, room: float = math.inf) -> int:
         """Prompt tokens found by a cache that keeps blocks for `ttl` seconds after their last use, and at most `room` blocks (LRU)."""
-        found = (self.reuse.distance < NEVER) & (self.reuse.age <= ttl) & (self.reuse.distance <= room)
-        return int(self.tokens[found].sum())
+        is_hit = (self.reuse.distance < NEVER) & (self.reuse.age <= ttl) & (self.reuse.distance <= room)
+        return int(self.tokens[is_hit].sum())
 
     def hit_share(self, ttl: float = math.inf, room: float = math.inf) -> float:
         """The same over all prompt tokens."""
-        return self.hit_tokens(ttl, room) / self.asked
+        return self.hit_tokens(ttl, room) / self.prompt_tokens
 
     def blocks_in(self, room: float | None, token_bytes: float) -> float:
         """Whole blocks that so many bytes hold; None: no limit."""
@@ -62,8 +62,8 @@ class Curve:
 
     def held_token_s(self, ttl: float = math.inf) -> float:
         """Tokens held, over the time from the first arrival to the last, without a limit on room."""
-        left = self.uses.end - self.uses.time
-        return float(np.sum(self.uses.tokens * np.minimum(np.minimum(self.uses.next, left), ttl)))
+        remaining_s = self.uses.end - self.uses.time
+        return float(np.sum(self.uses.tokens * np.minimum(np.minimum(self.uses.next, remaining_s), ttl)))
 
     def held_peak(self, ttl: float = math.inf) -> int:
         """The most tokens held at any time, without a limit on room."""
@@ -89,25 +89,31 @@ class Curve:
         return np.unique(np.geomspace(1, max(2, int(known.max(initial=2))), most).astype(np.int64))
 
 
-def curve(traffic: Traffic) -> Curve:
+def curve(traffic: Traffic) -> HitCurve:
     """One pass over a trace; an answer whose blocks are known is stored when its prompt has been, and asked for by the next turn."""
     shared = with_blocks(traffic)
     counts = np.stack([np.diff(shared.block_start), np.diff(shared.answer_start)], axis=1).ravel()  # a prompt, its answer, a prompt, ...
     start = np.concatenate([[0], np.cumsum(counts)])
-    asked = np.repeat(np.arange(len(counts)) % 2 == 0, counts)
-    blocks = np.empty(len(asked), np.int64)
-    blocks[asked], blocks[~asked] = shared.blocks, shared.answers
+    is_prompt = np.repeat(np.arange(len(counts)) % 2 == 0, counts)
+    blocks = np.empty(len(is_prompt), np.int64)
+    blocks[is_prompt], blocks[~is_prompt] = shared.blocks, shared.answers
     within = np.arange(len(blocks)) - np.repeat(start[:-1], counts)
     rest = np.repeat(np.repeat(shared.prompt, 2), counts) - within * shared.block_tokens
-    tokens = np.where(asked, np.minimum(shared.block_tokens, rest), shared.block_tokens)
+    tokens = np.where(is_prompt, np.minimum(shared.block_tokens, rest), shared.block_tokens)
     times = np.repeat(shared.arrival, 2)
-    found = reuse(blocks, start, times, leaf_first=True)
-    return Curve(
-        requests=len(shared), asked=int(shared.prompt.sum()), prompt=float(shared.prompt.mean()), output=float(shared.output.mean()),
+    block_reuse = reuse(blocks, start, times, leaf_first=True)
+    return HitCurve(
+        requests=len(shared),
+        prompt_tokens=int(shared.prompt.sum()),
+        prompt=float(shared.prompt.mean()),
+        output=float(shared.output.mean()),
         span=float(shared.arrival[-1] - shared.arrival[0]),
-        block_tokens=shared.block_tokens, answers=len(shared.answers) > 0, tokens=tokens[asked],
-        reuse=Reuse(distance=found.distance[asked], age=found.age[asked]), uses=_uses(blocks, tokens, np.repeat(times, counts)),
-    )  # fmt: skip
+        block_tokens=shared.block_tokens,
+        answers=len(shared.answers) > 0,
+        tokens=tokens[is_prompt],
+        reuse=Reuse(distance=block_reuse.distance[is_prompt], age=block_reuse.age[is_prompt]),
+        uses=_uses(blocks, tokens, np.repeat(times, counts)),
+    )
 
 
 def with_blocks(traffic: Traffic) -> Traffic:
@@ -119,14 +125,14 @@ def with_blocks(traffic: Traffic) -> Traffic:
         raise BadValue("--workload", "a trace without prefix information", WANTS)
     alone = np.arange(len(traffic)) + int(traffic.conversation.max()) + 1
     names = first_seen(np.where(talking, traffic.conversation, alone))
-    start, blocks, answer_start, answers = turn_blocks(traffic.prompt, traffic.output, names, Turns(mean=1.0, gap=0.0))
+    start, blocks, answer_start, answers = turn_blocks(traffic.prompt, traffic.output, names, ConversationTurns(mean=1.0, gap=0.0))
     return replace(traffic, blocks=blocks, block_start=start, block_tokens=BLOCK, answers=answers, answer_start=answer_start)
 
 
-def _uses(blocks: Any, tokens: Any, when: Any) -> Uses:
+def _uses(blocks: Any, tokens: Any, when: Any) -> PrefixUses:
     dense, _ = dense_ids(blocks)
     order = np.argsort(np.asarray(dense), kind="stable")
-    who, time = np.asarray(dense)[order], when[order]
-    same = who[1:] == who[:-1]
+    ids, time = np.asarray(dense)[order], when[order]
+    same = ids[1:] == ids[:-1]
     gap = np.where(same, time[1:] - time[:-1], np.inf)
-    return Uses(tokens=tokens[order], time=time, next=np.append(gap, np.inf), last=np.insert(gap, 0, np.inf), end=float(time.max()))
+    return PrefixUses(tokens=tokens[order], time=time, next=np.append(gap, np.inf), last=np.insert(gap, 0, np.inf), end=float(time.max()))

@@ -6,119 +6,135 @@ from math import inf
 
 from headway.sim.blocks import blocks_for, blocks_held
 from headway.sim.eviction import expire
-from headway.sim.kvcache import HITS, admits, cached_tokens, count_asked, hold_just, leave, match, publish, take
-from headway.sim.kvcache_arrays import HELD, PAGES, PINNED, POOL
+from headway.sim.kvcache import HITS, admits, cached_tokens, count_lookups, hold_just, leave, match, publish, take
+from headway.sim.kvcache_arrays import PAGES, PINNED, POOL, PRIVATE
 from headway.sim.reload import fetched_s
 from headway.sim.state import (
     AGAIN,
     COMPUTED,
     DUE,
-    FOUND,
+    FIRST_POOL,
+    HIT_BLOCKS,
     NOW,
     OUTPUT,
     OWED,
-    OWN,
     PARTIAL,
     PROMPT,
     PUBLISHED,
+    REQUEST,
     SHARED,
-    WHO,
     WIDE,
     Rules,
     State,
 )
 
 
-def known_blocks(s: State, r: Rules, i: int) -> int:
+def known_blocks(state: State, rules: Rules, request: int) -> int:
     """Whole blocks of a prompt that have ids: engines share no part of a block."""
-    return min(s.cache.start[i + 1] - s.cache.start[i], s.lengths[2 * i + PROMPT] // r.block_tokens)
+    return min(state.cache.start[request + 1] - state.cache.start[request], state.lengths[2 * request + PROMPT] // rules.block_tokens)
 
 
-def room_beside_hits(s: State, r: Rules, i: int, made: int) -> bool:
-    """Whether a request fits with what it finds; how much that is stays in FOUND for `take_up`."""
-    c, own, now, start = s.cache, s.count[OWN], s.at[NOW], s.cache.start[i]
-    settle(s, r)
-    expire(c.pools, own, now)
-    hits = match(c.pools, own, c.blocks, start, start + known_blocks(s, r, i), now, c.least, c.found)
-    s.count[FOUND] = hits
-    need = blocks_for(s.lengths[2 * i + PROMPT] + made + 1, r.block) - hits * c.pools.pool[PAGES]
-    return admits(c.pools, own, c.blocks, start, hits, need)
+def room_beside_hits(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
+    """Whether a request fits with what it finds; how much that is stays in HIT_BLOCKS for `take_up`."""
+    cache, first_pool, now, start = state.cache, state.count[FIRST_POOL], state.at[NOW], state.cache.start[request]
+    settle(state, rules)
+    expire(cache.pools, first_pool, now)
+    end = start + known_blocks(state, rules, request)
+    hits = match(cache.pools, first_pool, cache.blocks, start, end, now, cache.least, cache.depth_hits)
+    state.count[HIT_BLOCKS] = hits
+    need = blocks_for(state.lengths[2 * request + PROMPT] + output_so_far + 1, rules.block) - hits * cache.pools.pool[PAGES]
+    return admits(cache.pools, first_pool, cache.blocks, start, hits, need)
 
 
-def settle(s: State, r: Rules) -> None:
+def settle(state: State, rules: Rules) -> None:
     """What answers have grown by since has taken the place of what nobody uses; where it is too much, all of it goes."""
-    pools, own = s.cache.pools, s.count[OWN]
-    most = r.capacity - pools.pool[PAGES] * pools.pool[own * POOL + PINNED]
-    hold_just(pools, own, min(int(blocks_held(s, r) - s.count[SHARED]), most), s.at[NOW])
+    pools, first_pool = state.cache.pools, state.count[FIRST_POOL]
+    most = rules.capacity - pools.pool[PAGES] * pools.pool[first_pool * POOL + PINNED]
+    hold_just(pools, first_pool, min(int(blocks_held(state, rules) - state.count[SHARED]), most), state.at[NOW])
 
 
-def take_up(s: State, r: Rules, j: int) -> None:
+def take_up(state: State, rules: Rules, seat: int) -> None:
     """An admitted request uses what it found; where that comes from a lower tier, it waits until it is loaded."""
-    c, own, now, i, hits = s.cache, s.count[OWN], s.at[NOW], s.seat[j + WHO], s.count[FOUND]
-    start, prompt = c.start[i], s.lengths[2 * i + PROMPT]
-    count_asked(c.pools, c.counted, c.found, c.start[i + 1] - start, s.seat[j + AGAIN] > 0)
-    c.ready[j // WIDE] = fetched_s(c.paths, c.pools, own, c.found, r.block_bytes, now)
-    take(c.pools, own, c.blocks, start, start + hits, now)
-    s.seat[j + PUBLISHED] = hits
-    s.seat[j + COMPUTED] = cached_tokens(hits, r.block_tokens, prompt)
-    if s.seat[j + AGAIN] == 0:
-        s.at[DUE] -= c.expected[i]
-        c.counted[HITS + c.pools.tiers] += prompt
-        c.counted[HITS + c.pools.tiers + 1] += s.seat[j + COMPUTED]
-    s.count[SHARED] += hits * c.pools.pool[PAGES]
+    cache, first_pool, now, request, hits = (
+        state.cache,
+        state.count[FIRST_POOL],
+        state.at[NOW],
+        state.seat[seat + REQUEST],
+        state.count[HIT_BLOCKS],
+    )
+    start, prompt = cache.start[request], state.lengths[2 * request + PROMPT]
+    count_lookups(cache.pools, cache.tally, cache.depth_hits, cache.start[request + 1] - start, state.seat[seat + AGAIN] > 0)
+    cache.ready[seat // WIDE] = fetched_s(cache.paths, cache.pools, first_pool, cache.depth_hits, rules.block_bytes, now)
+    take(cache.pools, first_pool, cache.blocks, start, start + hits, now)
+    state.seat[seat + PUBLISHED] = hits
+    state.seat[seat + COMPUTED] = cached_tokens(hits, rules.block_tokens, prompt)
+    if state.seat[seat + AGAIN] == 0:
+        state.at[DUE] -= cache.expected[request]
+        cache.tally[HITS + cache.pools.tiers] += prompt
+        cache.tally[HITS + cache.pools.tiers + 1] += state.seat[seat + COMPUTED]
+    state.count[SHARED] += hits * cache.pools.pool[PAGES]
 
 
-def offer(s: State, r: Rules, j: int) -> None:
+def offer(state: State, rules: Rules, seat: int) -> None:
     """A prompt is computed: from now on others find its blocks."""
-    c, i, now = s.cache, s.seat[j + WHO], s.at[NOW]
-    start, whole, had = c.start[i], known_blocks(s, r, i), s.seat[j + PUBLISHED]
-    if whole > had:
-        settle(s, r)
-        publish(c.pools, s.count[OWN], c.blocks, start + had, start + whole, now)
-        s.seat[j + PUBLISHED] = whole
-        s.count[SHARED] += (whole - had) * c.pools.pool[PAGES]
+    cache, request, now = state.cache, state.seat[seat + REQUEST], state.at[NOW]
+    start, blocks, published_blocks = cache.start[request], known_blocks(state, rules, request), state.seat[seat + PUBLISHED]
+    if blocks > published_blocks:
+        settle(state, rules)
+        publish(cache.pools, state.count[FIRST_POOL], cache.blocks, start + published_blocks, start + blocks, now)
+        state.seat[seat + PUBLISHED] = blocks
+        state.count[SHARED] += (blocks - published_blocks) * cache.pools.pool[PAGES]
 
 
-def keep_answer(s: State, r: Rules, j: int) -> None:
+def keep_answer(state: State, rules: Rules, seat: int) -> None:
     """An answer is out: blocks that it filled get their ids, so that the next turn finds them. Its last token was never computed with."""
-    c, i, own = s.cache, s.seat[j + WHO], s.count[OWN]
-    start, prompt = c.answer_start[i], s.lengths[2 * i + PROMPT]
-    filled = (prompt + s.lengths[2 * i + OUTPUT] - 1) // r.block_tokens - prompt // r.block_tokens
-    filled = min(c.answer_start[i + 1] - start, filled)
+    cache, request, first_pool = state.cache, state.seat[seat + REQUEST], state.count[FIRST_POOL]
+    start, prompt = cache.answer_start[request], state.lengths[2 * request + PROMPT]
+    filled = (prompt + state.lengths[2 * request + OUTPUT] - 1) // rules.block_tokens - prompt // rules.block_tokens
+    filled = min(cache.answer_start[request + 1] - start, filled)
     if filled > 0:
-        settle(s, r)
-        filled = min(filled, c.pools.pool[own * POOL + HELD] // c.pools.pool[PAGES])
-        publish(c.pools, own, c.answers, start, start + filled, s.at[NOW])
-        leave(c.pools, own, c.answers, start, start + filled, s.at[NOW])
+        settle(state, rules)
+        filled = min(filled, cache.pools.pool[first_pool * POOL + PRIVATE] // cache.pools.pool[PAGES])
+        publish(cache.pools, first_pool, cache.answers, start, start + filled, state.at[NOW])
+        leave(cache.pools, first_pool, cache.answers, start, start + filled, state.at[NOW])
 
 
-def saved_tokens(s: State, r: Rules, i: int, now: float) -> float:
+def saved_tokens(state: State, rules: Rules, request: int, now: float) -> float:
     """Prompt tokens that a request would not have to compute here, those that must be loaded at what that saves."""
-    c, start, saved = s.cache, s.cache.start[i], 0.0
-    match(c.pools, s.count[OWN], c.blocks, start, start + known_blocks(s, r, i), now, c.least, c.found)
-    for depth in range(c.pools.tiers):
-        saved += c.found[depth] * c.worth[depth] * r.block_tokens
-    return min(saved, s.lengths[2 * i + PROMPT] - 1.0)
+    cache, start, saved = state.cache, state.cache.start[request], 0.0
+    match(
+        cache.pools,
+        state.count[FIRST_POOL],
+        cache.blocks,
+        start,
+        start + known_blocks(state, rules, request),
+        now,
+        cache.least,
+        cache.depth_hits,
+    )
+    for depth in range(cache.pools.tiers):
+        saved += cache.depth_hits[depth] * cache.saved_shares[depth] * rules.block_tokens
+    return min(saved, state.lengths[2 * request + PROMPT] - 1.0)
 
 
-def due_tokens(s: State) -> float:
+def due_tokens(state: State) -> float:
     """Prompt tokens to be computed before those of a request that comes now."""
-    due = s.at[DUE]
-    for place in range(s.count[PARTIAL]):
-        due += s.seat[s.partial[place] + OWED] - s.seat[s.partial[place] + COMPUTED]
+    due = state.at[DUE]
+    for place in range(state.count[PARTIAL]):
+        due += state.seat[state.partial[place] + OWED] - state.seat[state.partial[place] + COMPUTED]
     return due
 
 
-def loading(s: State, r: Rules, j: int) -> bool:
+def loading(state: State, rules: Rules, seat: int) -> bool:
     """Whether a request still waits for what it found, or for its own blocks to come back."""
-    return r.caching + r.swap > 0 and s.cache.ready[j // WIDE] > s.at[NOW]
+    return rules.caching + rules.swap > 0 and state.cache.ready[seat // WIDE] > state.at[NOW]
 
 
-def next_loaded(s: State, r: Rules) -> float:
+def next_loaded(state: State, rules: Rules) -> float:
     """When the next of the prompts in work is loaded; never where none loads."""
     comes = inf
-    if r.caching + r.swap > 0:
-        for place in range(s.count[PARTIAL]):
-            if loading(s, r, s.partial[place]):
-                comes = min(comes, s.cache.ready[s.partial[place] // WIDE])
+    if rules.caching + rules.swap > 0:
+        for place in range(state.count[PARTIAL]):
+            if loading(state, rules, state.partial[place]):
+                comes = min(comes, state.cache.ready[state.partial[place] // WIDE])
     return comes

@@ -55,14 +55,20 @@ def _part(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...]) -> Call
 
 def _rebound(run: Any, instead: tuple[tuple[Any, Any], ...]) -> types.FunctionType:
     """A copy of a function whose names of other functions of the package, laws among them, mean their compiled forms."""
-    ours = {name: run.__globals__[name] for name in run.__code__.co_names if _ours(run.__globals__.get(name)) and name != run.__name__}
-    inner = {name: dict(instead).get(value) or _part(getattr(value, "__wrapped__", value), instead) for name, value in ours.items()}
+    package_functions = {
+        name: run.__globals__[name]
+        for name in run.__code__.co_names
+        if _is_package_function(run.__globals__.get(name)) and name != run.__name__
+    }
+    inner = {
+        name: dict(instead).get(value) or _part(getattr(value, "__wrapped__", value), instead) for name, value in package_functions.items()
+    }
     copy = types.FunctionType(run.__code__, {**run.__globals__, **inner}, run.__name__, run.__defaults__, run.__closure__)
     copy.__module__, copy.__qualname__, copy.__kwdefaults__ = run.__module__, run.__qualname__, run.__kwdefaults__
     return copy
 
 
-def _ours(value: Any) -> bool:
+def _is_package_function(value: Any) -> bool:
     return isinstance(value, types.FunctionType) and value.__module__.startswith(PACKAGE)
 
 

@@ -46,7 +46,7 @@ class Runner:
         """Replicas as the first argument of both; they must be kept alive beside it."""
         return states if self.lists else _tables()[0].rows(states)
 
-    def given(self, rules: Rules) -> Any:
+    def rule_table(self, rules: Rules) -> Any:
         """The rules as an argument of both."""
         return [rules] if self.lists else _tables()[1].rows([rules])
 
@@ -71,7 +71,7 @@ def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: 
     return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
-def chosen(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
+def choose_form(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
     """`how` for runs that take so long in all: several small ones may together pay for compiling where none does alone."""
     return "compiled" if how == "auto" and _pays(source, takes_s, routed, shared) else how
 
@@ -88,13 +88,13 @@ def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
 @functools.cache
 def _tables() -> tuple[Any, Any]:
     """How compiled code sees replicas, and the rules."""
-    from headway.sim.pointers import Table
+    from headway.sim.pointers import PointerTable
 
-    return Table("State", _nobody()), Table("Rules", NO_RULES)
+    return PointerTable("State", _sample_state()), PointerTable("Rules", NO_RULES)
 
 
 @functools.cache
-def _found() -> tuple[tuple[Any, Any], ...]:
+def _stand_ins() -> tuple[tuple[Any, Any], ...]:
     """What compiled code calls where plain Python takes replicas and rules from a list."""
     from headway.sim.pointers import row_at
 
@@ -105,7 +105,7 @@ def _found() -> tuple[tuple[Any, Any], ...]:
 @functools.cache  # loading what was compiled takes longer than ten thousand requests
 def _machine_loop() -> Callable[..., int]:
     """The loop, compiled for any step: nothing is simulated here."""
-    loop, state, step = compiled(routing.run_one, _found()), _nobody(), _machine_step(NO_STEP)
+    loop, state, step = compiled(routing.run_one, _stand_ins()), _sample_state(), _machine_step(NO_STEP)
     states, rules = _tables()
     loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
     (machine_code() / LOOP).touch()
@@ -115,14 +115,14 @@ def _machine_loop() -> Callable[..., int]:
 @functools.cache
 def _machine_send() -> Callable[..., int]:
     """The routing, compiled for any step."""
-    sending, state, none = compiled(routing.send, _found()), _nobody(), np.zeros(1, np.int64)
+    sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
     states, rules = _tables()
     sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
     (machine_code() / SENDING).touch()
     return sending
 
 
-def _nobody() -> State:
+def _sample_state() -> State:
     return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
 
 

@@ -22,7 +22,7 @@ NEUTRAL = {("add", 0.0), ("subtract", 0.0), ("multiply", 1.0), ("divide", 1.0), 
 COMMUTES = ("add", "multiply", "minimum", "maximum")
 
 
-class Sheet:
+class SourceLines:
     """The lines written so far; an operation done before is not written again."""
 
     def __init__(self) -> None:
@@ -42,15 +42,15 @@ class Symbol:
 
     __array_priority__ = 1000
 
-    def __init__(self, sheet: Sheet, text: str) -> None:
+    def __init__(self, sheet: SourceLines, text: str) -> None:
         self.sheet, self.text = sheet, text
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **others: Any) -> Any:
-        if method != "__call__" or others:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        if method != "__call__" or keywords:
             raise TypeError(f"cannot flatten numpy.{ufunc.__name__}.{method}")
         return applied(self.sheet, ufunc.__name__, inputs)
 
-    def __array_function__(self, function: Any, types: Any, inputs: Any, others: Any) -> Any:
+    def __array_function__(self, function: Any, types: Any, inputs: Any, keywords: Any) -> Any:
         if function is np.where and not isinstance(inputs[0], Symbol):
             return inputs[1] if inputs[0] else inputs[2]
         raise TypeError(f"cannot flatten numpy.{function.__name__}")
@@ -58,54 +58,54 @@ class Symbol:
     def __bool__(self) -> bool:
         raise TypeError("a law that branches on a number that varies cannot be flattened")
 
-    def __add__(self, other: Any) -> Any:
-        return applied(self.sheet, "add", (self, other))
+    def __add__(self, operand: Any) -> Any:
+        return applied(self.sheet, "add", (self, operand))
 
-    def __radd__(self, other: Any) -> Any:
-        return applied(self.sheet, "add", (other, self))
+    def __radd__(self, operand: Any) -> Any:
+        return applied(self.sheet, "add", (operand, self))
 
-    def __sub__(self, other: Any) -> Any:
-        return applied(self.sheet, "subtract", (self, other))
+    def __sub__(self, operand: Any) -> Any:
+        return applied(self.sheet, "subtract", (self, operand))
 
-    def __rsub__(self, other: Any) -> Any:
-        return applied(self.sheet, "subtract", (other, self))
+    def __rsub__(self, operand: Any) -> Any:
+        return applied(self.sheet, "subtract", (operand, self))
 
-    def __mul__(self, other: Any) -> Any:
-        return applied(self.sheet, "multiply", (self, other))
+    def __mul__(self, operand: Any) -> Any:
+        return applied(self.sheet, "multiply", (self, operand))
 
-    def __rmul__(self, other: Any) -> Any:
-        return applied(self.sheet, "multiply", (other, self))
+    def __rmul__(self, operand: Any) -> Any:
+        return applied(self.sheet, "multiply", (operand, self))
 
-    def __truediv__(self, other: Any) -> Any:
-        return applied(self.sheet, "divide", (self, other))
+    def __truediv__(self, operand: Any) -> Any:
+        return applied(self.sheet, "divide", (self, operand))
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return applied(self.sheet, "divide", (other, self))
+    def __rtruediv__(self, operand: Any) -> Any:
+        return applied(self.sheet, "divide", (operand, self))
 
-    def __pow__(self, other: Any) -> Any:
-        return applied(self.sheet, "power", (self, other))
+    def __pow__(self, operand: Any) -> Any:
+        return applied(self.sheet, "power", (self, operand))
 
-    def __rpow__(self, other: Any) -> Any:
-        return applied(self.sheet, "power", (other, self))
+    def __rpow__(self, operand: Any) -> Any:
+        return applied(self.sheet, "power", (operand, self))
 
     def __neg__(self) -> Any:
         return applied(self.sheet, "negative", (self,))
 
 
-def applied(sheet: Sheet, name: str, inputs: tuple[Any, ...]) -> Any:
+def applied(sheet: SourceLines, name: str, inputs: tuple[Any, ...]) -> Any:
     """One operation on symbols and numbers, written down unless it changes nothing."""
-    values = [one if isinstance(one, Symbol) else float(one) for one in inputs]
+    values = [value if isinstance(value, Symbol) else float(value) for value in inputs]
     if len(values) == 2:
-        left, right = values
-        if not isinstance(right, Symbol) and (name, right) in NEUTRAL:
-            return left
-        if not isinstance(left, Symbol) and name in COMMUTES and (name, left) in NEUTRAL:
-            return right
-        if name == "multiply" and 0.0 in [one for one in values if not isinstance(one, Symbol)]:
+        first, second = values
+        if not isinstance(second, Symbol) and (name, second) in NEUTRAL:
+            return first
+        if not isinstance(first, Symbol) and name in COMMUTES and (name, first) in NEUTRAL:
+            return second
+        if name == "multiply" and 0.0 in [value for value in values if not isinstance(value, Symbol)]:
             return 0.0
-        if not isinstance(left, Symbol) and name == "divide" and left == 0.0:
+        if not isinstance(first, Symbol) and name == "divide" and first == 0.0:
             return 0.0
-    texts = [one.text if isinstance(one, Symbol) else _number(one) for one in values]
+    texts = [value.text if isinstance(value, Symbol) else _number(value) for value in values]
     if name in INFIX:
         return sheet.name(f"{texts[0]} {INFIX[name]} {texts[1]}")
     if name == "power":
@@ -142,22 +142,22 @@ def flattened(law: Callable[..., Any], names: tuple[str, ...]) -> str:
         return t2
     <BLANKLINE>
     """
-    sheet = Sheet()
+    sheet = SourceLines()
     result = law(*(Symbol(sheet, name) for name in names))
     last = result.text if isinstance(result, Symbol) else _number(float(result))
-    body = "".join(f"    {line}\n" for line in [*_used(sheet.lines, last), f"return {last}"])
+    body = "".join(f"    {line}\n" for line in [*_needed_lines(sheet.lines, last), f"return {last}"])
     return f"def step({', '.join(names)}):\n{body}"
 
 
-def _used(lines: list[str], last: str) -> list[str]:
+def _needed_lines(lines: list[str], last: str) -> list[str]:
     """The lines that the result needs."""
-    needed, kept = {last}, []
+    needed, needed_lines = {last}, []
     for line in reversed(lines):
         name, _, text = line.partition(" = ")
         if name in needed:
             needed |= set(re.findall(r"t\d+", text))
-            kept.append(line)
-    return kept[::-1]
+            needed_lines.append(line)
+    return needed_lines[::-1]
 
 
 GLOBALS = {"sqrt": math.sqrt, "ceil": math.ceil, "floor": math.floor, "log": math.log, "exp": math.exp, "inf": math.inf}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.compile import Compiled, compile_layout
+from headway.compile import StepModel, compile_layout
 from headway.errors import BadValue
 from headway.estimate import ONE_RANK
 from headway.laws.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
@@ -16,11 +16,11 @@ from headway.laws.reuse import prefix_load_s
 from headway.laws.shard import used_chips
 from headway.layout import NAMES, Layout
 from headway.pools import hand_over_link
-from headway.serve import Query
-from headway.sim.pacing import Pace, pace_of, scaled
+from headway.serve import ServeRequest
+from headway.sim.pacing import StepPace, pace_of, scaled
 from headway.sim.policy import Policy, Scheduler, scheduler
 from headway.sim.prefix import Prefix, prefix_of
-from headway.sim.split import Pools
+from headway.sim.split import PrefillDecodePools
 from headway.sim.state import Rules
 from headway.sim.traffic.record import Traffic
 
@@ -29,13 +29,13 @@ from headway.sim.traffic.record import Traffic
 class Fleet:
     """Replicas of one layout, ready to be sent traffic; `why` says why they cannot run."""
 
-    query: Query
+    query: ServeRequest
     layout: Layout
-    compiled: Compiled
+    compiled: StepModel
     scheduler: Scheduler
-    pace: Pace | None
+    pace: StepPace | None
     why: str
-    pools: Pools | None  # of prefill and decode apart
+    pools: PrefillDecodePools | None  # of prefill and decode apart
     prefix: Prefix | None
 
     @property
@@ -43,7 +43,7 @@ class Fleet:
         """Independent copies."""
         return int(self.layout.replicas)
 
-    def named(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What identifies it in a row."""
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
         row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
@@ -52,23 +52,23 @@ class Fleet:
 
 
 def fleet(
-    query: Query, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
+    query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
 ) -> Fleet:
     """Compile a layout for traffic whose longest request and mean context are known."""
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     room = _kv_tokens(query, layout, compiled, traffic)
-    asked = float(policy.kv_tokens) if policy.kv_tokens is not None else room
-    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), asked, classes, closed)
+    kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
+    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), kv_tokens, classes, closed)
     pools = _pools(query, layout, compiled, policy, traffic)
     prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
     if prefix is not None:
         rules = replace(rules, rules=prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm))
     if policy.preemption == "swap":
         rules = replace(rules, rules=_with_swap(rules.rules, query, layout, compiled, policy, traffic))
-    used = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
+    chip_count = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))
     why = ""
-    if used > query.system.chips:
-        why = f"needs {used} chips, the system has {int(query.system.chips)}"
+    if chip_count > query.system.chips:
+        why = f"needs {chip_count} chips, the system has {int(query.system.chips)}"
     elif room <= 0:
         why = f"weights need {float(compiled.weights_bytes) / 1e9:.4g} GB on the fullest chip and leave no room for a KV cache"
     longest = float((traffic.prompt + traffic.output).max())
@@ -80,17 +80,19 @@ def fleet(
     return Fleet(query=query, layout=layout, compiled=compiled, scheduler=rules, pace=pace, why=why, pools=pools, prefix=prefix)
 
 
-def _pools(query: Query, layout: Layout, compiled: Compiled, policy: Policy, traffic: Traffic) -> Pools | None:
+def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
     """Prefill and decode apart, both on this layout: replicas of each, and what handing a prompt's cache over takes."""
     if policy.policy != "disaggregated":
         return None
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
-    sent = kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)
-    side = link_s(sent, hand_over_link(query.system), query.assumptions.eff_network)
-    return Pools(prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float))
+    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
+    chip_bytes = kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)
+    side = link_s(chip_bytes, hand_over_link(query.system), query.assumptions.eff_network)
+    return PrefillDecodePools(
+        prefill=int(policy.prefill_replicas), decode=int(layout.replicas), transfer_s=np.asarray(transfer_s(side, side), float)
+    )
 
 
-def _rank_usd(query: Query, layout: Layout, compiled: Compiled, policy: Policy) -> float | None:
+def _rank_usd(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy) -> float | None:
     """Price of a second of the chips that compute a prompt, where loading is set against it."""
     if policy.reload == "time":
         return None
@@ -99,29 +101,29 @@ def _rank_usd(query: Query, layout: Layout, compiled: Compiled, policy: Policy) 
     return float(query.price.value) * float(compiled.chips) / int(layout.dp)
 
 
-def _with_swap(rules: Rules, query: Query, layout: Layout, compiled: Compiled, policy: Policy, traffic: Traffic) -> Rules:
+def _with_swap(rules: Rules, query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> Rules:
     """The rules with room in the hosts' memory, and the time that a block takes there; each chip has its own part of a rank's cache."""
     link = query.system.chip.host_link_bw
     if link is None:
         raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {query.system.chip.name} has not")
     context = float((traffic.prompt + traffic.output / 2).mean())
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    chip = float(kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)) / context * rules.block
-    time = float(prefix_load_s(each, compiled.stage, layout.cp, link)) / context * rules.block
+    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    chip = float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * rules.block
+    time = float(prefix_load_s(kv_bytes, compiled.stage, layout.cp, link)) / context * rules.block
     return rules._replace(swap=int(float(policy.swap_space) // chip) * int(layout.dp), copy_s=time)
 
 
-def _token_bytes(layout: Layout, compiled: Compiled, traffic: Traffic) -> float:
+def _token_bytes(layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
     """KV cache of a prompt's token on all chips of the rank that holds it, at the mean prompt."""
     context = float(traffic.prompt.mean())
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    return float(kv_bytes_chip(ONE_RANK, each, compiled.stage, layout.cp)) / context * float(compiled.chips) / int(layout.dp)
+    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    return float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * float(compiled.chips) / int(layout.dp)
 
 
-def _kv_tokens(query: Query, layout: Layout, compiled: Compiled, traffic: Traffic) -> float:
+def _kv_tokens(query: ServeRequest, layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
     """Tokens whose KV fits beside the weights of a replica; with windows and state that depends on the traffic's mean context."""
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     context = float((traffic.prompt + traffic.output / 2).mean())
-    each = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    held = float(rank_sequence_limit(usable, compiled.weights_bytes, each, compiled.stage, layout.cp))
-    return float(np.minimum(held * context, 1e12)) * int(layout.dp)
+    kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    sequences = float(rank_sequence_limit(usable, compiled.weights_bytes, kv_bytes, compiled.stage, layout.cp))
+    return float(np.minimum(sequences * context, 1e12)) * int(layout.dp)

@@ -37,10 +37,10 @@ def place_of(heap: Any, name: int) -> int:
 def _rise(heap: Any, at: int, key: float, name: float) -> None:
     while at > 0:
         up = (at - 1) >> 1
-        above, other = heap[2 * up], heap[2 * up + 1]
-        if above < key or (above == key and other < name):
+        above, above_name = heap[2 * up], heap[2 * up + 1]
+        if above < key or (above == key and above_name < name):
             break
-        heap[2 * at], heap[2 * at + 1] = above, other
+        heap[2 * at], heap[2 * at + 1] = above, above_name
         at = up
     heap[2 * at], heap[2 * at + 1] = key, name
 
@@ -55,9 +55,9 @@ def _sink(heap: Any, count: int, at: int, key: float, name: float) -> None:
             heap[2 * right] < heap[2 * down] or (heap[2 * right] == heap[2 * down] and heap[2 * right + 1] < heap[2 * down + 1])
         ):
             down = right
-        below, other = heap[2 * down], heap[2 * down + 1]
-        if key < below or (key == below and name < other):
+        below, below_name = heap[2 * down], heap[2 * down + 1]
+        if key < below or (key == below and name < below_name):
             break
-        heap[2 * at], heap[2 * at + 1] = below, other
+        heap[2 * at], heap[2 * at + 1] = below, below_name
         at = down
     heap[2 * at], heap[2 * at + 1] = key, name

@@ -28,10 +28,10 @@ def idle_after(blocks: Any, request: Any, times: Any) -> Any:
     return idle
 
 
-def leading(held: Any, starts: Any) -> Any:
+def leading(is_cached: Any, starts: Any) -> Any:
     """Of each request's blocks, those before the first that is not held."""
     first, end = np.asarray(starts)[:-1], np.asarray(starts)[1:]
-    missing = np.append(np.flatnonzero(~np.asarray(held)), len(held))
+    missing = np.append(np.flatnonzero(~np.asarray(is_cached)), len(is_cached))
     return np.minimum(missing[np.searchsorted(missing, first)], end) - first
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from headway.errors import BadValue
 
 NOWHERE = -1
-# `node` has NODE entries for each slot: entry BLOCK of slot s is `node[s * NODE + BLOCK]`. Slots of all pools are numbered through; after
-# them comes one for each pool, which closes its ring.
+# `node` has NODE entries for each slot: entry BLOCK of a slot is `node[slot * NODE + BLOCK]`. Slots of all pools are numbered through;
+# after them comes one for each pool, which closes its ring.
 NODE = 4
 BLOCK = 0  # the block in the slot, NOWHERE when it is empty
 NEWER = 1  # the slot used next after this one, the ring's end after the newest; in an empty slot the next empty one
@@ -28,18 +28,18 @@ CAPACITY = 0  # room, in pages
 PAGES = 1  # pages that one block with an id takes
 STORED = 2  # blocks in the pool
 PINNED = 3  # of them, those that running requests use
-HELD = 4  # pages of running requests that have no id: a part-filled block, an answer
+PRIVATE = 4  # pages of running requests that have no id: a part-filled block, an answer
 EMPTY = 5  # the first empty slot, NOWHERE when there is none
 BELOW = 6  # the pool that takes what this one lets go, NOWHERE when nobody does
-WRITTEN = 7  # blocks put into the pool so far
-READ = 8  # blocks taken up from it to the pool above
+WRITES = 7  # blocks put into the pool so far
+READS = 8  # blocks taken up from it to the pool above
 EVICTED = 9  # blocks that made room
 EXPIRED = 10  # blocks idle for longer than the pool keeps them
 REMOVED = 11  # blocks that left because they were computed again in a pool above
 ARRAYS = ("slot", "node", "last", "pool", "ttl")
 
 
-class Pools(NamedTuple):
+class CachePools(NamedTuple):
     """Every pool of a simulation. Rows follow one another in flat arrays: plain Python is several times faster with lists of them."""
 
     slot: Any  # int32[pools * ids]: where a block is in each pool, NOWHERE when it is not there
@@ -56,7 +56,7 @@ class Pools(NamedTuple):
 def make_pools(
     ids: int, capacity: Sequence[int], *, pages: int = 1, ttl_s: Sequence[float] | None = None, below: Sequence[int] | None = None,
     shared: int = NOWHERE,
-) -> Pools:  # fmt: skip
+) -> CachePools:  # fmt: skip
     """Empty pools for blocks 0..ids-1.
 
     `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). Each pool
@@ -65,12 +65,16 @@ def make_pools(
     count = len(capacity)
     _check(ids, capacity, pages)
     under = [*range(1, count), NOWHERE] if below is None else list(below)
-    keeps = [np.inf] * count if ttl_s is None else [float(one) for one in ttl_s]
-    if len(under) != count or len(keeps) != count or any(not p < q < count and q != NOWHERE for p, q in enumerate(under)):
+    keeps = [np.inf] * count if ttl_s is None else [float(seconds) for seconds in ttl_s]
+    if (
+        len(under) != count
+        or len(keeps) != count
+        or any(not pool_id < lower_id < count and lower_id != NOWHERE for pool_id, lower_id in enumerate(under))
+    ):
         raise BadValue("pools", f"below {under}, ttl {keeps}", f"one of each for the {count} pools, and below each pool a later one")
-    if any(not one > 0 for one in keeps):
+    if any(not seconds > 0 for seconds in keeps):
         raise BadValue("ttl", keeps, "times above 0 s")
-    sizes = [min(one // pages, ids) for one in capacity]
+    sizes = [min(room // pages, ids) for room in capacity]
     slots = sum(sizes)
     if slots + count > np.iinfo(np.int32).max:
         raise BadValue("kv cache", capacity, "fewer than 2**31 blocks")
@@ -80,13 +84,13 @@ def make_pools(
     pool = np.zeros((count, POOL), np.int64)
     pool[:, CAPACITY], pool[:, PAGES], pool[:, EMPTY], pool[:, BELOW] = capacity, pages, NOWHERE, under
     first = 0
-    for p, size in enumerate(sizes):
+    for pool_id, size in enumerate(sizes):
         if size:
             node[first : first + size, NEWER] = np.append(np.arange(first + 1, first + size), NOWHERE)
-            pool[p, EMPTY] = first
+            pool[pool_id, EMPTY] = first
         first += size
     slot, last, tiers = np.full(count * ids, NOWHERE, np.int32), np.zeros(slots + count), _depth(under)
-    return Pools(
+    return CachePools(
         slot=slot, node=node.ravel(), last=last, pool=pool.ravel(), ttl=np.array(keeps), ids=ids, slots=slots, tiers=tiers, shared=shared,
     )  # fmt: skip
 
@@ -94,19 +98,19 @@ def make_pools(
 def _depth(below: list[int]) -> int:
     deepest = 0
     for first in range(len(below)):
-        depth, p = 0, first
-        while p != NOWHERE:
-            depth, p = depth + 1, below[p]
+        depth, pool_id = 0, first
+        while pool_id != NOWHERE:
+            depth, pool_id = depth + 1, below[pool_id]
         deepest = max(deepest, depth)
     return deepest
 
 
-def as_lists(pools: Pools) -> Pools:
+def as_lists(pools: CachePools) -> CachePools:
     """The same state in lists, for plain Python."""
     return pools._replace(**{name: getattr(pools, name).tolist() for name in ARRAYS})
 
 
-def into_arrays(pools: Pools, lists: Pools) -> None:
+def into_arrays(pools: CachePools, lists: CachePools) -> None:
     """Write the state of lists back to the arrays that it came from."""
     for name in ARRAYS:
         getattr(pools, name)[:] = getattr(lists, name)
@@ -115,7 +119,7 @@ def into_arrays(pools: Pools, lists: Pools) -> None:
 def _check(ids: int, capacity: Sequence[int], pages: int) -> None:
     if ids < 0 or pages < 1:
         raise BadValue("kv cache", f"{ids} blocks of {pages} pages", "a number of blocks, each of at least one page")
-    if not len(capacity) or any(one < 0 for one in capacity):
+    if not len(capacity) or any(room < 0 for room in capacity):
         raise BadValue("kv cache", list(capacity), "pools of at least 0 pages, at least one of them")
 
 
@@ -125,5 +129,5 @@ def dense_ids(ids: Any) -> tuple[Any, int]:
     >>> dense_ids([7, 10**12, 7])
     (array([0, 1, 0], dtype=int32), 2)
     """
-    found, dense = np.unique(np.asarray(ids), return_inverse=True)
-    return dense.astype(np.int32), len(found)
+    unique_ids, dense = np.unique(np.asarray(ids), return_inverse=True)
+    return dense.astype(np.int32), len(unique_ids)

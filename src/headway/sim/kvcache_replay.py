@@ -10,7 +10,7 @@ import numpy as np
 from headway.errors import BadValue
 from headway.sim import compiled
 from headway.sim.kvcache import use
-from headway.sim.kvcache_arrays import Pools, as_lists, dense_ids, into_arrays, make_pools
+from headway.sim.kvcache_arrays import CachePools, as_lists, dense_ids, into_arrays, make_pools
 
 COMPILE_ABOVE = 1_000_000  # blocks: plain Python takes longer over them than the compiler does
 
@@ -41,20 +41,20 @@ def replay_hits(
     return hits if tiers else hits[:, 0]
 
 
-def replayed(pools: Pools, dense: Any, starts: Any, clock: Any, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
+def replayed(pools: CachePools, dense: Any, starts: Any, clock: Any, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
     """Hits of each request at each depth below pool 0; the pools are left as the last request leaves them."""
     hits, least = np.zeros((len(starts) - 1, pools.tiers), np.int64), np.zeros(pools.tiers, np.int64)
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
     if fast:
         compiled.compiled(replay)(pools, dense, starts, clock, least, leaf_first, hits)
         return hits
-    lists, found = as_lists(pools), hits.tolist()
-    replay(lists, dense.tolist(), starts.tolist(), clock.tolist(), least.tolist(), leaf_first, found)
+    lists, hit_rows = as_lists(pools), hits.tolist()
+    replay(lists, dense.tolist(), starts.tolist(), clock.tolist(), least.tolist(), leaf_first, hit_rows)
     into_arrays(pools, lists)
-    return np.array(found, np.int64).reshape(hits.shape)
+    return np.array(hit_rows, np.int64).reshape(hits.shape)
 
 
-def replay(pools: Pools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_first: bool, hits: Any) -> None:
+def replay(pools: CachePools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_first: bool, hits: Any) -> None:
     """Every request in turn; numba-safe."""
     for request in range(len(starts) - 1):
         use(pools, 0, blocks, starts[request], starts[request + 1], clock[request], least, hits[request], leaf_first)
@@ -62,14 +62,14 @@ def replay(pools: Pools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_
 
 def hit_share(hits: Any, offsets: Any) -> float:
     """Hits over all blocks asked for; of no blocks, 0."""
-    asked = int(offsets[-1]) - int(offsets[0])
-    return float(np.sum(hits)) / asked if asked else 0.0
+    lookups = int(offsets[-1]) - int(offsets[0])
+    return float(np.sum(hits)) / lookups if lookups else 0.0
 
 
 def hit_token_share(hits: Any, prompts: Any, block_tokens: int) -> float:
     """Cached tokens over all prompt tokens: a request's last block may be part full, so that its hits are not more than its prompt."""
-    asked = float(np.sum(prompts))
-    return float(np.sum(np.minimum(np.asarray(hits) * block_tokens, prompts))) / asked if asked else 0.0
+    prompt_tokens = float(np.sum(prompts))
+    return float(np.sum(np.minimum(np.asarray(hits) * block_tokens, prompts))) / prompt_tokens if prompt_tokens else 0.0
 
 
 def requests(offsets: Any, times: Any, blocks: int) -> tuple[Any, Any]:

@@ -5,54 +5,54 @@ A list is a place in `ends`: its first seat, then its last; -1 where it is empty
 
 from __future__ import annotations
 
-from headway.sim.state import AGAIN, AWAY, BEFORE, CHUNK, CLASS, COMPUTED, FOLLOWING, FREE, MADE, PUBLISHED, WHO, State
+from headway.sim.state import AGAIN, AWAY, BEFORE, CHUNK, CLASS, COMPUTED, FOLLOWING, FREE, OUTPUT_SO_FAR, PUBLISHED, REQUEST, State
 
 
-def push_back(s: State, which: int, j: int) -> None:
+def push_back(state: State, list_at: int, seat: int) -> None:
     """To the end of a list."""
-    last = s.ends[which + 1]
-    s.seat[j + BEFORE], s.seat[j + FOLLOWING] = last, -1
+    last = state.ends[list_at + 1]
+    state.seat[seat + BEFORE], state.seat[seat + FOLLOWING] = last, -1
     if last < 0:
-        s.ends[which] = j
+        state.ends[list_at] = seat
     else:
-        s.seat[last + FOLLOWING] = j
-    s.ends[which + 1] = j
+        state.seat[last + FOLLOWING] = seat
+    state.ends[list_at + 1] = seat
 
 
-def push_front(s: State, which: int, j: int) -> None:
+def push_front(state: State, list_at: int, seat: int) -> None:
     """To the front of a list."""
-    first = s.ends[which]
-    s.seat[j + BEFORE], s.seat[j + FOLLOWING] = -1, first
+    first = state.ends[list_at]
+    state.seat[seat + BEFORE], state.seat[seat + FOLLOWING] = -1, first
     if first < 0:
-        s.ends[which + 1] = j
+        state.ends[list_at + 1] = seat
     else:
-        s.seat[first + BEFORE] = j
-    s.ends[which] = j
+        state.seat[first + BEFORE] = seat
+    state.ends[list_at] = seat
 
 
-def remove(s: State, which: int, j: int) -> None:
+def remove(state: State, list_at: int, seat: int) -> None:
     """Out of the list that it is in."""
-    left, right = s.seat[j + BEFORE], s.seat[j + FOLLOWING]
-    if left < 0:
-        s.ends[which] = right
+    previous_seat, next_seat = state.seat[seat + BEFORE], state.seat[seat + FOLLOWING]
+    if previous_seat < 0:
+        state.ends[list_at] = next_seat
     else:
-        s.seat[left + FOLLOWING] = right
-    if right < 0:
-        s.ends[which + 1] = left
+        state.seat[previous_seat + FOLLOWING] = next_seat
+    if next_seat < 0:
+        state.ends[list_at + 1] = previous_seat
     else:
-        s.seat[right + BEFORE] = left
+        state.seat[next_seat + BEFORE] = previous_seat
 
 
-def take_seat(s: State, i: int, lane: int) -> int:
+def take_seat(state: State, request: int, lane: int) -> int:
     """A free seat for a request."""
-    j = s.count[FREE]
-    s.count[FREE] = s.seat[j + FOLLOWING]
-    s.seat[j + WHO], s.seat[j + CLASS], s.seat[j + MADE], s.seat[j + AGAIN] = i, lane, 0, 0
-    s.seat[j + CHUNK], s.seat[j + COMPUTED], s.seat[j + PUBLISHED], s.seat[j + AWAY] = 0, 0, 0, 0
-    return j
+    seat = state.count[FREE]
+    state.count[FREE] = state.seat[seat + FOLLOWING]
+    state.seat[seat + REQUEST], state.seat[seat + CLASS], state.seat[seat + OUTPUT_SO_FAR], state.seat[seat + AGAIN] = request, lane, 0, 0
+    state.seat[seat + CHUNK], state.seat[seat + COMPUTED], state.seat[seat + PUBLISHED], state.seat[seat + AWAY] = 0, 0, 0, 0
+    return seat
 
 
-def give_seat(s: State, j: int) -> None:
+def give_seat(state: State, seat: int) -> None:
     """A seat that nobody has any more."""
-    s.seat[j + FOLLOWING] = s.count[FREE]
-    s.count[FREE] = j
+    state.seat[seat + FOLLOWING] = state.count[FREE]
+    state.count[FREE] = seat

@@ -16,9 +16,10 @@ from headway.sim.pace import departed, step_at, steps_s, steps_until
 from headway.sim.prompts import choose, compute, pairs
 from headway.sim.state import (
     AWAY,
+    COMPLETED,
+    COMPLETED_BEFORE,
     CONTEXT,
     DECODING,
-    DONE,
     FOLLOWING,
     LANE,
     NOW,
@@ -31,7 +32,6 @@ from headway.sim.state import (
     SPREAD,
     STEP,
     TOKEN_AT,
-    WERE_DONE,
     WIDE,
     Rules,
     State,
@@ -41,115 +41,121 @@ from headway.sim.tally import elapse, gap
 IDLE, PAUSED, STUCK = 0, 1, 2  # nothing left to do; at the time or the number of events asked for; a request that nothing can serve
 
 
-def advance(s: State, r: Rules, step: Step, until: float, most: int) -> int:
+def advance(state: State, rules: Rules, step: Step, until: float, most: int) -> int:
     """Run until a time, or so many iterations; a step that has begun is seen through."""
     for _ in range(most):
-        arrive(s, r)
-        if s.count[RUNNING] == 0 and s.count[PARTIAL] == 0 and s.count[QUEUED] == 0:
-            comes = next_arrival(s, r)
+        arrive(state, rules)
+        if state.count[RUNNING] == 0 and state.count[PARTIAL] == 0 and state.count[QUEUED] == 0:
+            comes = next_arrival(state, rules)
             if comes == NEVER:
                 return IDLE
             if comes > until:
                 return PAUSED
-            s.at[NOW], s.count[WERE_DONE] = on_beat(r, max(s.at[NOW], comes)), s.count[DONE]
+            state.at[NOW], state.count[COMPLETED_BEFORE] = on_beat(rules, max(state.at[NOW], comes)), state.count[COMPLETED]
             continue
-        if s.at[NOW] >= until:
+        if state.at[NOW] >= until:
             return PAUSED
-        s.count[WERE_DONE] = s.count[DONE]
-        make_room(s, r)
-        if s.at[OUT_S] > 0.0:
-            stand_by(s, r, on_beat(r, s.at[NOW] + s.at[OUT_S]))
-            s.at[OUT_S] = 0.0
+        state.count[COMPLETED_BEFORE] = state.count[COMPLETED]
+        make_room(state, rules)
+        if state.at[OUT_S] > 0.0:
+            stand_by(state, rules, on_beat(rules, state.at[NOW] + state.at[OUT_S]))
+            state.at[OUT_S] = 0.0
             continue
-        tokens = choose(s, r)
-        if s.count[PACKED] > 0:
-            with_prompts(s, r, step, tokens)
-        elif s.count[RUNNING] > 0:
-            jump(s, r, step, min(until, next_loaded(s, r)))
-        elif next_loaded(s, r) < inf:
-            stand_by(s, r, on_beat(r, min(next_loaded(s, r), next_arrival(s, r))))
-        elif s.count[QUEUED] > 0 or s.count[PARTIAL] > 0:
+        tokens = choose(state, rules)
+        if state.count[PACKED] > 0:
+            with_prompts(state, rules, step, tokens)
+        elif state.count[RUNNING] > 0:
+            jump(state, rules, step, min(until, next_loaded(state, rules)))
+        elif next_loaded(state, rules) < inf:
+            stand_by(state, rules, on_beat(rules, min(next_loaded(state, rules), next_arrival(state, rules))))
+        elif state.count[QUEUED] > 0 or state.count[PARTIAL] > 0:
             return STUCK
     return PAUSED
 
 
-def on_beat(r: Rules, time: float) -> float:
+def on_beat(rules: Rules, time: float) -> float:
     """The first departure that is not before a time."""
-    if r.departures > 0.0:
-        return max(time, r.departures * -((-time / r.departures + 1e-9) // 1.0))  # a beat may be rounded to before who came on it
+    if rules.departures > 0.0:
+        return max(time, rules.departures * -((-time / rules.departures + 1e-9) // 1.0))  # a beat may be rounded to before who came on it
     return time
 
 
-def stand_by(s: State, r: Rules, until: float) -> None:
+def stand_by(state: State, rules: Rules, until: float) -> None:
     """No step until a time: everyone in service waits for a copy."""
-    elapse(s, r, until - s.at[NOW], 0)
-    s.at[NOW] = until
+    elapse(state, rules, until - state.at[NOW], 0)
+    state.at[NOW] = until
 
 
-def with_prompts(s: State, r: Rules, step: Step, tokens: int) -> None:
+def with_prompts(state: State, rules: Rules, step: Step, tokens: int) -> None:
     """One step that computes prompts, and in mixed steps decodes."""
-    running = s.count[RUNNING] * r.mixed
-    ranks = s.spread[min(s.count[PACKED], s.count[SPREAD])]
-    context = s.at[CONTEXT] if running else 0.0
-    time = departed(r, step(float(running), context, float(tokens), pairs(s), ranks))
-    if running and late_tokens(s):
-        late_gaps(s, r, time)
+    running = state.count[RUNNING] * rules.mixed
+    ranks = state.spread[min(state.count[PACKED], state.count[SPREAD])]
+    context = state.at[CONTEXT] if running else 0.0
+    time = departed(rules, step(float(running), context, float(tokens), pairs(state), ranks))
+    if running and late_tokens(state):
+        late_gaps(state, rules, time)
     elif running:
-        gap(s, time, float(running))
-    elapse(s, r, time, 1)
+        gap(state, time, float(running))
+    elapse(state, rules, time, 1)
     if running:
-        move_on(s, r, 1)
-    compute(s, r)
-    retire(s, r)
+        move_on(state, rules, 1)
+    compute(state, rules)
+    retire(state, rules)
 
 
-def jump(s: State, r: Rules, step: Step, until: float) -> None:
+def jump(state: State, rules: Rules, step: Step, until: float) -> None:
     """As many decode steps as pass without anything else: until one ends, someone comes who may be let in, or blocks run out."""
-    steps = steps_of_room(s, r, int(s.heap[0]) - s.count[STEP])
-    if s.count[QUEUED] == 0:
-        until = min(until, next_arrival(s, r))
-    elif r.leaving:
-        until = min(until, next_leaving(s, r))
-    steps = steps_until(s, r, step, until - s.at[NOW], steps)
-    time = steps_s(s, r, step, steps)
+    steps = steps_of_room(state, rules, int(state.heap[0]) - state.count[STEP])
+    if state.count[QUEUED] == 0:
+        until = min(until, next_arrival(state, rules))
+    elif rules.leaving:
+        until = min(until, next_leaving(state, rules))
+    steps = steps_until(state, rules, step, until - state.at[NOW], steps)
+    time = steps_s(state, rules, step, steps)
     late = 0
-    if late_tokens(s):
+    if late_tokens(state):
         late = 1
-        late_gaps(s, r, step_at(s, r, step, s.count[RUNNING], s.at[CONTEXT]))
-    spread_gaps(s, r, step, late, steps)
-    elapse(s, r, time, steps)
-    move_on(s, r, steps)
-    retire(s, r)
+        late_gaps(state, rules, step_at(state, rules, step, state.count[RUNNING], state.at[CONTEXT]))
+    spread_gaps(state, rules, step, late, steps)
+    elapse(state, rules, time, steps)
+    move_on(state, rules, steps)
+    retire(state, rules)
 
 
-def late_tokens(s: State) -> bool:
+def late_tokens(state: State) -> bool:
     """Whether those who decode have waited for more than the next step: for steps of prompts alone, or for copies."""
-    return s.at[TOKEN_AT] < s.at[NOW] or s.count[RETURNED] > 0
+    return state.at[TOKEN_AT] < state.at[NOW] or state.count[RETURNED] > 0
 
 
-def late_gaps(s: State, r: Rules, time: float) -> None:
+def late_gaps(state: State, rules: Rules, time: float) -> None:
     """The decode step after such a wait: each sequence has waited since its own last token."""
-    for lane in range(0, r.lanes, LANE):
-        j = s.ends[lane + DECODING]
-        while j >= 0:
-            gap(s, s.at[NOW] + time - (s.since[j // WIDE] if s.seat[j + AWAY] else max(s.since[j // WIDE], s.at[TOKEN_AT])), 1.0)
-            s.seat[j + AWAY] = 0
-            j = s.seat[j + FOLLOWING]
-    s.count[RETURNED] = 0
+    for lane in range(0, rules.lanes, LANE):
+        seat = state.ends[lane + DECODING]
+        while seat >= 0:
+            gap(
+                state,
+                state.at[NOW]
+                + time
+                - (state.since[seat // WIDE] if state.seat[seat + AWAY] else max(state.since[seat // WIDE], state.at[TOKEN_AT])),
+                1.0,
+            )
+            state.seat[seat + AWAY] = 0
+            seat = state.seat[seat + FOLLOWING]
+    state.count[RETURNED] = 0
 
 
-def spread_gaps(s: State, r: Rules, step: Step, first: int, steps: int) -> None:
+def spread_gaps(state: State, rules: Rules, step: Step, first: int, steps: int) -> None:
     """The time between tokens, of each sequence in each of so many steps from `first` on; long runs in up to eight parts."""
-    running = s.count[RUNNING]
-    parts, left = min(8, 1 + steps // 64), steps - first
+    running = state.count[RUNNING]
+    parts, span = min(8, 1 + steps // 64), steps - first
     for part in range(parts):
-        count = left * (part + 1) // parts - left * part // parts
-        middle = s.at[CONTEXT] + running * r.accept * (first + left * (part + 0.5) / parts)
-        gap(s, step_at(s, r, step, running, middle), float(running * count))
+        count = span * (part + 1) // parts - span * part // parts
+        middle = state.at[CONTEXT] + running * rules.accept * (first + span * (part + 0.5) / parts)
+        gap(state, step_at(state, rules, step, running, middle), float(running * count))
 
 
-def move_on(s: State, r: Rules, steps: int) -> None:
+def move_on(state: State, rules: Rules, steps: int) -> None:
     """The decoding sequences are so many steps further."""
-    s.count[STEP] += steps
-    s.at[TOKEN_AT] = s.at[NOW]
-    s.at[CONTEXT] += s.count[RUNNING] * r.accept * steps
+    state.count[STEP] += steps
+    state.at[TOKEN_AT] = state.at[NOW]
+    state.at[CONTEXT] += state.count[RUNNING] * rules.accept * steps

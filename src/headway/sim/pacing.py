@@ -25,7 +25,7 @@ STRAIGHT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StepPace:
     """How long steps take: in full, and as lines for pure decode steps of each batch."""
 
     source: str  # of `step`, flat
@@ -35,39 +35,41 @@ class Pace:
     floor: Callable[..., Any] | None  # the same arguments: nothing is faster
 
 
-def scaled(pace: Pace, factor: float) -> Pace:
+def scaled(pace: StepPace, factor: float) -> StepPace:
     """Every step so many times as long, as where a machine was measured to be slower than its estimate."""
     source = pace.source.replace("    return ", f"    return {factor!r} * ")
     line = pace.line.reshape(-1, 3) * (factor, factor, 1.0)
     return replace(pace, source=source, step=plain(source), line=line.ravel())
 
 
-def pace_of(c: StepCoefficients, taken: Assumptions, seats: int, longest: float) -> Pace:
+def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
     """The pace of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
     def law(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
-        at = replace(c, prefill_ranks=ranks)
+        at = replace(coefficients, prefill_ranks=ranks)
         step = step_s(at, batch, context, tokens, pairs)
-        if taken.accept_length == 1 and not taken.draft_cost:
+        if assumptions.accept_length == 1 and not assumptions.draft_cost:
             return step
         decode = step_s(at, batch, context, 0.0, 0.0)
-        drafted = taken.accept_length * speculative_s(decode, compute_s(at, batch, context), taken.accept_length, taken.draft_cost)
+        drafted = assumptions.accept_length * speculative_s(
+            decode, compute_s(at, batch, context), assumptions.accept_length, assumptions.draft_cost
+        )
         return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted: a step without decodes is as long as ever
 
     def floor(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
-        return step_floor_s(replace(c, prefill_ranks=ranks), batch, context, tokens, pairs)
+        return step_floor_s(replace(coefficients, prefill_ranks=ranks), batch, context, tokens, pairs)
 
-    prompts = np.maximum(np.arange(int(c.dp) * 8 + 2), 1)
-    spread = prompt_ranks(prompts, c.dp) if c.dp > 1 else np.ones(2)
+    prompts = np.maximum(np.arange(int(coefficients.dp) * 8 + 2), 1)
+    spread = prompt_ranks(prompts, coefficients.dp) if coefficients.dp > 1 else np.ones(2)
     source = flattened(law, NAMES)
-    return Pace(source=source, step=plain(source), line=_lines(law, seats, longest), spread=np.asarray(spread, float), floor=floor)
+    return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), spread=np.asarray(spread, float), floor=floor)
 
 
-def pace_from(source: str, seats: int, longest: float) -> Pace:
+def pace_from(source: str, seats: int, longest: float) -> StepPace:
     """A pace of one's own, for what has known answers: the source of `def step(batch, context, tokens, pairs, ranks)` in arithmetic."""
     step = plain(source)
     law = np.vectorize(step, otypes=[float])
-    return Pace(source=source, step=step, line=_lines(law, seats, longest), spread=np.ones(2), floor=None)
+    return StepPace(source=source, step=step, line=_lines(law, seats, longest), spread=np.ones(2), floor=None)
 
 
 def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:

@@ -50,7 +50,9 @@ class PartCompiler(Compiler):
 def part(run: Any) -> Any:
     """A function for compiled ones, made once for whole numbers and not again for each that a caller writes out."""
     njit: Any = numba.njit
-    made = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler, error_model="numpy", no_rewrites=True)(run)
-    resolve = made.get_call_template
-    made.get_call_template = lambda args, named: resolve(tuple(types.unliteral(one) for one in args), named)
-    return made
+    dispatcher = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler, error_model="numpy", no_rewrites=True)(
+        run
+    )
+    resolve = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, keywords: resolve(tuple(types.unliteral(kind) for kind in args), keywords)
+    return dispatcher

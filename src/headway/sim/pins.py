@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from headway.sim.kvcache import leave as unpin
 from headway.sim.kvcache_arrays import PAGES, PINNED, POOL
-from headway.sim.state import NOW, OWN, PUBLISHED, SHARED, WHO, Rules, State
+from headway.sim.state import FIRST_POOL, NOW, PUBLISHED, REQUEST, SHARED, Rules, State
 
 
-def able(s: State, r: Rules) -> int:
+def block_limit(state: State, rules: Rules) -> int:
     """Blocks that requests may hold, each counted by itself: what they share is there once."""
-    if r.caching == 0:
-        return r.capacity
-    return r.capacity + s.count[SHARED] - s.cache.pools.pool[PAGES] * s.cache.pools.pool[s.count[OWN] * POOL + PINNED]
+    if rules.caching == 0:
+        return rules.capacity
+    return (
+        rules.capacity
+        + state.count[SHARED]
+        - state.cache.pools.pool[PAGES] * state.cache.pools.pool[state.count[FIRST_POOL] * POOL + PINNED]
+    )
 
 
-def let_go(s: State, r: Rules, j: int) -> None:
+def let_go(state: State, rules: Rules, seat: int) -> None:
     """A request needs its prompt's blocks no more; they stay cached until something else needs the room."""
-    if r.caching == 0 or s.seat[j + PUBLISHED] == 0:
+    if rules.caching == 0 or state.seat[seat + PUBLISHED] == 0:
         return
-    start = s.cache.start[s.seat[j + WHO]]
-    unpin(s.cache.pools, s.count[OWN], s.cache.blocks, start, start + s.seat[j + PUBLISHED], s.at[NOW])
-    s.count[SHARED] -= s.cache.pools.pool[PAGES] * s.seat[j + PUBLISHED]
-    s.seat[j + PUBLISHED] = 0
+    start = state.cache.start[state.seat[seat + REQUEST]]
+    unpin(state.cache.pools, state.count[FIRST_POOL], state.cache.blocks, start, start + state.seat[seat + PUBLISHED], state.at[NOW])
+    state.count[SHARED] -= state.cache.pools.pool[PAGES] * state.seat[seat + PUBLISHED]
+    state.seat[seat + PUBLISHED] = 0

@@ -27,22 +27,22 @@ FIRST = {"target": "cpu"}  # before what numba has for any target, which it trie
 class Numbers(types.Type):
     """The address of numbers as an array keeps them."""
 
-    def __init__(self, kept: Any) -> None:
-        self.kept = kept
-        self.dtype = types.int64 if kept == np.int32 else from_dtype(kept)
-        super().__init__(f"numbers.{kept}")
+    def __init__(self, array_dtype: Any) -> None:
+        self.array_dtype = array_dtype
+        self.dtype = types.int64 if array_dtype == np.int32 else from_dtype(array_dtype)
+        super().__init__(f"numbers.{array_dtype}")
 
 
-class Table(types.Type):
+class PointerTable(types.Type):
     """The address of a named tuple's words; a named tuple in it is a table in the table, and what is no array is a number."""
 
-    def __init__(self, name: str, named: Any, first: int = 0) -> None:
+    def __init__(self, name: str, record: Any, first: int = 0) -> None:
         self.places: dict[str, tuple[int, Any]] = {}
         self.words = 0
-        for field, value in zip(named._fields, named, strict=True):
+        for field, value in zip(record._fields, record, strict=True):
             kind = self._kind(f"{name}.{field}", value, first + self.words)
             self.places[field] = first + self.words, kind
-            self.words += kind.words if isinstance(kind, Table) else 1
+            self.words += kind.words if isinstance(kind, PointerTable) else 1
         super().__init__(name)
 
     @staticmethod
@@ -50,30 +50,30 @@ class Table(types.Type):
         if isinstance(value, np.ndarray):
             return Numbers(value.dtype)
         if isinstance(value, tuple):
-            return Table(name, value, first)
+            return PointerTable(name, value, first)
         return types.float64 if isinstance(value, float) else types.int64
 
-    def rows(self, each: Any) -> Any:
+    def rows(self, records: Any) -> Any:
         """Named tuples like the first as rows of words; their arrays must be kept alive beside them."""
-        return np.array([self.row(named) for named in each], np.int64)
+        return np.array([self.row(record) for record in records], np.int64)
 
-    def row(self, named: Any) -> list[int]:
+    def row(self, record: Any) -> list[int]:
         """The words of one."""
-        found: list[int] = []
-        for (_, kind), value in zip(self.places.values(), named, strict=True):
-            found += kind.row(value) if isinstance(kind, Table) else [_word(kind, value)]
-        return found
+        words: list[int] = []
+        for (_, kind), value in zip(self.places.values(), record, strict=True):
+            words += kind.row(value) if isinstance(kind, PointerTable) else [_word(kind, value)]
+        return words
 
 
 def _word(kind: Any, value: Any) -> int:
     if not isinstance(kind, Numbers):
         return int(np.float64(value).view(np.int64)) if kind == types.float64 else int(value)
-    if value.dtype != kind.kept or not value.flags.c_contiguous:
-        raise TypeError(f"{value.dtype} where compiled code takes {kind.kept} without gaps")
+    if value.dtype != kind.array_dtype or not value.flags.c_contiguous:
+        raise TypeError(f"{value.dtype} where compiled code takes {kind.array_dtype} without gaps")
     return value.ctypes.data
 
 
-@register_model(Table)
+@register_model(PointerTable)
 class TableModel(models.PrimitiveModel):
     """An address of words."""
 
@@ -86,25 +86,25 @@ class NumbersModel(models.PrimitiveModel):
     """An address of such numbers."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, manager[from_dtype(kind.kept)].get_value_type().as_pointer())
+        super().__init__(manager, kind, manager[from_dtype(kind.array_dtype)].get_value_type().as_pointer())
 
 
 @infer_getattr
-class Field(AttributeTemplate):
+class FieldGetter(AttributeTemplate):
     """table.name."""
 
-    key = Table
+    key = PointerTable
 
     def generic_resolve(self, table: Any, name: str) -> Any:
         """What is there."""
         return table.places[name][1] if name in table.places else None
 
 
-@lower_getattr_generic(Table)
+@lower_getattr_generic(PointerTable)
 def read_field(context: Any, builder: Any, table: Any, address: Any, name: str) -> Any:
     """The word, as what it stands for."""
     place, kind = table.places[name]
-    if isinstance(kind, Table):
+    if isinstance(kind, PointerTable):
         return address
     word = builder.load(builder.gep(address, [context.get_constant(types.intp, place)]))
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -143,7 +143,7 @@ class Set(AbstractTemplate):
 def get(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Read, and widen."""
     numbers, value = signature.args[0], builder.load(builder.gep(args[0], [args[1]]))
-    return context.cast(builder, value, from_dtype(numbers.kept), numbers.dtype)
+    return context.cast(builder, value, from_dtype(numbers.array_dtype), numbers.dtype)
 
 
 @lower_builtin(operator.setitem, Numbers, types.Integer, types.Any)
@@ -151,10 +151,10 @@ def put(context: Any, builder: Any, signature: Any, args: Any) -> None:
     """Narrow, and write."""
     address, index, value = args
     numbers = signature.args[0]
-    builder.store(context.cast(builder, value, numbers.dtype, from_dtype(numbers.kept)), builder.gep(address, [index]))
+    builder.store(context.cast(builder, value, numbers.dtype, from_dtype(numbers.array_dtype)), builder.gep(address, [index]))
 
 
-def row_at(table: Table) -> Any:
+def row_at(table: PointerTable) -> Any:
     """What finds a row of such a table: of compiled code, (rows, number)."""
 
     @intrinsic

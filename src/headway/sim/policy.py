@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from headway.assumptions import Assumptions
 from headway.chip import Chip
 from headway.efficiency import efficiencies, platform
-from headway.schema import Q
+from headway.schema import Field
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")
@@ -22,21 +22,31 @@ SWAP_SPACE = 4 * 2**30  # byte of each chip's host, vLLM's default
 class Policy:
     """One replica's scheduler; None stands for what the engine family does."""
 
-    policy: Annotated[str, Q(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
-    token_budget: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
-    max_seqs: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
-    kv_tokens: Annotated[Any, Q("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left")] = None
-    block: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache")] = BLOCK
-    reserve: Annotated[Any, Q(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
-    departures: Annotated[Any, Q("s", help="steps leave at multiples of this time, full or not")] = None
-    request_overhead: Annotated[Any, Q("s", open_low=False, help="an engine's own work on a request before its first token is out")] = None
-    preemption: Annotated[str, Q(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more")] = "recompute"
-    swap_space: Annotated[Any, Q("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out")] = SWAP_SPACE
-    patience: Annotated[Any, Q("s", help="a user whose first token has not come by then leaves")] = None
-    step_factor: Annotated[Any, Q(high=1e6, help="every step takes so many times as long as estimated")] = 1
-    prefill_replicas: Annotated[Any, Q(whole=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")] = 1
-    routing: Annotated[str, Q(choices=ROUTES, help="which replica gets a request")] = "round-robin"
-    reload: Annotated[str, Q(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper")] = "time"
+    policy: Annotated[str, Field(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
+    token_budget: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
+    max_seqs: Annotated[Any, Field(integer=True, low=1, open_low=False, high=1e6, help="sequences of one rank (vLLM: max_num_seqs)")] = None
+    kv_tokens: Annotated[Any, Field("token", low=1, open_low=False, high=1e12, help="KV cache of one replica, instead of what is left")] = (
+        None
+    )
+    block: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache")] = BLOCK
+    reserve: Annotated[Any, Field(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
+    departures: Annotated[Any, Field("s", help="steps leave at multiples of this time, full or not")] = None
+    request_overhead: Annotated[Any, Field("s", open_low=False, help="an engine's own work on a request before its first token is out")] = (
+        None
+    )
+    preemption: Annotated[str, Field(choices=PREEMPTIONS, help="what becomes of a cache for which there is no room any more")] = "recompute"
+    swap_space: Annotated[Any, Field("byte", open_low=False, high=1e15, help="host memory of each chip for caches swapped out")] = (
+        SWAP_SPACE
+    )
+    patience: Annotated[Any, Field("s", help="a user whose first token has not come by then leaves")] = None
+    step_factor: Annotated[Any, Field(high=1e6, help="every step takes so many times as long as estimated")] = 1
+    prefill_replicas: Annotated[
+        Any, Field(integer=True, low=1, open_low=False, high=1e6, help="of policy disaggregated, besides --replicas")
+    ] = 1
+    routing: Annotated[str, Field(choices=ROUTES, help="which replica gets a request")] = "round-robin"
+    reload: Annotated[str, Field(choices=RELOADS, help="a found prefix is loaded where that is faster than computing it, or cheaper")] = (
+        "time"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,30 +59,32 @@ class Scheduler:
     notes: tuple[str, ...]
 
 
-def scheduler(policy: Policy, taken: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
+def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
     """The rules of a replica of `dp` ranks with room for so many tokens."""
     from headway.sim.state import LANE, Rules
 
     table, kind = efficiencies(), platform(chip)
-    name = "other" if taken.engine == "none" else taken.engine
+    name = "other" if assumptions.engine == "none" else assumptions.engine
 
-    def number(asked: Any, key: str) -> float:
-        return float(table.engine(name, kind, key)) if asked is None else float(asked)
+    def number(user_value: Any, key: str) -> float:
+        return float(table.engine(name, kind, key)) if user_value is None else float(user_value)
 
     mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "mixed")
     budget, limit = int(number(policy.token_budget, "budget")), int(number(policy.max_seqs, "limit"))
-    whole = number(policy.reserve, "reserve")
-    reserve = whole if policy.reserve is not None or whole >= 1 else 0.0  # a mean over an answer's growth is for formulas: here it grows
-    named = taken.engine not in ("none", "other")
-    overhead = number(policy.request_overhead, "request") if named or policy.request_overhead is not None else 0.0
+    reserve_share = number(policy.reserve, "reserve")
+    reserve = (
+        reserve_share if policy.reserve is not None or reserve_share >= 1 else 0.0
+    )  # a mean over an answer's growth is for formulas: here it grows
+    is_known_engine = assumptions.engine not in ("none", "other")
+    overhead = number(policy.request_overhead, "request") if is_known_engine or policy.request_overhead is not None else 0.0
     rules = Rules(
         budget=budget * dp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
-        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(taken.accept_length),
+        mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
         closed=int(closed), lanes=LANE * classes,
     )  # fmt: skip
-    said = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
-    kept = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"
-    notes = [f"scheduler of engine {taken.engine!r}: {said}, blocks of {int(policy.block)} tokens, {kept}"]
+    batching = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
+    reservation = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"
+    notes = [f"scheduler of engine {assumptions.engine!r}: {batching}, blocks of {int(policy.block)} tokens, {reservation}"]
     if overhead:
         notes.append(f"{overhead * 1e3:.3g} ms of the engine's own work on each request are part of TTFT")
     patience = None if policy.patience is None else float(policy.patience)

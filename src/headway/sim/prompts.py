@@ -13,111 +13,118 @@ from headway.sim.state import (
     COMPUTED,
     HOSTED,
     LANE,
-    MADE,
+    OUTPUT_SO_FAR,
     OWED,
     PACKED,
     PARTIAL,
     PREFILLED,
     QUEUED,
+    REQUEST,
     RESERVED,
     RETURNED,
     RUNNING,
     SERVED,
-    WHO,
     Rules,
     State,
 )
 
 
-def choose(s: State, r: Rules) -> int:
+def choose(state: State, rules: Rules) -> int:
     """Give prompts their chunks of the next step; the tokens in all."""
-    s.count[PACKED] = 0
-    if s.count[PARTIAL] == 0 and s.count[QUEUED] == 0:
+    state.count[PACKED] = 0
+    if state.count[PARTIAL] == 0 and state.count[QUEUED] == 0:
         return 0
-    if r.swap > 0:
-        come_back(s, r)
-    room = r.budget - r.mixed * int(s.count[RUNNING] * r.accept)
-    taken = 0
-    for place in range(s.count[PARTIAL]):
-        taken += _cut(s, r, s.partial[place], room - taken)
-    while taken < room and s.count[QUEUED] > 0:
-        lane = first_lane(s)
-        if s.count[RUNNING] + s.count[PARTIAL] >= r.seats or not fits(s, r, lane):
+    if rules.swap > 0:
+        come_back(state, rules)
+    room = rules.budget - rules.mixed * int(state.count[RUNNING] * rules.accept)
+    tokens = 0
+    for place in range(state.count[PARTIAL]):
+        tokens += _cut(state, rules, state.partial[place], room - tokens)
+    while tokens < room and state.count[QUEUED] > 0:
+        lane = first_lane(state)
+        if state.count[RUNNING] + state.count[PARTIAL] >= rules.seats or not fits(state, rules, lane):
             break
-        j = admit(s, r, lane)
-        if s.seat[j + OWED] == 0:  # its prompt was computed elsewhere
-            s.count[PARTIAL] -= 1
-            begin(s, r, j)
+        seat = admit(state, rules, lane)
+        if state.seat[seat + OWED] == 0:  # its prompt was computed elsewhere
+            state.count[PARTIAL] -= 1
+            begin(state, rules, seat)
         else:
-            taken += _cut(s, r, j, room - taken)
-    if r.swap > 0 and s.count[PACKED] == 0 and s.count[RUNNING] == 0:
-        come_back(s, r)  # copies that take no time
-    return taken
+            tokens += _cut(state, rules, seat, room - tokens)
+    if rules.swap > 0 and state.count[PACKED] == 0 and state.count[RUNNING] == 0:
+        come_back(state, rules)  # copies that take no time
+    return tokens
 
 
-def come_back(s: State, r: Rules) -> None:
+def come_back(state: State, rules: Rules) -> None:
     """Sequences whose blocks are back from the host's memory decode on."""
-    kept = 0
-    for place in range(s.count[PARTIAL]):
-        j = s.partial[place]
-        if s.seat[j + AWAY] > 0 and not loading(s, r, j):
-            s.count[HOSTED] -= s.seat[j + AWAY]
-            s.seat[j + AWAY] = -1
-            s.count[RETURNED] += 1
-            decode(s, r, j)
+    partial_count = 0
+    for place in range(state.count[PARTIAL]):
+        seat = state.partial[place]
+        if state.seat[seat + AWAY] > 0 and not loading(state, rules, seat):
+            state.count[HOSTED] -= state.seat[seat + AWAY]
+            state.seat[seat + AWAY] = -1
+            state.count[RETURNED] += 1
+            decode(state, rules, seat)
         else:
-            s.partial[kept] = j
-            kept += 1
-    s.count[PARTIAL] = kept
+            state.partial[partial_count] = seat
+            partial_count += 1
+    state.count[PARTIAL] = partial_count
 
 
-def first_lane(s: State) -> int:
+def first_lane(state: State) -> int:
     """The highest class that anyone waits in."""
     lane = 0
-    while s.ends[lane + BACK] < 0 and s.ends[lane + SERVED] >= s.ends[lane + ARRIVED]:
+    while state.ends[lane + BACK] < 0 and state.ends[lane + SERVED] >= state.ends[lane + ARRIVED]:
         lane += LANE
     return lane
 
 
-def fits(s: State, r: Rules, lane: int) -> bool:
+def fits(state: State, rules: Rules, lane: int) -> bool:
     """Whether the cache has room for the first of a class's queue."""
-    j = s.ends[lane + BACK]
-    i, made = s.order[s.ends[lane + SERVED]] if j < 0 else s.seat[j + WHO], 0 if j < 0 else s.seat[j + MADE]
-    if r.reserve > 0.0 and s.count[RESERVED] + set_aside(s, r, i) > r.capacity:
+    seat = state.ends[lane + BACK]
+    request, output_so_far = (
+        state.order[state.ends[lane + SERVED]] if seat < 0 else state.seat[seat + REQUEST],
+        0 if seat < 0 else state.seat[seat + OUTPUT_SO_FAR],
+    )
+    if rules.reserve > 0.0 and state.count[RESERVED] + set_aside(state, rules, request) > rules.capacity:
         return False
-    beside = r.caching != 0 and (j < 0 or s.seat[j + AWAY] == 0)  # what was copied out comes back whole
-    return room_beside_hits(s, r, i, made) if beside else room_for(s, r, i, made)
+    beside = rules.caching != 0 and (seat < 0 or state.seat[seat + AWAY] == 0)  # what was copied out comes back whole
+    return room_beside_hits(state, rules, request, output_so_far) if beside else room_for(state, rules, request, output_so_far)
 
 
-def _cut(s: State, r: Rules, j: int, room: int) -> int:
-    tokens = 0 if s.seat[j + AWAY] > 0 or loading(s, r, j) else max(0, min(s.seat[j + OWED] - s.seat[j + COMPUTED], min(room, r.chunk)))
-    s.seat[j + CHUNK] = tokens
+def _cut(state: State, rules: Rules, seat: int, room: int) -> int:
+    tokens = (
+        0
+        if state.seat[seat + AWAY] > 0 or loading(state, rules, seat)
+        else max(0, min(state.seat[seat + OWED] - state.seat[seat + COMPUTED], min(room, rules.chunk)))
+    )
+    state.seat[seat + CHUNK] = tokens
     if tokens > 0:
-        s.count[PACKED] += 1
+        state.count[PACKED] += 1
     return tokens
 
 
-def pairs(s: State) -> float:
+def pairs(state: State) -> float:
     """(query, key) pairs of the chunks that are in the step."""
     total = 0.0
-    for place in range(s.count[PARTIAL]):
-        j = s.partial[place]
-        total += s.seat[j + CHUNK] * (s.seat[j + COMPUTED] + 0.5 * s.seat[j + CHUNK])
+    for place in range(state.count[PARTIAL]):
+        seat = state.partial[place]
+        total += state.seat[seat + CHUNK] * (state.seat[seat + COMPUTED] + 0.5 * state.seat[seat + CHUNK])
     return total
 
 
-def compute(s: State, r: Rules) -> None:
+def compute(state: State, rules: Rules) -> None:
     """The step is over: chunks are computed, and whose prompt is done begins to decode."""
-    kept = 0
-    for place in range(s.count[PARTIAL]):
-        j = s.partial[place]
-        s.seat[j + COMPUTED] += s.seat[j + CHUNK]
-        s.at[PREFILLED] += s.seat[j + CHUNK]
-        if r.leaving and overdue(s, s.seat[j + WHO]):
-            give_up(s, r, j)
-        elif s.seat[j + COMPUTED] >= s.seat[j + OWED]:
-            begin(s, r, j)
+    partial_count = 0
+    for place in range(state.count[PARTIAL]):
+        seat = state.partial[place]
+        state.seat[seat + COMPUTED] += state.seat[seat + CHUNK]
+        state.at[PREFILLED] += state.seat[seat + CHUNK]
+        if rules.leaving and overdue(state, state.seat[seat + REQUEST]):
+            give_up(state, rules, seat)
+        elif state.seat[seat + COMPUTED] >= state.seat[seat + OWED]:
+            begin(state, rules, seat)
         else:
-            s.partial[kept] = j
-            kept += 1
-    s.count[PARTIAL] = kept
+            state.partial[partial_count] = seat
+            partial_count += 1
+    state.count[PARTIAL] = partial_count

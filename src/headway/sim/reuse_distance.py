@@ -30,10 +30,10 @@ class Reuse:
     def share(self, capacity_blocks: Any, ttl_s: Any) -> Any:
         """Hits over all blocks: one number for each pair of capacity and TTL, which are broadcast."""
         capacity, ttl = np.broadcast_arrays(capacity_blocks, ttl_s)
-        seen = self.distance < NEVER
-        distance, age = self.distance[seen], self.age[seen]
-        found = [np.count_nonzero((distance <= c) & (age <= t)) for c, t in zip(capacity.flat, ttl.flat, strict=True)]
-        return np.reshape(found, capacity.shape) / max(1, len(self.distance))
+        is_reused = self.distance < NEVER
+        distance, age = self.distance[is_reused], self.age[is_reused]
+        hits = [np.count_nonzero((distance <= room) & (age <= limit_s)) for room, limit_s in zip(capacity.flat, ttl.flat, strict=True)]
+        return np.reshape(hits, capacity.shape) / max(1, len(self.distance))
 
 
 def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = False, compile: bool | None = None) -> Reuse:
@@ -45,15 +45,15 @@ def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = Fa
     if fast:
         compiled.compiled(distances)(dense, starts, clock, leaf_first, *arrays)
         return Reuse(distance=arrays[3], age=arrays[4])
-    lists = [one.tolist() for one in arrays]  # plain Python is faster with lists
+    lists = [array.tolist() for array in arrays]  # plain Python is faster with lists
     distances(dense.tolist(), starts.tolist(), clock.tolist(), leaf_first, *lists)
     return Reuse(distance=np.array(lists[3], np.int64), age=np.array(lists[4], float))
 
 
-def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, used: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:
+def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, last_use: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:
     """Distance and age of each block as its request finds it, the largest of the prompt so far; numba-safe.
 
-    `tree` sums over uses in order (Fenwick 1994), each block counted at its last use `used`, `when` in time.
+    `tree` sums over uses in order (Fenwick 1994), each block counted at its last use `last_use`, `when` in time.
     """
     uses = 0
     for request in range(len(starts) - 1):
@@ -61,18 +61,18 @@ def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, used: Any,
         most, longest, stored = 0, 0.0, total(tree, uses)
         for index in range(start, end):
             block = blocks[index]
-            if used[block] < 0:
+            if last_use[block] < 0:
                 most, longest = NEVER, np.inf
             elif most < NEVER:
-                most = max(most, stored - total(tree, used[block]))
+                most = max(most, stored - total(tree, last_use[block]))
                 longest = max(longest, clock[request] - when[block])
             distance[index], age[index] = most, longest
         for step in range(end - start):
             block = blocks[end - 1 - step if leaf_first else start + step]
-            if used[block] >= 0:
-                add(tree, used[block], -1)
+            if last_use[block] >= 0:
+                add(tree, last_use[block], -1)
             add(tree, uses, 1)
-            used[block], when[block] = uses, clock[request]
+            last_use[block], when[block] = uses, clock[request]
             uses += 1
 
 
@@ -86,8 +86,8 @@ def add(tree: Any, place: int, change: int) -> None:
 
 def total(tree: Any, count: int) -> int:
     """Sum of the first `count` members."""
-    found = 0
+    subtotal = 0
     while count > 0:
-        found += tree[count]
+        subtotal += tree[count]
         count -= count & -count
-    return found
+    return subtotal

@@ -16,7 +16,7 @@ from headway.sim.events import next_arrival
 from headway.sim.flatten import Step
 from headway.sim.kvcache_arrays import NOWHERE
 from headway.sim.loop import IDLE, PAUSED, STUCK, advance
-from headway.sim.state import ARRIVAL, DONE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, WERE_DONE, Rules, State
+from headway.sim.state import ARRIVAL, COMPLETED, COMPLETED_BEFORE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, Rules, State
 
 AT_ONCE = 1 << 40  # iterations: all there are
 AHEAD = 0.25  # seconds that a replica may be ahead of another with which it shares a tier, beside the rest of its step
@@ -37,87 +37,87 @@ def run_one(where: Any, number: int, rules: Any, step: Step, until: float, most:
     return advance(state_at(where, number), rules_at(rules, 0), step, until, most)
 
 
-def take_turns(where: Any, many: int, r: Rules, step: Step, until: float, most: int) -> int:
+def take_turns(where: Any, replicas: int, rules: Rules, step: Step, until: float, most: int) -> int:
     """Run replicas that share a tier until a time, or so many turns, so that none is far ahead of the others."""
     for _ in range(most):
         begin = inf
-        for number in range(many):
-            begin = min(begin, due(state_at(where, number), r))
+        for number in range(replicas):
+            begin = min(begin, due(state_at(where, number), rules))
         if begin >= until:
             return IDLE if begin == inf else PAUSED
-        for number in range(many):
-            if advance(state_at(where, number), r, step, min(until, begin + AHEAD), AT_ONCE) == STUCK:
+        for number in range(replicas):
+            if advance(state_at(where, number), rules, step, min(until, begin + AHEAD), AT_ONCE) == STUCK:
                 return STUCK
     return PAUSED
 
 
-def due(s: State, r: Rules) -> float:
+def due(state: State, rules: Rules) -> float:
     """When a replica has something to do next."""
-    if s.count[RUNNING] + s.count[PARTIAL] + s.count[QUEUED] > 0:
-        return s.at[NOW]
-    return max(s.at[NOW], next_arrival(s, r))
+    if state.count[RUNNING] + state.count[PARTIAL] + state.count[QUEUED] > 0:
+        return state.at[NOW]
+    return max(state.at[NOW], next_arrival(state, rules))
 
 
-def catch_up(where: Any, many: int, r: Rules, step: Step, until: float) -> int:
+def catch_up(where: Any, replicas: int, rules: Rules, step: Step, until: float) -> int:
     """Run every replica until a time."""
-    if state_at(where, 0).cache.pools.shared != NOWHERE and take_turns(where, many, r, step, until, AT_ONCE) == STUCK:
+    if state_at(where, 0).cache.pools.shared != NOWHERE and take_turns(where, replicas, rules, step, until, AT_ONCE) == STUCK:
         return STUCK
-    for number in range(many):
-        if advance(state_at(where, number), r, step, until, AT_ONCE) == STUCK:
+    for number in range(replicas):
+        if advance(state_at(where, number), rules, step, until, AT_ONCE) == STUCK:
             return STUCK
     return PAUSED
 
 
 def send(
-    where: Any, many: int, rules: Any, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
+    where: Any, replicas: int, rules: Any, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
 ) -> int:  # fmt: skip
     """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes; then turns.
 
     Both in one, since what is compiled is the loop once for each function that is called from outside.
     """
-    r = rules_at(rules, 0)
+    replica_rules = rules_at(rules, 0)
     for at in range(first, last):
-        i = served[at]
-        if catch_up(where, many, r, step, state_at(where, 0).times[4 * i + ARRIVAL]) == STUCK:
+        request = served[at]
+        if catch_up(where, replicas, replica_rules, step, state_at(where, 0).times[4 * request + ARRIVAL]) == STUCK:
             return STUCK
-        best = by_prefix(where, many, r, i) if r.answer > 0.0 else NOWHERE
+        best = by_prefix(where, replicas, replica_rules, request) if replica_rules.answer > 0.0 else NOWHERE
         if best == NOWHERE:
-            best = by_load(where, many, i)
+            best = by_load(where, replicas, request)
         replica[at] = best
-        s, lane = state_at(where, best), LANE * ranks[at]
-        s.order[s.ends[lane + KNOWN]] = i
-        s.ends[lane + KNOWN] += 1
-    return take_turns(where, many, r, step, inf, turns)
+        state, lane = state_at(where, best), LANE * ranks[at]
+        state.order[state.ends[lane + KNOWN]] = request
+        state.ends[lane + KNOWN] += 1
+    return take_turns(where, replicas, replica_rules, step, inf, turns)
 
 
-def by_load(where: Any, many: int, i: int) -> int:
+def by_load(where: Any, replicas: int, request: int) -> int:
     """The replica with the fewest in service, the lowest of equals."""
     best, least = 0, AT_ONCE
-    for number in range(many):
-        load = in_service(state_at(where, number), i)
+    for number in range(replicas):
+        load = in_service(state_at(where, number), request)
         if load < least:
             best, least = number, load
     return best
 
 
-def by_prefix(where: Any, many: int, r: Rules, i: int) -> int:
+def by_prefix(where: Any, replicas: int, rules: Rules, request: int) -> int:
     """The replica where a first token costs least, of equals the one with fewest in service; NOWHERE where none has any of the prefix."""
     best, least, fewest, known = NOWHERE, inf, AT_ONCE, False
-    for number in range(many):
-        s = state_at(where, number)
-        load = in_service(s, i)
-        saved = saved_tokens(s, r, i, max(s.at[NOW], s.times[4 * i + ARRIVAL]))
-        cost = due_tokens(s) - saved + r.answer * load
+    for number in range(replicas):
+        state = state_at(where, number)
+        load = in_service(state, request)
+        saved = saved_tokens(state, rules, request, max(state.at[NOW], state.times[4 * request + ARRIVAL]))
+        cost = due_tokens(state) - saved + rules.answer * load
         known = known or saved > 0.0
         if cost < least or (cost == least and load < fewest):
             best, least, fewest = number, cost, load
-            s.cache.expected[i] = s.lengths[2 * i + PROMPT] - saved
+            state.cache.expected[request] = state.lengths[2 * request + PROMPT] - saved
     return best if known else NOWHERE
 
 
-def in_service(s: State, i: int) -> int:
+def in_service(state: State, request: int) -> int:
     """Requests that a replica has when a new one comes."""
-    load = s.count[QUEUED] + s.count[PARTIAL] + s.count[RUNNING]
-    if s.at[NOW] > s.times[4 * i + ARRIVAL]:  # a step is under way: who ends with it is still there
-        load += s.count[DONE] - s.count[WERE_DONE]
+    load = state.count[QUEUED] + state.count[PARTIAL] + state.count[RUNNING]
+    if state.at[NOW] > state.times[4 * request + ARRIVAL]:  # a step is under way: who ends with it is still there
+        load += state.count[COMPLETED] - state.count[COMPLETED_BEFORE]
     return load

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.sim.pacing import Pace
-from headway.sim.simulate import Run, simulate
+from headway.sim.pacing import StepPace
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import Rules
 from headway.sim.traffic.record import Traffic
 
@@ -24,7 +24,7 @@ NEAR, CLEAR = 0.9, 1.05  # utilisation below which no queue grows for ever, and 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class Saturation:
     """Where a run stands against what its replicas can carry."""
 
     capacity: float | None  # requests per second of all replicas
@@ -33,14 +33,14 @@ class Load:
     stable: bool
 
 
-def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str = "auto") -> float | None:
+def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how: str = "auto") -> float | None:
     """Requests per second that replicas finish while others wait; None where nothing can be served."""
     fits = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
     if not fits.any():
         return None
     prompt, output = traffic.prompt[fits], traffic.output[fits]
-    held = float((prompt + output).mean()) / rules.block
-    places = min(rules.seats, max(1, int(rules.capacity / held)))
+    request_blocks = float((prompt + output).mean()) / rules.block
+    places = min(rules.seats, max(1, int(rules.capacity / request_blocks)))
     count = int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
     rows = np.arange(count) % len(prompt)
     full = Traffic.of(np.zeros(count), prompt[rows], output[rows])
@@ -50,7 +50,7 @@ def capacity(traffic: Traffic, pace: Pace, rules: Rules, replicas: int, how: str
     return rate_while_full(run, places) * replicas
 
 
-def rate_while_full(run: Run, places: int) -> float:
+def rate_while_full(run: SimulatedRun, places: int) -> float:
     """Requests per second that end between the settling of the batch and the end of the queue.
 
     Requests of like lengths that were let in together end together: as the mean over spans that begin with each of as many ends as the
@@ -66,24 +66,26 @@ def rate_while_full(run: Run, places: int) -> float:
     return span / float((ends[first + span : full] - begins).mean())
 
 
-def stand(run: Run, able: float | None, only: Any = True) -> Load:
+def stand(run: SimulatedRun, able: float | None, only: Any = True) -> Saturation:
     """Whether the queue (of `only` some requests) grew for good, and how far replicas are from capacity; where users give up none does."""
-    sent = run.reached & ~run.refused & only
-    many, (first, last) = int(sent.sum()), run.sent_between(sent)
-    if many < 2 or last <= first or run.rules.closed == 1:
-        return Load(capacity=able, utilisation=None, growth=0.0, stable=True)
+    is_offered = run.is_sent & ~run.refused & only
+    count, (first, last) = int(is_offered.sum()), run.sent_between(is_offered)
+    if count < 2 or last <= first or run.rules.closed == 1:
+        return Saturation(capacity=able, utilisation=None, growth=0.0, stable=True)
     span = last - first
-    rate = (many - 1) / span
-    growth = (queued_at(run, sent, last) - queued_at(run, sent, first + span / 2)) / (span / 2)
+    rate = (count - 1) / span
+    growth = (queued_at(run, is_offered, last) - queued_at(run, is_offered, first + span / 2)) / (span / 2)
     chance = SURE * np.sqrt(2.0 * rate * span / 2) / (span / 2)
-    used = rate / able if able else None
+    utilisation = rate / able if able else None
     if run.rules.leaving:
-        return Load(capacity=able, utilisation=used, growth=0.0, stable=True)
-    grows = growth > chance and (used is None or used > NEAR)
-    over = used is not None and used >= CLEAR and not run.rules.caching  # prefixes that are found carry more than the capacity without
-    return Load(capacity=able, utilisation=used, growth=growth, stable=not (grows or over))
+        return Saturation(capacity=able, utilisation=utilisation, growth=0.0, stable=True)
+    grows = growth > chance and (utilisation is None or utilisation > NEAR)
+    over = (
+        utilisation is not None and utilisation >= CLEAR and not run.rules.caching
+    )  # prefixes that are found carry more than the capacity without
+    return Saturation(capacity=able, utilisation=utilisation, growth=growth, stable=not (grows or over))
 
 
-def queued_at(run: Run, sent: Any, time: float) -> int:
+def queued_at(run: SimulatedRun, is_offered: Any, time: float) -> int:
     """Of the requests sent, those that wait for the first time."""
-    return int((sent & (run.arrival <= time) & ~(run.scheduled <= time)).sum())
+    return int((is_offered & (run.arrival <= time) & ~(run.scheduled <= time)).sum())

@@ -12,17 +12,17 @@ from headway.errors import BadValue, HeadwayError
 from headway.sim import state as of
 from headway.sim.fast import Runner, plain_s, runner
 from headway.sim.loop import IDLE, STUCK
-from headway.sim.pacing import Pace
+from headway.sim.pacing import StepPace
 from headway.sim.prefix import Prefix
 from headway.sim.state import Rules, State, make_state
-from headway.sim.times import given, left
+from headway.sim.times import abandonments, initial_times
 from headway.sim.traffic.record import Traffic
-from headway.sim.turns import Turns, cut_short, turns_of
+from headway.sim.turns import TurnOrder, cut_short, turns_of
 from headway.watch import tick
 
 SLICE = 100_000  # iterations between two looks at the keyboard
 PLAIN_SLICE = 5_000
-SENT, PLAIN_SENT = 20_000, 500  # requests, where they are sent one by one
+SEND_SLICE, PLAIN_SEND_SLICE = 20_000, 500  # requests, where they are sent one by one
 TURNS, PLAIN_TURNS = 20_000, 500  # of replicas that share a tier
 STUCK_LINE = "the simulation cannot go on: a request waits that nothing can serve; please report it"
 
@@ -32,7 +32,7 @@ class StuckLoop(HeadwayError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SimulatedRun:
     """A simulation: times of each request in the order of the traffic, nan where it did not come so far."""
 
     traffic: Traffic
@@ -42,14 +42,14 @@ class Run:
     finish: Any
     refused: Any  # whether the cache could never hold it, or a turn before it
     replica: Any
-    left: Any  # when its user gave up, nan where nobody did; None where nobody could
+    abandonment: Any  # when its user gave up, nan where nobody did; None where nobody could
     states: tuple[State, ...]
     rules: Rules
     overhead_s: float
     interrupted: bool
     compile_s: float
     wall_s: float
-    prefill: Run | None = None  # of the pool that computes prompts, where that is another
+    prefill: SimulatedRun | None = None  # of the pool that computes prompts, where that is another
 
     @property
     def completed(self) -> Any:
@@ -57,7 +57,7 @@ class Run:
         return np.isfinite(self.finish)
 
     @property
-    def reached(self) -> Any:
+    def is_sent(self) -> Any:
         """Whether a request was sent before its replica's clock stood still: all of them, unless the run was interrupted."""
         known = np.isfinite(self.arrival)
         if self.interrupted:
@@ -80,7 +80,7 @@ class Run:
         """A scalar of `at` over all replicas."""
         return float(sum(state.at[element] for state in self.states))
 
-    def counted(self, element: int) -> int:
+    def total_count(self, element: int) -> int:
         """A count over all replicas."""
         return int(sum(state.count[element] for state in self.states))
 
@@ -91,10 +91,10 @@ class Run:
 
 
 def simulate(
-    traffic: Traffic, pace: Pace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
+    traffic: Traffic, pace: StepPace, rules: Rules, *, replicas: int = 1, overhead_s: float = 0.0, ranks: Any = None, think: Any = None,
     users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None, barred: Any = False,
     patience: Any = None,
-) -> Run:  # fmt: skip
+) -> SimulatedRun:  # fmt: skip
     """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop.
 
     `barred` are refused beside those that the cache could never hold. A user whose first token has not come after `patience` seconds
@@ -112,7 +112,7 @@ def simulate(
     served = np.flatnonzero(~refused).astype(np.int32)
     rules = _rules(rules, traffic, users, turns, patience, prefix if routing == "prefix-aware" else None)
     later = _later(count, served[:users]) if users else turns.later if turns else None
-    times = given(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
+    times = initial_times(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
     lengths = np.empty(2 * count, np.int32)
     lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
     shared = prefix is not None and prefix.shared and replicas > 1
@@ -121,36 +121,49 @@ def simulate(
     form = runner(pace.source, pace.step, plain_s(traffic, prefix is not None), how, routed, shared)
     flat = (lengths.tolist(), times.ravel().tolist()) if form.lists else (lengths, times.ravel())
     caches = prefix.caches(rules, traffic, pace, replicas, form.lists) if prefix else [(None, 0)] * replicas
-    play = Play(
+    play = PlayableTraffic(
         form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared,
         turns=turns,
     )  # fmt: skip
     states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
-    run = _told(play, traffic, refused, users, overhead_s, states, replica)
+    run = _run_of(play, traffic, refused, users, overhead_s, states, replica)
     return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)
 
 
-def _told(play: Play, traffic: Traffic, refused: Any, users: int, overhead_s: float, states: list[State], replica: Any) -> Run:
+def _run_of(
+    play: PlayableTraffic, traffic: Traffic, refused: Any, users: int, overhead_s: float, states: list[State], replica: Any
+) -> SimulatedRun:
     """What there is of a run, as the users saw it."""
     played = np.asarray(play.times).reshape(-1, 4)
     where = np.full(len(traffic), -1, np.int16)
     where[play.served] = replica
-    gave_up = left(played, overhead_s) if play.rules.leaving else None
+    gave_up = abandonments(played, overhead_s) if play.rules.leaving else None
     for column in (of.FIRST, of.FINISH):
         played[:, column] += overhead_s
     played[_unasked(states, refused, users, play.turns, np.isfinite(played[:, of.FINISH])), of.ARRIVAL] = np.nan
     arrival, scheduled, first, finish = played.T
-    return Run(
-        traffic=traffic, arrival=arrival, scheduled=scheduled, first=first, finish=finish, refused=refused, replica=where, left=gave_up,
-        states=tuple(state._replace(lengths=(), order=()) for state in states), rules=play.rules, overhead_s=overhead_s,
-        interrupted=False, compile_s=play.form.compile_s, wall_s=0.0,
-    )  # fmt: skip
+    return SimulatedRun(
+        traffic=traffic,
+        arrival=arrival,
+        scheduled=scheduled,
+        first=first,
+        finish=finish,
+        refused=refused,
+        replica=where,
+        abandonment=gave_up,
+        states=tuple(state._replace(lengths=(), order=()) for state in states),
+        rules=play.rules,
+        overhead_s=overhead_s,
+        interrupted=False,
+        compile_s=play.form.compile_s,
+        wall_s=0.0,
+    )
 
 
-def _rules(rules: Rules, traffic: Traffic, users: int, turns: Turns | None, patience: Any, found_by: Prefix | None) -> Rules:
-    """The rules for such traffic; `found_by` the prefix cache where replicas are chosen by what they have."""
+def _rules(rules: Rules, traffic: Traffic, users: int, turns: TurnOrder | None, patience: Any, prefix: Prefix | None) -> Rules:
+    """The rules for such traffic; `prefix` the prefix cache where replicas are chosen by what they have."""
     rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
-    return rules if found_by is None else rules._replace(answer=float(traffic.output.mean()))
+    return rules if prefix is None else rules._replace(answer=float(traffic.output.mean()))
 
 
 def _later(count: int, first: Any) -> Any:
@@ -160,22 +173,22 @@ def _later(count: int, first: Any) -> Any:
     return later
 
 
-def _unasked(states: list[State], refused: Any, users: int, turns: Turns | None, completed: Any) -> Any:
+def _unasked(states: list[State], refused: Any, users: int, turns: TurnOrder | None, completed: Any) -> Any:
     """Requests that waited for an answer and were never sent: they have no time of sending."""
     if turns is not None:
         return turns.unasked(completed)
     if not users:
         return np.zeros(0, np.int64)
-    orders = [np.asarray(state.order)[int(state.ends[of.ASKED]) : int(state.count[of.TOTAL])] for state in states]
+    orders = [np.asarray(state.order)[int(state.ends[of.NEXT_REQUEST]) : int(state.count[of.TOTAL])] for state in states]
     return np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
+class PlayableTraffic:
     """Requests that can be served, and what serves them."""
 
     form: Runner
-    pace: Pace
+    pace: StepPace
     rules: Rules
     lengths: Any
     times: Any
@@ -183,22 +196,22 @@ class Play:
     ranks: Any
     caches: list[tuple[Any, int]]  # of each replica, and its first pool
     shared: bool  # replicas have a tier of the cache in common
-    turns: Turns | None  # of conversations, where they wait for answers
+    turns: TurnOrder | None  # of conversations, where they wait for answers
 
     def state(self, number: int, mine: Any) -> State:
         """A replica to which these requests may go."""
         classes = range(self.rules.lanes // of.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
-        pace, (cache, own) = self.pace, self.caches[number]
+        pace, (cache, first_pool) = self.pace, self.caches[number]
         after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
         room = len(mine) if self.rules.closed else 0
         return make_state(
-            self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, own, after, room
+            self.rules, self.lengths, self.times, lanes, pace.line, pace.spread, self.form.lists, cache, first_pool, after, room
         )  # fmt: skip
 
     def call(self, state: State, first: Any) -> None:
         """These come without anyone's answer."""
-        times = np.array([self.times[4 * i + of.ARRIVAL] for i in first])
+        times = np.array([self.times[4 * request + of.ARRIVAL] for request in first])
         lanes = 0 if self.ranks is None else of.LANE * np.asarray(self.ranks)[first]
         order = np.argsort(times, kind="stable")  # what is sorted is a heap
         state.coming[0 : 2 * len(first) : 2] = times[order].tolist()
@@ -211,14 +224,14 @@ class Play:
         replica, callers = np.zeros(len(begins), np.int16), users or replicas  # each user asks as many as another
         for caller in range(callers):
             replica[caller::callers] = caller % replicas
-        replica = self._everyones(replica)
+        replica = self._replica_by_request(replica)
         states = []
         for number in range(replicas):
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
             if users:
-                state.ends[of.ASKED] = min(users // replicas + (number < users % replicas), len(mine))
-                self.call(state, mine[: state.ends[of.ASKED]])
+                state.ends[of.NEXT_REQUEST] = min(users // replicas + (number < users % replicas), len(mine))
+                self.call(state, mine[: state.ends[of.NEXT_REQUEST]])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])
             states.append(state)
@@ -232,58 +245,60 @@ class Play:
                 state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
         ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
         replica = np.full(count, -1)
-        who, lanes, sent = (each.tolist() if self.form.lists else each for each in (self.served, ranks, replica))
-        rules = self.form.given(self.rules)
-        where, size = self.form.hold(states), PLAIN_SENT if self.form.lists else SENT
+        requests, lanes, destinations = (values.tolist() if self.form.lists else values for values in (self.served, ranks, replica))
+        rules = self.form.rule_table(self.rules)
+        where, size = self.form.hold(states), PLAIN_SEND_SLICE if self.form.lists else SEND_SLICE
         try:
             for first in range(0, count, size):
-                ended = self.form.send(where, replicas, rules, self.form.step, who, lanes, sent, first, min(first + size, count), 0)
+                ended = self.form.send(
+                    where, replicas, rules, self.form.step, requests, lanes, destinations, first, min(first + size, count), 0
+                )
                 tick(size)
                 if ended == STUCK:
                     raise StuckLoop(STUCK_LINE)
         except KeyboardInterrupt:
-            return states, np.asarray(sent), False
-        return states, np.asarray(sent), self.run(states)
+            return states, np.asarray(destinations), False
+        return states, np.asarray(destinations), self.run(states)
 
     @property
     def begins(self) -> Any:
         """Requests that are served without waiting for an answer before them."""
         return self.served if self.turns is None else self.served[~self.turns.later[self.served]]
 
-    def _everyones(self, sent: Any) -> Any:
+    def _replica_by_request(self, destinations: Any) -> Any:
         """Where each request is served, from where each that begins is: a conversation stays there."""
-        sent = np.asarray(sent)
-        return sent if self.turns is None else sent[np.searchsorted(self.begins, self.turns.first[self.served])]
+        destinations = np.asarray(destinations)
+        return destinations if self.turns is None else destinations[np.searchsorted(self.begins, self.turns.first[self.served])]
 
     def run(self, states: list[State]) -> bool:
         """Run replicas by turns, a slice each, until nothing is left to do; False when the user interrupted them."""
-        where, left = self.form.hold(states), range(len(states))
+        where, active_replicas = self.form.hold(states), range(len(states))
         try:
-            while left and self.shared:
-                left = [] if self.all_idle(states, where) else left
-            while left:
-                left = [number for number in left if not self.idle(states, where, number)]
+            while active_replicas and self.shared:
+                active_replicas = [] if self.all_idle(states, where) else active_replicas
+            while active_replicas:
+                active_replicas = [number for number in active_replicas if not self.idle(states, where, number)]
         except KeyboardInterrupt:
             return False
         return True
 
     def all_idle(self, states: list[State], where: Any) -> bool:
         """Run replicas that share a tier for some turns, side by side; whether nothing is left for them to do."""
-        done = sum(_ended(state) for state in states)
+        ended_before = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
-        nobody = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
-        ended = self.form.send(where, len(states), self.form.given(self.rules), self.form.step, *nobody, 0, 0, most)
-        tick(sum(_ended(state) for state in states) - done)
+        no_requests = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        ended = self.form.send(where, len(states), self.form.rule_table(self.rules), self.form.step, *no_requests, 0, 0, most)
+        tick(sum(_ended(state) for state in states) - ended_before)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
         return ended == IDLE
 
     def idle(self, states: list[State], where: Any, number: int) -> bool:
         """Run one replica for a slice; whether nothing is left for it to do."""
-        done = _ended(states[number])
+        ended_before = _ended(states[number])
         most = PLAIN_SLICE if self.form.lists else SLICE
-        ended = self.form.run_one(where, number, self.form.given(self.rules), self.form.step, np.inf, most)
-        tick(_ended(states[number]) - done)
+        ended = self.form.run_one(where, number, self.form.rule_table(self.rules), self.form.step, np.inf, most)
+        tick(_ended(states[number]) - ended_before)
         if ended == STUCK:
             raise StuckLoop(STUCK_LINE)
         return ended == IDLE
@@ -291,4 +306,4 @@ class Play:
 
 def _ended(state: State) -> int:
     """Requests that are over."""
-    return int(state.count[of.DONE] + state.count[of.LEFT])
+    return int(state.count[of.COMPLETED] + state.count[of.ABANDONED])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.sim import kvcache_arrays
-from headway.sim.kvcache_arrays import Pools, make_pools
+from headway.sim.kvcache_arrays import CachePools, make_pools
 
 # Elements of `at` (floats).
 NOW = 0  # the clock
@@ -37,7 +37,7 @@ HEAPED = 4
 PROMPT_BLOCKS = 5  # blocks that prompts in work hold
 RESERVED = 6  # blocks set aside for admitted requests
 PREEMPTED = 7
-DONE = 8
+COMPLETED = 8
 STEPS = 9  # all iterations
 PEAK_BLOCKS = 10
 PACKED = 11  # prompts in the step that is being made up
@@ -45,29 +45,29 @@ FREE = 12  # first seat that nobody has
 TOTAL = 13  # requests in `order`
 SPREAD = 14  # last element of `spread`
 SHARED = 15  # blocks that requests hold together with the prefix cache, counted for each request
-FOUND = 16  # blocks of a prompt that the prefix cache has
-WERE_DONE = 17  # DONE before the last iteration
-OWN = 18  # first pool of the replica's prefix cache
+HIT_BLOCKS = 16  # blocks of a prompt that the prefix cache has
+COMPLETED_BEFORE = 17  # COMPLETED before the last iteration
+FIRST_POOL = 18  # first pool of the replica's prefix cache
 COMING = 19  # length of `coming`
-LEFT = 20  # requests whose users gave up
+ABANDONED = 20  # requests whose users gave up
 SWAPPED = 21  # preemptions that kept what was computed
 HOSTED = 22  # blocks in the host's memory
 RETURNED = 23  # sequences that are back from there and have not decoded since
 COUNTS = 24
 
-# A request's two lengths and four times: lengths[2 * i + PROMPT], times[4 * i + FIRST].
+# A request's two lengths and four times: lengths[2 * request + PROMPT], times[4 * request + FIRST].
 PROMPT, OUTPUT = 0, 1
 ARRIVAL, SCHEDULED, FIRST, FINISH = 0, 1, 2, 3  # FIRST: until it comes, minus the time at which the user gives up; then in FINISH for ever
 
-# A seat's numbers, seat[j + WHO]; seats are named by where they begin.
-WHO = 0  # the request
+# A seat's numbers, state.seat[seat + REQUEST]; seats are named by where they begin.
+REQUEST = 0  # the request
 CLASS = 1  # its lane
 OWED = 2  # tokens to compute before its next token
 COMPUTED = 3
 CHUNK = 4  # of them in the step that is being made up
-MADE = 5  # output tokens before JOINED
+OUTPUT_SO_FAR = 5  # output tokens before JOINED
 JOINED = 6  # STEP at which it began to decode
-HELD = 7  # blocks of its prompt in work
+PREFILL_BLOCKS = 7  # blocks of its prompt in work
 FOLLOWING = 8  # neighbours in the list it is in
 BEFORE = 9
 AGAIN = 10  # preemptions
@@ -81,7 +81,7 @@ SERVED = 1  # and of the next to be served for the first time
 KNOWN = 2  # and the end of what is known
 BACK = 3  # first of those sent back by a preemption, then the last
 DECODING = 5  # first of the decoding sequences, then the last
-ASKED = 7  # position in `order` of the next that a user of a closed loop will ask
+NEXT_REQUEST = 7  # position in `order` of the next that a user of a closed loop will ask
 LANE = 8
 
 BINS = 1024  # of the series over time; neighbours are joined when time runs over the last
@@ -114,19 +114,19 @@ class Rules(NamedTuple):
     answer: float = 0.0  # tokens of a mean answer, where requests are routed by prefix; 0: they are not
 
 
-class Cache(NamedTuple):
+class CacheState(NamedTuple):
     """The prefix cache of a replica."""
 
-    pools: Pools
+    pools: CachePools
     blocks: Any  # ids of all prompts' blocks, one request's after the other's
     start: Any  # by request: its first; one more at the end
     answers: Any  # ids of the blocks that answers fill
     answer_start: Any  # by request, likewise
-    found: Any  # by depth: blocks of the prompt in question
+    depth_hits: Any  # by depth: blocks of the prompt in question
     least: Any  # by depth: fewest blocks worth loading
-    worth: Any  # by depth: share of computing a block that finding it there saves
+    saved_shares: Any  # by depth: share of computing a block that finding it there saves
     paths: Any  # what loads, see reload.py
-    counted: Any  # tally of kvcache.py
+    tally: Any  # that of kvcache.py
     expected: Any  # by request: prompt tokens to be computed, as known when it was sent
     ready: Any  # by seat: when what it found is loaded
 
@@ -150,11 +150,11 @@ class State(NamedTuple):
     spread: Any  # prompts in a step -> ranks that they keep busy
     line: Any  # by batch: a decode step's time without context, per token of context, 1 where the two say all
     log: Any  # tokens by the time since the one before; then the series
-    cache: Cache
+    cache: CacheState
 
 
 def make_state(
-    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: Cache | None = None,
+    rules: Rules, lengths: Any, times: Any, lanes: list[Any], line: Any, spread: Any, lists: bool, cache: CacheState | None = None,
     first: int = 0, after: Any = None, coming: int = 0,
 ) -> State:  # fmt: skip
     """A replica before anything has happened, its requests by class in `lanes`; `lists` for the plain loop, which shares lists.
@@ -170,33 +170,33 @@ def make_state(
     order = np.ascontiguousarray(lanes[0], np.int32) if shared else np.concatenate(lanes).astype(np.int32, copy=False)
     seat = np.zeros(places * WIDE, np.int64)
     seat[FOLLOWING::WIDE] = np.arange(WIDE, places * WIDE + 1, WIDE)
-    own = {
+    arrays = {
         "at": np.zeros(FLOATS), "count": np.zeros(COUNTS, np.int64), "order": order, "ends": ends,
         "seat": seat, "since": np.zeros(places), "heap": np.zeros(2 * places), "coming": np.zeros(2 * coming + 2),
         "partial": np.zeros(places, np.int64),
         "phase": np.zeros(rules.block, np.int64), "spread": np.asarray(spread, float), "line": np.asarray(line, float),
         "log": np.zeros(GAPS + BINS * SERIES),
     }  # fmt: skip
-    held = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
-    held = held._replace(ready=[0.0] * places if lists else np.zeros(places))
-    kept = {key: value.tolist() if lists else value for key, value in own.items()}
-    nobody = [-1] if lists else np.full(1, -1)
-    made = State(lengths=lengths, times=times, cache=held, after=nobody if after is None else after, **kept)
-    made.at[BIN_S] = 0.01
-    made.count[TOTAL], made.count[SPREAD], made.count[OWN] = len(made.order), len(made.spread) - 1, first
-    return made
+    prefix_cache = (as_lists(no_cache()) if lists else no_cache()) if cache is None else cache
+    prefix_cache = prefix_cache._replace(ready=[0.0] * places if lists else np.zeros(places))
+    fields = {key: value.tolist() if lists else value for key, value in arrays.items()}
+    no_turns = [-1] if lists else np.full(1, -1)
+    state = State(lengths=lengths, times=times, cache=prefix_cache, after=no_turns if after is None else after, **fields)
+    state.at[BIN_S] = 0.01
+    state.count[TOTAL], state.count[SPREAD], state.count[FIRST_POOL] = len(state.order), len(state.spread) - 1, first
+    return state
 
 
-def no_cache() -> Cache:
+def no_cache() -> CacheState:
     """Arrays of the right kinds for a replica without a prefix cache."""
     none, nothing = np.zeros(2, np.int64), np.zeros(3)
     pools = make_pools(1, [1])
-    return Cache(
-        pools=pools, blocks=none, start=none, answers=none, answer_start=none, found=none, least=none, worth=nothing, paths=nothing,
-        counted=none, expected=nothing, ready=nothing,
+    return CacheState(
+        pools=pools, blocks=none, start=none, answers=none, answer_start=none, depth_hits=none, least=none, saved_shares=nothing,
+        paths=nothing, tally=none, expected=nothing, ready=nothing,
     )  # fmt: skip
 
 
-def as_lists(cache: Cache) -> Cache:
+def as_lists(cache: CacheState) -> CacheState:
     """The same in lists, for plain Python."""
-    return Cache(kvcache_arrays.as_lists(cache.pools), *(each.tolist() for each in cache[1:]))
+    return CacheState(kvcache_arrays.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from headway.sim.pins import able
+from headway.sim.pins import block_limit
 from headway.sim.state import (
     BIN_S,
     BINS,
@@ -29,62 +29,68 @@ from headway.sim.state import (
 PER_OCTAVE = 1.0 / log(GAP_RATIO)
 
 
-def gap(s: State, time: float, tokens: float) -> None:
+def gap(state: State, time: float, tokens: float) -> None:
     """So many tokens came so long after the one before."""
     at = int(log(time / GAP_LEAST) * PER_OCTAVE) if time > GAP_LEAST else 0
-    s.log[min(at, GAPS - 1)] += tokens
+    state.log[min(at, GAPS - 1)] += tokens
 
 
-def elapse(s: State, r: Rules, time: float, steps: int) -> None:
+def elapse(state: State, rules: Rules, time: float, steps: int) -> None:
     """The clock moves on by steps of a constant batch; by none where everyone in service waits for a copy."""
-    start, end = s.at[NOW], s.at[NOW] + time
+    start, end = state.at[NOW], state.at[NOW] + time
     busy = 1.0 if steps > 0 else 0.0
-    running, waiting = float(s.count[RUNNING] + s.count[PARTIAL]), float(s.count[QUEUED])
-    blocks = s.count[PROMPT_BLOCKS] + s.at[CONTEXT] / r.block + 0.5 * s.count[RUNNING] - able(s, r) + r.capacity
-    s.at[NOW] = end
-    s.at[BUSY] += busy * time
-    s.count[STEPS] += steps
-    s.at[DECODED] += float(steps * s.count[RUNNING])
+    running, waiting = float(state.count[RUNNING] + state.count[PARTIAL]), float(state.count[QUEUED])
+    blocks = (
+        state.count[PROMPT_BLOCKS]
+        + state.at[CONTEXT] / rules.block
+        + 0.5 * state.count[RUNNING]
+        - block_limit(state, rules)
+        + rules.capacity
+    )
+    state.at[NOW] = end
+    state.at[BUSY] += busy * time
+    state.count[STEPS] += steps
+    state.at[DECODED] += float(steps * state.count[RUNNING])
     if waiting > 0.0:
-        s.at[FULL_S] += time
-    while end >= BINS * s.at[BIN_S]:
-        _join(s)
-    width = s.at[BIN_S]
+        state.at[FULL_S] += time
+    while end >= BINS * state.at[BIN_S]:
+        _join(state)
+    width = state.at[BIN_S]
     at, last = int(start / width), int(end / width)
     while at < last:
         edge = (at + 1) * width
-        _add(s, at, edge - start, running, waiting, blocks, busy)
+        _add(state, at, edge - start, running, waiting, blocks, busy)
         start, at = edge, at + 1
-    _add(s, at, end - start, running, waiting, blocks, busy)
+    _add(state, at, end - start, running, waiting, blocks, busy)
 
 
-def waited(s: State, since: float, requests: float) -> None:
+def waited(state: State, since: float, requests: float) -> None:
     """So many came while a step was under way, and have waited for its end; -1 has left meanwhile."""
-    while s.at[NOW] >= BINS * s.at[BIN_S]:
-        _join(s)
-    width = s.at[BIN_S]
-    at, last = int(since / width), int(s.at[NOW] / width)
+    while state.at[NOW] >= BINS * state.at[BIN_S]:
+        _join(state)
+    width = state.at[BIN_S]
+    at, last = int(since / width), int(state.at[NOW] / width)
     while at < last:
         edge = (at + 1) * width
-        s.log[GAPS + at * SERIES + 1] += requests * (edge - since)
+        state.log[GAPS + at * SERIES + 1] += requests * (edge - since)
         since, at = edge, at + 1
-    s.log[GAPS + at * SERIES + 1] += requests * (s.at[NOW] - since)
+    state.log[GAPS + at * SERIES + 1] += requests * (state.at[NOW] - since)
 
 
-def _add(s: State, at: int, time: float, running: float, waiting: float, blocks: float, busy: float) -> None:
+def _add(state: State, at: int, time: float, running: float, waiting: float, blocks: float, busy: float) -> None:
     place = GAPS + at * SERIES
-    s.log[place] += running * time
-    s.log[place + 1] += waiting * time
-    s.log[place + 2] += blocks * time
-    s.log[place + 3] += busy * time
+    state.log[place] += running * time
+    state.log[place + 1] += waiting * time
+    state.log[place + 2] += blocks * time
+    state.log[place + 3] += busy * time
 
 
-def _join(s: State) -> None:
+def _join(state: State) -> None:
     """Neighbouring bins become one, so that as many hold twice the time."""
     for at in range(BINS // 2):
         for part in range(SERIES):
             place = GAPS + 2 * at * SERIES + part
-            s.log[GAPS + at * SERIES + part] = s.log[place] + s.log[place + SERIES]
+            state.log[GAPS + at * SERIES + part] = state.log[place] + state.log[place + SERIES]
     for place in range(GAPS + BINS // 2 * SERIES, GAPS + BINS * SERIES):
-        s.log[place] = 0.0
-    s.at[BIN_S] *= 2.0
+        state.log[place] = 0.0
+    state.at[BIN_S] *= 2.0

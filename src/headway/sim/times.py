@@ -15,7 +15,7 @@ from headway.sim import state as of
 SOON = 1e-9  # seconds: nobody gives up before anything has happened
 
 
-def given(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float) -> Any:
+def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float) -> Any:
     """Times by request, of which those `later` are asked `pause` after an answer; the engine's own work comes before the first token."""
     times = np.full((len(arrival), 4), np.nan)
     times[:, of.ARRIVAL] = arrival
@@ -27,7 +27,7 @@ def given(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float
     return times
 
 
-def left(times: Any, overhead_s: float) -> Any:
+def abandonments(times: Any, overhead_s: float) -> Any:
     """When the user gave up, nan where nobody did; `times` then has nothing but what happened to the request, as its user saw it."""
     gave_up = times[:, of.FINISH] < 0.0
     when = np.where(gave_up, overhead_s - times[:, of.FINISH], np.nan)

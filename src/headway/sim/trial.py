@@ -12,7 +12,7 @@ from headway.errors import BadValue
 from headway.sim import answer, find, report, saturation
 from headway.sim.fleet import Fleet
 from headway.sim.pacing import scaled
-from headway.sim.simulate import Run, simulate
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.split import split
 from headway.sim.state import LANE
 from headway.sim.traffic.record import Traffic
@@ -23,7 +23,7 @@ LOW, HIGH = "lo", "hi"  # with shorter steps, with longer ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
+class LoadingPlan:
     """Traffic at one rate, or of so many users."""
 
     traffic: Traffic
@@ -63,10 +63,10 @@ class Trial:
         """Class of each request, drawn, of all turns of a conversation the same; None where there is one class."""
         if not self.fast:
             return None
-        drawn = np.random.default_rng([self.seed, 7]).random(len(traffic))
-        return np.where((drawn if traffic.pause is None else drawn[turns_of(traffic).first]) < self.fast, 0, 1)
+        draws = np.random.default_rng([self.seed, 7]).random(len(traffic))
+        return np.where((draws if traffic.pause is None else draws[turns_of(traffic).first]) < self.fast, 0, 1)
 
-    def run(self, load: Loading) -> Run:
+    def run(self, load: LoadingPlan) -> SimulatedRun:
         """Play one load."""
         pace, rules, overhead = self.fleet.pace, self.fleet.scheduler.rules, self.fleet.scheduler.overhead_s
         if pace is None:
@@ -87,44 +87,44 @@ class Trial:
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
 
-    def rows(self, load: Loading, able: float | None) -> tuple[list[dict[str, Any]], Run]:
+    def rows(self, load: LoadingPlan, able: float | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load, and one more for each class; with other steps too, where a band is asked for."""
         run = self.run(load)
         try:
-            found = self._told(load, run, able)
+            rows = self._result_rows(load, run, able)
         except KeyboardInterrupt:  # of millions of requests this takes seconds: told all the same, and nothing after it
             run = replace(run, interrupted=True)
-            found = self._told(load, run, able)
+            rows = self._result_rows(load, run, able)
         if self.band and not run.interrupted:
             for end, factor in ((LOW, 1.0 - self.band), (HIGH, 1.0 + self.band)):
-                for row, moved in zip(found, self.at_pace(load, able, factor), strict=True):
-                    row |= {f"{key.removesuffix('_s')}_{end}_s": moved[key] for key in BANDED}
-        return found, run
+                for row, band_row in zip(rows, self.at_pace(load, able, factor), strict=True):
+                    row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
+        return rows, run
 
-    def at_pace(self, load: Loading, able: float | None, factor: float) -> list[dict[str, Any]]:
+    def at_pace(self, load: LoadingPlan, able: float | None, factor: float) -> list[dict[str, Any]]:
         """The rows of a load had every step taken so many times as long."""
         if self.fleet.pace is None:
             return []
-        other = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
+        variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
         on_beat = self.fleet.scheduler.rules.departures > 0.0  # then the time of a step is not all there is to capacity
-        found, run = other.rows(load, other.capacity(load.traffic) if able and on_beat else able and able / factor)
+        rows, run = variant.rows(load, variant.capacity(load.traffic) if able and on_beat else able and able / factor)
         if run.interrupted:
             raise KeyboardInterrupt
-        return found
+        return rows
 
-    def _told(self, load: Loading, run: Run, able: float | None) -> list[dict[str, Any]]:
+    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: float | None) -> list[dict[str, Any]]:
         about = answer.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
-        whole = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
+        totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
-        found = [whole]
+        rows = [totals]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = report.measured(run, self.warmup, ranks == number)
-            told = report.latencies(run, part) | report.goodput(run, part, self.limits)
-            stable = whole["stable"] or saturation.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
-            told |= {key: None for key in told if "itl" in key or (self.lasting and not stable)}
-            named = {**self.fleet.named(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
-            found.append({"rate": load.rate} | named | told)
-        return found
+            figures = report.latencies(run, part) | report.goodput(run, part, self.limits)
+            stable = totals["stable"] or saturation.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
+            figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
+            identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
+            rows.append({"rate": load.rate} | identity | figures)
+        return rows
 
     def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> tuple[list[dict[str, Any]], bool]:
         """The row at the highest rate that keeps the limits, and at the lowest that was seen not to; whether the search came to its end."""
@@ -133,7 +133,7 @@ class Trial:
             return [], True
 
         def at(rate: float) -> dict[str, Any]:
-            rows, run = replace(self, band=0.0).rows(Loading(traffic=traffic.at_rate(rate), rate=rate), able)
+            rows, run = replace(self, band=0.0).rows(LoadingPlan(traffic=traffic.at_rate(rate), rate=rate), able)
             if run.interrupted:
                 raise KeyboardInterrupt
             tried.append(rows[0])
@@ -143,8 +143,8 @@ class Trial:
         try:
             good, bad = find.highest(at, able, so_that)
             if good and self.band:
-                good = self.rows(Loading(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
+                good = self.rows(LoadingPlan(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
         except KeyboardInterrupt:
             (good, bad), ended = find.between(tried, so_that), False
-        found = [(good, "found"), (bad, "beyond")]
-        return [{**row, "kind": kind} for row, kind in found if row is not None], ended
+        results = [(good, "found"), (bad, "beyond")]
+        return [{**row, "kind": kind} for row, kind in results if row is not None], ended

@@ -11,7 +11,7 @@ from headway.sim.traffic.record import NO_CONVERSATION, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class TurnOrder:
     """Requests of conversations, in the order of the traffic."""
 
     after: Any  # the next turn of the conversation, -1 after the last
@@ -30,7 +30,7 @@ class Turns:
         return (before >= 0) & ~completed[before]
 
 
-def turns_of(traffic: Traffic) -> Turns:
+def turns_of(traffic: Traffic) -> TurnOrder:
     """How requests of the same conversation follow one another.
 
     >>> turns = turns_of(Traffic.of([0, 1, 2, 3], 1, 1, conversation=[0, -1, 0, 0]))
@@ -45,10 +45,10 @@ def turns_of(traffic: Traffic) -> Turns:
     after[order[:-1][same]] = order[1:][same]
     begins = np.flatnonzero(np.concatenate(([True], ~same))) if count else np.zeros(0, np.int64)
     first[order] = np.repeat(order[begins], np.diff(np.append(begins, count)))
-    return Turns(after=after, first=first)
+    return TurnOrder(after=after, first=first)
 
 
-def cut_short(turns: Turns, refused: Any) -> tuple[Turns, Any]:
+def cut_short(turns: TurnOrder, refused: Any) -> tuple[TurnOrder, Any]:
     """The turns that are sent, and who is refused: a conversation ends before a turn that nobody can answer."""
     ends, at = refused.copy(), np.flatnonzero(refused)
     while len(at):

@@ -12,7 +12,7 @@ from headway.quantity import known
 from headway.system import System
 from headway.training.estimate import TrainingCase, machine
 from headway.training.recipe import optimizer
-from headway.training.search import Found, Searched, search
+from headway.training.search import LayoutEstimate, SearchResult, search
 from headway.units import show
 
 LEANER = "adam-8bit"
@@ -20,7 +20,9 @@ FARTHEST = 10_000  # sequences from a batch to one that is suggested
 MOST_TIMES = 1024  # machines so many times larger are tried
 
 
-def advice(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: Found) -> Iterator[str]:
+def advice(
+    model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: LayoutEstimate
+) -> Iterator[str]:
     """Lines about the best layout found."""
     if best.fits:
         yield from _idle(model, case, pinned, modes, best)
@@ -28,21 +30,23 @@ def advice(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
         yield from _fitting(model, case, pinned, modes)
 
 
-def _idle(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: Found) -> Iterator[str]:
+def _idle(
+    model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: LayoutEstimate
+) -> Iterator[str]:
     """A batch near this one that would use the chips that it leaves idle."""
     layout, chips, sequence = best.layout, int(case.system.chips), int(case.work.sequence)
     idle = chips - int(layout.tp) * int(layout.cp) * int(layout.pp) * int(layout.dp)
     if not idle:
         return
-    said = f"{idle:,} of {chips:,} chips are idle, and paid for"
+    note = f"{idle:,} of {chips:,} chips are idle, and paid for"
     sequences = int(case.batch) // sequence
     near = even(sequences, chips)
     batch = known(near * sequence, "global_batch", "token", "derived", "a batch that divides over more chips")
-    found = None if near == sequences else _search(model, replace(case, batch=batch), pinned, modes)
-    if found and found.fitting and found.best[0].step / near < best.step / sequences:
-        gain = best.step / sequences / (found.best[0].step / near) - 1
-        said += f": {sequences:,} sequences of a step divide badly; {near:,} (--global-batch {int(batch)}) train {gain:.1%} faster"
-    yield said
+    alternative = None if near == sequences else _search(model, replace(case, batch=batch), pinned, modes)
+    if alternative and alternative.fitting and alternative.best[0].step / near < best.step / sequences:
+        gain = best.step / sequences / (alternative.best[0].step / near) - 1
+        note += f": {sequences:,} sequences of a step divide badly; {near:,} (--global-batch {int(batch)}) train {gain:.1%} faster"
+    yield note
 
 
 def even(sequences: int, chips: int) -> int:
@@ -73,11 +77,11 @@ def _fitting(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int
 
 
 def _fits(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str]) -> bool:
-    found = _search(model, case, pinned, modes)
-    return found is not None and found.fitting > 0
+    result = _search(model, case, pinned, modes)
+    return result is not None and result.fitting > 0
 
 
-def _search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str]) -> Searched | None:
+def _search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str]) -> SearchResult | None:
     try:
         return search(model, case, pinned, modes)
     except HeadwayError:

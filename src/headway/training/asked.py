@@ -6,39 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headway.cost import Price
+from headway.cost import PriceQuote
 from headway.model import Model
 from headway.system import System
 from headway.training.outlook import Failures
 from headway.training.reach import TrainingReach
-from headway.training.recipe import Recipe, Run
-from headway.training.search import Found
+from headway.training.recipe import Recipe, TrainingRun
+from headway.training.search import LayoutEstimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TrainingRequest:
     """What a run is asked for."""
 
     model: Model
     system: System
-    run: Run
+    run: TrainingRun
     recipe: Recipe
     modes: tuple[str, ...]  # recompute modes to weigh
     pinned: Mapping[str, tuple[int, ...]]
     failures: Failures
-    reach: TrainingReach
+    efficiency: TrainingReach
     price_metric: str
     objective: str = "step"
     deadline: Any = None  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainingAnswer:
     """The answer: layouts, best first, and how many were weighed."""
 
-    found: tuple[Found, ...]
-    weighed: int
+    layouts: tuple[LayoutEstimate, ...]
+    layout_count: int
     fitting: int
-    price: Price | None
+    price: PriceQuote | None
     notes: tuple[str, ...] = ()
-    missed: str = ""  # why no size of the machine does what was asked
+    infeasible_reason: str = ""  # why no size of the machine does what was asked

@@ -19,7 +19,7 @@ from headway.laws.training_flop import (
     training_passes,
 )
 from headway.laws.training_step import micro_pairs
-from headway.model import NONE, ONE
+from headway.model import NONE, UNITY
 from headway.quantity import known
 from headway.training.recipe import Recipe
 from headway.training.work import TrainingWork, multiplied_params
@@ -59,7 +59,7 @@ def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     """FLOPs that the hardware runs for a token, attention in full."""
     forward = total((_matmul(work), _attention(work, causal=False)))
-    again = ONE if recipe.recompute == "full" else NONE
+    again = UNITY if recipe.recompute == "full" else NONE
     return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, again)
 
 
@@ -68,12 +68,12 @@ def _matmul(work: TrainingWork) -> Any:
 
 
 def _attention(work: TrainingWork, causal: bool) -> Any:
-    counts, each = tuple(kind.block.count for kind in work.layers), []
+    counts, layer_flop = tuple(kind.block.count for kind in work.layers), []
     for kind in work.layers:
         b = kind.block
         parts = [b.recurrence_flop_per_token]
         for span in b.spans:
-            seen = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)
-            parts.append(attention_flop_per_token(span.prefill_score_flop, seen, ONE_TOKEN))
-        each.append(total(tuple(parts)))
-    return sum_over_blocks(counts, tuple(each))
+            pairs = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)
+            parts.append(attention_flop_per_token(span.prefill_score_flop, pairs, ONE_TOKEN))
+        layer_flop.append(total(tuple(parts)))
+    return sum_over_blocks(counts, tuple(layer_flop))

@@ -22,7 +22,7 @@ from headway.training.memory import Allowance, Memory, memory
 from headway.training.reach import TrainingReach
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
 from headway.training.stage import Stage, stage
-from headway.training.time import Machine, StepTime, StepWork, step_time, step_work
+from headway.training.time import StepTime, StepWork, TrainingMachine, step_time, step_work
 from headway.training.work import TrainingWork
 
 
@@ -32,10 +32,10 @@ class TrainingCase:
 
     work: TrainingWork
     system: System
-    machine: Machine
+    machine: TrainingMachine
     recipe: Recipe
     optimizer: Optimizer
-    reach: TrainingReach
+    efficiency: TrainingReach
     batch: Any  # tokens of one step
 
 
@@ -55,17 +55,17 @@ class TrainingEstimate:
     use: Utilisation
 
 
-def machine(system: System, dtype: str) -> Machine:
+def machine(system: System, dtype: str) -> TrainingMachine:
     """A system as training's laws need it."""
     chip = system.chip
     alone = Fabric(kind="switch", domain=system.scale_up_domain, up=FAR, exchange=FAR, out=FAR)  # one chip needs no links
-    return Machine(
+    return TrainingMachine(
         peak=peak(chip, dtype)[1], wide_peak=peak(chip, "bf16")[1], hbm_bw=chip.need("hbm_bw"),
         fabric=alone if int(system.chips) == 1 else fabric(system), costs=link_costs(system, defaults(Assumptions)),
     )  # fmt: skip
 
 
-def asked_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
+def step_work_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
     """What a layout's step asks of the machine."""
     part, tokens, count = _placed(case, layout)
     return step_work(case.work, part, layout, case.recipe, case.optimizer, case.machine, tokens, count)
@@ -79,16 +79,16 @@ def _placed(case: TrainingCase, layout: TrainingLayout) -> tuple[Stage, Any, Any
 
 def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
     """The numbers of a layout."""
-    work, recipe, reach = case.work, case.recipe, case.reach
+    work, recipe, efficiency = case.work, case.recipe, case.efficiency
     part, tokens, count = _placed(case, layout)
-    room = Allowance(fragmentation=reach.fragmentation, fixed=reach.fixed)
-    held = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
-    asked = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)
-    took = step_time(layout, recipe.schedule, asked, reach)
+    room = Allowance(fragmentation=efficiency.fragmentation, fixed=efficiency.fixed)
+    footprint = memory(work, part, layout, recipe, case.optimizer, tokens, count, room)
+    demand = step_work(work, part, layout, recipe, case.optimizer, case.machine, tokens, count)
+    took = step_time(layout, recipe.schedule, demand, efficiency)
     speed = tokens_per_s_chip(case.batch, took.step, case.system.chips)
     return TrainingEstimate(
-        micro_batches=count, memory=held, memory_low=memory_low(held.total, held.weights, reach.spread_memory),
-        memory_high=memory_high(held.total, reach.spread_memory), fits=memory_fits(held.total, case.system.chip.need("hbm")),
-        time=took, step_low=interval_low(took.step, took.floor, reach.spread), step_high=interval_high(took.step, reach.spread),
+        micro_batches=count, memory=footprint, memory_low=memory_low(footprint.total, footprint.weights, efficiency.spread_memory),
+        memory_high=memory_high(footprint.total, efficiency.spread_memory), fits=memory_fits(footprint.total, case.system.chip.need("hbm")),
+        time=took, step_low=interval_low(took.step, took.floor, efficiency.spread), step_high=interval_high(took.step, efficiency.spread),
         tokens_per_s_chip=speed, use=utilisation(work, recipe, case.machine, speed),
     )  # fmt: skip

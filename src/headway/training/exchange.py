@@ -24,8 +24,8 @@ from headway.laws.training_network import (
 )
 from headway.laws.training_state import expert_ways
 from headway.layout import Layout
-from headway.model import ONE
-from headway.network import Routed, exchange_term, gather_term, group, hop_term, most
+from headway.model import UNITY
+from headway.network import RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.quantity import known
 from headway.training.recipe import Recipe, TrainingLayout
 from headway.training.stage import Stage
@@ -50,7 +50,7 @@ def exchanges(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
 ) -> Exchanges:
     """Every collective of a step."""
-    again = ONE if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    again = UNITY if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
     vector = activation_bytes_per_token(work.hidden, WIDE)
     return Exchanges(
         tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
@@ -66,44 +66,44 @@ def _tensor(
 ) -> Any:
     if most(layout.tp) == 1:
         return NO_TIME
-    each = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
-    often = times(sum_over_blocks(tuple(kind.block.count for kind in work.layers), each), part.share)
-    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, ONE), vector, costs, often), tokens)
+    layer_exchanges = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
+    often = times(sum_over_blocks(tuple(kind.block.count for kind in work.layers), layer_exchanges), part.share)
+    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
 
 
 def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any) -> Any:
     if most(layout.cp) == 1:
         return NO_TIME
-    found = []
+    seconds = []
     for kind in work.layers:
         block = kind.block
         share = head_share(block.kv_heads, layout.tp)
         message = times(key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE), share)
         often = times(times(block.count, part.share), cp_exchanges(again))
         term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
-        found.append(collective_term_s(term, times(tokens, layout.cp)))
-    return total(tuple(found))
+        seconds.append(collective_term_s(term, times(tokens, layout.cp)))
+    return total(tuple(seconds))
 
 
 def _experts(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
 ) -> Any:
     """Dispatch to experts and back; the busiest chip's tokens set the time."""
-    vector, sent = (times(activation_bytes_per_token(work.hidden, each), recipe.imbalance)
-                    for each in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
+    vector, dispatch = (times(activation_bytes_per_token(work.hidden, element_bytes), recipe.imbalance)
+                    for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
     ranks = expert_ways(layout.ep, layout.tp)
     kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
     if not kinds or most(ranks) == 1:
         return NO_TIME
-    among, found = Layout(tp=ONE, cp=ONE, pp=ONE, dp=ranks, ep=layout.ep), []
+    among, seconds = Layout(tp=UNITY, cp=UNITY, pp=UNITY, dp=ranks, ep=layout.ep), []
     for kind in kinds:
         b = kind.block
-        routed = Routed(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=sent, groups=b.expert_groups,
-                        chosen=b.groups_chosen)  # fmt: skip
+        routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
+                        groups_chosen=b.groups_chosen)  # fmt: skip
         often = times(times(b.count, part.share), expert_exchanges(again))
         term = exchange_term(fabric, among, routed, shared_message(vector, layout.tp), costs, often)
-        found.append(collective_term_s(term, tokens))
-    return total(tuple(found))
+        seconds.append(collective_term_s(term, tokens))
+    return total(tuple(seconds))
 
 
 def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any) -> Any:
@@ -115,20 +115,20 @@ def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any,
 
 def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
     """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
-    if most(part.ways) == 1 and most(part.expert_ways) == 1:
+    if most(part.data_degree) == 1 and most(part.expert_data_degree) == 1:
         return NO_TIME
     stage = exchanging_stage(layout.zero, layout.pp)
     element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
     gathers = gathers_per_step(stage, count)
     reductions = times(reductions_per_step(stage, count), recipe.trainable)
-    split, found = expert_ways(layout.ep, layout.tp), []
-    for held, who in (
-        (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.ways, layout.tp)),
-        (times(part.experts, part.share), group(fabric, part.expert_ways, split)),
+    split, seconds = expert_ways(layout.ep, layout.tp), []
+    for params, data_group in (
+        (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.data_degree, layout.tp)),
+        (times(part.experts, part.share), group(fabric, part.expert_data_degree, split)),
     ):
-        if most(held) == 0:
+        if most(params) == 0:
             continue
-        for each, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
-            term = gather_term(fabric, who, parameter_message(held, each, tokens), costs, often)
-            found.append(collective_term_s(term, tokens))
-    return total(tuple(found))
+        for wire_bytes, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
+            term = gather_term(fabric, data_group, parameter_message(params, wire_bytes, tokens), costs, often)
+            seconds.append(collective_term_s(term, tokens))
+    return total(tuple(seconds))

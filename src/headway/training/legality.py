@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.layout import Shape, shape
+from headway.layout import ModelShape, shape
 from headway.model import Model, MoE
 from headway.training.recipe import TrainingLayout
 from headway.whole_model import works
@@ -20,7 +20,7 @@ CHUNKED = ("1f1b", "interleaved")  # 1F1B with chunks of layers is the interleav
 class Bounds:
     """What a layout has to divide."""
 
-    shape: Shape
+    shape: ModelShape
     chips: int
     sequence: int
     sequences: int  # of one step
@@ -29,10 +29,10 @@ class Bounds:
 
 def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: str = "1f1b") -> Bounds:
     """The bounds of a model on so many chips."""
-    counted = shape(works(model))
+    model_shape = shape(works(model))
     experts = tuple(int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE))
     return Bounds(
-        shape=Shape(heads=counted.heads, experts=min(experts, default=0), layers=counted.layers),
+        shape=ModelShape(heads=model_shape.heads, experts=min(experts, default=0), layers=model_shape.layers),
         chips=chips, sequence=sequence, sequences=sequences, schedule=schedule,
     )  # fmt: skip
 
@@ -63,12 +63,12 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
 
 def legal(layout: TrainingLayout, of: Bounds) -> Any:
     """Which of many layouts keep every rule."""
-    found = np.ones(np.shape(layout.tp), bool)
+    is_legal = np.ones(np.shape(layout.tp), bool)
     for broken, _ in rules(layout, of):
-        found &= ~np.asarray(broken)
-    return found
+        is_legal &= ~np.asarray(broken)
+    return is_legal
 
 
 def why_illegal(layout: TrainingLayout, of: Bounds) -> str:
     """Every rule that one layout breaks, or ""."""
-    return ", and ".join(said for broken, said in rules(layout, of) if bool(broken))
+    return ", and ".join(reason for broken, reason in rules(layout, of) if bool(broken))

@@ -25,7 +25,7 @@ from headway.laws.training_state import (
     sharded_from,
     states_bytes,
 )
-from headway.model import NONE, ONE
+from headway.model import NONE, UNITY
 from headway.quantity import known
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
 from headway.training.schedules import copies, in_flight
@@ -67,7 +67,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ActivationBytes:
     """What a chip keeps per token of its layers."""
 
     layer: Any  # of one layer, mean,
@@ -79,27 +79,29 @@ def memory(
 ) -> Memory:
     """Memory of the fullest chip: the first or the last stage."""
     first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
-    last = _stage(work, part, layout, recipe, optimizer, tokens, ONE, last=True)
-    used = fuller(total(first), total(last))
-    shown = tuple(part_of_fuller(one, other, total(first), total(last)) for one, other in zip(first, last, strict=True))
-    allocated = allocated_bytes(used, room.fragmentation, room.fixed)
+    last = _stage(work, part, layout, recipe, optimizer, tokens, UNITY, last=True)
+    fullest_bytes = fuller(total(first), total(last))
+    parts = tuple(
+        part_of_fuller(first_part, last_part, total(first), total(last)) for first_part, last_part in zip(first, last, strict=True)
+    )
+    allocated = allocated_bytes(fullest_bytes, room.fragmentation, room.fixed)
     names = ("weights", "gradients", "optimizer", "gathered", "activations", "head")
-    return Memory(**dict(zip(names, shown, strict=True)), allowance=allowance_bytes(allocated, used), total=allocated)
+    return Memory(**dict(zip(names, parts, strict=True)), allowance=allowance_bytes(allocated, fullest_bytes), total=allocated)
 
 
 def _stage(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, flying: Any, last: bool
 ) -> tuple[Any, ...]:
     """The parts of one end of the pipeline."""
-    whole_ways = layout.tp if recipe.sequence_parallel else ONE
-    kept = kept_per_token(work, part, layout, recipe)
-    states = _states(part, layout, recipe, optimizer, ONE if last else NONE)
-    whole = times(total((part.dense, part.experts)), part.share)
-    gathered = gathered_bytes(part.largest, whole, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
-    activations = activation_bytes_chip(kept.layer, kept.at_hand, tokens, part.held, flying)
+    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
+    token_bytes = kept_per_token(work, part, layout, recipe)
+    states = _states(part, layout, recipe, optimizer, UNITY if last else NONE)
+    stage_params = times(total((part.dense, part.experts)), part.share)
+    gathered = gathered_bytes(part.largest, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
+    activations = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, part.layers_per_stage, flying)
     embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
     head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
-    ends = head_bytes_chip(embedding, head, layout.pp, ONE if last else NONE, tokens)
+    ends = head_bytes_chip(embedding, head, layout.pp, UNITY if last else NONE, tokens)
     return (*states, gathered, activations, ends)
 
 
@@ -109,33 +111,33 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
     dense = total((times(part.dense, part.share), ends))
     routed = times(part.experts, part.share)
     trained = recipe.trainable
-    found = []
-    for each, stage, share in (
-        (times(optimizer.weight, copies(recipe.schedule)), STAGE_3, ONE),
+    state_bytes = []
+    for param_bytes, stage, share in (
+        (times(optimizer.weight, copies(recipe.schedule)), STAGE_3, UNITY),
         (optimizer.gradient, STAGE_2, trained),
         (optimizer.states, STAGE_1, trained),
     ):
-        held = (
-            states_bytes(divided(dense, sharded_from(layout.zero, stage, part.ways)), each),
-            states_bytes(divided(routed, sharded_from(layout.zero, stage, part.expert_ways)), each),
+        shards = (
+            states_bytes(divided(dense, sharded_from(layout.zero, stage, part.data_degree)), param_bytes),
+            states_bytes(divided(routed, sharded_from(layout.zero, stage, part.expert_data_degree)), param_bytes),
         )
-        found.append(times(total(held), share))
-    return found[0], found[1], found[2]
+        state_bytes.append(times(total(shards), share))
+    return state_bytes[0], state_bytes[1], state_bytes[2]
 
 
-def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> Kept:
+def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
     """What a chip keeps per token and layer until the backward pass, and of the layer that is computed again."""
-    whole_ways = layout.tp if recipe.sequence_parallel else ONE
+    whole_ways = layout.tp if recipe.sequence_parallel else UNITY
     counts = tuple(kind.block.count for kind in work.layers)
 
-    def each(selective: bool) -> Any:
-        keeps_scores = NONE if selective else ONE
+    def layer_bytes(selective: bool) -> Any:
+        keeps_scores = NONE if selective else UNITY
         fewer = selective and bool(recipe.fused_attention)  # without scores to drop: norms, activation functions, latents' expansion
-        again = ONE if fewer else NONE
+        again = UNITY if fewer else NONE
         layers = tuple(
             layer_activation_bytes(
-                times(kind.whole, kept_share(TWO, ONE, again)),
-                total((kind.mixer_selective if fewer else kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, ONE, again)),
+                times(kind.unsplit_bytes, kept_share(TWO, UNITY, again)),
+                total((kind.mixer_selective if fewer else kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, UNITY, again)),
                        kind.routed_selective if fewer else kind.routed)),
                 kind.scores, keeps_scores, layout.tp, whole_ways,
             )
@@ -144,5 +146,5 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         return divided(sum_over_blocks(counts, layers), part.layers)
 
     if recipe.recompute == "full":
-        return Kept(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=each(selective=False))
-    return Kept(layer=each(recipe.recompute == "selective"), at_hand=NO_BYTES)
+        return ActivationBytes(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=layer_bytes(selective=False))
+    return ActivationBytes(layer=layer_bytes(recipe.recompute == "selective"), at_hand=NO_BYTES)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.cost import Price
+from headway.cost import PriceQuote
 from headway.errors import BadValue
 from headway.laws.sums import times
 from headway.laws.training_flop import run_flop, training_run_s
 from headway.laws.training_run import best_interval_s, chip_power_w, failure_rate, goodput_share, run_energy_j, run_usd, wall_s
-from headway.model import ONE
-from headway.schema import Q
+from headway.model import UNITY
+from headway.schema import Field
 from headway.system import System
 from headway.training.estimate import TrainingEstimate
 from headway.units import show
@@ -21,9 +21,9 @@ from headway.units import show
 class Failures:
     """How often chips fail and what that costs; without a rate nothing fails."""
 
-    mtbf: Annotated[Any, Q("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
-    restart: Annotated[Any, Q("s", open_low=False, help="time from a failure to the first step after it")] = 900
-    checkpoint: Annotated[Any, Q("s", help="time that a checkpoint holds training up")] = 30
+    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
+    restart: Annotated[Any, Field("s", open_low=False, help="time from a failure to the first step after it")] = 900
+    checkpoint: Annotated[Any, Field("s", help="time that a checkpoint holds training up")] = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +41,35 @@ class Outlook:
     flop: Any = None
 
 
-def outlook(found: TrainingEstimate, system: System, batch: Any, tokens: Any, failures: Failures, price: Price | None) -> Outlook:
+def outlook(estimate: TrainingEstimate, system: System, batch: Any, tokens: Any, failures: Failures, price: PriceQuote | None) -> Outlook:
     """What so many tokens take."""
     goodput = goodput_of(system, failures)
     if tokens is None:
         return Outlook(goodput=goodput)
-    low, run, high = (wall_s(training_run_s(tokens, batch, step), goodput) for step in (found.step_low, found.time.step, found.step_high))
-    usd = [None if price is None else run_usd(each, system.chips, time)
-           for each, time in zip(_prices(price), (low, run, high), strict=True)]  # fmt: skip
+    low, run, high = (
+        wall_s(training_run_s(tokens, batch, step), goodput) for step in (estimate.step_low, estimate.time.step, estimate.step_high)
+    )
+    usd = [None if price is None else run_usd(chip_price, system.chips, time)
+           for chip_price, time in zip(_prices(price), (low, run, high), strict=True)]  # fmt: skip
     power = None if system.chip.tdp is None else chip_power_w(system.chip.tdp, system.chips)
     return Outlook(
         goodput=goodput, run=run, run_low=low, run_high=high, usd=usd[1], usd_low=usd[0], usd_high=usd[2],
-        energy=None if power is None else run_energy_j(power, run), flop=run_flop(found.use.flop_per_token, tokens),
+        energy=None if power is None else run_energy_j(power, run), flop=run_flop(estimate.use.flop_per_token, tokens),
     )  # fmt: skip
 
 
-def _prices(price: Price | None) -> tuple[Any, Any, Any]:
+def _prices(price: PriceQuote | None) -> tuple[Any, Any, Any]:
     return (None, None, None) if price is None else (price.low, price.value, price.high)
 
 
 def goodput_of(system: System, failures: Failures) -> Any:
     """Share of the wall time that advances the run, checkpoints as often as loses least."""
     if failures.mtbf is None:
-        return times(ONE, ONE)
+        return times(UNITY, UNITY)
     rate = failure_rate(system.chips, failures.mtbf)
-    found = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
-    if float(found) <= 0:
+    goodput = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
+    if float(goodput) <= 0:
         between = show(1 / float(rate), "s")
         wants = f"longer: one of {int(system.chips)} chips fails every {between}, sooner than a run comes back"
         raise BadValue("--mtbf", show(failures.mtbf, "s"), wants)
-    return found
+    return goodput

@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from headway import facts
 from headway.chip import Chip
 from headway.chip import chip as find_chip
-from headway.efficiency import OTHER, WIDE, Efficiencies, efficiencies, family, sections
+from headway.efficiency import OTHER_FAMILY, WIDE, Efficiencies, efficiencies, family, sections
 from headway.errors import BadFile
 from headway.laws.serving import interval_factor
 from headway.laws.sums import divided, times
 from headway.laws.training_step import clock_share
-from headway.schema import Q
+from headway.schema import Field
 
 FILE = "data/training/efficiency.toml"
 SCORES_KEPT = "attention_kept"  # attention that writes its scores to memory, whose kernels are others
@@ -28,30 +28,32 @@ BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 class TrainingReach:
     """Shares of peaks, hidden shares of communication, and factors; every one can be given instead of the fitted one."""
 
-    eff_compute: Annotated[Any, Q(high=1, help="share of the peak that matmuls reach in training")] = None
-    eff_expert: Annotated[Any, Q(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
-    eff_head: Annotated[Any, Q(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
-    eff_attention: Annotated[Any, Q(high=1, help="share of the 16-bit peak that attention reaches")] = None
-    traffic: Annotated[Any, Q(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
-    eff_memory: Annotated[Any, Q(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
-    launch: Annotated[Any, Q("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
-    hidden_tp: Annotated[Any, Q(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
-    hidden_dp: Annotated[Any, Q(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
-    hidden_cp: Annotated[Any, Q(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
-    hidden_ep: Annotated[Any, Q(open_low=False, high=1, help="the same of exchanges between experts")] = None
-    fragmentation: Annotated[Any, Q(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
-    fixed: Annotated[Any, Q("byte", open_low=False, help="memory that contexts and communicators take")] = None
-    spread: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
-    spread_memory: Annotated[Any, Q(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = None
+    eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training")] = None
+    eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
+    eff_head: Annotated[Any, Field(high=1, help="the same of the head's, in 16 bits whatever the layers are in")] = None
+    eff_attention: Annotated[Any, Field(high=1, help="share of the 16-bit peak that attention reaches")] = None
+    traffic: Annotated[Any, Field(open_low=False, help="times that each activation kept moves between chip and HBM, both ways")] = None
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that the optimiser's update reaches")] = None
+    launch: Annotated[Any, Field("s", open_low=False, help="fixed cost of a layer's forward and backward on one micro-batch")] = None
+    hidden_tp: Annotated[Any, Field(open_low=False, high=1, help="share of tensor parallelism's exchanges that runs beside matmuls")] = None
+    hidden_dp: Annotated[Any, Field(open_low=False, high=1, help="the same of gathers and reductions over data-parallel ranks")] = None
+    hidden_cp: Annotated[Any, Field(open_low=False, high=1, help="the same of context parallelism's keys and values")] = None
+    hidden_ep: Annotated[Any, Field(open_low=False, high=1, help="the same of exchanges between experts")] = None
+    fragmentation: Annotated[Any, Field(open_low=False, high=10, help="memory taken over what tensors need, as a share")] = None
+    fixed: Annotated[Any, Field("byte", open_low=False, help="memory that contexts and communicators take")] = None
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of a step's time, as a factor")] = None
+    spread_memory: Annotated[Any, Field(low=1, open_low=False, high=100, help="half of the 90 % interval of the memory, as a factor")] = (
+        None
+    )
 
 
-def power_limited(found: TrainingReach, chip: Chip) -> TrainingReach:
+def power_limited(efficiency: TrainingReach, chip: Chip) -> TrainingReach:
     """The same shares on a chip whose power per FLOP is less than that of the family's usual chip: clocks under load are lower."""
     usual = usual_chip(family_of(chip))
     if usual is None or chip.tdp is None or chip.peak_bf16 is None or usual.name == chip.name:
-        return found
+        return efficiency
     share = clock_share(chip.tdp, chip.peak_bf16, usual.need("tdp"), usual.need("peak_bf16"))
-    return replace(found, **{name: times(getattr(found, name), share) for name in SHARES})
+    return replace(efficiency, **{name: times(getattr(efficiency, name), share) for name in SHARES})
 
 
 @functools.cache
@@ -61,13 +63,17 @@ def usual_chip(kind: str) -> Chip | None:
     return None if name is None else find_chip(name)
 
 
-def reached(chip: Chip, dtype: str, kernels: str, asked: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
+def chip_efficiency(chip: Chip, dtype: str, kernels: str, user_values: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
     """The numbers for a chip's family and a format; those that the user gave, in their place."""
-    found = from_table(training_efficiencies(), chip, dtype, kernels, fused)
-    if family_of(chip) == OTHER:  # none of its training runs were seen
-        found = replace(found, spread=interval_factor(found.spread, efficiencies().interval("unmeasured")))
-    own = {field.name: getattr(asked, field.name) for field in fields(TrainingReach) if getattr(asked, field.name, None) is not None}
-    return replace(found, **own)
+    efficiency = from_table(training_efficiencies(), chip, dtype, kernels, fused)
+    if family_of(chip) == OTHER_FAMILY:  # none of its training runs were seen
+        efficiency = replace(efficiency, spread=interval_factor(efficiency.spread, efficiencies().interval("unmeasured")))
+    overrides = {
+        field.name: getattr(user_values, field.name)
+        for field in fields(TrainingReach)
+        if getattr(user_values, field.name, None) is not None
+    }
+    return replace(efficiency, **overrides)
 
 
 def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused: bool = True) -> TrainingReach:
@@ -77,8 +83,8 @@ def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused:
     places["eff_expert"] = ("compute", form)  # lowered below
     places |= {name: (f"{places[name][0]}_{kernels}", form) for name in BY_KERNELS}
     places |= {} if fused else {"eff_attention": (SCORES_KEPT, form)}
-    found = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
-    return power_limited(replace(found, eff_expert=_of_experts(found.eff_expert, chip, form)), chip)
+    efficiency = TrainingReach(**{name: table.kernel("training", kind, of, key) for name, (key, of) in places.items()})
+    return power_limited(replace(efficiency, eff_expert=_of_experts(efficiency.eff_expert, chip, form)), chip)
 
 
 def _of_experts(compute: Any, chip: Chip, form: str) -> Any:
@@ -89,8 +95,8 @@ def _of_experts(compute: Any, chip: Chip, form: str) -> Any:
 
 def family_of(chip: Chip) -> str:
     """The family whose training runs stand for a chip's: that of its kernels, or tpu, or other."""
-    found = family(chip)
-    return "tpu" if found == OTHER and chip.name.startswith("tpu") else found
+    chip_family = family(chip)
+    return "tpu" if chip_family == OTHER_FAMILY and chip.name.startswith("tpu") else chip_family
 
 
 @functools.cache

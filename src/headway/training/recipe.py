@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from headway import facts
 from headway.errors import UnknownName
 from headway.quantity import known
-from headway.schema import Q
+from headway.schema import Field
 from headway.workload import MOST
 
 MOST_WAYS = 1_000_000
@@ -23,49 +23,49 @@ DTYPES = ("bf16", "fp16", "fp8")
 FILE = "data/training/optimizers.toml"
 
 
-def _ways(help: str) -> Q:
-    return Q(whole=True, low=1, open_low=False, high=MOST_WAYS, help=help)
+def _degree(help: str) -> Field:
+    return Field(integer=True, low=1, open_low=False, high=MOST_WAYS, help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLayout:
     """Ways of parallelism: chips = tp*cp*pp*dp, and dp is what is left. ep divides tp*cp*dp and re-uses those chips."""
 
-    tp: Annotated[Any, _ways("tensor parallel ways (with sequence parallelism)")] = 1
-    cp: Annotated[Any, _ways("context parallel ways")] = 1
-    pp: Annotated[Any, _ways("pipeline stages")] = 1
-    vpp: Annotated[Any, _ways("chunks of layers per stage (interleaved schedule)")] = 1
-    ep: Annotated[Any, _ways("expert parallel ways (divides tp*cp*dp)")] = 1
-    dp: Annotated[Any, _ways("data parallel ways")] = 1
-    micro_batch: Annotated[Any, _ways("sequences of one micro-batch of one data-parallel rank")] = 1
-    zero: Annotated[Any, Q(whole=True, low=0, open_low=False, high=3, help="ZeRO stage: 0, 1, 2, or 3 (FSDP)")] = 1
+    tp: Annotated[Any, _degree("tensor parallel ways (with sequence parallelism)")] = 1
+    cp: Annotated[Any, _degree("context parallel ways")] = 1
+    pp: Annotated[Any, _degree("pipeline stages")] = 1
+    vpp: Annotated[Any, _degree("chunks of layers per stage (interleaved schedule)")] = 1
+    ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
+    dp: Annotated[Any, _degree("data parallel ways")] = 1
+    micro_batch: Annotated[Any, _degree("sequences of one micro-batch of one data-parallel rank")] = 1
+    zero: Annotated[Any, Field(integer=True, low=0, open_low=False, high=3, help="ZeRO stage: 0, 1, 2, or 3 (FSDP)")] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """What is computed in which format, kept, and recomputed."""
 
-    dtype: Annotated[str, Q(choices=DTYPES, help="format of the layers' matmuls; head and attention stay in 16 bits")] = "bf16"
-    recompute: Annotated[str, Q(choices=RECOMPUTE, help="activations computed again in the backward pass")] = "none"
-    schedule: Annotated[str, Q(choices=SCHEDULES, help="pipeline schedule (interleaved where vpp > 1)")] = "1f1b"
-    optimizer: Annotated[str, Q(help="adam, adam-bf16-grad, adam-8bit, muon, ...: data/training/optimizers.toml")] = "adam"
-    sequence_parallel: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1
-    fused_attention: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
-    dropout: Annotated[Any, Q(whole=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
-    kernels: Annotated[str, Q(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
-    trainable: Annotated[Any, Q(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
-    imbalance: Annotated[Any, Q(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
-    bytes_param_wire: Annotated[Any, Q("byte", help="bytes of a parameter gathered by ZeRO")] = 2
-    bytes_gradient_wire: Annotated[Any, Q("byte", help="bytes of a gradient that is reduced")] = 4
+    dtype: Annotated[str, Field(choices=DTYPES, help="format of the layers' matmuls; head and attention stay in 16 bits")] = "bf16"
+    recompute: Annotated[str, Field(choices=RECOMPUTE, help="activations computed again in the backward pass")] = "none"
+    schedule: Annotated[str, Field(choices=SCHEDULES, help="pipeline schedule (interleaved where vpp > 1)")] = "1f1b"
+    optimizer: Annotated[str, Field(help="adam, adam-bf16-grad, adam-8bit, muon, ...: data/training/optimizers.toml")] = "adam"
+    sequence_parallel: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1
+    fused_attention: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: scores stay on the chip (FlashAttention)")] = 1
+    dropout: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: masks of dropout are kept, a byte each")] = 0
+    kernels: Annotated[str, Field(choices=KERNELS, help="between matmuls: fused (Megatron, XLA), or op by op (PyTorch FSDP)")] = "fused"
+    trainable: Annotated[Any, Field(open_low=False, high=1, help="share of the parameters that get a gradient (LoRA: about 0.01)")] = 1
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help="routed work of the busiest chip over the mean")] = 1
+    bytes_param_wire: Annotated[Any, Field("byte", help="bytes of a parameter gathered by ZeRO")] = 2
+    bytes_gradient_wire: Annotated[Any, Field("byte", help="bytes of a gradient that is reduced")] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TrainingRun:
     """The run: how long the sequences and how large the batch, for how many tokens."""
 
-    seq: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="tokens of a sequence")] = 4096
-    global_batch: Annotated[Any, Q("token", whole=True, low=1, open_low=False, high=MOST, help="tokens of one optimiser step")] = None
-    tokens: Annotated[Any, Q("token", low=0, high=1e18, help="tokens of the whole run")] = None
+    seq: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of a sequence")] = 4096
+    global_batch: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of one optimiser step")] = None
+    tokens: Annotated[Any, Field("token", low=0, high=1e18, help="tokens of the whole run")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def optimizers() -> dict[str, Optimizer]:
     path = Path(str(files("headway").joinpath(FILE)))
     document = facts.read(path)
     sources = facts.table(document, "sources", path)
-    found = {}
+    by_name = {}
     for name, entry in document.items():
         if name == "sources":
             continue
@@ -106,5 +106,5 @@ def optimizers() -> dict[str, Optimizer]:
         for key in ("weight", "gradient", "states"):
             origin = facts.origin(entry[key], f"{name}.{key}", sources, path)
             numbers[key] = known(entry[key]["value"], f"{name}.{key}", "byte", *origin)
-        found[name] = Optimizer(name=name, meaning=entry["meaning"], **numbers)
-    return found
+        by_name[name] = Optimizer(name=name, meaning=entry["meaning"], **numbers)
+    return by_name

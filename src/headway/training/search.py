@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.model import Model
-from headway.training.candidates import NAMES, candidates, dropped, one, rows
+from headway.training.candidates import NAMES, absent_values, candidates, layout_at, rows
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
 from headway.training.legality import Bounds, bounds
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
@@ -17,11 +17,11 @@ from headway.training.work import training_work
 from headway.watch import tick
 
 AT_ONCE = 20_000  # layouts weighed together: beyond it their arrays leave the cache
-KEPT = 8  # of the table, and of each recompute mode
+TABLE_ROWS = 8  # of the table, and of each recompute mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LayoutEstimate:
     """One layout with the case it was weighed in."""
 
     case: TrainingCase
@@ -32,46 +32,54 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchResult:
     """The best layouts, best first, and how many were weighed."""
 
-    best: tuple[Found, ...]
-    weighed: int
+    best: tuple[LayoutEstimate, ...]
+    layout_count: int
     fitting: int
-    dropped: tuple[str, ...] = ()  # listed values that no legal layout has
+    absent_values: tuple[str, ...] = ()  # listed values that no legal layout has
 
 
-def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> Searched:
+def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> SearchResult:
     """The layouts of smallest step time that fit; where none does, those that need least memory."""
-    every = candidates(bounds_of(model, case), int(case.system.scale_up_domain), pinned)
-    found: list[Found] = []
-    weighed = fitting = 0
-    for asked, layouts in _cases(case, model, every, modes):
-        steps, fits, used = _weigh(asked, layouts)
-        weighed, fitting = weighed + len(steps), fitting + int(fits.sum())
-        order = np.lexsort((steps, ~fits)) if fits.any() else np.lexsort((steps, used))
-        found += [
-            Found(case=asked, layout=one(layouts, int(i), pinned), step=float(steps[i]), fits=bool(fits[i]), bytes=float(used[i]))
-            for i in order[:KEPT]
+    all_layouts = candidates(bounds_of(model, case), int(case.system.scale_up_domain), pinned)
+    results: list[LayoutEstimate] = []
+    layout_count = fitting = 0
+    for variant, layouts in _cases(case, model, all_layouts, modes):
+        steps, fits, memory_bytes = _evaluate(variant, layouts)
+        layout_count, fitting = layout_count + len(steps), fitting + int(fits.sum())
+        order = np.lexsort((steps, ~fits)) if fits.any() else np.lexsort((steps, memory_bytes))
+        results += [
+            LayoutEstimate(
+                case=variant,
+                layout=layout_at(layouts, int(i), pinned),
+                step=float(steps[i]),
+                fits=bool(fits[i]),
+                bytes=float(memory_bytes[i]),
+            )
+            for i in order[:TABLE_ROWS]
         ]
-    found.sort(key=_worth)
-    return Searched(best=_various(found), weighed=weighed, fitting=fitting, dropped=dropped(every, pinned))
+    results.sort(key=_sort_key)
+    return SearchResult(
+        best=_various(results), layout_count=layout_count, fitting=fitting, absent_values=absent_values(all_layouts, pinned)
+    )
 
 
-def _various(found: list[Found]) -> tuple[Found, ...]:
+def _various(results: list[LayoutEstimate]) -> tuple[LayoutEstimate, ...]:
     """The best mode of each layout before its other modes, as far as a table goes; in the order of steps."""
-    seen: set[tuple[int, ...]] = set()
-    firsts, others = [], []
-    for each in found:
-        ways = tuple(int(getattr(each.layout, name)) for name in NAMES)
-        (others if ways in seen else firsts).append(each)
-        seen.add(ways)
-    kept = firsts[:KEPT] + others[: max(0, KEPT - len(firsts))]
-    return tuple(sorted(kept, key=_worth))
+    degree_sets: set[tuple[int, ...]] = set()
+    firsts, repeats = [], []
+    for result in results:
+        degrees = tuple(int(getattr(result.layout, name)) for name in NAMES)
+        (repeats if degrees in degree_sets else firsts).append(result)
+        degree_sets.add(degrees)
+    shortlist = firsts[:TABLE_ROWS] + repeats[: max(0, TABLE_ROWS - len(firsts))]
+    return tuple(sorted(shortlist, key=_sort_key))
 
 
-def _worth(found: Found) -> tuple[bool, float, float]:
-    return not found.fits, found.step if found.fits else found.bytes, found.step
+def _sort_key(result: LayoutEstimate) -> tuple[bool, float, float]:
+    return not result.fits, result.step if result.fits else result.bytes, result.step
 
 
 def bounds_of(model: Model, case: TrainingCase) -> Bounds:
@@ -80,14 +88,16 @@ def bounds_of(model: Model, case: TrainingCase) -> Bounds:
     return bounds(model, int(case.system.chips), sequence, int(case.batch) // sequence, case.recipe.schedule)
 
 
-def _cases(case: TrainingCase, model: Model, every: TrainingLayout, modes: Sequence[str]) -> Iterator[tuple[TrainingCase, TrainingLayout]]:
+def _cases(
+    case: TrainingCase, model: Model, layouts: TrainingLayout, modes: Sequence[str]
+) -> Iterator[tuple[TrainingCase, TrainingLayout]]:
     """Recompute modes, and the schedules that chunks of layers ask for: what is not a number of the layout."""
-    chunked = every.vpp > 1
+    chunked = layouts.vpp > 1
     for mode in modes:
         for schedule, rows_of in ((case.recipe.schedule, ~chunked), ("interleaved", chunked)):
-            if len(every.tp) and rows_of.any():
+            if len(layouts.tp) and rows_of.any():
                 recipe = replace(case.recipe, recompute=mode, schedule=schedule)
-                yield with_recipe(case, model, recipe), rows(every, np.flatnonzero(rows_of))
+                yield with_recipe(case, model, recipe), rows(layouts, np.flatnonzero(rows_of))
 
 
 def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCase:
@@ -95,13 +105,13 @@ def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCas
     return replace(case, recipe=recipe, work=training_work(model, recipe, case.work.sequence))
 
 
-def _weigh(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
+def _evaluate(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
     """Step time, whether it fits, and memory, of each layout."""
     parts = []
     for start in range(0, len(layouts.tp), AT_ONCE):
-        some = rows(layouts, slice(start, start + AT_ONCE))
-        found: TrainingEstimate = estimate(case, some)
-        shape = np.shape(some.tp)
-        parts.append(tuple(np.broadcast_to(value, shape) for value in (found.time.step, found.fits, found.memory.total)))
-        tick(len(some.tp))
+        chunk = rows(layouts, slice(start, start + AT_ONCE))
+        numbers: TrainingEstimate = estimate(case, chunk)
+        shape = np.shape(chunk.tp)
+        parts.append(tuple(np.broadcast_to(value, shape) for value in (numbers.time.step, numbers.fits, numbers.memory.total)))
+        tick(len(chunk.tp))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]

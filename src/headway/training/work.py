@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.blockwork import BlockWork
+from headway.blockwork import LayerWork
 from headway.laws.activations import (
     expert_activation_bytes,
     expert_selective_bytes,
@@ -18,7 +18,7 @@ from headway.laws.activations import (
 from headway.laws.mixer_params import latent_up_params
 from headway.laws.params import embedding_params
 from headway.laws.sums import sum_over_blocks, times, total
-from headway.model import NONE, ONE, Dense, LatentAttention, Model, MoE
+from headway.model import NONE, UNITY, Dense, LatentAttention, Model, MoE
 from headway.quantity import known
 from headway.training.recipe import Recipe
 from headway.whole_model import embedding_and_head, works
@@ -33,12 +33,12 @@ TWO_SUBLAYERS = known(2, "sublayers", "", "constant", "the mixer and the FFN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerWork:
+class TrainingLayer:
     """One kind of layer: `block` has its parameters and scores, the rest is what it keeps per token."""
 
-    block: BlockWork
+    block: LayerWork
     sublayers: Any  # that end in an exchange over tp
-    whole: Any  # bytes per token that tensor parallelism leaves whole
+    unsplit_bytes: Any  # bytes per token that tensor parallelism leaves whole
     mixer: Any  # and those it splits: of the mixer,
     ffn: Any  # of the FFN that every token uses,
     ffn_vectors: Any  # which is so many vectors of its width
@@ -53,7 +53,7 @@ class LayerWork:
 class TrainingWork:
     """A model as training sees it."""
 
-    layers: tuple[LayerWork, ...]
+    layers: tuple[TrainingLayer, ...]
     hidden: Any
     vocab: Any
     embedding: Any  # parameters of the table, and of the head: none where it is the same table
@@ -76,26 +76,26 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
     )  # fmt: skip
 
 
-def _layer(block: Any, work: BlockWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> LayerWork:
+def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> TrainingLayer:
     routed = work.experts > 0
     shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
-    kept = fewer = NO_BYTES
+    expert_bytes = fewer = NO_BYTES
     if routed:
         often = (work.experts_per_token, recipe.imbalance, WIDE)
-        kept = expert_activation_bytes(model.hidden, work.expert_params, *often)
+        expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *often)
         fewer = expert_selective_bytes(model.hidden, work.expert_params, block.ffn.matrices, *often, dispatched(recipe.dtype))
     mixer = _mixer(block.attention, work, model)
     looks = any(span.what == "kv" for span in work.spans)
-    return LayerWork(
+    return TrainingLayer(
         block=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
-        whole=whole_activation_bytes(model.hidden, WIDE, mask),
+        unsplit_bytes=whole_activation_bytes(model.hidden, WIDE, mask),
         mixer=mixer,
         mixer_selective=_latents(block.attention) or mixer,
         again=_expanded(block.attention),
         ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
-        routed=kept,
+        routed=expert_bytes,
         routed_selective=fewer,
         scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
     )
@@ -110,10 +110,10 @@ def _vectors(ffn: Any) -> Any:
     """Vectors of the FFN's width that are kept: as many as it has matrices."""
     if isinstance(ffn, Dense):
         return ffn.matrices
-    return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else ONE
+    return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else UNITY
 
 
-def _mixer(mixer: Any, work: BlockWork, model: Model) -> Any:
+def _mixer(mixer: Any, work: LayerWork, model: Model) -> Any:
     if isinstance(mixer, LatentAttention):
         return latent_activation_bytes(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, _ranks(mixer), WIDE)
     return matmul_activation_bytes(work.mixer_params, model.hidden, WIDE)
@@ -140,9 +140,9 @@ def _ranks(mixer: LatentAttention) -> Any:
 
 def multiplied_params(work: TrainingWork) -> Any:
     """Parameters that a token is multiplied with in all layers, whole."""
-    counts, each = tuple(kind.block.count for kind in work.layers), []
+    counts, layer_params = tuple(kind.block.count for kind in work.layers), []
     for kind in work.layers:
         b = kind.block
         routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
-        each.append(total((b.mixer_params, b.dense_ffn_params, routed)))
-    return sum_over_blocks(counts, tuple(each))
+        layer_params.append(total((b.mixer_params, b.dense_ffn_params, routed)))
+    return sum_over_blocks(counts, tuple(layer_params))

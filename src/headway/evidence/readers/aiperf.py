@@ -17,9 +17,9 @@ from typing import Any
 
 from headway.errors import BadFile
 from headway.evidence.readers import files, record
-from headway.evidence.readers.given import Given, Place, model, one_model, place
-from headway.evidence.readers.record import Found, Record, Unusable
-from headway.evidence.row import Bad, Row
+from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
+from headway.evidence.readers.record import Record, RecordLine, Unusable
+from headway.evidence.row import BadRow, MeasuredRow
 
 WHAT = "an artifact of AIPerf"
 SOURCE = "aiperf"
@@ -33,31 +33,31 @@ OPEN = ("poisson", "gamma", "constant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
+class _SentRequest:
     """How requests were sent: so many users, or so many a second, or neither is said."""
 
     users: float | None = None
     rate: float | None = None
 
 
-def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """One row a run, of every run below a folder or of one file; the runs that are none and why."""
-    rows: list[Row] = []
-    bad: list[Bad] = []
+    rows: list[MeasuredRow] = []
+    bad: list[BadRow] = []
     exports = _exports(Path(path))
-    named: set[str] = set()
+    model_names: set[str] = set()
     for export in exports:
         name = export.parent.name or export.stem
         try:
-            found = list(_csv(export) if export.suffix.lower() == ".csv" else files.json_records(files.text_of(export), export))
-            named |= {_model(one.record) for one in found if one.record}
-            more, worse = record.rows_of(export, found, lambda run, line, _, at=export: _row(run, line, at, given))
+            entries = list(_csv(export) if export.suffix.lower() == ".csv" else files.json_records(files.text_of(export), export))
+            model_names |= {_model(entry.record) for entry in entries if entry.record}
+            new_rows, new_bad = record.rows_of(export, entries, lambda run, line, _, at=export: _row(run, line, at, user_input))
         except BadFile as error:
             if len(exports) == 1:
                 raise
-            more, worse = [], [Bad(line=1, id=name, why=str(error))]
-        rows, bad = rows + more, bad + worse
-    one_model(given, named, WHAT)
+            new_rows, new_bad = [], [BadRow(line=1, id=name, why=str(error))]
+        rows, bad = rows + new_rows, bad + new_bad
+    one_model(user_input, model_names, WHAT)
     return rows, bad
 
 
@@ -66,15 +66,15 @@ def _exports(path: Path) -> list[Path]:
     try:
         if not path.is_dir():
             return [path]
-        every = [one for one in sorted(path.rglob("*")) if one.suffix in (".json", ".csv") and _is_summary(one.name)][:MOST_FILES]
+        candidates = [file for file in sorted(path.rglob("*")) if file.suffix in (".json", ".csv") and _is_summary(file.name)][:MOST_FILES]
     except (OSError, ValueError) as error:
         raise BadFile(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    json_folders = {one.parent for one in every if one.suffix == ".json"}
-    phased = {one.parent.parent.parent for one in every if one.parent.parent.name == "phases"}
-    kept = [one for one in every if (one.suffix == ".json" or one.parent not in json_folders) and one.parent not in phased]
-    if not kept:
+    json_folders = {file.parent for file in candidates if file.suffix == ".json"}
+    phased = {file.parent.parent.parent for file in candidates if file.parent.parent.name == "phases"}
+    exports = [file for file in candidates if (file.suffix == ".json" or file.parent not in json_folders) and file.parent not in phased]
+    if not exports:
         raise BadFile(path, "holds no profile_export_aiperf.json and no profile_export_genai_perf.json, here or in folders below")
-    return kept
+    return exports
 
 
 def _is_summary(name: str) -> bool:
@@ -82,9 +82,9 @@ def _is_summary(name: str) -> bool:
     return stem.endswith(("_aiperf", "_genai_perf")) and not any(part in stem for part in _NOT_RUNS)
 
 
-def _csv(path: Path) -> Iterator[Found]:
+def _csv(path: Path) -> Iterator[RecordLine]:
     """The two tables of a CSV summary as the record its JSON would be; what was asked for is not in it."""
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     columns: list[str] = []
     try:
         for cells in csv.reader(files.text_of(path).splitlines()):
@@ -94,35 +94,35 @@ def _csv(path: Path) -> Iterator[Found]:
                 unit = _UNIT.search(cells[0])
                 key = _UNIT.sub("", cells[0]).strip().lower().replace(" ", "_")
                 values = dict(zip(columns, (cell.replace(",", "") for cell in cells[1:]), strict=False))
-                found[key] = {"unit": unit[1] if unit else "", "avg": values.get("avg", values.get("Value", ""))}
+                metrics[key] = {"unit": unit[1] if unit else "", "avg": values.get("avg", values.get("Value", ""))}
     except csv.Error as error:
         raise BadFile(path, f"is not CSV ({error})") from None
-    if not found:
+    if not metrics:
         raise BadFile(path, "is no summary of AIPerf: no line begins with Metric")
-    yield Found(line=1, record=found)
+    yield RecordLine(line=1, record=metrics)
 
 
-def _row(run: Record, line: int, path: Path, given: Given) -> Row:
+def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredRow:
     _refuse(run)
     prompt, output = _metric(run, "input_sequence_length"), _metric(run, "output_sequence_length")
     if not prompt or not output:
         raise Unusable("input_sequence_length and output_sequence_length: missing, so no text of known length was generated")
-    through, seconds = _metric(run, "request_throughput"), _metric(run, "request_latency")
-    inside = max(through * seconds, 1.0) if through and seconds else None  # Little's law; a request never meets fewer than itself
-    sent = _sent(run, path)
-    if sent.users is None and inside is None:
+    request_rate, seconds = _metric(run, "request_throughput"), _metric(run, "request_latency")
+    inside = max(request_rate * seconds, 1.0) if request_rate and seconds else None  # Little's law; a request never meets fewer than itself
+    load = _load(run, path)
+    if load.users is None and inside is None:
         raise Unusable("neither the concurrency nor request_throughput and request_latency: how many users there were is not known")
-    rate = _metric(run, "output_token_throughput") or (through * output if through else None)
-    at = place(given, Place(hardware=_telemetry(run)), WHAT)
-    return Row(
-        line=line, id=path.parent.name or path.stem, model=model(given, _model(run), WHAT), mode="serving_concurrency",
+    rate = _metric(run, "output_token_throughput") or (request_rate * output if request_rate else None)
+    at = place(user_input, RunMachine(hardware=_telemetry(run)), WHAT)
+    return MeasuredRow(
+        line=line, id=path.parent.name or path.stem, model=model(user_input, _model(run), WHAT), mode="serving_concurrency",
         hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        engine=given.engine, engine_version=given.engine_version,
-        weights=given.weights, kv=given.kv, prompt=prompt, output=output, concurrency=sent.users or inside,
+        engine=user_input.engine, engine_version=user_input.engine_version,
+        weights=user_input.weights, kv=user_input.kv, prompt=prompt, output=output, concurrency=load.users or inside,
         ttft_s=_metric(run, "time_to_first_token"), tpot_s=_metric(run, "inter_token_latency"), output_tok_per_s=rate,
-        input_tok_per_s=through * prompt if through else None, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
-        source=SOURCE if sent.users else f"{SOURCE}, {'open loop' if sent.rate else 'load not said'} (users by Little's law)",
-        reliability=_reliability(run, sent), roofline="tpot_partial" if sent.users else "no",
+        input_tok_per_s=request_rate * prompt if request_rate else None, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
+        source=SOURCE if load.users else f"{SOURCE}, {'open loop' if load.rate else 'load not said'} (users by Little's law)",
+        reliability=_reliability(run, load), roofline="tpot_partial" if load.users else "no",
     )  # fmt: skip
 
 
@@ -139,9 +139,9 @@ def _refuse(run: Record) -> None:
         raise Unusable("conversations of several turns: prompts share a prefix, whose reuse is not told")
 
 
-def _reliability(run: Record, sent: _Sent) -> str:
-    whole = sent.users and not record.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
-    return "A" if whole else "B"
+def _reliability(run: Record, load: _SentRequest) -> str:
+    is_complete = load.users and not record.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
+    return "A" if is_complete else "B"
 
 
 def _metric(run: Record, name: str) -> float | None:
@@ -161,7 +161,7 @@ def _metric(run: Record, name: str) -> float | None:
     return value
 
 
-def _sent(run: Record, path: Path) -> _Sent:
+def _load(run: Record, path: Path) -> _SentRequest:
     """What was asked for: by phase (AIPerf 0.8 on), by `loadgen` (before), or by `stimulus` (GenAI-Perf)."""
     config = record.inner(run, "input_config")
     if "phases" in config:
@@ -170,24 +170,24 @@ def _sent(run: Record, path: Path) -> _Sent:
     if record.flag(record.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
         raise Unusable("a replay by a schedule, or by users with pauses: no steady load to compare with")
     rate = _first(load, "request_rate")
-    return _Sent(rate=rate) if rate else _Sent(users=_first(load, "concurrency") or _named_users(path))
+    return _SentRequest(rate=rate) if rate else _SentRequest(users=_first(load, "concurrency") or _named_users(path))
 
 
-def _phase(phases: Any, path: Path) -> _Sent:
+def _phase(phases: Any, path: Path) -> _SentRequest:
     """The phase that was measured; of several the one whose folder this is."""
-    listed = [{"name": name, **body} for name, body in phases.items() if isinstance(body, dict)] if isinstance(phases, dict) else phases
-    measured = [one for one in listed if isinstance(one, dict) and one.get("kind", one.get("name")) != "warmup"
-                and not one.get("exclude_from_results")] if isinstance(listed, list) else []  # fmt: skip
+    entries = [{"name": name, **body} for name, body in phases.items() if isinstance(body, dict)] if isinstance(phases, dict) else phases
+    measured = [entry for entry in entries if isinstance(entry, dict) and entry.get("kind", entry.get("name")) != "warmup"
+                and not entry.get("exclude_from_results")] if isinstance(entries, list) else []  # fmt: skip
     if len(measured) > 1:
-        measured = [one for one in measured if one.get("name") == path.parent.name]
+        measured = [entry for entry in measured if entry.get("name") == path.parent.name]
     if len(measured) != 1:
         raise Unusable("several phases were pooled: each phase's own export, in phases/, can be read")
     phase, kind = measured[0], record.text(measured[0], "type") or "concurrency"
     if kind == "concurrency":
-        return _Sent(users=_first(phase, "concurrency") or 1.0)
+        return _SentRequest(users=_first(phase, "concurrency") or 1.0)
     if kind not in OPEN or record.positive(phase, "rate") is None:
         raise Unusable(f"a phase of type {kind}: no steady load to compare with")
-    return _Sent(rate=record.positive(phase, "rate"))
+    return _SentRequest(rate=record.positive(phase, "rate"))
 
 
 def _first(load: Record, key: str) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headway.errors import BadFile
-from headway.evidence.readers.record import Found
+from headway.evidence.readers.record import RecordLine
 
 MOST_BYTES = 256 * 2**20
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # PowerShell's > is UTF-16
@@ -42,30 +42,32 @@ def text_of(path: str | Path) -> str:
     return text
 
 
-def json_records(text: str, path: str | Path) -> Iterator[Found]:
+def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
     """Each JSON object, with the line it starts on; after one that cannot be decoded the next that starts a line is tried."""
     start = _FIRST.search(text)
     if start is None:
         raise BadFile(path, "is not JSON: no line starts with { or [")
     at = start.end() + (text[start.end()] == "[")
     decoder = json.JSONDecoder()
-    line, counted = 1, 0
+    line, line_offset = 1, 0
     while True:
         at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
-        line, counted = line + text.count("\n", counted, at), at
+        line, line_offset = line + text.count("\n", line_offset, at), at
         if at >= len(text) or text[at] == "]":
             return
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            yield Found(line=line, record=None, why=_why(error))
+            yield RecordLine(line=line, record=None, why=_why(error))
             wrong = getattr(error, "pos", at)
             following = _NEXT.search(text, max(at, text.rfind("\n", at, wrong + 1)))
             if following is None:
                 return
             at = following.end()
             continue
-        yield Found(line=line, record=value) if isinstance(value, dict) else Found(line=line, record=None, why="is no JSON object")
+        yield (
+            RecordLine(line=line, record=value) if isinstance(value, dict) else RecordLine(line=line, record=None, why="is no JSON object")
+        )
 
 
 def _why(error: Exception) -> str:

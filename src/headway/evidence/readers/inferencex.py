@@ -11,31 +11,31 @@ from __future__ import annotations
 from pathlib import Path
 
 from headway.evidence.readers import files, record
-from headway.evidence.readers.given import Given, Place, model, one_model
+from headway.evidence.readers.given import RunFields, RunMachine, model, one_model
 from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import Bad, Row
+from headway.evidence.row import BadRow, MeasuredRow
 
 WHAT = "a result of InferenceX"
 ENGINES = (("trt", "TensorRT-LLM"), ("sglang", "SGLang"), ("vllm", "vLLM"), ("atom", "ATOM"))
 
 
-def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The runs of a file, and the records that are none and why; BadFile where nothing can be read at all."""
-    found = list(files.json_records(files.text_of(path), path))
-    one_model(given, (record.text(one.record, "model") for one in found if one.record), WHAT)
-    return record.rows_of(path, found, lambda run, line, name: _row(run, line, name, given))
+    entries = list(files.json_records(files.text_of(path), path))
+    one_model(user_input, (record.text(entry.record, "model") for entry in entries if entry.record), WHAT)
+    return record.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
 
 
-def _row(run: Record, line: int, name: str, given: Given) -> Row:
+def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     _refuse(run)
-    at = _at(run, given)
-    served = model(given, record.text(run, "model"), WHAT)
+    at = _at(run, user_input)
+    served = model(user_input, record.text(run, "model"), WHAT)
     rate = _output_rate(run, at)
-    return Row(
+    return MeasuredRow(
         line=line, id=name, model=served, mode="disagg" if _disaggregated(run) else "serving_concurrency",
         hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        engine=given.engine or _engine(record.text(run, "framework")), engine_version=given.engine_version or _image(run),
-        weights=given.weights or _weights(run, at.hardware, served), kv=given.kv,
+        engine=user_input.engine or _engine(record.text(run, "framework")), engine_version=user_input.engine_version or _image(run),
+        weights=user_input.weights or _weights(run, at.hardware, served), kv=user_input.kv,
         prompt=record.needed(run, "isl"), output=record.needed(run, "osl"),
         concurrency=record.needed(run, "conc"), ttft_s=record.positive(run, "mean_ttft", "median_ttft"),
         tpot_s=_tpot(run), output_tok_per_s=rate, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
@@ -59,47 +59,52 @@ def _refuse(run: Record) -> None:
 def _disaggregated(run: Record) -> bool:
     if "disagg" in run:
         return record.flag(run, "disagg")
-    return bool(record.whole(run, "decode_num_workers")) and "prefill_tp" in run
+    return bool(record.count(run, "decode_num_workers")) and "prefill_tp" in run
 
 
-def _at(run: Record, given: Given) -> Place:
+def _at(run: Record, user_input: RunFields) -> RunMachine:
     """As given, else as the run says; the chips of all pools, and at least those of one engine."""
-    said = _said(run)
-    tp, ep, pp, dp = given.tp or said.tp, given.ep or said.ep, given.pp or said.pp, given.dp or said.dp
-    if not (given.hardware or said.hardware):
+    run_place = _run_place(run)
+    tp, ep, pp, dp = (
+        user_input.tp or run_place.tp,
+        user_input.ep or run_place.ep,
+        user_input.pp or run_place.pp,
+        user_input.dp or run_place.dp,
+    )
+    if not (user_input.hardware or run_place.hardware):
         raise Unusable("hw: missing; --on names the chips, such as 8xh100-sxm")
-    chips = given.chips or said.chips or (tp * (pp or 1) * (dp or 1) if tp else None)
-    return Place(hardware=given.hardware or said.hardware, chips=chips, tp=tp, ep=ep, pp=pp, dp=dp)
+    chips = user_input.chips or run_place.chips or (tp * (pp or 1) * (dp or 1) if tp else None)
+    return RunMachine(hardware=user_input.hardware or run_place.hardware, chips=chips, tp=tp, ep=ep, pp=pp, dp=dp)
 
 
-def _said(run: Record) -> Place:
+def _run_place(run: Record) -> RunMachine:
     """Chips and layout; of a disaggregated run all chips, and the layout of one decode worker."""
     hardware = record.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
     if _disaggregated(run):
-        sizes = [record.whole(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]
+        sizes = [record.count(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]
         chips = sum(size for size in sizes if size) if all(sizes) else None
         return _way(run, "decode_", hardware, chips)
     if "tp" in run:
-        return _way(run, "", hardware, record.whole(run, "num_gpus"))
-    pool = "prefill" if not record.whole(run, "decode_tp") else "decode"
-    return _way(run, f"{pool}_", hardware, record.whole(run, "num_gpus", f"num_{pool}_gpu"))
+        return _way(run, "", hardware, record.count(run, "num_gpus"))
+    pool = "prefill" if not record.count(run, "decode_tp") else "decode"
+    return _way(run, f"{pool}_", hardware, record.count(run, "num_gpus", f"num_{pool}_gpu"))
 
 
-def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> Place:
+def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachine:
     """`tp` counts the chips of an engine; with attention data parallel each of them is a rank of its own."""
-    tp, ep = record.whole(run, f"{prefix}tp"), record.whole(run, f"{prefix}ep") or 1
+    tp, ep = record.count(run, f"{prefix}tp"), record.count(run, f"{prefix}ep") or 1
     if tp and record.flag(run, f"{prefix}dp_attention"):
         if ep == 1 and tp > 1:
             raise Unusable(f"attention data parallel over {tp} chips with the experts tensor parallel (ep 1): no layout of a row says that")
-        return Place(hardware=hardware, chips=chips, tp=1, ep=ep, pp=record.whole(run, f"{prefix}pp"), dp=tp)
-    return Place(hardware=hardware, chips=chips, tp=tp, ep=ep, pp=record.whole(run, f"{prefix}pp"))
+        return RunMachine(hardware=hardware, chips=chips, tp=1, ep=ep, pp=record.count(run, f"{prefix}pp"), dp=tp)
+    return RunMachine(hardware=hardware, chips=chips, tp=tp, ep=ep, pp=record.count(run, f"{prefix}pp"))
 
 
-def _output_rate(run: Record, at: Place) -> float | None:
+def _output_rate(run: Record, at: RunMachine) -> float | None:
     """Generated tokens per second of all chips: the file divides by the decode pool's chips where there is one."""
-    each = record.positive(run, "output_tput_per_gpu")
-    chips = record.whole(run, "num_decode_gpu") if _disaggregated(run) else at.chips
-    return each * chips if each and chips else None
+    chip_rate = record.positive(run, "output_tput_per_gpu")
+    chips = record.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
+    return chip_rate * chips if chip_rate and chips else None
 
 
 def _tpot(run: Record) -> float:

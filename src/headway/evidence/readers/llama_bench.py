@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from headway.errors import UnknownName
 from headway.evidence import names
 from headway.evidence.readers import files, llama_formats, record
-from headway.evidence.readers.given import Given, Place, model, one_model, place
+from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
 from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import Bad, Row
+from headway.evidence.row import BadRow, MeasuredRow
 
 WHAT = "this output of llama-bench"
 SOURCE = "llama-bench"
@@ -26,34 +26,52 @@ _QUANTISED = re.compile(r"[-_.](?:UD-)?(?:I?Q\d|TQ\d|MXFP4|NVFP4|BF16|F16|F32)\w
 _NO_GPU = ("CPU", "BLAS", "ZenDNN")
 
 
-def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The tests of a file, and those that are no row and why; BadFile or BadValue where nothing can be read at all."""
-    found = list(llama_formats.records(files.text_of(path), path))
-    one_model(given, (_stem(one.record) or record.text(one.record, "model_type") for one in found if one.record), WHAT)
-    return record.rows_of(path, found, lambda test, line, name: _row(test, line, name, given))
+    entries = list(llama_formats.records(files.text_of(path), path))
+    one_model(user_input, (_stem(entry.record) or record.text(entry.record, "model_type") for entry in entries if entry.record), WHAT)
+    return record.rows_of(path, entries, lambda test, line, name: _row(test, line, name, user_input))
 
 
-def _row(test: Record, line: int, name: str, given: Given) -> Row:
+def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     prompt, generated = record.number(test, "n_prompt") or 0.0, record.number(test, "n_gen") or 0.0
     depth = record.number(test, "n_depth") or 0.0
     _refuse(test, prompt, generated, depth)
-    at = place(given, _said(test, given), WHAT)
+    at = place(user_input, _run_place(test, user_input), WHAT)
     rate = _rate(test, prompt + generated)
     described = _DESCRIBED.fullmatch(record.text(test, "model_type"))
-    model_name = _model(test, described[1] if described else record.text(test, "model_type"), given)
+    model_name = _model(test, described[1] if described else record.text(test, "model_type"), user_input)
     _refuse_offload(test, model_name)
-    build = record.whole(test, "build_number")
+    build = record.count(test, "build_number")
     decode = generated > 0
-    return Row(
-        line=line, id=name, model=model_name, hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        mode="decode_step" if decode else "prefill", engine=given.engine or "llama.cpp",
-        engine_version=given.engine_version or (f"b{build}" if build else ""),
-        weights=given.weights or (_format(described[2]) if described else ""), kv=given.kv or record.text(test, "type_k") or "f16",
-        prompt=depth if decode else prompt, output=generated, context=depth + generated / 2 if decode else None, concurrency=1.0,
-        ttft_s=None if decode else prompt / rate, tpot_s=1 / rate if decode else None, output_tok_per_s=rate if decode else None,
-        input_tok_per_s=None if decode else rate, tok_per_s_chip=rate / at.chips if at.chips else None,
-        source=SOURCE, reliability="A", roofline="yes",
-    )  # fmt: skip
+    return MeasuredRow(
+        line=line,
+        id=name,
+        model=model_name,
+        hardware=at.hardware,
+        chips=at.chips,
+        tp=at.tp,
+        ep=at.ep,
+        pp=at.pp,
+        dp=at.dp,
+        mode="decode_step" if decode else "prefill",
+        engine=user_input.engine or "llama.cpp",
+        engine_version=user_input.engine_version or (f"b{build}" if build else ""),
+        weights=user_input.weights or (_format(described[2]) if described else ""),
+        kv=user_input.kv or record.text(test, "type_k") or "f16",
+        prompt=depth if decode else prompt,
+        output=generated,
+        context=depth + generated / 2 if decode else None,
+        concurrency=1.0,
+        ttft_s=None if decode else prompt / rate,
+        tpot_s=1 / rate if decode else None,
+        output_tok_per_s=rate if decode else None,
+        input_tok_per_s=None if decode else rate,
+        tok_per_s_chip=rate / at.chips if at.chips else None,
+        source=SOURCE,
+        reliability="A",
+        roofline="yes",
+    )
 
 
 def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None:
@@ -106,34 +124,34 @@ def _backends(test: Record) -> str:
 
 def _on_gpu(test: Record) -> bool:
     parts = [part.strip() for part in _backends(test).split(",")]
-    found = bool(record.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
-    return found and record.text(test, "devices") != "none"
+    has_gpu = bool(record.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
+    return has_gpu and record.text(test, "devices") != "none"
 
 
-def _said(test: Record, given: Given) -> Place:
+def _run_place(test: Record, user_input: RunFields) -> RunMachine:
     """Chips by name, and how the model was split over them: by layers (pipeline stages) or by rows (tensor parallel)."""
     cards = [card.strip() for card in re.split(r",\s|/", record.text(test, "gpu_info")) if card.strip()]
     cards = cards if _on_gpu(test) else [record.text(test, "cpu_info").removesuffix(", CPU")]
     devices = record.text(test, "devices")
     if devices not in ("", "auto", "none"):
         cards = cards[: devices.count("/") + 1] or cards
-    if len(set(cards)) > 1 and not given.hardware:
+    if len(set(cards)) > 1 and not user_input.hardware:
         raise Unusable(f"gpu_info: chips of several kinds ({', '.join(sorted(set(cards)))}); --on names those that took part")
     split = record.text(test, "split_mode") or "layer"
-    chips = given.chips or (1 if split == "none" else len(cards) or None)
+    chips = user_input.chips or (1 if split == "none" else len(cards) or None)
     name = cards[0] if cards else ""
-    if not chips or given.tp or given.pp:
-        return Place(hardware=name, chips=chips)
-    return Place(hardware=name, chips=chips, tp=chips if split == "row" else 1, pp=1 if split == "row" else chips)
+    if not chips or user_input.tp or user_input.pp:
+        return RunMachine(hardware=name, chips=chips)
+    return RunMachine(hardware=name, chips=chips, tp=chips if split == "row" else 1, pp=1 if split == "row" else chips)
 
 
-def _model(test: Record, described: str, given: Given) -> str:
+def _model(test: Record, described: str, user_input: RunFields) -> str:
     """The model as given, else as the file's name says it; llama.cpp describes Mistral 7B as "llama 7B", so that is not taken."""
-    said = model(given, _stem(test), f"{WHAT} ({described or 'a model'}: many are described so)")
+    model_name = model(user_input, _stem(test), f"{WHAT} ({described or 'a model'}: many are described so)")
     try:
-        return names.model_name(said)
+        return names.model_name(model_name)
     except UnknownName as error:
-        raise (error if given.model else Unusable(f"model_filename: {error}; or --model says what it is")) from None
+        raise (error if user_input.model else Unusable(f"model_filename: {error}; or --model says what it is")) from None
 
 
 def _stem(test: Record) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from headway.errors import BadFile
 from headway.evidence.readers.files import json_records
-from headway.evidence.readers.record import Found
+from headway.evidence.readers.record import RecordLine
 
 # Markdown's short column names, by the fields they stand for.
 _COLUMNS = {"model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "threads": "n_threads", "sm": "split_mode",
@@ -22,7 +22,7 @@ _DEVICE = re.compile(r"^\s*Device \d+: ([^,\n]+),", re.MULTILINE)  # what CUDA a
 _BUILD = re.compile(r"^build: \w+ \((\d+)\)", re.MULTILINE)
 
 
-def records(text: str, path: str | Path) -> Iterator[Found]:
+def records(text: str, path: str | Path) -> Iterator[RecordLine]:
     """Each test, with its line; the format is told by the text itself. BadFile where it is none of the five."""
     lines = text.splitlines()
     if any(re.match(r"\|\s*model\s*\|", line) for line in lines):
@@ -37,7 +37,7 @@ def records(text: str, path: str | Path) -> Iterator[Found]:
     raise BadFile(path, "is no output of llama-bench: neither JSON, CSV, SQL nor a Markdown table")
 
 
-def _markdown(lines: list[str], text: str) -> Iterator[Found]:
+def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
     """Rows of each table; GPUs from the lines that came before, where they were kept."""
     build = _BUILD.search(text)
     shared = {"gpu_info": ", ".join(_DEVICE.findall(text)), "build_number": build[1] if build else ""}
@@ -51,20 +51,22 @@ def _markdown(lines: list[str], text: str) -> Iterator[Found]:
         elif columns and len(cells) == len(columns):
             yield _tabled(dict(zip(columns, cells, strict=True)), shared, number)
         elif columns:
-            yield Found(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
+            yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
 
 
-def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> Found:
+def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> RecordLine:
     """A row of a Markdown table with `test` and `t/s` taken apart."""
     test = _TEST.fullmatch(row.get("test", ""))
     if test is None or not any(test.groups()):
-        return Found(line=number, record=None, why=f"test: got {row.get('test', '')!r}; wants one such as pp512, tg128 or tg128 @ d512")
+        return RecordLine(
+            line=number, record=None, why=f"test: got {row.get('test', '')!r}; wants one such as pp512, tg128 or tg128 @ d512"
+        )
     prompt, generated, depth = (part or "0" for part in test.groups())
     rate = re.split(r"\s*(?:±|\+/-|Â±)", row.get("t/s", ""))[0].strip()
-    return Found(line=number, record=shared | row | {"n_prompt": prompt, "n_gen": generated, "n_depth": depth, "avg_ts": rate})
+    return RecordLine(line=number, record=shared | row | {"n_prompt": prompt, "n_gen": generated, "n_depth": depth, "avg_ts": rate})
 
 
-def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[Found]:
+def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[RecordLine]:
     try:
         columns = next(csv.reader([lines[header]]))
         for number, line in enumerate(lines[header + 1 :], header + 2):
@@ -72,14 +74,14 @@ def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[Found]:
                 continue
             cells = next(csv.reader([line]))
             if len(cells) == len(columns):
-                yield Found(line=number, record=dict(zip(columns, cells, strict=True)))
+                yield RecordLine(line=number, record=dict(zip(columns, cells, strict=True)))
             else:
-                yield Found(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
+                yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
     except csv.Error as error:
         raise BadFile(path, f"is not CSV ({error})") from None
 
 
-def _sql(lines: list[str]) -> Iterator[Found]:
+def _sql(lines: list[str]) -> Iterator[RecordLine]:
     for number, line in enumerate(lines, 1):
         if not line.lstrip().upper().startswith("INSERT INTO"):
             continue
@@ -87,6 +89,6 @@ def _sql(lines: list[str]) -> Iterator[Found]:
         columns = [name.strip() for name in parts[1].split(",")] if parts else []
         values = _QUOTED.findall(parts[2]) if parts else []
         if parts and len(columns) == len(values):
-            yield Found(line=number, record=dict(zip(columns, values, strict=True)))
+            yield RecordLine(line=number, record=dict(zip(columns, values, strict=True)))
         else:
-            yield Found(line=number, record=None, why="is no whole INSERT of llama-bench")
+            yield RecordLine(line=number, record=None, why="is no whole INSERT of llama-bench")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import BadFile, HeadwayError, clip
-from headway.evidence.row import Bad, Row
+from headway.evidence.row import BadRow, MeasuredRow
 
 Record = Mapping[str, Any]
 MOST = 1e15
@@ -21,7 +21,7 @@ class Unusable(HeadwayError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RecordLine:
     """A record and the line it starts on, or why there is none."""
 
     line: int
@@ -29,21 +29,23 @@ class Found:
     why: str = ""
 
 
-def rows_of(path: str | Path, found: Iterable[Found], make: Callable[[Record, int, str], Row]) -> tuple[list[Row], list[Bad]]:
+def rows_of(
+    path: str | Path, entries: Iterable[RecordLine], make: Callable[[Record, int, str], MeasuredRow]
+) -> tuple[list[MeasuredRow], list[BadRow]]:
     """A row of each record, by `make(record, line, id)`; BadFile when not one record could even be decoded."""
-    rows: list[Row] = []
-    bad: list[Bad] = []
+    rows: list[MeasuredRow] = []
+    bad: list[BadRow] = []
     decoded = 0
-    for number, one in enumerate(found, 1):
+    for number, entry in enumerate(entries, 1):
         name = f"{Path(path).stem}-{number}"
-        if one.record is None:
-            bad.append(Bad(line=one.line, id=name, why=one.why))
+        if entry.record is None:
+            bad.append(BadRow(line=entry.line, id=name, why=entry.why))
             continue
         decoded += 1
         try:
-            rows.append(make(one.record, one.line, name))
+            rows.append(make(entry.record, entry.line, name))
         except Unusable as error:
-            bad.append(Bad(line=one.line, id=name, why=clip(error, MOST_WHY)))
+            bad.append(BadRow(line=entry.line, id=name, why=clip(error, MOST_WHY)))
     if not decoded:
         raise BadFile(path, f"line {bad[0].line}: {bad[0].why}" if bad else "holds no result")
     return rows, bad
@@ -57,12 +59,12 @@ def number(record: Record, key: str) -> float | None:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
-        found = float(value)
+        amount = float(value)
     except (ValueError, OverflowError):
         raise Unusable(f"{key}: got {clip(value)!r}; wants a number") from None
-    if not math.isfinite(found) or not 0 <= found <= MOST:
+    if not math.isfinite(amount) or not 0 <= amount <= MOST:
         raise Unusable(f"{key}: got {clip(value)!r}; wants a number from 0 to {MOST:g}")
-    return found
+    return amount
 
 
 def positive(record: Record, *keys: str) -> float | None:
@@ -78,7 +80,7 @@ def needed(record: Record, *keys: str) -> float:
     return value
 
 
-def whole(record: Record, *keys: str) -> int | None:
+def count(record: Record, *keys: str) -> int | None:
     """A count of at least 1, or None."""
     for key in keys:
         value = number(record, key)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headway.evidence.readers import files, record
-from headway.evidence.readers.given import Given, Place, model, one_model, place
+from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
 from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import Bad, Row
+from headway.evidence.row import BadRow, MeasuredRow
 
 WHAT = "a result of vllm bench"
 SOURCE = "vllm bench serve"
@@ -36,16 +36,16 @@ class _Load:
     roofline: str = "tpot_partial"
 
 
-def read(path: str | Path, given: Given) -> tuple[list[Row], list[Bad]]:
+def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The runs of a file, and the records that are none and why; BadFile or BadValue where nothing can be read at all."""
-    found = list(files.json_records(files.text_of(path), path))
-    one_model(given, (record.text(one.record, "model_id") for one in found if one.record), WHAT)
-    return record.rows_of(path, found, lambda run, line, name: _row(run, line, name, given))
+    entries = list(files.json_records(files.text_of(path), path))
+    one_model(user_input, (record.text(entry.record, "model_id") for entry in entries if entry.record), WHAT)
+    return record.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
 
 
-def _row(run: Record, line: int, name: str, given: Given) -> Row:
+def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     if "elapsed_time" in run and "total_num_tokens" in run:
-        return _throughput(run, line, name, given)
+        return _throughput(run, line, name, user_input)
     if "avg_latency" in run and "latencies" in run:
         raise Unusable("a result of `vllm bench latency` says neither the batch nor the lengths: use `vllm bench serve --save-result`")
     _refuse(run)
@@ -55,7 +55,7 @@ def _row(run: Record, line: int, name: str, given: Given) -> Row:
     load = _load(run, completed, _end_to_end(run, ttft, tpot, output))
     timed = load.mode == "serving_concurrency"
     rate = record.positive(run, "output_throughput") or completed * output / record.needed(run, "duration")
-    row = _base(run, line, name, given)
+    row = _base(run, line, name, user_input)
     return replace(
         row, mode=load.mode, prompt=prompt, output=output, concurrency=load.concurrency,
         ttft_s=ttft if timed else None, tpot_s=tpot if timed and output > 1 else None, output_tok_per_s=rate,
@@ -114,31 +114,37 @@ def _rate(run: Record) -> float | None:
     return None if unlimited else record.positive(run, "request_rate")
 
 
-def _throughput(run: Record, line: int, name: str, given: Given) -> Row:
+def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """`vllm bench throughput --output-json`: the sum of tokens only, so the lengths must be given and must agree with it."""
-    if not (given.prompt and given.output):
+    if not (user_input.prompt and user_input.output):
         raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
     requests, tokens = record.needed(run, "num_requests"), record.needed(run, "total_num_tokens")
-    if abs(requests * (given.prompt + given.output) / tokens - 1) > 0.02:
-        asked = given.prompt + given.output
-        raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {asked:.6g} of --prompt and --output")
-    rate = requests * given.output / record.needed(run, "elapsed_time")
-    row = _base(run, line, name, given)
+    if abs(requests * (user_input.prompt + user_input.output) / tokens - 1) > 0.02:
+        request_tokens = user_input.prompt + user_input.output
+        raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {request_tokens:.6g} of --prompt and --output")
+    rate = requests * user_input.output / record.needed(run, "elapsed_time")
+    row = _base(run, line, name, user_input)
     return replace(
-        row, prompt=given.prompt, output=given.output, output_tok_per_s=rate, input_tok_per_s=rate * given.prompt / given.output,
-        tok_per_s_chip=rate / row.chips if row.chips else None, source="vllm bench throughput", reliability="A",
+        row,
+        prompt=user_input.prompt,
+        output=user_input.output,
+        output_tok_per_s=rate,
+        input_tok_per_s=rate * user_input.prompt / user_input.output,
+        tok_per_s_chip=rate / row.chips if row.chips else None,
+        source="vllm bench throughput",
+        reliability="A",
         roofline="upper_bound_only",
-    )  # fmt: skip
+    )
 
 
-def _base(run: Record, line: int, name: str, given: Given) -> Row:
+def _base(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """Machine, layout, model, engine and formats; what --metadata put into the file counts as said by it."""
-    said = Place(hardware="", tp=record.whole(run, "tp", "tensor_parallel_size"), ep=record.whole(run, "ep"),
-                 pp=record.whole(run, "pp", "pipeline_parallel_size"), dp=record.whole(run, "dp", "data_parallel_size"))  # fmt: skip
-    at = place(given, said, WHAT)
+    run_place = RunMachine(hardware="", tp=record.count(run, "tp", "tensor_parallel_size"), ep=record.count(run, "ep"),
+                 pp=record.count(run, "pp", "pipeline_parallel_size"), dp=record.count(run, "dp", "data_parallel_size"))  # fmt: skip
+    at = place(user_input, run_place, WHAT)
     backend = record.text(run, "backend").lower() or record.text(run, "endpoint_type").lower()
-    return Row(
-        line=line, id=name, mode="offline_throughput", model=model(given, record.text(run, "model_id"), WHAT),
-        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, weights=given.weights, kv=given.kv,
-        engine=given.engine or ENGINES.get(backend, "vLLM"), engine_version=given.engine_version or record.text(run, "version"),
+    return MeasuredRow(
+        line=line, id=name, mode="offline_throughput", model=model(user_input, record.text(run, "model_id"), WHAT),
+        hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, weights=user_input.weights, kv=user_input.kv,
+        engine=user_input.engine or ENGINES.get(backend, "vLLM"), engine_version=user_input.engine_version or record.text(run, "version"),
     )  # fmt: skip

@@ -64,13 +64,13 @@ class MeasuredRun:
 
 def with_prefixes(run: MeasuredRun, path: str | Path, block_tokens: int) -> MeasuredRun:
     """The run with what its prompts share: lines of `input_length` and `hash_ids`, in the order of arrival, of blocks of so many tokens."""
-    rows = [found.record or {} for found in json_records(_unpacked(path), path)]
+    rows = [entry.record or {} for entry in json_records(_unpacked(path), path)]
     ids = [row.get("hash_ids") for row in rows]
-    if [row.get("input_length") for row in rows] != run.prompt.tolist() or not all(isinstance(one, list) for one in ids):
+    if [row.get("input_length") for row in rows] != run.prompt.tolist() or not all(isinstance(blocks, list) for blocks in ids):
         raise BadFile(path, f"wants the {len(run.prompt)} prompts of {run.name}, each with its input_length and hash_ids")
-    start = np.concatenate(([0], np.cumsum([len(one) for one in ids])))  # type: ignore[arg-type]
-    every = np.array([block for one in ids for block in one], np.int64)  # type: ignore[union-attr]
-    return replace(run, blocks=every, block_start=start, block_tokens=block_tokens)
+    start = np.concatenate(([0], np.cumsum([len(blocks) for blocks in ids])))  # type: ignore[arg-type]
+    all_blocks = np.array([block for blocks in ids for block in blocks], np.int64)  # type: ignore[union-attr]
+    return replace(run, blocks=all_blocks, block_start=start, block_tokens=block_tokens)
 
 
 def _unpacked(path: str | Path) -> str:
@@ -103,21 +103,21 @@ def read_run(folder: str | Path) -> MeasuredRun:
 
 
 def _meta(path: Path) -> dict[str, Any]:
-    found = next(iter(json_records(text_of(path), path)))
-    if found.record is None:
-        raise BadFile(path, found.why)
-    return dict(found.record)
+    entry = next(iter(json_records(text_of(path), path)))
+    if entry.record is None:
+        raise BadFile(path, entry.why)
+    return dict(entry.record)
 
 
 def _requests(path: Path) -> dict[str, Any]:
     """Columns of the requests."""
     rows = []
-    for found in json_records(text_of(path), path):
-        if found.record is None:
-            raise BadFile(path, f"line {found.line}: {found.why}")
-        values = [found.record.get(key) for key in TIMES + LENGTHS]
+    for entry in json_records(text_of(path), path):
+        if entry.record is None:
+            raise BadFile(path, f"line {entry.line}: {entry.why}")
+        values = [entry.record.get(key) for key in TIMES + LENGTHS]
         if not all(type(value) in (int, float) for value in values):
-            raise BadFile(path, f"line {found.line}: wants numbers for {', '.join(TIMES + LENGTHS)}")
+            raise BadFile(path, f"line {entry.line}: wants numbers for {', '.join(TIMES + LENGTHS)}")
         rows.append(values)
     if not rows:
         raise BadFile(path, "holds no request")
@@ -144,12 +144,12 @@ def _started(meta: dict[str, Any], root: Path) -> float:
 
 def _settings(meta: dict[str, Any], root: Path) -> Settings:
     """What the engine was told; vLLM's defaults where it was told nothing."""
-    told, cache = meta.get("engine_kwargs") or {}, meta.get("kv_cache") or {}
+    engine_args, cache = meta.get("engine_kwargs") or {}, meta.get("kv_cache") or {}
     try:
         return Settings(
-            model=str(meta["model"]), hardware=_hardware(meta, root), tp=int(told.get("tensor_parallel_size", 1)),
-            dp=int(told.get("data_parallel_size", 1)), ep=bool(told.get("enable_expert_parallel", False)),
-            max_seqs=int(told["max_num_seqs"]), token_budget=int(told["max_num_batched_tokens"]),
+            model=str(meta["model"]), hardware=_hardware(meta, root), tp=int(engine_args.get("tensor_parallel_size", 1)),
+            dp=int(engine_args.get("data_parallel_size", 1)), ep=bool(engine_args.get("enable_expert_parallel", False)),
+            max_seqs=int(engine_args["max_num_seqs"]), token_budget=int(engine_args["max_num_batched_tokens"]),
             kv_tokens=int(cache["num_kv_tokens"]) if cache.get("num_kv_tokens") else None, block=int(cache.get("block_size", 16)),
             prefix_caching=bool(cache.get("enable_prefix_caching", True)), hbm_utilization=cache.get("gpu_memory_utilization"),
         )  # fmt: skip
@@ -159,9 +159,9 @@ def _settings(meta: dict[str, Any], root: Path) -> Settings:
 
 def _hardware(meta: dict[str, Any], root: Path) -> str:
     """The card: as the engine saw it, as its own description has it, or as the folder is called."""
-    seen = (meta.get("hardware") or {}).get("device_name")
-    if seen:
-        return str(seen)
+    device = (meta.get("hardware") or {}).get("device_name")
+    if device:
+        return str(device)
     try:
         described = json.loads((root / "config.json").read_text(encoding="utf-8"))
         return str(described["nodes"][0]["instances"][0]["hardware"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.evidence.training.fit import TrainingFit, TrainingProblem, errors, fit
 from headway.evidence.training.numbers import TrainingNumber, table
-from headway.evidence.training.predict import held_bytes
+from headway.evidence.training.predict import allocator_bytes
 from headway.evidence.training.setup import TrainingSetup
 from headway.evidence.widths import quantile
 from headway.training.conventions import model_flop
@@ -22,7 +22,7 @@ GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldOutErrors:
     """ln(predicted / measured) of rows, with what they have in common."""
 
     error: Any
@@ -32,44 +32,50 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossValidated:
+class TrainingCrossValidation:
     """The fit to all rows, and what fits without a source predict of it."""
 
     fit: TrainingFit
-    speed: Held
-    hidden: Held  # the same rows without their notes
-    seen: Held  # the same rows by the fit to all of them
-    flat: Held  # by one MFU
-    constant: Held  # by the MFU of a chip's family in the other sources
-    memory: Held  # which nothing is fitted to
+    speed: HeldOutErrors
+    hidden: HeldOutErrors  # the same rows without their notes
+    in_sample: HeldOutErrors  # the same rows by the fit to all of them
+    flat: HeldOutErrors  # by one MFU
+    constant: HeldOutErrors  # by the MFU of a chip's family in the other sources
+    memory: HeldOutErrors  # which nothing is fitted to
 
 
 def cross_validate(
-    asked: TrainingProblem, hidden: TrainingProblem, every: Sequence[TrainingNumber], every_setup: Sequence[TrainingSetup]
-) -> CrossValidated:
-    """Every source left out in turn; `hidden` are the rows of `asked` without notes."""
-    whole = fit(asked, every)
-    speed, blind = np.empty(len(asked.setups)), np.empty(len(hidden.setups))
-    for source in sources(asked):
-        out = asked.sources == source
-        found = table(fit(asked, every, ~out).values, asked.base)
-        speed[out] = errors(asked, found)[out]
-        blind[hidden.sources == source] = errors(hidden, found)[hidden.sources == source]
-    return CrossValidated(
-        fit=whole, speed=held(asked, speed), hidden=held(hidden, blind), seen=held(asked, errors(asked, table(whole.values, asked.base))),
-        flat=held(asked, np.log(FLAT / measured_mfu(asked))), constant=held(asked, np.log(constant_mfu(asked) / measured_mfu(asked))),
-        memory=memory_held(every_setup),
-    )  # fmt: skip
+    problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[TrainingNumber], all_setups: Sequence[TrainingSetup]
+) -> TrainingCrossValidation:
+    """Every source left out in turn; `hidden` are the rows of `problem` without notes."""
+    full_fit = fit(problem, all_numbers)
+    speed, blind = np.empty(len(problem.setups)), np.empty(len(hidden.setups))
+    for source in sources(problem):
+        out = problem.sources == source
+        efficiencies = table(fit(problem, all_numbers, ~out).values, problem.base)
+        speed[out] = errors(problem, efficiencies)[out]
+        blind[hidden.sources == source] = errors(hidden, efficiencies)[hidden.sources == source]
+    return TrainingCrossValidation(
+        fit=full_fit,
+        speed=residuals_of(problem, speed),
+        hidden=residuals_of(hidden, blind),
+        in_sample=residuals_of(problem, errors(problem, table(full_fit.values, problem.base))),
+        flat=residuals_of(problem, np.log(FLAT / measured_mfu(problem))),
+        constant=residuals_of(problem, np.log(constant_mfu(problem) / measured_mfu(problem))),
+        memory=memory_residuals(all_setups),
+    )
 
 
-def sources(asked: TrainingProblem) -> list[str]:
+def sources(problem: TrainingProblem) -> list[str]:
     """Every source of rows, by name."""
-    return sorted(set(asked.sources.tolist()))
+    return sorted(set(problem.sources.tolist()))
 
 
-def held(asked: TrainingProblem, error: Any) -> Held:
+def residuals_of(problem: TrainingProblem, error: Any) -> HeldOutErrors:
     """Errors of a problem's rows."""
-    return Held(error=error, sources=asked.sources, open=np.array([one.open for one in asked.setups]), setups=asked.setups)
+    return HeldOutErrors(
+        error=error, sources=problem.sources, open=np.array([setup.open for setup in problem.setups]), setups=problem.setups
+    )
 
 
 def weights(names: Any) -> Any:
@@ -78,30 +84,34 @@ def weights(names: Any) -> Any:
     return 1 / count[place]
 
 
-def measured_mfu(asked: TrainingProblem) -> Any:
+def measured_mfu(problem: TrainingProblem) -> Any:
     """Model FLOPs that rows reach, attention in full, over the peak of their format."""
-    flop = [float(model_flop(one.case.work, one.case.recipe, causal=False)) / float(one.case.machine.peak) for one in asked.setups]
-    return asked.measured * np.array(flop)
+    flop = [
+        float(model_flop(setup.case.work, setup.case.recipe, causal=False)) / float(setup.case.machine.peak) for setup in problem.setups
+    ]
+    return problem.measured * np.array(flop)
 
 
-def constant_mfu(asked: TrainingProblem) -> Any:
+def constant_mfu(problem: TrainingProblem) -> Any:
     """For each row the median MFU of its chips' family in the sources that are not its own; of all chips where there is none."""
-    families = np.array([family_of(one.case.system.chip) for one in asked.setups])
-    reached, weight, found = measured_mfu(asked), weights(asked.sources), np.empty(len(asked.setups))
-    for index, (family, source) in enumerate(zip(families, asked.sources, strict=True)):
-        others = asked.sources != source
-        like = others & (families == family)
-        rows = like if like.any() else others
-        found[index] = quantile(reached[rows], weight[rows], 0.5)
-    return found
+    families = np.array([family_of(setup.case.system.chip) for setup in problem.setups])
+    mfu, weight, family_mfu = measured_mfu(problem), weights(problem.sources), np.empty(len(problem.setups))
+    for index, (family, source) in enumerate(zip(families, problem.sources, strict=True)):
+        other_sources = problem.sources != source
+        like = other_sources & (families == family)
+        rows = like if like.any() else other_sources
+        family_mfu[index] = quantile(mfu[rows], weight[rows], 0.5)
+    return family_mfu
 
 
-def memory_held(setups: Sequence[TrainingSetup]) -> Held:
+def memory_residuals(setups: Sequence[TrainingSetup]) -> HeldOutErrors:
     """Rows that measured memory: frameworks print GiB and mostly call them GB."""
-    some = tuple(one for one in setups if one.row.memory_gb_per_chip)
-    found = [float(held_bytes(estimate(one.case, one.layout).memory, one.case.reach)) for one in some]
-    measured = [one.row.memory_gb_per_chip * GIB for one in some if one.row.memory_gb_per_chip]
-    return Held(
-        error=np.log(np.array(found) / np.array(measured)), sources=np.array([one.row.source for one in some]),
-        open=np.array([one.open for one in some]), setups=some,
+    measured_setups = tuple(setup for setup in setups if setup.row.memory_gb_per_chip)
+    predicted_bytes = [
+        float(allocator_bytes(estimate(setup.case, setup.layout).memory, setup.case.efficiency)) for setup in measured_setups
+    ]
+    measured = [setup.row.memory_gb_per_chip * GIB for setup in measured_setups if setup.row.memory_gb_per_chip]
+    return HeldOutErrors(
+        error=np.log(np.array(predicted_bytes) / np.array(measured)), sources=np.array([setup.row.source for setup in measured_setups]),
+        open=np.array([setup.open for setup in measured_setups]), setups=measured_setups,
     )  # fmt: skip

@@ -62,45 +62,47 @@ class TrainingNumber:
 
 def numbers() -> tuple[TrainingNumber, ...]:
     """Every number, parents first."""
-    every = f"training.{ALL}.bf16"
-    found = [TrainingNumber(section=every, key=key, prior=prior, spread=spread) for key, (prior, spread) in PRIORS.items()]
+    shared_section = f"training.{ALL}.bf16"
+    all_numbers = [TrainingNumber(section=shared_section, key=key, prior=prior, spread=spread) for key, (prior, spread) in PRIORS.items()]
     for family in FAMILIES:
-        own = f"training.{family}.bf16"
-        found += [TrainingNumber(section=own, key=key, prior=1.0, spread=spread, parent=every) for key, spread in APART.items()]
+        section = f"training.{family}.bf16"
+        all_numbers += [
+            TrainingNumber(section=section, key=key, prior=1.0, spread=spread, parent=shared_section) for key, spread in APART.items()
+        ]
     for family in (ALL, *FAMILIES[1:3]):  # the families that have 8-bit arithmetic
-        own, wide = f"training.{family}.fp8", f"training.{family}.bf16"
-        found.append(TrainingNumber(section=own, key="compute", prior=0.8, spread=0.15, parent=wide))
-    return tuple(found)
+        section, wide = f"training.{family}.fp8", f"training.{family}.bf16"
+        all_numbers.append(TrainingNumber(section=section, key="compute", prior=0.8, spread=0.15, parent=wide))
+    return tuple(all_numbers)
 
 
-def values(every: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tuple[str, str], float]:
+def values(all_numbers: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tuple[str, str], float]:
     """Each number, so many standard deviations of its prior away from it; `z` of the free ones, in their order."""
-    found: dict[tuple[str, str], float] = {}
+    value_by_key: dict[tuple[str, str], float] = {}
     moves = iter(z)
-    for one in every:
-        base = one.prior * (found[one.parent, one.key] if one.parent else 1.0)
-        found[one.section, one.key] = min(base * math.exp(one.spread * next(moves)) if one.spread else base, one.most)
-    return found
+    for number in all_numbers:
+        base = number.prior * (value_by_key[number.parent, number.key] if number.parent else 1.0)
+        value_by_key[number.section, number.key] = min(base * math.exp(number.spread * next(moves)) if number.spread else base, number.most)
+    return value_by_key
 
 
-def influence(every: Sequence[TrainingNumber]) -> Any:
+def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
     """How far the logarithm of each number moves for one standard deviation of each free one: its own, and that of its parents."""
     import numpy as np
 
-    free = [(one.section, one.key) for one in every if one.spread]
-    found: dict[tuple[str, str], Any] = {}
-    for one in every:
-        own = np.zeros(len(free))
-        if one.spread:
-            own[free.index((one.section, one.key))] = one.spread
-        found[one.section, one.key] = own + (found[one.parent, one.key] if one.parent else 0.0)
-    return np.array([found[one.section, one.key] for one in every])
+    free = [(number.section, number.key) for number in all_numbers if number.spread]
+    moves_by_key: dict[tuple[str, str], Any] = {}
+    for number in all_numbers:
+        moves = np.zeros(len(free))
+        if number.spread:
+            moves[free.index((number.section, number.key))] = number.spread
+        moves_by_key[number.section, number.key] = moves + (moves_by_key[number.parent, number.key] if number.parent else 0.0)
+    return np.array([moves_by_key[number.section, number.key] for number in all_numbers])
 
 
-def table(found: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
+def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
     """Efficiencies with these numbers, and the others of `base`."""
     sections = {name: dict(numbers) for name, numbers in base.sections.items()}
-    for (section, key), value in found.items():
+    for (section, key), value in value_by_key.items():
         unit, meaning = MEANINGS[key]
         sections.setdefault(section, {})[key] = known(value, f"{section}.{key}", unit, "fitted", meaning)
     return Efficiencies(sections)

@@ -16,16 +16,16 @@ from headway.laws.serving import interval_factor, interval_high, interval_low
 from headway.laws.sums import total
 from headway.laws.training_flop import achieved_flops
 from headway.laws.training_step import tokens_per_s_chip
-from headway.model import NONE, ONE
+from headway.model import NONE, UNITY
 from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.memory import Memory
 from headway.training.reach import TrainingReach, training_efficiencies
 
-EVERY = "training.other.bf16"
+SHARED_SECTION = "training.other.bf16"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranged:
+class RangedNumber:
     """A number with its 90 % interval."""
 
     expected: float
@@ -39,10 +39,10 @@ class TrainingPrediction:
 
     row: TrainingRow
     setup: TrainingSetup | None = None
-    speed: Ranged | None = None  # tokens per second and chip
-    step: Ranged | None = None
-    flops: Ranged | None = None  # of a chip, as the row's source counts them
-    memory: Ranged | None = None  # of the fullest chip, what tensors take
+    speed: RangedNumber | None = None  # tokens per second and chip
+    step: RangedNumber | None = None
+    flops: RangedNumber | None = None  # of a chip, as the row's source counts them
+    memory: RangedNumber | None = None  # of the fullest chip, what tensors take
     flags: tuple[str, ...] = ()
     why: str = ""
 
@@ -52,52 +52,52 @@ def predict(rows: Sequence[TrainingRow], catalog: Catalog | None = None) -> list
     return [predicted(row, setup(row, catalog)) for row in rows]
 
 
-def predicted(row: TrainingRow, found: TrainingSetup | str) -> TrainingPrediction:
+def predicted(row: TrainingRow, row_setup: TrainingSetup | str) -> TrainingPrediction:
     """A row's prediction from its setup."""
-    if isinstance(found, str):
-        return TrainingPrediction(row=row, why=found)
-    made = estimate(found.case, found.layout)
-    reach = found.case.reach
-    step = _step(made, found, reach)
-    speed = _reversed(step, lambda seconds: tokens_per_s_chip(found.case.batch, seconds, found.case.system.chips))
-    flop = flop_per_token(found)
+    if isinstance(row_setup, str):
+        return TrainingPrediction(row=row, why=row_setup)
+    run_estimate = estimate(row_setup.case, row_setup.layout)
+    achieved = row_setup.case.efficiency
+    step = _step(run_estimate, row_setup, achieved)
+    speed = _reversed(step, lambda seconds: tokens_per_s_chip(row_setup.case.batch, seconds, row_setup.case.system.chips))
+    flop = flop_per_token(row_setup)
     return TrainingPrediction(
-        row=row, setup=found, speed=speed, step=step, flops=_mapped(speed, lambda each: achieved_flops(flop, each)),
-        memory=_memory(made.memory, reach), flags=found.flags,
+        row=row, setup=row_setup, speed=speed, step=step, flops=_mapped(speed, lambda rate: achieved_flops(flop, rate)),
+        memory=_memory(run_estimate.memory, achieved), flags=row_setup.flags,
     )  # fmt: skip
 
 
-def wider(found: TrainingSetup, table: Efficiencies) -> Any:
+def wider(row_setup: TrainingSetup, table: Efficiencies) -> Any:
     """How much wider the interval of a row is, in the logarithm."""
-    return table.find("wider_open", EVERY) if found.open else ONE
+    return table.find("wider_open", SHARED_SECTION) if row_setup.open else UNITY
 
 
-def held_bytes(memory: Memory, reach: TrainingReach) -> Any:
+def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
     """What the framework's allocator hands out, as published tables state it: contexts and communicators are outside of it."""
     parts = (memory.weights, memory.gradients, memory.optimizer, memory.gathered, memory.activations, memory.head)
-    return allocated_bytes(total(parts), reach.fragmentation, NONE)
+    return allocated_bytes(total(parts), achieved.fragmentation, NONE)
 
 
-def _step(made: TrainingEstimate, found: TrainingSetup, reach: TrainingReach) -> Ranged:
-    spread = interval_factor(reach.spread, wider(found, training_efficiencies()))
-    seconds = made.time.step
-    return Ranged(
-        expected=float(seconds), lo=float(interval_low(seconds, made.time.floor, spread)), hi=float(interval_high(seconds, spread))
+def _step(run_estimate: TrainingEstimate, row_setup: TrainingSetup, achieved: TrainingReach) -> RangedNumber:
+    spread = interval_factor(achieved.spread, wider(row_setup, training_efficiencies()))
+    seconds = run_estimate.time.step
+    return RangedNumber(
+        expected=float(seconds), lo=float(interval_low(seconds, run_estimate.time.floor, spread)), hi=float(interval_high(seconds, spread))
     )  # fmt: skip
 
 
-def _memory(memory: Memory, reach: TrainingReach) -> Ranged:
-    held = held_bytes(memory, reach)
-    return Ranged(
-        expected=float(held), lo=float(interval_low(held, memory.weights, reach.spread_memory)),
-        hi=float(interval_high(held, reach.spread_memory)),
+def _memory(memory: Memory, achieved: TrainingReach) -> RangedNumber:
+    memory_bytes = allocator_bytes(memory, achieved)
+    return RangedNumber(
+        expected=float(memory_bytes), lo=float(interval_low(memory_bytes, memory.weights, achieved.spread_memory)),
+        hi=float(interval_high(memory_bytes, achieved.spread_memory)),
     )  # fmt: skip
 
 
-def _mapped(of: Ranged, law: Any) -> Ranged:
-    return Ranged(expected=float(law(of.expected)), lo=float(law(of.lo)), hi=float(law(of.hi)))
+def _mapped(of: RangedNumber, law: Any) -> RangedNumber:
+    return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.lo)), hi=float(law(of.hi)))
 
 
-def _reversed(of: Ranged, law: Any) -> Ranged:
+def _reversed(of: RangedNumber, law: Any) -> RangedNumber:
     """The same of what falls where the other rises."""
-    return Ranged(expected=float(law(of.expected)), lo=float(law(of.hi)), hi=float(law(of.lo)))
+    return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.hi)), hi=float(law(of.lo)))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from headway.errors import BadFile, clip
-from headway.evidence.row import Bad
+from headway.evidence.row import BadRow
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}
 TEXTS = ("id", "source", "model", "hardware", "precision", "zero_or_fsdp", "recompute", "notes")
 MEASURED = ("tflops_per_chip", "mfu_pct", "tokens_per_s_per_chip", "step_time_s", "memory_gb_per_chip")
-WHOLE = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
+INTEGERS = ("layers", "hidden", "heads", "seq_len", "n_chips", "tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch", "global_batch")
 AMOUNTS = ("n_params_total", "n_params_active", *MEASURED)
 MOST = 1e18
 
@@ -55,7 +55,7 @@ class TrainingRow:
     memory_gb_per_chip: float | None = None
 
 
-def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[Bad]]:
+def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
     """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where it cannot be read."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -68,7 +68,7 @@ def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[Tr
         raise BadFile(path, f"is not a CSV file ({error})") from None
 
 
-def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list[TrainingRow], list[Bad]]:
+def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list[TrainingRow], list[BadRow]]:
     header = [name.strip() for name in lines.fieldnames or []]
     lines.fieldnames = header
     missing = [name for name in NEEDED if name not in header]
@@ -79,32 +79,32 @@ def _read(lines: csv.DictReader, path: str | Path, measured: bool) -> tuple[list
         try:
             rows.append(_row(cells, lines.line_num, measured))
         except ValueError as error:
-            bad.append(Bad(line=lines.line_num, id=str(cells.get("id") or ""), why=str(error)))
+            bad.append(BadRow(line=lines.line_num, id=str(cells.get("id") or ""), why=str(error)))
     return rows, bad
 
 
 def _row(cells: dict[str, str], line: int, measured: bool) -> TrainingRow:
     if cells.get(""):
         raise ValueError("more cells than column names")
-    found: dict[str, Any] = {}
-    for name in (*TEXTS, *WHOLE, *AMOUNTS):
+    values: dict[str, Any] = {}
+    for name in (*TEXTS, *INTEGERS, *AMOUNTS):
         text = (cells.get(name) or "").strip()
         if not text or (name in MEASURED and not measured):
             continue
-        found[RENAMED.get(name, name)] = text if name in TEXTS else _number(name, text)
+        values[RENAMED.get(name, name)] = text if name in TEXTS else _number(name, text)
     for name in NEEDED[1:]:
-        if name not in found:
+        if name not in values:
             raise ValueError(f"{name}: missing")
     make: Any = TrainingRow
-    return make(line=line, **({"id": ""} | found))
+    return make(line=line, **({"id": ""} | values))
 
 
 def _number(name: str, text: str) -> float | int:
-    whole = name in WHOLE
+    is_integer = name in INTEGERS
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < MOST or (whole and value != int(value)):
-        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if whole else ''}number above 0")
-    return int(value) if whole else value
+    if not 0 < value < MOST or (is_integer and value != int(value)):
+        raise ValueError(f"{name}: got {clip(text)!r}; wants a {'whole ' if is_integer else ''}number above 0")
+    return int(value) if is_integer else value

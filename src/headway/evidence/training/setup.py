@@ -14,14 +14,14 @@ from headway.errors import HeadwayError
 from headway.evidence.names import hardware
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.shape import shaped
-from headway.evidence.training.ways import Ways, is_open, ways
-from headway.model import ONE, Model
-from headway.quantity import given
+from headway.evidence.training.ways import LayoutArrays, is_open, layout_options
+from headway.model import UNITY, Model
+from headway.quantity import user_input
 from headway.schema import defaults
 from headway.system import System, system
-from headway.training.candidates import one, rows
+from headway.training.candidates import layout_at, rows
 from headway.training.estimate import TrainingCase, estimate, machine
-from headway.training.reach import reached
+from headway.training.reach import chip_efficiency
 from headway.training.recipe import KERNELS, RECOMPUTE, Recipe, TrainingLayout, optimizer
 from headway.training.work import training_work
 
@@ -50,23 +50,23 @@ def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | s
     """The case of a row, or why there is none."""
     if ONE_LAYER in row.model.lower():
         return "the time of one layer alone is no optimiser step"
-    found = shaped(row)
-    if isinstance(found, str):
-        return found
+    shape = shaped(row)
+    if isinstance(shape, str):
+        return shape
     try:
         where = _system(row, catalog or default_catalog())
-        return _case(row, found.model, where, list(found.flags))
+        return _case(row, shape.model, where, list(shape.flags))
     except HeadwayError as error:
         return str(error)
 
 
 def _system(row: TrainingRow, catalog: Catalog) -> System:
     chip = hardware(row.hardware, catalog)
-    ways = [way for way in (row.tp, row.cp, row.pp, row.dp) if way]
+    degrees = [degree for degree in (row.tp, row.cp, row.pp, row.dp) if degree]
     product = 1
-    for way in ways:
-        product *= way
-    count = row.chips or (product if ways else chip.count or 1)
+    for degree in degrees:
+        product *= degree
+    count = row.chips or (product if degrees else chip.count or 1)
     return _built(f"{count}x{chip.chip}" if count > 1 else chip.chip, catalog)
 
 
@@ -78,21 +78,21 @@ def _built(name: str, catalog: Catalog) -> System:
 def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> TrainingSetup | str:
     """What the row states; of what it leaves open, the fastest that fits, as a planner would choose."""
     sequence = row.seq_len or SEQUENCE
-    among = ways(row, model, where, sequence)
+    among = layout_options(row, model, where, sequence)
     if isinstance(among, str):
         return among
-    best = _chosen(row, model, where, sequence, among)
-    for said, what in (
+    best = _best_choice(row, model, where, sequence, among)
+    for is_stated, what in (
         (row.seq_len, f"sequence not stated: {SEQUENCE} tokens"),
         (not is_open(row), f"{OPEN}: tp {best.layout.tp} cp {best.layout.cp} pp {best.layout.pp} zero {best.layout.zero}"),
         (row.vpp or int(best.layout.vpp) == 1, f"interleaving not stated: {best.layout.vpp} chunks of layers a stage"),
         (row.micro_batch, f"micro-batch not stated: {best.layout.micro_batch}"),
         (row.global_batch, f"global batch not stated: {best.sequences} sequences"),
         (row.recompute, f"recomputation not stated: {best.case.recipe.recompute}"),
-        (not (told := dtype_of(row, where)[1]), told),
+        (not (format_note := dtype_of(row, where)[1]), format_note),
         (best.fits, "needs more memory than the chip has, by these laws"),
     ):
-        flags += [] if said else [what]
+        flags += [] if is_stated else [what]
     return TrainingSetup(
         row=row, model=model, case=best.case, layout=best.layout, sequences=best.sequences, open=is_open(row), flags=tuple(flags)
     )  # fmt: skip
@@ -109,89 +109,93 @@ class _Choice:
     step: float  # for each sequence
     memory: float
 
-    def better(self, other: _Choice | None) -> bool:
+    def better(self, rival: _Choice | None) -> bool:
         """Faster than another that fits as well; where none fits, smaller."""
-        if other is None or self.fits != other.fits:
-            return other is None or self.fits
-        return self.step < other.step if self.fits else self.memory < other.memory
+        if rival is None or self.fits != rival.fits:
+            return rival is None or self.fits
+        return self.step < rival.step if self.fits else self.memory < rival.memory
 
 
-def _chosen(row: TrainingRow, model: Model, where: System, sequence: int, among: Ways) -> _Choice:
+def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, among: LayoutArrays) -> _Choice:
     best: _Choice | None = None
     eager = _eager(where, among)
     for recompute, kernels in itertools.product(_recompute(row), KERNELS):
         index = np.flatnonzero(eager == (kernels == "eager"))
         if len(index):
-            made = _made(row, model, where, sequence, rows(among.layouts, index), among.sequences[index], recompute, kernels)
-            best = made if made.better(best) else best
+            choice = _best_layout(row, model, where, sequence, rows(among.layouts, index), among.sequences[index], recompute, kernels)
+            best = choice if choice.better(best) else best
     assert best is not None  # kernels are one or the other
     return best
 
 
-def _made(
+def _best_layout(
     row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str
 ) -> _Choice:
     """The best of some layouts under one recipe."""
     case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts))
-    found = estimate(replace(case, batch=sequences * sequence), layouts)
+    run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
     shape = sequences.shape
-    step, used, fits = (np.broadcast_to(value, shape) for value in (found.time.step / sequences, found.memory.total, found.fits))
-    index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(used))
+    step, memory_bytes, fits = (
+        np.broadcast_to(value, shape) for value in (run_estimate.time.step / sequences, run_estimate.memory.total, run_estimate.fits)
+    )
+    index = int(np.lexsort((step, ~fits))[0] if fits.any() else np.argmin(memory_bytes))
     return _Choice(
-        case=replace(case, batch=given(int(sequences[index]) * sequence, "global_batch", "token")), layout=one(layouts, index, {}),
-        sequences=int(sequences[index]), fits=bool(fits[index]), step=float(step[index]), memory=float(used[index]),
-    )  # fmt: skip
+        case=replace(case, batch=user_input(int(sequences[index]) * sequence, "global_batch", "token")),
+        layout=layout_at(layouts, index, {}),
+        sequences=int(sequences[index]),
+        fits=bool(fits[index]),
+        step=float(step[index]),
+        memory=float(memory_bytes[index]),
+    )
 
 
-def _run(
-    row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str
-) -> TrainingCase:
+def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str) -> TrainingCase:
     """The case of a row under one mode of recomputation, its batch still open."""
-    dtype, said = dtype_of(row, where)[0], row.notes.lower()
-    kept = _scores_kept(row, where)
+    dtype, notes = dtype_of(row, where)[0], row.notes.lower()
+    keeps_scores = _keeps_scores(row, where)
     recipe = defaults(Recipe, {
         "dtype": dtype, "recompute": recompute, "schedule": schedule, "kernels": kernels,
-        "fused_attention": given(0 if kept else 1, "fused_attention"),
-        "dropout": given(1 if _of_old(row) else 0, "dropout"),
-        "sequence_parallel": given(0 if "no sp" in said or "no sequence parallel" in said else 1, "sequence_parallel"),
-        "trainable": given(0 if "finetune lora" in said else 1, "trainable"),
+        "fused_attention": user_input(0 if keeps_scores else 1, "fused_attention"),
+        "dropout": user_input(1 if _of_old(row) else 0, "dropout"),
+        "sequence_parallel": user_input(0 if "no sp" in notes or "no sequence parallel" in notes else 1, "sequence_parallel"),
+        "trainable": user_input(0 if "finetune lora" in notes else 1, "trainable"),
     })  # fmt: skip
     return TrainingCase(
-        work=training_work(model, recipe, given(sequence, "seq", "token")), system=where, machine=machine(where, dtype), recipe=recipe,
-        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), batch=ONE,
-        reach=reached(where.chip, dtype, kernels, fused=not kept),
+        work=training_work(model, recipe, user_input(sequence, "seq", "token")), system=where, machine=machine(where, dtype), recipe=recipe,
+        optimizer=optimizer(XLA_OPTIMIZER if _xla(where) else OPTIMIZER), batch=UNITY,
+        efficiency=chip_efficiency(where.chip, dtype, kernels, fused=not keeps_scores),
     )  # fmt: skip
 
 
 def _recompute(row: TrainingRow) -> tuple[str, ...]:
     """What is computed again, stated; where it is not, a planner chooses."""
-    said = row.recompute.lower()
+    text = row.recompute.lower()
     for mode in ("full", "selective", "none"):
-        if mode in said:
+        if mode in text:
             return (mode,)
     return RECOMPUTE
 
 
-def _scores_kept(row: TrainingRow, where: System) -> bool:
+def _keeps_scores(row: TrainingRow, where: System) -> bool:
     """Whether attention writes its scores to memory: said, as before 2022, or on a chip that has no fused kernels."""
-    said, year = row.notes.lower(), where.chip.year
-    return "no flashattention" in said or _of_old(row) or (year is not None and float(year) < FIRST_FUSED)
+    notes, year = row.notes.lower(), where.chip.year
+    return "no flashattention" in notes or _of_old(row) or (year is not None and float(year) < FIRST_FUSED)
 
 
 def _of_old(row: TrainingRow) -> bool:
     """Mixed precision in fp16 with loss scaling, as before 2022: dropout too."""
-    said, precision = row.notes.lower(), row.precision.lower()
+    notes, precision = row.notes.lower(), row.precision.lower()
     old = ("fp16" in precision or "mixed" in precision) and not ("bf16" in precision or "fp8" in precision)
-    return old and "flashattention" not in said
+    return old and "flashattention" not in notes
 
 
 def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
     """The format of the layers' matmuls, and what to say where it is not the one stated."""
-    said = row.precision.lower()
-    if "fp4" in said or "fp8" in said:
-        found = "bf16" if where.chip.peak("fp8") is None else "fp8"
-        return found, "" if found in said else f"format {row.precision}: predicted as {found}"
-    return "bf16", "" if not said or "16" in said or "mixed" in said else f"format {row.precision}: predicted as bf16"
+    precision = row.precision.lower()
+    if "fp4" in precision or "fp8" in precision:
+        dtype = "bf16" if where.chip.peak("fp8") is None else "fp8"
+        return dtype, "" if dtype in precision else f"format {row.precision}: predicted as {dtype}"
+    return "bf16", "" if not precision or "16" in precision or "mixed" in precision else f"format {row.precision}: predicted as bf16"
 
 
 def _xla(where: System) -> bool:
@@ -199,14 +203,14 @@ def _xla(where: System) -> bool:
     return where.chip.name.startswith("tpu")
 
 
-def _eager(where: System, among: Ways) -> Any:
+def _eager(where: System, among: LayoutArrays) -> Any:
     """Fully sharded training on GPUs is PyTorch's, which runs what is between matmuls one by one; XLA and Megatron fuse it."""
     return (among.layouts.zero == 3) & (not _xla(where))
 
 
 def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
-    said = row.notes.lower()
+    notes = row.notes.lower()
     for text, schedule in SCHEDULES.items():
-        if text in said:
+        if text in notes:
             return schedule
     return "interleaved" if (layouts.vpp > 1).any() else "1f1b"

@@ -10,7 +10,7 @@ from headway.errors import UnknownName
 from headway.evidence.names import model_name
 from headway.evidence.training.row import TrainingRow
 from headway.hfconfig import model as find_model
-from headway.model import NONE, ONE, Attention, Block, Dense, Model, MoE, Precision
+from headway.model import NONE, UNITY, Attention, Block, Dense, Model, MoE, StoredPrecision
 from headway.quantity import known
 from headway.whole_model import total_params
 
@@ -18,39 +18,39 @@ VOCABULARY = 50_304  # GPT-2's, padded
 HEAD = 128
 ASPECT = 128  # hidden over layers of a plain decoder whose shape is not stated
 NEAR = 0.15  # a size may differ from the catalogue's so much: longer position tables, another vocabulary
-TWO_BYTES = Precision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
+TWO_BYTES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
 _EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class ShapedModel:
     """A model, and what was assumed about it."""
 
     model: Model
     flags: tuple[str, ...]
 
 
-def shaped(row: TrainingRow) -> Shaped | str:
+def shaped(row: TrainingRow) -> ShapedModel | str:
     """The model of a row, or why there is none."""
-    named = _named(row)
-    if named is not None:
-        return Shaped(named, ())
+    catalog_model = _catalog_model(row)
+    if catalog_model is not None:
+        return ShapedModel(catalog_model, ())
     if row.params is None and (row.layers is None or row.hidden is None):
         return "the model is not in the catalogue and the row states neither its parameters nor its layers and width"
     layers, hidden, flags = _width(row)
-    return Shaped(_plain(row, layers, hidden), flags)
+    return ShapedModel(_plain(row, layers, hidden), flags)
 
 
-def _named(row: TrainingRow) -> Model | None:
+def _catalog_model(row: TrainingRow) -> Model | None:
     """The catalogue's model of that name, where its shape and size are what the row says."""
     try:
-        found = find_model(model_name(row.model))
+        model = find_model(model_name(row.model))
     except UnknownName:
         return None
-    layers = sum(int(block.count) for block in found.blocks)
-    if (row.layers and row.layers != layers) or (row.hidden and row.hidden != found.hidden):
+    layers = sum(int(block.count) for block in model.blocks)
+    if (row.layers and row.layers != layers) or (row.hidden and row.hidden != model.hidden):
         return None
-    return found if row.params is None or abs(float(total_params(found)) / row.params - 1) < NEAR else None
+    return model if row.params is None or abs(float(total_params(model)) / row.params - 1) < NEAR else None
 
 
 def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:
@@ -95,14 +95,14 @@ def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
 
 def _routed(row: TrainingRow, layers: int, width: Any, inner: int, idle: float, number: Any) -> MoE:
     """Experts whose idle ones make up what is not active; as many as the name says, else 8 of which 2 are used."""
-    said = _EXPERTS.search(row.model)
-    experts, used = (int(said[1]), int(said[2])) if said else (8, 2)
-    used = min(used, experts - 1) or 1
-    each = max(1, round(idle / (layers * (experts - used)) / (2 * float(width))))
-    rest = max(inner - used * each, 0)
+    match = _EXPERTS.search(row.model)
+    experts, per_token = (int(match[1]), int(match[2])) if match else (8, 2)
+    per_token = min(per_token, experts - 1) or 1
+    expert_width = max(1, round(idle / (layers * (experts - per_token)) / (2 * float(width))))
+    rest = max(inner - per_token * expert_width, 0)
     return MoE(
-        hidden=width, experts=number(experts, "experts"), per_token=number(used, "experts_per_token"),
-        intermediate=number(each, "expert_intermediate"), matrices=number(2, "matrices"),
-        shared_experts=ONE if rest else NONE, shared_intermediate=number(rest, "shared_intermediate") if rest else NONE,
+        hidden=width, experts=number(experts, "experts"), per_token=number(per_token, "experts_per_token"),
+        intermediate=number(expert_width, "expert_intermediate"), matrices=number(2, "matrices"),
+        shared_experts=UNITY if rest else NONE, shared_intermediate=number(rest, "shared_intermediate") if rest else NONE,
         shared_matrices=number(2, "matrices") if rest else NONE,
     )  # fmt: skip

@@ -88,10 +88,12 @@ class Diurnal:
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """So many times in seconds, never falling."""
         level = np.array(self.levels)
-        seen = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (self.rate * self.period)  # expected arrivals up to each edge
+        expected_arrivals = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (
+            self.rate * self.period
+        )  # expected arrivals up to each edge
         edges = np.linspace(0.0, self.period, len(level) + 1)
-        cycles, within = np.divmod(np.cumsum(rng.standard_exponential(count)), seen[-1])
-        return np.maximum.accumulate(cycles * self.period + np.interp(within, seen, edges))
+        cycles, within = np.divmod(np.cumsum(rng.standard_exponential(count)), expected_arrivals[-1])
+        return np.maximum.accumulate(cycles * self.period + np.interp(within, expected_arrivals, edges))
 
     def of_rate(self, rate: float) -> Diurnal:
         """The same process at another mean rate."""

@@ -45,9 +45,9 @@ def stamps(cells: Sequence[str], name: str) -> tuple[Any, Why]:
         try:
             with warnings.catch_warnings():  # a zone in a later cell is a warning of numpy's, and handled below
                 warnings.simplefilter("error")
-                found = np.array([cell[:cut].rstrip() for cell in cells], "datetime64[ns]")
-            if not np.isnat(found).any():
-                return found.astype(np.int64), {}
+                dates = np.array([cell[:cut].rstrip() for cell in cells], "datetime64[ns]")
+            if not np.isnat(dates).any():
+                return dates.astype(np.int64), {}
         except (ValueError, Warning):
             pass
     values, bad = np.zeros(len(cells), np.int64), {}
@@ -90,10 +90,10 @@ def _instant(text: str) -> int | None:
     if not match:
         return None
     try:
-        found = int(np.datetime64(f"{match[1]}T{match[2]}", "ns").astype(np.int64))
+        instant_ns = int(np.datetime64(f"{match[1]}T{match[2]}", "ns").astype(np.int64))
     except ValueError:
         return None
-    return found - _offset_s(match[3]) * 1_000_000_000
+    return instant_ns - _offset_s(match[3]) * 1_000_000_000
 
 
 def _offset_s(zone: str | None) -> int:

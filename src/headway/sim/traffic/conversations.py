@@ -23,7 +23,7 @@ MOST_TURNS = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class ConversationTurns:
     """How conversations go: a geometric number of turns, exponential pauses between them, and what all of them begin with."""
 
     mean: float  # turns
@@ -32,11 +32,11 @@ class Turns:
     block: int = BLOCK  # tokens
 
 
-def parse_turns(text: str, field: str = "--turns") -> Turns:
+def parse_turns(text: str, field: str = "--turns") -> ConversationTurns:
     """Turns and gap, and perhaps shared tokens, from a text.
 
     >>> parse_turns("5,60s,1k")
-    Turns(mean=5.0, gap=60.0, shared=1000, block=64)
+    ConversationTurns(mean=5.0, gap=60.0, shared=1000, block=64)
     """
     parts = text.split(",")
     if not 2 <= len(parts) <= 3:
@@ -49,11 +49,11 @@ def parse_turns(text: str, field: str = "--turns") -> Turns:
         raise BadValue(field, parts[1], "a mean gap of 0 s to 1e9 s")
     if not (0 <= shared <= LONGEST and shared == int(shared)):
         raise BadValue(field, parts[2], "whole shared tokens")
-    return Turns(mean=mean, gap=gap, shared=int(shared))
+    return ConversationTurns(mean=mean, gap=gap, shared=int(shared))
 
 
 def generate_conversations(
-    arrivals: Arrivals, rate: float, prompt: Lengths, output: Lengths, turns: Turns, count: int, seed: int
+    arrivals: Arrivals, rate: float, prompt: Lengths, output: Lengths, turns: ConversationTurns, count: int, seed: int
 ) -> Traffic:
     """The first `count` requests of conversations that begin by `arrivals`, so often that in the end `rate` requests come per second.
 
@@ -78,14 +78,14 @@ def generate_conversations(
     )  # fmt: skip
 
 
-def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: Turns, draw: Streams) -> tuple[Any, ...]:
+def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: ConversationTurns, draw: Streams) -> tuple[Any, ...]:
     """Every turn of so many conversations, one after the other: its time, the pause before it, its conversation, prompt and answer."""
     sizes = draw.turns.geometric(1 / turns.mean, talks)
     first, total = np.cumsum(sizes) - sizes, int(sizes.sum())
     gaps = turns.gap * draw.gaps.standard_exponential(total)
     gaps[first] = 0.0
-    asked, answered = prompt.draw(draw.prompt, total), output.draw(draw.output, total)
-    context = turns.shared + _within(asked + answered, first, sizes) - answered
+    new_tokens, answered = prompt.draw(draw.prompt, total), output.draw(draw.output, total)
+    context = turns.shared + _within(new_tokens + answered, first, sizes) - answered
     time = np.repeat(begin.draw(draw.arrivals, talks), sizes) + _within(gaps, first, sizes)
     return time, gaps, np.repeat(np.arange(talks), sizes), context, answered
 
@@ -102,7 +102,7 @@ def first_seen(of: Ints) -> Ints:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: Turns) -> tuple[Ints, Ints, Ints, Ints]:
+def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: ConversationTurns) -> tuple[Ints, Ints, Ints, Ints]:
     """Offsets and ids of all prompts' blocks: of the shared start, of each conversation, the part-full ones; then those of answers."""
     full, common, after = prompt // turns.block, turns.shared // turns.block, (prompt + answered - 1) // turns.block
     counts = -(-prompt // turns.block)
@@ -113,8 +113,8 @@ def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: Turns) -> tupl
     ids = np.arange(start[-1])
     ids -= np.repeat(start[:-1] - base[names] + common, counts)
     ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # no prompt is shorter than what all begin with
-    own = full < counts
-    ids[start[1:][own] - 1] = common + longest.sum() + np.flatnonzero(own)
+    has_partial = full < counts
+    ids[start[1:][has_partial] - 1] = common + longest.sum() + np.flatnonzero(has_partial)
     answer_start = np.concatenate([[0], np.cumsum(after - full)])
     answers = np.arange(answer_start[-1]) + np.repeat(base[names] - common + full - answer_start[:-1], after - full)
     return start, ids, answer_start, answers

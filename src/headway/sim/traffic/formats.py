@@ -10,7 +10,7 @@ CONVERSATION = ("conversation", "Session ID".lower(), "Session_ID".lower(), "Ses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class TraceFormat:
     """A table of requests: what its columns are called (lower case) and what they mean."""
 
     name: str
@@ -27,10 +27,10 @@ class Format:
 
 
 TABLES = (
-    Format(
+    TraceFormat(
         name="azure", arrival="timestamp", prompt="contexttokens", output="generatedtokens", time=cells.stamps, tick_s=1e-9, failures=False
     ),
-    Format(
+    TraceFormat(
         name="burstgpt",
         arrival="timestamp",
         prompt="request tokens",
@@ -39,7 +39,7 @@ TABLES = (
         tick_s=1.0,
         failures=True,
     ),
-    Format(
+    TraceFormat(
         name="vidur",
         arrival="arrived_at",
         prompt="num_prefill_tokens",
@@ -48,13 +48,13 @@ TABLES = (
         tick_s=1.0,
         failures=False,
     ),
-    Format(name="plain", arrival="arrival_s", prompt="prompt", output="output", time=cells.seconds, tick_s=1.0, failures=False),
+    TraceFormat(name="plain", arrival="arrival_s", prompt="prompt", output="output", time=cells.seconds, tick_s=1.0, failures=False),
 )
 KNOWN = (
     "; ".join(f"{table.name} ({table.header})" for table in TABLES) + "; mooncake (JSON lines with timestamp, input_length, output_length)"
 )
 
 
-def recognised(header: list[str]) -> Format | None:
+def recognised(header: list[str]) -> TraceFormat | None:
     """The format whose three columns are all named, in any order and letter case."""
     return next((table for table in TABLES if {table.arrival, table.prompt, table.output} <= set(header)), None)

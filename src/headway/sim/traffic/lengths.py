@@ -45,8 +45,8 @@ class Lognormal:
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
         """So many lengths, rounded to whole tokens, each at least 1."""
-        drawn = rng.lognormal(math.log(self.mean) - self.sigma**2 / 2, self.sigma, count)
-        return np.clip(np.rint(drawn, out=drawn), 1, LONGEST, out=drawn).astype(np.int64)
+        samples = rng.lognormal(math.log(self.mean) - self.sigma**2 / 2, self.sigma, count)
+        return np.clip(np.rint(samples, out=samples), 1, LONGEST, out=samples).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +82,24 @@ def parse_lengths(text: str, field: str, answers: bool = False) -> Lengths:
     name, colon, rest = text.partition(":")
     name = name.strip().lower()
     if not colon:
-        return Constant(tokens=_whole(text, field))
+        return Constant(tokens=_whole_tokens(text, field))
     if name == "trace":
         traffic = read_trace(rest.strip()).traffic
         return Recorded(source=rest.strip(), tokens=traffic.output if answers else traffic.prompt)
     numbers = rest.split(",")
     if name == "constant" and len(numbers) == 1:
-        return Constant(tokens=_whole(rest, field))
+        return Constant(tokens=_whole_tokens(rest, field))
     if name == "lognormal" and len(numbers) == 2:
         return Lognormal(mean=_mean(numbers[0], field), sigma=_sigma(numbers[1], field))
     if name == "uniform" and len(numbers) == 2:
-        least, most = (_whole(number, field) for number in numbers)
+        least, most = (_whole_tokens(number, field) for number in numbers)
         if least > most:
             raise BadValue(field, text, "the least first: uniform:LEAST,MOST")
         return Uniform(least=least, most=most)
     raise BadValue(field, text, WANTS)
 
 
-def _whole(text: str, field: str) -> int:
+def _whole_tokens(text: str, field: str) -> int:
     value = units.parse(text, "token", field)
     if value != math.floor(value) or not 1 <= value <= LONGEST:
         raise BadValue(field, text, f"whole tokens from 1 to {LONGEST}; or {WANTS}")

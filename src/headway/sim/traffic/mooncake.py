@@ -16,7 +16,7 @@ BLOCK = 512  # tokens, in Mooncake's own traces
 MILLISECOND = 1e-3
 
 
-class _Bad(Exception):
+class _BadLine(Exception):
     """What is wrong with a line."""
 
 
@@ -30,7 +30,7 @@ def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int 
         tally.lines += 1
         try:
             time, prompt, output, ids = _request(line, block)
-        except _Bad as error:
+        except _BadLine as error:
             tally.bad(number, str(error))
             continue
         times.append(time)
@@ -61,30 +61,30 @@ def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        raise _Bad(f"is not JSON: {clip(line, 40)!r}") from None
+        raise _BadLine(f"is not JSON: {clip(line, 40)!r}") from None
     if not isinstance(row, dict):
-        raise _Bad(f"is no JSON object: {clip(line, 40)!r}")
+        raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
     time: Any = row.get("timestamp")
     if type(time) not in (int, float) or not abs(time) <= FARTHEST:
-        raise _Bad(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+        raise _BadLine(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
     prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
     ids: Any = row.get("hash_ids", [])
-    if type(ids) is not list or not all(type(one) is int and -(2**63) <= one < 2**63 for one in ids):
-        raise _Bad(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
+    if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):
+        raise _BadLine(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
     if len(ids) > -(-prompt // block):
-        raise _Bad(f"hash_ids: got {len(ids)}; wants one for each {block} tokens (--trace-block) of a prompt of {prompt}")
+        raise _BadLine(f"hash_ids: got {len(ids)}; wants one for each {block} tokens (--trace-block) of a prompt of {prompt}")
     return float(time), prompt, output, ids
 
 
 def _tokens(row: dict[str, Any], name: str) -> int:
     value: Any = row.get(name)
     if type(value) not in (int, float) or not 1 <= value <= LONGEST or value != int(value):
-        raise _Bad(f"{name}: got {clip(value)!r}; wants whole tokens from 1 to {LONGEST}")
+        raise _BadLine(f"{name}: got {clip(value)!r}; wants whole tokens from 1 to {LONGEST}")
     return int(value)
 
 
 def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
     """The blocks of requests that were put in another order."""
     counts = np.diff(start)[order]
-    moved = np.concatenate([[0], np.cumsum(counts)])
-    return ids[np.repeat(start[:-1][order] - moved[:-1], counts) + np.arange(len(ids))], moved
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return ids[np.repeat(start[:-1][order] - offsets[:-1], counts) + np.arange(len(ids))], offsets

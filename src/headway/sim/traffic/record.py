@@ -61,8 +61,8 @@ class Traffic:
         count = len(times)
         return cls(
             arrival=times,
-            prompt=_whole(prompt, count),
-            output=_whole(output, count),
+            prompt=_whole_lengths(prompt, count),
+            output=_whole_lengths(output, count),
             conversation=_same(NO_CONVERSATION, count) if conversation is None else np.ascontiguousarray(conversation, np.int64),
             blocks=np.ascontiguousarray(blocks, np.int64),
             block_start=_same(0, count + 1) if block_start is None else np.ascontiguousarray(block_start, np.int64),
@@ -108,10 +108,10 @@ class Traffic:
         """The same requests at so many per second on average, the shape unchanged."""
         if not (math.isfinite(per_s) and per_s > 0):
             raise BadValue("rate", per_s, "a finite number of requests per second above 0")
-        own = self.mean_rate()
-        if not math.isfinite(own):
+        current_rate = self.mean_rate()
+        if not math.isfinite(current_rate):
             raise BadValue("rate", per_s, "traffic whose requests do not all arrive at once")
-        return self.scale_rate(per_s / own)
+        return self.scale_rate(per_s / current_rate)
 
     def mean_rate(self) -> float:
         """Requests per second from the first arrival to the last (inf where all arrive at once)."""
@@ -124,13 +124,13 @@ def _same(value: int, count: int) -> Ints:
     return np.broadcast_to(np.int64(value), count)
 
 
-def _whole(lengths: Any, count: int) -> Ints:
-    given = np.asarray(lengths)
-    if given.ndim == 0:
-        given = np.full(count, given)
-    if given.dtype.kind == "f" and not np.array_equal(given, np.floor(given)):
+def _whole_lengths(lengths: Any, count: int) -> Ints:
+    values = np.asarray(lengths)
+    if values.ndim == 0:
+        values = np.full(count, values)
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
         raise BadValue("traffic: lengths", "fractions or not numbers", "whole tokens")
-    return np.ascontiguousarray(given, np.int64)
+    return np.ascontiguousarray(values, np.int64)
 
 
 def _check_shape(traffic: Traffic) -> None:
@@ -140,15 +140,15 @@ def _check_shape(traffic: Traffic) -> None:
         kind = np.float64 if name == "arrival" else np.int64
         if values.ndim != 1 or values.dtype != kind:
             raise BadValue(f"traffic: {name}", f"{values.ndim}-dimensional {values.dtype}", f"one dimension of {kind.__name__}")
-        wanted = count + (name in IDS.values())
-        if name not in IDS and len(values) != wanted:
-            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{wanted}, for {count} requests")
+        value_count = count + (name in IDS.values())
+        if name not in IDS and len(values) != value_count:
+            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{value_count}, for {count} requests")
     if traffic.pause is not None and not (traffic.pause.shape == (count,) and (traffic.pause >= 0).all()):
         raise BadValue("traffic: pause", f"{traffic.pause.shape}, {traffic.pause.min(initial=0):g} s", f"{count} times, none below 0 s")
     for name, offsets in IDS.items():
-        start, many = getattr(traffic, offsets), len(getattr(traffic, name))
-        if start[0] != 0 or start[-1] != many or (start.strides != (0,) and (np.diff(start) < 0).any()):
-            raise BadValue(f"traffic: {offsets}", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {many}")
+        start, id_count = getattr(traffic, offsets), len(getattr(traffic, name))
+        if start[0] != 0 or start[-1] != id_count or (start.strides != (0,) and (np.diff(start) < 0).any()):
+            raise BadValue(f"traffic: {offsets}", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {id_count}")
     if len(traffic.blocks) and traffic.block_tokens < 1:
         raise BadValue("traffic: block_tokens", traffic.block_tokens, "at least 1 token in a block")
 

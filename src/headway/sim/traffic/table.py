@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.errors import BadFile
 from headway.sim.traffic import cells
-from headway.sim.traffic.formats import CONVERSATION, KNOWN, Format, recognised
+from headway.sim.traffic.formats import CONVERSATION, KNOWN, TraceFormat, recognised
 from headway.sim.traffic.record import NO_CONVERSATION, Traffic
 from headway.sim.traffic.trace import Tally, Trace, in_order
 
@@ -28,11 +28,11 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
         if layout is None:
             raise BadFile(path, f"is no known trace: its first line is {','.join(header)[:80]!r}; known are {KNOWN}")
         tally, columns = Tally(), _columns(layout, header)
-        found = [_chunk(first, chunk, layout, columns, tally) for first, chunk in _numbered(lines)]
+        chunks = [_chunk(first, chunk, layout, columns, tally) for first, chunk in _numbered(lines)]
     except csv.Error as error:
         raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
     tally.check(path, most_malformed)
-    arrival, prompt, output, conversation = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    arrival, prompt, output, conversation = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
     order, late = in_order(arrival)
     if order is not None:
         arrival, prompt, output, conversation = (values[order] for values in (arrival, prompt, output, conversation))
@@ -53,14 +53,14 @@ def _closed(line: str) -> str:
     return line if line.count('"') % 2 == 0 else line.replace('"', "'")
 
 
-def _columns(layout: Format, header: list[str]) -> list[tuple[int, str, cells.Column]]:
+def _columns(layout: TraceFormat, header: list[str]) -> list[tuple[int, str, cells.Column]]:
     """Where each column is, what it is called there, and how its cells are read: arrival, prompt, output and perhaps conversation."""
-    found = [
+    columns = [
         (header.index(name), name, read)
         for name, read in ((layout.arrival, layout.time), (layout.prompt, cells.lengths), (layout.output, cells.lengths))
     ]
     name = next((name for name in CONVERSATION if name in header), None)
-    return [*found, (header.index(name), name, cells.Names())] if name else found
+    return [*columns, (header.index(name), name, cells.Names())] if name else columns
 
 
 def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
@@ -71,15 +71,15 @@ def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
         first = lines.line_num + 1
 
 
-def _chunk(first: int, chunk: list[list[str]], layout: Format, columns: Sequence[tuple[int, str, cells.Column]], tally: Tally) -> Rows:
+def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Sequence[tuple[int, str, cells.Column]], tally: Tally) -> Rows:
     """The good rows of some lines; the others are tallied."""
     width = 1 + max(at for at, _, _ in columns)
     rows, at_line, wrong = _wide_enough(first, chunk, width)
     values, bad = [], {}
     for at, name, read in columns:
-        column, found = read([row[at] for row in rows], name)
+        column, reasons = read([row[at] for row in rows], name)
         values.append(column)
-        bad = {**found, **bad}  # the first column's reason is the one shown
+        bad = {**reasons, **bad}  # the first column's reason is the one shown
     if len(values) == 3:
         values.append(np.full(len(rows), NO_CONVERSATION, np.int64))
     _zero_lengths(values, layout, bad)
@@ -106,7 +106,7 @@ def _wide_enough(first: int, chunk: list[list[str]], width: int) -> tuple[list[l
     return [row for _, row in good], [line for line, _ in good], wrong
 
 
-def _zero_lengths(values: list[Any], layout: Format, bad: cells.Why) -> None:
+def _zero_lengths(values: list[Any], layout: TraceFormat, bad: cells.Why) -> None:
     """A request without a prompt, or without an answer where that is not how the format marks a failure, is malformed."""
     _, prompt, output, _ = values
     empty = [(output, layout.output)] if not layout.failures else []

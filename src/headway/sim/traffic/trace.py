@@ -10,8 +10,8 @@ import numpy as np
 from headway.errors import BadFile
 from headway.sim.traffic.record import Traffic
 
-SHOWN = 20  # malformed lines that are kept with their reasons; all are counted
-NAMED = 3  # of them in one message
+MALFORMED_LIMIT = 20  # malformed lines that are kept with their reasons; all are counted
+MALFORMED_MESSAGE_LIMIT = 3  # of them in one message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,20 +30,20 @@ class Trace:
     traffic: Traffic
     lines: int  # that are not blank, the header left out
     malformed_count: int
-    malformed: tuple[Malformed, ...]  # the first SHOWN of them
+    malformed: tuple[Malformed, ...]  # the first MALFORMED_LIMIT of them
     failed: int  # requests that the recorded service did not answer: not replayed
     sorted: int  # requests that stood after one that arrived later: put in order
 
     def notes(self) -> list[str]:
         """What a reader of results must know about their input, one line each."""
-        found = []
+        sentences = []
         if self.malformed_count:
-            found.append(f"{described(self.malformed_count, self.lines, self.malformed)}; left out")
+            sentences.append(f"{described(self.malformed_count, self.lines, self.malformed)}; left out")
         if self.failed:
-            found.append(f"{self.failed} of {self.lines} requests had failed when recorded (no output tokens); left out")
+            sentences.append(f"{self.failed} of {self.lines} requests had failed when recorded (no output tokens); left out")
         if self.sorted:
-            found.append(f"{self.sorted} of {self.lines} requests stood after one that arrived later; sorted by arrival")
-        return found
+            sentences.append(f"{self.sorted} of {self.lines} requests stood after one that arrived later; sorted by arrival")
+        return sentences
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Tally:
     def bad(self, line: int, why: str) -> None:
         """Count a malformed line."""
         self.malformed_count += 1
-        if len(self.malformed) < SHOWN:
+        if len(self.malformed) < MALFORMED_LIMIT:
             self.malformed.append(Malformed(line=line, why=why))
 
     def check(self, path: object, most: float) -> None:
@@ -72,8 +72,8 @@ class Tally:
 
 def described(count: int, lines: int, malformed: tuple[Malformed, ...]) -> str:
     """Malformed lines in one line: how many, and the first few by number."""
-    first = "; ".join(f"line {one.line}: {one.why}" for one in malformed[:NAMED])
-    return f"{count} of {lines} lines malformed ({first}{'; ...' if count > NAMED else ''})"
+    first = "; ".join(f"line {entry.line}: {entry.why}" for entry in malformed[:MALFORMED_MESSAGE_LIMIT])
+    return f"{count} of {lines} lines malformed ({first}{'; ...' if count > MALFORMED_MESSAGE_LIMIT else ''})"
 
 
 def in_order(arrival: Any) -> tuple[Any, int]:
