@@ -6,15 +6,15 @@ Without a path of a trace (Mooncake's format, plain or gzipped), conversations o
 import sys
 import time
 
-from headway.cache import money_bands, wear_bands
-from headway.cache_case import cache
-from headway.cache_place import place_of
-from headway.sim.cache_curve import curve
+from headway.economics.cache.placement import money_bands, wear_bands
+from headway.economics.cache.problem import cache
+from headway.economics.cache.tiers import place_of
+from headway.hardware.memory_tier import tier
+from headway.sim.hit_rates import curve
 from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.conversations import generate_conversations, parse_turns
+from headway.sim.traffic.generate import generate_conversations, parse_turns
 from headway.sim.traffic.lengths import parse_lengths
 from headway.sim.traffic.read import read_trace
-from headway.tier import tier
 
 PUBLISHED = {
     ("least cost", 1): "hbm < 0.28 s < ddr < 52 s < flash < 2.1 h < disk",

@@ -3,8 +3,8 @@
 import random
 import time
 
-from headway.inversion.answer import invert
-from headway.price_sheet import ContextTier, PriceSheet, Rates
+from headway.economics.inversion.answer import invert
+from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
 
 BUDGET_S = 5.0
 SHEETS = 2000

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from headway.sim import compiled
-from headway.sim.kvcache_arrays import dense_ids, make_pools
-from headway.sim.kvcache_replay import hit_share, replayed
-from headway.sim.reuse_distance import reuse
+from headway.sim.hit_rates import hit_share, replayed, reuse
+from headway.sim.kv_pools import dense_ids, make_pools
 
 REQUESTS, RUNS = 12_000, 5  # runs of compiled code; plain Python runs once
 POOLS = {

@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 
-from headway import columns
-from headway.layout import Layout
-from headway.serve import serve
+from headway.core import columns
+from headway.performance.layout import Layout
+from headway.serving.serve import serve
 
 BUDGET_S, BUDGET_MB = 0.4, 500
 

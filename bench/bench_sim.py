@@ -11,21 +11,21 @@ import sys
 import time
 from typing import Any
 
-from headway.assumptions import Assumptions
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import query
+from headway.core.schema import defaults
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.serving.serve import query
 from headway.sim.fleet import Fleet, fleet
 from headway.sim.policy import Policy
+from headway.sim.prefix_tiers import parse_tiers
 from headway.sim.simulate import simulate
 from headway.sim.state import PREEMPTED
-from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.arrivals import parse_arrivals
 from headway.sim.traffic.generate import generate
 from headway.sim.traffic.lengths import parse_lengths
 from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 
 MODEL, SYSTEM = "llama-3.1-8b", "a100-sxm-80"
 ROUNDS = 3

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_sim_published import MACHINE, MODEL, OUTPUT, PROMPT, replica, traffic_of
 from headway.sim import report
-from headway.sim.saturation import capacity
+from headway.sim.capacity import capacity
 from headway.sim.simulate import simulate
 
 LOADS, REQUESTS, BUDGET_S, RUNS = 20, 10_000, 3.0, 3

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.assumptions import Assumptions
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import query
+from headway.core.schema import defaults
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.serving.serve import query
 from headway.sim.compiled import available
 from headway.sim.fleet import fleet
 from headway.sim.policy import Policy

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from headway.evidence.looped import fixed_points, simulated_loops, spread_tasks
-from headway.evidence.read_rows import read_rows
-from headway.evidence.tasks import tasks
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import tasks
+from reference.closed_loops import fixed_points, simulated_loops, spread_tasks
 
 ROW = "{:24} {:>5} {:>10} {:>8} {:>8} {:>10} {:>8} {:>10} {:>8}"
 SPREAD = 0.064  # of InferenceX's lengths: without any, users who begin evenly stay so for ever

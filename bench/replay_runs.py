@@ -8,9 +8,8 @@ measured curve.
 import sys
 from pathlib import Path
 
-from headway.errors import BadFile
-from headway.evidence.readers.vllm_run import read_run, with_prefixes
-from headway.evidence.replayed import fitted_replay, fleet_of, measured_stats, replay
+from headway.core.errors import BadFile
+from reference.replayed_runs import fitted_replay, fleet_of, measured_stats, read_run, replay, with_prefixes
 
 TTFT, CURVE, TPOT = 0.15, 0.10, 0.12  # what is asked of the scaled replay, and of the TPOT from first principles
 ROW = "{:12} {:>7} {:>9} {:>8} {:>9} {:>8} {:>9} {:>9}"

@@ -7,16 +7,16 @@ import tomllib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.assumptions import EFFICIENCIES, LATENCIES, Assumptions
-from headway.catalog import PACKAGED
-from headway.compile import work_of
-from headway.hfconfig import model
-from headway.laws.coefficients import OVERLAPS
-from headway.layout import Layout, illegal, shape
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import serve
-from headway.system import system
+from headway.core.catalog import PACKAGED
+from headway.core.schema import defaults
+from headway.hardware.system import system
+from headway.laws.step.coefficients import OVERLAPS
+from headway.models.config import model
+from headway.models.precision import Precision
+from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
+from headway.performance.compile import work_of
+from headway.performance.layout import Layout, illegal, shape
+from headway.serving.serve import serve
 
 MODELS = (
     "llama-3.1-70b", "qwen2.5-0.5b", "palm-62b", "mistral-7b-v0.1", "phi-4",  # dense: GQA, tied, MQA, sliding window

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.assumptions import Assumptions
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import query
+from headway.core.schema import defaults
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.serving.serve import query
 from headway.sim.fleet import Fleet, fleet
-from headway.sim.pacing import StepPace, pace_from
 from headway.sim.policy import Policy
 from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import LANE, Rules
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import StepPace, pace_from
+from headway.sim.traffic.requests import Traffic
 
 RULES = Rules(
     budget=2048, chunk=2048, seats=32, capacity=1000, block=16, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0,

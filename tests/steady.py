@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from headway.sim.pacing import StepPace, pace_from
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import StepPace, pace_from
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, STEP
 
 FAST = importlib.util.find_spec("numba") is not None

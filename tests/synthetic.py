@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.efficiency import Efficiencies, efficiencies
-from headway.evidence.engine_numbers import EngineNumber, numbers, table_at
-from headway.evidence.predict import Prediction, predict
-from headway.evidence.read_rows import read_rows
-from headway.evidence.tasks import Task, Unpredictable, tasks
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import Task, Unpredictable, tasks
+from headway.evidence.serving.engine_fit import EngineNumber, numbers, table_at
+from headway.evidence.serving.predict import Prediction, predict
+from headway.performance.efficiency import Efficiencies, efficiencies
 
 # What each mode publishes: the column, the prediction it is made of, and its factor.
 SEEN = {

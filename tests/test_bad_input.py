@@ -21,13 +21,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway.assumptions import Assumptions
 from headway.cli.main import main
-from headway.edit import editable
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.schema import Field, fields, flag
-from headway.workload import SLO, Load
+from headway.core.schema import Field, fields, flag
+from headway.hardware.edit import editable
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
 
 BOUNDED = settings(
     max_examples=150,

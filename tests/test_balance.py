@@ -10,21 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.laws import (
-    attention_balance,
-    balance,
-    batch_step,
-    capacity,
-    cost,
-    departures,
-    drain,
-    lecture,
-    link_balance,
-    moe,
-    rack_shape,
-    speed,
-    wiring,
-)
+from headway.laws import rack
+from headway.laws.collectives import expert_parallel
+from headway.laws.economics import speed_tiers
+from headway.laws.queueing import departures
+from headway.laws.roofline import balance, batch_step, capacity
 
 PARAMS = st.floats(1e8, 1e13)
 PEAKS = st.floats(1e13, 1e18)
@@ -67,8 +57,8 @@ def test_kv_that_takes_as_long_as_compute_leaves_no_balance() -> None:
 
 def test_the_board_and_physics_agree_on_the_ratio_because_both_omissions_cancel() -> None:
     """H100 fp8: half as many multiplies as FLOP, one byte per weight; bf16 on the board's own terms would be off by 2."""
-    assert lecture.board_ratio(1978.9e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(1.0, 1978.9e12, 3.35e12), rel=1e-12)
-    assert lecture.board_ratio(989.4e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(2.0, 989.4e12, 3.35e12) / 2, rel=1e-12)
+    assert batch_step.board_ratio(1978.9e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(1.0, 1978.9e12, 3.35e12), rel=1e-12)
+    assert batch_step.board_ratio(989.4e12 / 2, 3.35e12) == pytest.approx(balance.hardware_ratio(2.0, 989.4e12, 3.35e12) / 2, rel=1e-12)
 
 
 def test_mfu_is_the_share_of_the_step_that_computes_on_both_sides_of_balance() -> None:
@@ -90,8 +80,8 @@ def test_step_models_are_ordered_and_within_a_factor_of_two(compute: float, weig
 def test_cost_per_token_falls_to_its_floor_and_no_further() -> None:
     batches = np.geomspace(1, 1e9, 50)
     compute, kv = 2.28e-7, 5.0e-7
-    spent = cost.machine_s_per_token(batch_step.overlapped_step_s(batches * compute, 1.16e-3, batches * kv), batches)
-    floor = cost.machine_s_per_token_floor(compute, kv)
+    spent = batch_step.machine_s_per_token(batch_step.overlapped_step_s(batches * compute, 1.16e-3, batches * kv), batches)
+    floor = batch_step.machine_s_per_token_floor(compute, kv)
     assert np.all(np.diff(spent) < 0) and np.all(spent > floor)
     assert spent[-1] == pytest.approx(floor, rel=1e-5)
 
@@ -100,13 +90,13 @@ def test_experts_touched_counts_what_enumeration_counts() -> None:
     """All ways in which 3 tokens can each choose 2 of 5 experts, equally likely."""
     choices = list(itertools.combinations(range(5), 2))
     touched = [len(set().union(*draw)) for draw in itertools.product(choices, repeat=3)]
-    assert moe.distinct_experts(5, 2, 3) == pytest.approx(sum(touched) / len(touched), rel=1e-12)
+    assert expert_parallel.distinct_experts(5, 2, 3) == pytest.approx(sum(touched) / len(touched), rel=1e-12)
 
 
 def test_experts_touched_runs_from_k_to_all() -> None:
-    assert moe.distinct_experts(256, 8, 1) == pytest.approx(8)
-    assert moe.distinct_experts(256, 8, 1e5) == pytest.approx(256)
-    assert moe.distinct_experts(64, 64, 1) == 64
+    assert expert_parallel.distinct_experts(256, 8, 1) == pytest.approx(8)
+    assert expert_parallel.distinct_experts(256, 8, 1e5) == pytest.approx(256)
+    assert expert_parallel.distinct_experts(64, 64, 1) == 64
 
 
 @given(batch=st.floats(1, 1e5), context=st.floats(1, 1e6))
@@ -130,14 +120,14 @@ def test_full_memory_ties_balance_and_drain_together() -> None:
     weights, memory, bandwidth, peak, active = 671e9, 13.824e12, 576e12, 324e15, 37e9
     balanced = balance.balanced_batch(balance.hardware_ratio(1.0, peak, bandwidth), weights, active)
     needed = capacity.balanced_batch_full_memory(balanced, memory, weights)
-    assert batch_step.batch_compute_s(needed, active, peak) == pytest.approx(drain.drain_s(memory, bandwidth), rel=1e-12)
+    assert batch_step.batch_compute_s(needed, active, peak) == pytest.approx(capacity.drain_s(memory, bandwidth), rel=1e-12)
 
 
 def test_attention_crossover_for_a_transformer_of_the_usual_shape() -> None:
     """12 D^2 weights a layer (SwiGLU-free) and D-wide attention: L = 6 D, whatever the depth and the heads."""
     for layers, heads, width in ((32, 32, 128), (80, 64, 128), (10, 16, 64)):
         hidden = heads * width
-        found = attention_balance.attention_crossover_context(12 * hidden**2 * layers, layers, heads, width, width)
+        found = balance.attention_crossover_context(12 * hidden**2 * layers, layers, heads, width, width)
         assert found == pytest.approx(6 * hidden)
 
 
@@ -149,24 +139,24 @@ def test_departures_keep_littles_law() -> None:
 
 
 def test_a_step_shorter_than_the_drain_reads_less_than_the_memory() -> None:
-    assert drain.bytes_read(drain.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
+    assert capacity.bytes_read(capacity.drain_s(80e9, 3.35e12), 3.35e12) == pytest.approx(80e9)
     weights_alone = batch_step.latency_floor_s(671e9, 1.0, 576e12)
-    assert drain.memory_reads(weights_alone, drain.drain_s(13.824e12, 576e12)) == pytest.approx(671 / 13_824)
+    assert capacity.memory_reads(weights_alone, capacity.drain_s(13.824e12, 576e12)) == pytest.approx(671 / 13_824)
 
 
 @given(width=st.floats(256, 65536), link=st.floats(1e9, 1e13), peak=PEAKS, element=st.sampled_from([1.0, 2.0]))
 def test_tensor_ways_are_where_sending_takes_as_long_as_multiplying(width: float, link: float, peak: float, element: float) -> None:
     """Scaling Book: Y chips multiply B tokens by a D x F and an F x D matrix, gather B D activations before and scatter them after."""
     tokens, hidden = 512.0, 4096.0
-    ways = link_balance.tensor_ways_paid(width, link, peak, element)
+    ways = balance.tensor_ways_paid(width, link, peak, element)
     multiply = 2 * (2 * tokens * hidden * width) / (ways * peak)
     assert multiply == pytest.approx(2 * element * tokens * hidden / link, rel=1e-12)
 
 
 @pytest.mark.parametrize("ports", [16, 64, 72, 144])
 def test_hops_change_where_a_level_of_switches_is_full(ports: int) -> None:
-    two_levels = int(wiring.clos_most_chips(ports))
-    hops = [float(rack_shape.hops_through_switches(chips, ports)) for chips in (ports, ports + 1, two_levels, two_levels + 1)]
+    two_levels = int(rack.clos_most_chips(ports))
+    hops = [float(rack.hops_through_switches(chips, ports)) for chips in (ports, ports + 1, two_levels, two_levels + 1)]
     assert hops == [2, 4, 4, 6]
 
 
@@ -178,9 +168,9 @@ def test_no_larger_batch_saves_more_than_the_slow_tier_and_an_endless_one_saves_
     batch: float, compute: float, weights: float, kv: float, times: float
 ) -> None:
     def spent(sequences: float) -> float:
-        return float(cost.machine_s_per_token(batch_step.overlapped_step_s(sequences * compute, weights, sequences * kv), sequences))
+        return float(batch_step.machine_s_per_token(batch_step.overlapped_step_s(sequences * compute, weights, sequences * kv), sequences))
 
-    most = float(cost.slow_tier_saving(spent(batch), cost.machine_s_per_token_floor(compute, kv)))
+    most = float(batch_step.slow_tier_saving(spent(batch), batch_step.machine_s_per_token_floor(compute, kv)))
     assert 0 <= most < 1
     assert 1 - spent(batch * times) / spent(batch) <= most + 1e-9
     assert 1 - spent(batch * 1e12) / spent(batch) == pytest.approx(most, abs=1e-3)
@@ -188,5 +178,5 @@ def test_no_larger_batch_saves_more_than_the_slow_tier_and_an_endless_one_saves_
 
 @given(price=st.floats(1, 100), at_price=st.floats(1, 20), balanced=st.floats(100, 1e5))
 def test_closed_batches_are_as_far_apart_as_the_identity_says(price: float, at_price: float, balanced: float) -> None:
-    apart = speed.closed_standard_batch(at_price, balanced) / speed.closed_fast_batch(price, balanced)
-    assert apart == pytest.approx(speed.batch_ratio_identity(price, at_price), rel=1e-12)
+    apart = speed_tiers.closed_standard_batch(at_price, balanced) / speed_tiers.closed_fast_batch(price, balanced)
+    assert apart == pytest.approx(speed_tiers.batch_ratio_identity(price, at_price), rel=1e-12)

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from headway.cli.main import main
-from headway.evidence.beyond import MEMORY
-from headway.evidence.predict import Prediction, predict
-from headway.evidence.read_rows import read_rows
-from headway.evidence.tasks import tasks
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import tasks
+from headway.evidence.serving.predict import MEMORY, Prediction, predict
 
 HEAD = "id,model,hardware,n_chips,tp,engine,weight_precision,kv_precision,mode,isl,osl,context_len,batch_or_concurrency\n"
 

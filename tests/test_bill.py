@@ -15,18 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
-from headway.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
 from headway.cli.main import main
-from headway.formula import anonymous, leaves, record, replay
-from headway.laws.pricing import break_even_reads, whole_reads
-from headway.price_sheet import PriceSheet
-from headway.quantity import Sourced
-from headway.sheets.catalogue import sheet
-from headway.sheets.own import sheets_of
-from headway.sim.idle import idle_after, idle_before, leading
-from headway.sim.reuse_distance import reuse
-from headway.sim.traffic.record import Traffic
+from headway.core.formula import anonymous, leaves, record, replay
+from headway.core.quantity import Sourced
+from headway.economics.bill import AUTOMATIC, OFF, PRICED, Bill, BillCalculator, BillingOption, compare, modes_of, ttls_of, ways_of
+from headway.economics.bill_requests import ANY, FIRST, LAST, RECORDED, BlockPrefixes, ConversationPrefixes, requests_of, requests_of_totals
+from headway.economics.sheets.catalogue import sheet
+from headway.economics.sheets.schema import sheets_of
+from headway.economics.sheets.sheet import PriceSheet
+from headway.laws.economics.cache_bill import break_even_reads, whole_reads
+from headway.sim.hit_rates import idle_after, idle_before, leading, reuse
+from headway.sim.traffic.requests import Traffic
 
 MTOK = 1e-6
 
@@ -356,7 +355,7 @@ def test_totals_and_a_described_workload() -> None:
 
 def test_every_number_explains_itself(trace: Path) -> None:
     from headway.cli import bill as verb
-    from headway.cli.flags import Parser, add_tail
+    from headway.cli.verb import Parser, add_tail
 
     parser = Parser("bill", "")
     verb.add_flags(parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.laws.bubble import (
+from headway.laws.training.step import (
     dualpipe_bubble,
     interleaved_bubble,
     one_forward_one_backward_bubble,

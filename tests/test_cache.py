@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from headway.cache import TierInterval, money_bands, wear_bands
-from headway.cache_place import CacheTier, place_of
 from headway.cli import cache
-from headway.cli.flags import Parser, add_tail
 from headway.cli.main import main
-from headway.errors import HeadwayError
-from headway.formula import anonymous, replay
-from headway.laws.drain import drain_s
-from headway.tier import tier, tiers
+from headway.cli.verb import Parser, add_tail
+from headway.core.errors import HeadwayError
+from headway.core.formula import anonymous, replay
+from headway.economics.cache.placement import TierInterval, money_bands, wear_bands
+from headway.economics.cache.tiers import CacheTier, place_of
+from headway.hardware.memory_tier import tier, tiers
+from headway.laws.roofline.capacity import drain_s
 
 MIN, HOUR, DAY, YEAR, GB = 60.0, 3600.0, 86400.0, 365.25 * 86400, 1e9
 H100 = ("--on", "h100", "--set", "chip.price=$2/h")
@@ -249,8 +249,8 @@ def test_a_described_service_is_the_same_as_its_rates() -> None:
 
 
 def test_the_estimate_of_prefill_is_what_computing_again_costs() -> None:
-    from headway.plan import plan
-    from headway.workload import Load
+    from headway.performance.workload import Load
+    from headway.serving.plan.plan import plan
 
     (row,) = listing("deepseek-v3", "--on", "8xh200", "--hold", "1h", "--tier", "ddr", "--kv", "fp8", "--reuse", "0.8")
     own = plan("deepseek-v3", "8xh200", Load(prompt=8000, output=1000), kv="fp8", elasticities=False).table.row(0)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from headway.cli.main import main
-from headway.errors import HeadwayError
-from headway.formula import anonymous, replay
-from headway.sim.cache_curve import curve
-from headway.sim.kvcache_replay import replay_hits
-from headway.sim.traffic.record import Traffic
+from headway.core.errors import HeadwayError
+from headway.core.formula import anonymous, replay
+from headway.sim.hit_rates import curve, replay_hits
+from headway.sim.traffic.requests import Traffic
 from test_cache import listing
 
 BLOCK = 512
@@ -137,8 +136,8 @@ def test_waiting_chips_are_paid_for(trace: str) -> None:
 
 
 def test_the_estimate_is_of_the_trace_s_mean_request(trace: str) -> None:
-    from headway.plan import plan
-    from headway.workload import Load
+    from headway.performance.workload import Load
+    from headway.serving.plan.plan import plan
 
     (row,) = listing("llama-3.1-8b", "--on", "h100", "--workload", trace, "--ttl", "5min", "--tier", "ddr")
     own = plan("llama-3.1-8b", "h100", Load(prompt=2816 / 3, output=10), kv="bf16", elasticities=False).table.row(0)
@@ -240,7 +239,7 @@ def test_traces_that_are_none(tmp_path: Path, text: str, says: str) -> None:
 def test_answers_stay_for_the_next_turn_where_they_are_known() -> None:
     """Drawn conversations: with the answers' blocks more is found than without."""
     from headway.sim.traffic.arrivals import parse_arrivals
-    from headway.sim.traffic.conversations import generate_conversations, parse_turns
+    from headway.sim.traffic.generate import generate_conversations, parse_turns
     from headway.sim.traffic.lengths import parse_lengths
 
     traffic = generate_conversations(

@@ -17,12 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway import Layout, columns, serve
-from headway.assumptions import Assumptions
+from headway import Layout, serve
 from headway.cli.main import VERBS, main
-from headway.formula import replay
-from headway.reach import FITTED
-from headway.schema import fields
+from headway.core import columns
+from headway.core.formula import replay
+from headway.core.schema import fields
+from headway.performance.achieved import FITTED
+from headway.performance.assumptions import Assumptions
 
 POINT = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--batch", "64"]
 STEP = [*POINT, "--context", "8k"]
@@ -175,9 +176,9 @@ def test_explain_is_of_the_row_shown(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_plan_explains_its_best_row() -> None:
-    from headway.plan import plan
-    from headway.quantity import user_input as typed
-    from headway.workload import Load
+    from headway.core.quantity import user_input as typed
+    from headway.performance.workload import Load
+    from headway.serving.plan.plan import plan
 
     load = Load(prompt=typed(1000, "prompt", "token"), output=typed(1000, "output", "token"))
     best = plan("llama-3.1-8b", "h100-sxm", load)
@@ -289,8 +290,8 @@ def test_solve_without_a_crossing_says_how_close_it_comes(capsys: pytest.Capture
 def test_solve_finds_every_crossing() -> None:
     import numpy as np
 
-    from headway.grid import Axis, Table
-    from headway.solve import SolveInput, condition, solve
+    from headway.core.table import Axis, Table
+    from headway.serving.solve import SolveInput, condition, solve
 
     def at(values: Any) -> Table:
         x = np.asarray(values, dtype=float)
@@ -334,10 +335,11 @@ def test_the_lecture_curves_meet_where_the_laws_say() -> None:
     """At peak rates: the bold line is the largest, starts at the weights, and bends where compute = weights + KV."""
     import numpy as np
 
-    from headway import curves, model, system
-    from headway.precision import Precision
-    from headway.quantity import user_input as typed
-    from headway.schema import defaults
+    from headway import model, system
+    from headway.core.quantity import user_input as typed
+    from headway.core.schema import defaults
+    from headway.models.precision import Precision
+    from headway.serving import curves
 
     found = curves.curves(
         model("llama-3.1-70b"), system("8xh100-sxm"), Layout(tp=8), typed(500, "context", "token"),
@@ -570,7 +572,7 @@ def test_a_window_model_is_not_said_to_need_no_cache(capsys: pytest.CaptureFixtu
 
 
 def test_a_figure_draws_what_fits_and_says_what_it_leaves_out() -> None:
-    from headway import figures
+    from headway.report import figures
 
     rows = [{"batch": b, "step_s": b * 1e-3, "tp": tp, "fits": b < 8 or tp == 8} for tp in (4, 8) for b in (1, 2, 4, 8)]
     drawn = figures.table(rows, "batch", ("step_s",), ("tp",), "title")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from headway.assumptions import Assumptions
 from headway.cli.main import main
-from headway.errors import BadFile, BadValue, IllegalLayout
-from headway.expert_load import read_expert_load
-from headway.layout import Layout
-from headway.schema import defaults
-from headway.serve import serve
+from headway.core.errors import BadFile, BadValue, IllegalLayout
+from headway.core.schema import defaults
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import read_expert_load
+from headway.serving.serve import serve
 
 WIDE = Layout(dp=64, ep=64)
 

@@ -10,15 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.evidence.crossval import ServingCrossValidation, cross_validate, with_intervals
-from headway.evidence.engine_numbers import EngineNumber, numbers
-from headway.evidence.folds import folds, model_folds, single_source
-from headway.evidence.groups import stats
-from headway.evidence.predict import predict
-from headway.evidence.residuals import residuals
-from headway.evidence.tasks import Task
-from headway.evidence.widths import KEYS, WIDER, HeldOutResiduals, widths
-from headway.laws.serving import interval_factor
+from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, folds, model_folds, single_source, with_intervals
+from headway.evidence.fit.residuals import residuals, stats
+from headway.evidence.fit.result import KEYS, WIDER, HeldOutResiduals, widths
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.engine_fit import EngineNumber, numbers
+from headway.evidence.serving.predict import predict
+from headway.laws.serving.request import interval_factor
 from synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
 DENSE, EXPERTS = ("llama-3.1-8b", "bf16"), ("qwen3-30b-a3b", "fp8")

@@ -10,9 +10,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headway.evidence.engine_fit import SHARE, EngineFit, as_fitted, fit, predictions, problem, residuals
-from headway.evidence.engine_numbers import EngineNumber, numbers, table_at
-from headway.evidence.tasks import Task
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.engine_fit import (
+    SHARE,
+    EngineFit,
+    EngineNumber,
+    as_fitted,
+    fit,
+    numbers,
+    predictions,
+    problem,
+    residuals,
+    table_at,
+)
 from synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
 H100 = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1)

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 from cases import STEP_MODELS, Point, drawn, fitted_numbers
-from headway.about_model import about_model
 from headway.cli.main import main
-from headway.columns import SERVE
-from headway.columns import unit as unit_of_column
-from headway.explain import to_json, to_text
-from headway.explain import unit as unit_of_law
-from headway.formula import Traced, anonymous, leaves, record, replay
-from headway.hfconfig import model
-from headway.layout import Layout
-from headway.ledger import claim
-from headway.ledger import explain as explain_claim
-from headway.ledger.recompute import computable
-from headway.quantity import KINDS, Sourced, known, user_input
-from headway.workload import Load
+from headway.core.columns import SERVE
+from headway.core.columns import unit as unit_of_column
+from headway.core.explain import to_json, to_text
+from headway.core.explain import unit as unit_of_law
+from headway.core.formula import Traced, anonymous, leaves, record, replay
+from headway.core.quantity import KINDS, Sourced, known, user_input
+from headway.evidence.claims import claim
+from headway.evidence.claims import explain as explain_claim
+from headway.evidence.claims.rows import computable
+from headway.models.config import model
+from headway.models.describe import about_model
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
 
 AT_CONTEXT = (("batch", 48), ("context", 9000))
 REQUESTS = (("batch", 48), ("prompt", 9000), ("output", 1000))
@@ -139,8 +139,8 @@ def test_every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
 
 
 def test_what_is_edited_is_the_users() -> None:
-    from headway.edit import edit
-    from headway.system import system
+    from headway.hardware.edit import edit
+    from headway.hardware.system import system
 
     point = Point("llama-3.1-8b", edit(system("h100"), "chip.hbm_bw", "10TB/s"))
     found = {leaf.name: leaf for _, leaf in distinct_leaves(point.table().explain("weights_s"))}
@@ -172,7 +172,7 @@ def test_the_law_behind_a_column_has_the_columns_unit(key: str) -> None:
 
 @pytest.fixture(scope="module")
 def planned() -> Any:
-    from headway.plan import plan
+    from headway.serving.plan.plan import plan
 
     return plan("qwen3-30b-a3b", "8xh100-sxm", Load(prompt=4000, output=500), ttft="2s", tpot="50ms", current="tp=4 batch=16")
 
@@ -229,7 +229,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def test_every_number_of_the_trend() -> None:
-    from headway.trend import trend_chips
+    from headway.hardware.trend import trend_chips
 
     with record():
         recorded = trend_chips()
@@ -309,7 +309,7 @@ def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
 
 def test_arithmetic_outside_a_law_is_found_out() -> None:
     """Were glue to multiply two facts, the product would be an anonymous leaf."""
-    from headway.laws.drain import drain_s
+    from headway.laws.roofline.capacity import drain_s
 
     capacity, bandwidth = known(80e9, "hbm", "byte", "datasheet", "a source"), known(3.35e12, "bw", "byte/s", "datasheet", "a source")
     with record():

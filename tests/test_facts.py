@@ -9,13 +9,14 @@ import tomllib
 
 import pytest
 
-from headway import cost, facts
-from headway.about import about_chip, about_system, list_chips, list_sources, list_systems
-from headway.catalog import PACKAGED, Catalog, fold, open_catalog
-from headway.chip import Chip, chip, chip_price
-from headway.errors import BadFile, MissingFact, UnknownName
-from headway.quantity import Sourced
-from headway.system import System, system
+from headway.core import catalog as facts
+from headway.core.catalog import PACKAGED, Catalog, fold, open_catalog
+from headway.core.errors import BadFile, MissingFact, UnknownName
+from headway.core.quantity import Sourced
+from headway.hardware import chip_price as cost
+from headway.hardware.chip import Chip, chip, chip_price
+from headway.hardware.describe import about_chip, about_system, list_chips, list_sources, list_systems
+from headway.hardware.system import System, system
 
 CHIP_IDS = sorted(path.stem for path in (PACKAGED / "chips").glob("*.toml"))
 COSTED = sorted(path.stem for path in (PACKAGED / "costs").glob("*.toml"))
@@ -306,7 +307,8 @@ def test_lists() -> None:
 
 def test_listing_needs_no_numpy() -> None:
     code = (
-        "import sys; from headway.about import list_chips, list_systems, list_sources; list_chips(); list_systems(); list_sources();"
+        "import sys; from headway.hardware.describe import list_chips, list_systems, list_sources;"
+        "list_chips(); list_systems(); list_sources();"
         "sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

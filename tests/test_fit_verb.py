@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway import catalog
 from headway.cli.main import main
-from headway.efficiency import efficiencies
-from headway.errors import MissingExtra
-from headway.evidence import nearest
-from headway.evidence.engine_numbers import numbers
-from headway.evidence.fitted import FittedNumbers, read_efficiency, write_efficiency
-from headway.evidence.kernel_efficiency import fit_kernels
+from headway.core import catalog
+from headway.core.errors import MissingExtra
+from headway.evidence.fit import nearest
+from headway.evidence.fit.result import FittedNumbers, read_efficiency, write_efficiency
+from headway.evidence.kernels.efficiency import fit_kernels
 from headway.evidence.report import FIGURE, PAGE, SUMMARY
+from headway.evidence.serving.engine_fit import numbers
+from headway.performance.efficiency import efficiencies
 from synthetic import Rig, measured, true_table
 
 MARKED = f"# Accuracy\n\nbefore\n\n<!-- {PAGE}: generated, do not edit -->\nold\n<!-- {PAGE}: end -->\n\nafter\n"

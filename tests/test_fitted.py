@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from cases import FLAT, STEP_MODELS, Point, drawn, fitted_numbers
-from headway.catalog import PACKAGED
-from headway.edit import edit
-from headway.efficiency import ENGINES, Efficiencies, efficiencies, family, platform
-from headway.errors import MissingFact
-from headway.formula import leaves
-from headway.layout import Layout
-from headway.reach import FITTED, UNMEASURED
-from headway.system import system
+from headway.core.catalog import PACKAGED
+from headway.core.errors import MissingFact
+from headway.core.formula import leaves
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.performance.achieved import FITTED, UNMEASURED
+from headway.performance.efficiency import ENGINES, Efficiencies, efficiencies, family, platform
+from headway.performance.layout import Layout
 
 POINTS = [drawn(seed) for seed in range(80)]
 REQUESTS = [drawn(seed, requests=True) for seed in range(1000, 1030)]
@@ -240,7 +240,7 @@ def test_a_number_is_looked_for_in_the_family_then_the_format_then_bf16() -> Non
 
 
 def test_every_chip_of_a_family_is_in_the_catalogue() -> None:
-    from headway.chip import chip
+    from headway.hardware.chip import chip
 
     document = tomllib.loads((PACKAGED / "families.toml").read_text(encoding="utf-8"))
     for lists in document.values():

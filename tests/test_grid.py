@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.errors import HeadwayError, UnknownName
-from headway.grid import Axis, Labels, Table, from_rows
-from headway.quantity import user_input as typed
+from headway.core.errors import HeadwayError, UnknownName
+from headway.core.quantity import user_input as typed
+from headway.core.table import Axis, Labels, Table, from_rows
 
 
 def small() -> Table:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.handed_loop import HandedLoop, best_split, handed_loop
-from headway.laws.queue import looped_tpot_s
+from headway.laws.queueing.closed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.queueing.users import looped_tpot_s
 
 LOOP = HandedLoop(
     users=64.0, seats=1e9, prompt=8192.0, output=512.0, prefill_workers=2.0, decode_workers=3.0, prompt_alone=0.2, prompt_packed=0.2,

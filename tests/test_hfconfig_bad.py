@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headway import whole_model as whole
-from headway.about_model import about_model
-from headway.errors import BadFile, BadValue, HeadwayError, UnsupportedModel
-from headway.hf.families import READERS
-from headway.hfconfig import from_data, model
+from headway.core.errors import BadFile, BadValue, HeadwayError, UnsupportedModel
+from headway.models import totals as whole
+from headway.models.config import from_data, model
+from headway.models.describe import about_model
+from headway.models.readers.families import READERS
 
 CONFIGS = {path.name: json.loads(path.read_text()) for path in sorted((Path(whole.__file__).parent / "data" / "models").glob("*.json"))}
 RELATIVES = json.loads((Path(__file__).parent / "data" / "published_counts.json").read_text())

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from headway.formula import REGISTRY
-from headway.quantity import KINDS
+from headway.core.formula import REGISTRY
+from headway.core.quantity import KINDS
 from package import MODULES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -229,7 +229,7 @@ def environment() -> dict[str, str]:
 # -- packaging ------------------------------------------------------------------------------------------------------------------
 
 OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices"}
-LATE = {"headway.sim.parts", "headway.sim.pointers"}  # made of numba, imported where something is compiled
+LATE = {"headway.sim.machine_code"}  # made of numba, imported where something is compiled
 
 
 @functools.cache

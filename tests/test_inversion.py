@@ -9,21 +9,29 @@ from typing import Any
 import pytest
 
 from headway.cli.main import main
-from headway.errors import HeadwayError
-from headway.evidence import price_page
-from headway.evidence.prices import CONSTANT, LINE, OURS, STATED_MARKUP, ladders, learned, left_out, read_examples, scores
-from headway.evidence.served_cost import fitted
-from headway.formula import Traced, anonymous, record, replay
-from headway.inversion.answer import Inversion, QuantityRow, invert, row
-from headway.inversion.calibrate import LEARNED
-from headway.inversion.draws import draw, reference_log_cost
-from headway.inversion.explained import tree
-from headway.inversion.features import features
-from headway.inversion.markup import markup
-from headway.inversion.priors import AssumedIntervals, priors, read_assumed, reference
-from headway.laws.inversion import kv_at_knee, kv_joint
-from headway.price_sheet import ContextTier, Mode, PriceSheet, Rates
-from headway.sheets.catalogue import sheet
+from headway.core.errors import HeadwayError
+from headway.core.formula import Traced, anonymous, record, replay
+from headway.economics.inversion.answer import Inversion, QuantityRow, invert, row, tree
+from headway.economics.inversion.calibration import (
+    CONSTANT,
+    LEARNED,
+    LINE,
+    OURS,
+    STATED_MARKUP,
+    ladders,
+    learned,
+    left_out,
+    read_examples,
+    scores,
+)
+from headway.economics.inversion.features import features
+from headway.economics.inversion.priors import AssumedIntervals, priors, read_assumed, reference
+from headway.economics.inversion.samples import draw, markup, reference_log_cost
+from headway.economics.sheets.catalogue import sheet
+from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
+from headway.evidence import report
+from headway.laws.economics.inversion import kv_at_knee, kv_joint
+from reference.served_cost import fitted
 
 DATA = Path(__file__).parent / "data"
 SOLD, SIZES = DATA / "open_models_sold.csv", DATA / "open_models_sizes.csv"
@@ -296,7 +304,7 @@ def test_the_score_and_its_page(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before") and text.endswith("after\n") and "| cost laws | active | 27 |" in text
     own = Path(__file__).parent.parent / "docs" / "prices.md"
-    assert price_page.PART in own.read_text(encoding="utf-8")
+    assert report.PART in own.read_text(encoding="utf-8")
     methods = text.split("-->")[1].split("\n\n")[1]
     assert methods in own.read_text(encoding="utf-8"), "docs/prices.md is not what headway price --score gives"
 
@@ -316,8 +324,8 @@ def test_wrong_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(("inward", "outward"), [(1e-10, 1e-10), (1e-8, 1e-8), (2e-8, 3e-8)])
 def test_rates_far_from_all_that_is_known_identify_nothing_of_the_machine(inward: float, outward: float) -> None:
-    from headway.inversion.answer import invert
-    from headway.price_sheet import PriceSheet, Rates
+    from headway.economics.inversion.answer import invert
+    from headway.economics.sheets.sheet import PriceSheet, Rates
 
     sheet = PriceSheet(provider="x", model="m", as_of="2026-11-20", source="made up", rates=Rates(input=inward, output=outward))
     [one] = invert([sheet])

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.errors import BadFile
-from headway.evidence.fitted import ErrorRow, FittedNumbers, line, markdown, read_efficiency, write_efficiency
-from headway.evidence.kernel_classes import CLASSES, KernelClass
-from headway.evidence.kernel_efficiency import fit_families
-from headway.evidence.kernel_fit import fit, log_misses
-from headway.evidence.kernel_links import LinkRows, predicted
-from headway.evidence.kernel_rows import KernelRows, KernelTable, fastest, shape_codes, thinned
-from headway.fabric import Fabric, LinkCosts
+from headway.core.errors import BadFile
+from headway.evidence.fit.result import ErrorRow, FittedNumbers, line, markdown, read_efficiency, write_efficiency
+from headway.evidence.kernels.classes import CLASSES, KernelClass, fit, log_misses
+from headway.evidence.kernels.collectives import LinkRows, predicted
+from headway.evidence.kernels.efficiency import fit_families
+from headway.evidence.kernels.rows import KernelRows, KernelTable, fastest, shape_codes, thinned
+from headway.performance.topology import Fabric, LinkCosts
 
 DATA = Path(__file__).resolve().parent.parent / "src" / "headway" / "data" / "efficiency.toml"
 KERNELS = (*(kind.name for kind in CLASSES), "collective")
@@ -104,7 +103,7 @@ def test_an_all_reduce_is_fitted_through_its_lines() -> None:
     def predict(p: Any, work: Any) -> Any:
         return predicted((place,), costs(p), 400)[work[0]]
 
-    from headway.evidence.kernel_collectives import REDUCTION_KEYS
+    from headway.evidence.kernels.collectives import REDUCTION_KEYS
 
     truth, rng = (3e-6, 0.6, 0.55), np.random.default_rng(5)
     seconds = predict(truth, (np.arange(400),))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.errors import BadFile
-from headway.evidence import kernel_work
-from headway.evidence.kernel_efficiency import fit_kernels
-from headway.evidence.kernel_links import all_reduces, exchanges
-from headway.evidence.kernel_rows import family, per_chip
+from headway.core.errors import BadFile
+from headway.evidence.kernels import rows as kernel_work
+from headway.evidence.kernels.collectives import all_reduces, exchanges
+from headway.evidence.kernels.efficiency import fit_kernels
+from headway.evidence.kernels.rows import family, per_chip
 
 pytest.importorskip("pyarrow")
 PEAK, PEAK_FP8, BANDWIDTH = 989.4e12, 1978.9e12, 3350e9  # of an H100 SXM

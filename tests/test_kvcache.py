@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.errors import BadValue, MissingExtra
-from headway.sim import compiled, eviction, kvcache
-from headway.sim.kvcache_arrays import (
+from headway.core.errors import BadValue, MissingExtra
+from headway.sim import compiled, kv_pools, prefix_cache
+from headway.sim.hit_rates import hit_share, hit_token_share, replay_hits, replayed, reuse
+from headway.sim.kv_pools import (
     BLOCK,
     CAPACITY,
     EVICTED,
@@ -38,8 +39,6 @@ from headway.sim.kvcache_arrays import (
     dense_ids,
     make_pools,
 )
-from headway.sim.kvcache_replay import hit_share, hit_token_share, replay_hits, replayed
-from headway.sim.reuse_distance import reuse
 
 TRACE = Path(__file__).parent / "data" / "kvcache" / "conversations.jsonl"
 CONVERSATION = "HEADWAY_MOONCAKE_CONVERSATION"  # the path of mooncake's FAST25 conversation_trace.jsonl, as it is or gzipped
@@ -237,24 +236,24 @@ def sound(pools: CachePools) -> None:
 def find(pools: CachePools, prompt: list[int], now: float, p: int = 0, least: tuple[int, ...] = ()) -> tuple[int, list[int]]:
     found = np.zeros(pools.tiers, np.int64)
     few = np.array([*least, *[0] * (pools.tiers - len(least))])
-    hits = kvcache.match(pools, p, np.array(prompt), 0, len(prompt), now, few, found)
+    hits = prefix_cache.match(pools, p, np.array(prompt), 0, len(prompt), now, few, found)
     return hits, found.tolist()
 
 
 def serve(pools: CachePools, prompt: list[int], now: float, done: float, p: int = 0) -> int:
     """One request from admission to its end, a page beside its prompt for the answer."""
     blocks = np.array(prompt)
-    kvcache.expire(pools, p, now)
+    prefix_cache.expire(pools, p, now)
     hits, _ = find(pools, prompt, now, p)
     pages = int(pools.pool[p * POOL + PAGES]) * (len(prompt) - hits) + 1
-    assert kvcache.admits(pools, p, blocks, 0, hits, pages)
-    kvcache.take(pools, p, blocks, 0, hits, now)
-    assert kvcache.hold(pools, p, pages, now)
+    assert prefix_cache.admits(pools, p, blocks, 0, hits, pages)
+    prefix_cache.take(pools, p, blocks, 0, hits, now)
+    assert prefix_cache.hold(pools, p, pages, now)
     sound(pools)
-    kvcache.publish(pools, p, blocks, hits, len(prompt), now)
-    kvcache.release(pools, p, 1)
+    prefix_cache.publish(pools, p, blocks, hits, len(prompt), now)
+    prefix_cache.release(pools, p, 1)
     sound(pools)
-    kvcache.leave(pools, p, blocks, 0, len(prompt), done)
+    prefix_cache.leave(pools, p, blocks, 0, len(prompt), done)
     sound(pools)
     return hits
 
@@ -288,16 +287,16 @@ def test_overlapping_requests_keep_the_arrays_sound_and_no_block_without_those_b
         now += 1.0
         while running and data.draw(st.booleans()):
             blocks, published = running.pop(data.draw(st.integers(0, len(running) - 1)))
-            kvcache.release(pools, 0, len(blocks) - published)
-            kvcache.leave(pools, 0, blocks, 0, published, now)
+            prefix_cache.release(pools, 0, len(blocks) - published)
+            prefix_cache.leave(pools, 0, blocks, 0, published, now)
             sound(pools)
         hits, _ = find(pools, prompt.tolist(), now)
         before = pools.pool.copy()
-        if kvcache.admits(pools, 0, prompt, 0, hits, len(prompt) - hits):
-            kvcache.take(pools, 0, prompt, 0, hits, now)
-            assert kvcache.hold(pools, 0, len(prompt) - hits, now)
+        if prefix_cache.admits(pools, 0, prompt, 0, hits, len(prompt) - hits):
+            prefix_cache.take(pools, 0, prompt, 0, hits, now)
+            assert prefix_cache.hold(pools, 0, len(prompt) - hits, now)
             published = data.draw(st.integers(hits, len(prompt)))  # preempted before the rest was computed
-            kvcache.publish(pools, 0, prompt, hits, published, now)
+            prefix_cache.publish(pools, 0, prompt, hits, published, now)
             running.append((prompt, published))
         else:
             assert np.array_equal(before, pools.pool), "a question changes nothing"
@@ -306,67 +305,67 @@ def test_overlapping_requests_keep_the_arrays_sound_and_no_block_without_those_b
         everywhere = set().union(*(stored(pools, p) for p in range(len(pools.ttl))))
         assert all(parents[block] in everywhere for block in everywhere if block in parents)
     for blocks, published in running:
-        kvcache.release(pools, 0, len(blocks) - published)
-        kvcache.leave(pools, 0, blocks, 0, published, now)
+        prefix_cache.release(pools, 0, len(blocks) - published)
+        prefix_cache.leave(pools, 0, blocks, 0, published, now)
     sound(pools)
     assert pools.pool[PRIVATE] == pools.pool[PINNED] == 0
 
 
 def test_a_block_is_found_once_it_is_computed_and_not_before() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
-    assert kvcache.hold(pools, 0, 4, 0.0)
+    assert prefix_cache.hold(pools, 0, 4, 0.0)
     assert find(pools, [0, 1, 2, 3], 0.0) == (0, [0])
-    kvcache.publish(pools, 0, prompt, 0, 3, 1.0)
+    prefix_cache.publish(pools, 0, prompt, 0, 3, 1.0)
     assert find(pools, [0, 1, 2, 3], 1.0) == (3, [3])
 
 
 def test_two_requests_that_computed_the_same_share_one_copy() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
     for _ in range(2):
-        assert kvcache.hold(pools, 0, 4, 0.0)
-    assert eviction.free_pages(pools, 0) == 2
+        assert prefix_cache.hold(pools, 0, 4, 0.0)
+    assert kv_pools.free_pages(pools, 0) == 2
     for _ in range(2):
-        kvcache.publish(pools, 0, prompt, 0, 4, 1.0)
-    assert eviction.free_pages(pools, 0) == 6
-    kvcache.leave(pools, 0, prompt, 0, 4, 2.0)
-    assert eviction.oldest(pools, 0) == NOWHERE, "the second still uses them"
-    kvcache.leave(pools, 0, prompt, 0, 4, 3.0)
+        prefix_cache.publish(pools, 0, prompt, 0, 4, 1.0)
+    assert kv_pools.free_pages(pools, 0) == 6
+    prefix_cache.leave(pools, 0, prompt, 0, 4, 2.0)
+    assert kv_pools.oldest(pools, 0) == NOWHERE, "the second still uses them"
+    prefix_cache.leave(pools, 0, prompt, 0, 4, 3.0)
     sound(pools)
-    assert [eviction.evict(pools, 0, 4.0) for _ in range(5)] == [3, 2, 1, 0, NOWHERE]
+    assert [kv_pools.evict(pools, 0, 4.0) for _ in range(5)] == [3, 2, 1, 0, NOWHERE]
 
 
 def test_blocks_in_use_are_not_evicted_and_do_not_expire() -> None:
     pools = make_pools(6, [4], ttl_s=[5.0])
-    assert kvcache.hold(pools, 0, 3, 0.0)
-    kvcache.publish(pools, 0, np.arange(3), 0, 3, 0.0)
-    kvcache.expire(pools, 0, 100.0)
+    assert prefix_cache.hold(pools, 0, 3, 0.0)
+    prefix_cache.publish(pools, 0, np.arange(3), 0, 3, 0.0)
+    prefix_cache.expire(pools, 0, 100.0)
     assert stored(pools, 0) == {0, 1, 2}
     assert find(pools, [0, 1, 2], 100.0)[0] == 3
-    assert not kvcache.hold(pools, 0, 2, 100.0)
+    assert not prefix_cache.hold(pools, 0, 2, 100.0)
     assert pools.pool[PRIVATE] == 0
-    assert not kvcache.admits(pools, 0, np.arange(3), 0, 3, 2)
-    assert kvcache.admits(pools, 0, np.arange(3), 0, 3, 1)
-    kvcache.leave(pools, 0, np.arange(3), 0, 3, 100.0)
-    kvcache.expire(pools, 0, 105.0)
+    assert not prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 2)
+    assert prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 1)
+    prefix_cache.leave(pools, 0, np.arange(3), 0, 3, 100.0)
+    prefix_cache.expire(pools, 0, 105.0)
     assert stored(pools, 0) == {0, 1, 2}
-    kvcache.expire(pools, 0, 105.1)
+    prefix_cache.expire(pools, 0, 105.1)
     assert stored(pools, 0) == set()
 
 
 def test_a_preempted_request_finds_its_blocks_and_they_are_no_prefix_hits() -> None:
     pools, prompt, counted, found = make_pools(8, [10]), np.arange(4), np.zeros(4, np.int64), np.zeros(1, np.int64)
     least = np.zeros(1, np.int64)
-    kvcache.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
-    assert kvcache.hold(pools, 0, 5, 0.0)
-    kvcache.publish(pools, 0, prompt, 0, 4, 1.0)
-    kvcache.release(pools, 0, 1)  # preempted: the answer's page is lost, the prompt's blocks stay until somebody needs the room
-    kvcache.leave(pools, 0, prompt, 0, 4, 2.0)
-    hits = kvcache.match(pools, 0, prompt, 0, 4, 3.0, least, found)
-    kvcache.count_lookups(pools, counted, found, 4, True)
+    prefix_cache.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
+    assert prefix_cache.hold(pools, 0, 5, 0.0)
+    prefix_cache.publish(pools, 0, prompt, 0, 4, 1.0)
+    prefix_cache.release(pools, 0, 1)  # preempted: the answer's page is lost, the prompt's blocks stay until somebody needs the room
+    prefix_cache.leave(pools, 0, prompt, 0, 4, 2.0)
+    hits = prefix_cache.match(pools, 0, prompt, 0, 4, 3.0, least, found)
+    prefix_cache.count_lookups(pools, counted, found, 4, True)
     assert hits == 4
     assert counted.tolist() == [4, 4, 4, 0]
-    kvcache.match(pools, 0, prompt, 0, 4, 4.0, least, found)
-    kvcache.count_lookups(pools, counted, found, 4, False)  # another request with the same prompt
+    prefix_cache.match(pools, 0, prompt, 0, 4, 4.0, least, found)
+    prefix_cache.count_lookups(pools, counted, found, 4, False)  # another request with the same prompt
     assert counted.tolist() == [8, 4, 4, 4]
 
 
@@ -374,11 +373,11 @@ def test_held_pages_push_cached_blocks_out() -> None:
     pools = make_pools(6, [6])
     for prompt in ([0, 1, 2], [3, 4]):
         serve(pools, prompt, 0.0, 0.0)
-    assert kvcache.hold_just(pools, 0, 3, 1.0)
+    assert prefix_cache.hold_just(pools, 0, 3, 1.0)
     assert stored(pools, 0) == {0, 3, 4}
-    assert kvcache.hold_just(pools, 0, 6, 1.0)
+    assert prefix_cache.hold_just(pools, 0, 6, 1.0)
     assert stored(pools, 0) == set()
-    assert not kvcache.hold_just(pools, 0, 7, 1.0)
+    assert not prefix_cache.hold_just(pools, 0, 7, 1.0)
 
 
 def test_blocks_go_down_the_tiers_and_come_up_when_found() -> None:
@@ -402,8 +401,8 @@ def test_what_is_computed_anew_leaves_the_tier_below() -> None:
     serve(pools, [3, 4], 1.0, 1.0)
     assert stored(pools, 1) == {0, 1}
     assert find(pools, [0, 1, 2], 2.0, least=(0, 3)) == (0, [0, 0])
-    assert kvcache.hold(pools, 0, 3, 2.0)
-    kvcache.publish(pools, 0, prompt, 0, 3, 2.0)
+    assert prefix_cache.hold(pools, 0, 3, 2.0)
+    prefix_cache.publish(pools, 0, prompt, 0, 3, 2.0)
     sound(pools)
     assert stored(pools, 0) == {0, 1, 2}
     assert stored(pools, 1) == {3, 4}
@@ -413,17 +412,17 @@ def test_what_is_computed_anew_leaves_the_tier_below() -> None:
 def test_tiers_keep_for_different_times() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 60.0])
     serve(pools, [0, 1], 0.0, 0.0)
-    kvcache.expire(pools, 0, 6.0)
+    prefix_cache.expire(pools, 0, 6.0)
     assert [stored(pools, p) for p in range(2)] == [set(), {0, 1}]
     assert find(pools, [0, 1], 60.0) == (2, [0, 2])
-    kvcache.expire(pools, 0, 61.0)
+    prefix_cache.expire(pools, 0, 61.0)
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
 
 
 def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 5.0])
     serve(pools, [0, 1], 0.0, 0.0)
-    kvcache.expire(pools, 0, 6.0)
+    prefix_cache.expire(pools, 0, 6.0)
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
     assert pools.pool[POOL + WRITES] == 0
 
@@ -431,8 +430,8 @@ def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
 def test_a_request_that_pins_what_it_finds_cannot_evict_it_too() -> None:
     pools = make_pools(3, [6])
     serve(pools, [0, 1, 2], 0.0, 0.0)
-    assert kvcache.admits(pools, 0, np.arange(3), 0, 3, 3)
-    assert not kvcache.admits(pools, 0, np.arange(3), 0, 3, 4)
+    assert prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 3)
+    assert not prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 4)
 
 
 def test_replicas_with_own_pools_share_the_lowest() -> None:
@@ -446,8 +445,8 @@ def test_replicas_with_own_pools_share_the_lowest() -> None:
 
 
 def test_a_request_needs_its_last_token_computed() -> None:
-    assert kvcache.cached_tokens(2, 512, 1024) == 1023
-    assert kvcache.cached_tokens(2, 512, 1025) == 1024
+    assert prefix_cache.cached_tokens(2, 512, 1024) == 1023
+    assert prefix_cache.cached_tokens(2, 512, 1025) == 1024
 
 
 def test_the_pools_of_a_replay_are_left_for_the_next() -> None:

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 import headway as hw
-from headway.errors import BadValue, UnknownName
-from headway.launch import ENGINES, Launch, flags, launch
-from headway.layout import Layout, illegal
-from headway.model import Model
-from headway.precision import CACHE, WEIGHTS, Precision
-from headway.workload import Load
+from headway.core.errors import BadValue, UnknownName
+from headway.models.model import Model
+from headway.models.precision import CACHE, WEIGHTS, Precision
+from headway.performance.layout import Layout, illegal
+from headway.performance.workload import Load
+from headway.serving.launch import launch as flags
+from headway.serving.launch.launch import ENGINES, Launch, launch
 
 LLAMA, DEEPSEEK, QWEN = hw.model("llama-3.1-70b"), hw.model("deepseek-v3"), hw.model("qwen3-235b-a22b")
 CHAT = Load(batch=64, prompt=4096, output=1024)
@@ -217,7 +218,7 @@ def answers(engine: str) -> list[Launch]:
 
 
 def _shape(model: Model):
-    from headway.launch.ask import ask
+    from headway.serving.launch.request import ask
 
     return ask(model, Layout(), Precision(), None, None, None).needs.shape
 

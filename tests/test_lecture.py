@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from headway import ledger
 from headway.cli.main import main
-from headway.formula import anonymous
-from headway.ledger.claims import claims
-from headway.ledger.today import current
+from headway.core.formula import anonymous
+from headway.evidence import claims as ledger
+from headway.evidence.claims.claim import claims
+from headway.evidence.claims.rows import current
 
 ROWS = {row.id: row for row in ledger.rows()}
 

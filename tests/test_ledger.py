@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from headway import ledger
-from headway.errors import UnknownName
-from headway.formula import Call, Traced, anonymous, record, replay
-from headway.ledger import verdict
-from headway.ledger.claims import claims
-from headway.ledger.recompute import computable, recompute
+from headway.core.errors import UnknownName
+from headway.core.formula import Call, Traced, anonymous, record, replay
+from headway.evidence import claims as ledger
+from headway.evidence.claims import rows as verdict
+from headway.evidence.claims.claim import claims
+from headway.evidence.claims.rows import computable, recompute
 
 COUNTS = {"RB": 27, "FM": 6, "TS": 13, "SP": 10, "MOE": 12, "RK": 8, "PP": 19, "FS": 10, "OT": 19, "AP": 20, "KT": 13, "CW": 9, "CR": 8,
           "EX": 9}  # fmt: skip

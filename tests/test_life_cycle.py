@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws import life_cycle as life
-from headway.laws import over_training as laws
-from headway.laws import scaling
-from headway.scaling import loss as losses
-from headway.scaling.compute import as_given
-from headway.scaling.fits import fit, fits
-from headway.scaling.life import given_quality, given_size
-from headway.scaling.point import point
+from headway.laws.scaling import lifetime as laws
+from headway.laws.scaling import lifetime as life
+from headway.laws.scaling import power_laws
+from headway.training.scaling import compute as losses
+from headway.training.scaling.compute import as_given, given_quality, given_size, point
+from headway.training.scaling.fits import fit, fits
 
 # parameters of the quality and tokens served -> parameters and tokens of the cheapest model, and what it saves (Sardana et al. 2023)
 SARDANA = {(30e9, 5e12): (16.4e9, 3.27e12, 0.162), (70e9, 10e12): (41.6e9, 7.93e12, 0.119)}
@@ -111,7 +109,7 @@ def test_the_best_tokens_of_a_size_make_it_the_cheapest_of_its_quality(law: str)
     again = asked(given_size, law, active=100e9, served=200e12, kappa=3.0, tokens=tokens)
     assert again["chosen_regret"] == pytest.approx(0, abs=1e-12)
     assert again["chosen_cheapest_active"] == pytest.approx(100e9, rel=1e-6)
-    parts = losses.loss(one, 100e9, tokens)
+    parts = losses.predicted_loss(one, 100e9, tokens)
     assert again["share_train"] == pytest.approx(laws.best_training_share(parts.size, parts.data, one.by.alpha, one.by.beta), rel=1e-9)
     assert again["over_law"] == pytest.approx(laws.over_training_of_bill(1 / again["share_train"], one.by.beta), rel=1e-9)
 
@@ -166,4 +164,4 @@ def test_minimum_of_powers() -> None:
     at = laws.least_at(3.0, 7.0, 0.7, 1.9)
     x = np.geomspace(at / 2, at * 2, 20_001)
     assert x[np.argmin(3 * x**0.7 + 7 * x**-1.9)] == pytest.approx(at, rel=1e-3)
-    assert scaling.training_flop(70e9, 1.4e12) == pytest.approx(5.88e23)
+    assert power_laws.training_flop(70e9, 1.4e12) == pytest.approx(5.88e23)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cases import FLAT, IDEAL, PARTS, STEP_MODELS, Point, drawn
-from headway.assumptions import LATENCIES
-from headway.compile import compile_layout
-from headway.edit import edit
-from headway.layout import Layout
-from headway.serve import query
-from headway.system import system
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.performance.assumptions import LATENCIES
+from headway.performance.compile import compile_layout
+from headway.performance.layout import Layout
+from headway.serving.serve import query
 
 POINTS = [drawn(seed) for seed in range(80)]
 REQUESTS = [drawn(seed, requests=True) for seed in range(1000, 1040)]
@@ -45,9 +45,9 @@ def test_ideal_and_fully_overlapped_is_the_floor_exactly(point: Point) -> None:
 
 
 def coefficients(point: Point) -> Any:
-    from headway.assumptions import Assumptions
-    from headway.precision import Precision
-    from headway.schema import defaults
+    from headway.core.schema import defaults
+    from headway.models.precision import Precision
+    from headway.performance.assumptions import Assumptions
 
     load: dict[str, Any] = {"context": None, "prompt": None, "output": None} | dict(point.load)
     taken, formats = defaults(Assumptions, dict(point.assumed)), Precision(**dict(point.formats))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from headway.evidence.looped import fixed_points, simulated_loops, spread_tasks
-from headway.evidence.row import MeasuredRow
-from headway.evidence.tasks import Task, tasks
+from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.tasks import Task, tasks
+from reference.closed_loops import fixed_points, simulated_loops, spread_tasks
 
 LOADS = ((1, 1000, 200), (8, 1000, 500), (32, 2000, 500), (64, 500, 500))
 

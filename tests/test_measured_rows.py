@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headway.catalog import default_catalog
-from headway.errors import BadFile, UnknownName
-from headway.evidence.engines import family
-from headway.evidence.formats import GGUF, HEAD, SPELLINGS, precision
-from headway.evidence.names import hardware, model_name
-from headway.evidence.placing import StatedLayout, place
-from headway.evidence.read_rows import read_rows
-from headway.evidence.tasks import KINDS, Task, Unpredictable, tasks
-from headway.precision import WEIGHTS, formats
+from headway.core.catalog import default_catalog
+from headway.core.errors import BadFile, UnknownName
+from headway.evidence.rows.defaults import GGUF, HEAD, SPELLINGS, StatedLayout, place, precision
+from headway.evidence.rows.names import family, hardware, model_name
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import KINDS, Task, Unpredictable, tasks
+from headway.models.precision import WEIGHTS, formats
 
 BASE = {"id": "a", "model": "meta-llama/Llama-3.1-8B", "hardware": "H100-SXM-80GB", "mode": "serving_concurrency", "n_chips": "1",
         "engine": "vLLM", "weight_precision": "bf16", "kv_precision": "bf16", "tp": "1", "isl": "1000", "osl": "100",

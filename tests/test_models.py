@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from headway import whole_model as whole
-from headway.about_model import about_model, list_models
-from headway.errors import BadValue, MissingExtra, UnknownName, UnsupportedModel
-from headway.formula import anonymous, record, replay
-from headway.hf.precision import precision
-from headway.hf.read import Config
-from headway.hfconfig import catalogue_index, from_data, from_file, model
-from headway.model import DTYPES, StoredPrecision
-from headway.whatif import override, with_attention, with_kv_share
+from headway.core.errors import BadValue, MissingExtra, UnknownName, UnsupportedModel
+from headway.core.formula import anonymous, record, replay
+from headway.models import totals as whole
+from headway.models.config import catalogue_index, from_data, from_file, model
+from headway.models.describe import about_model, list_models
+from headway.models.model import DTYPES, StoredPrecision
+from headway.models.readers.quantization import precision
+from headway.models.readers.read import Config
+from headway.models.variants import override, with_attention, with_kv_share
 
 DATA = Path(__file__).parent / "data"
 CONFIGS = Path(whole.__file__).parent / "data" / "models"

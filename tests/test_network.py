@@ -13,17 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.assumptions import Assumptions
-from headway.errors import MissingFact
-from headway.fabric import NEAREST, Fabric, LinkCosts, axes, fabric, link_costs
-from headway.formula import Traced, anonymous, record, replay
-from headway.laws.collective_lines import collective_term_s, collectives_floor_s, collectives_s, two_batch_step_s
-from headway.laws.exchange import exchange_bytes, places_hit, wire_bytes_per_token
-from headway.laws.lines import CollectiveTerm
-from headway.laws.switch import ring_out, ring_up
-from headway.laws.topology import group_domains
-from headway.layout import Layout
-from headway.network import (
+from headway.core.errors import MissingFact
+from headway.core.formula import Traced, anonymous, record, replay
+from headway.core.quantity import known
+from headway.core.schema import defaults
+from headway.hardware.system import system
+from headway.laws.collectives.cost import collective_term_s, collectives_floor_s, collectives_s, two_batch_step_s
+from headway.laws.collectives.expert_parallel import exchange_bytes, places_hit, wire_bytes_per_token
+from headway.laws.collectives.topology import group_domains, ring_out, ring_up
+from headway.laws.step.coefficients import CollectiveTerm
+from headway.performance.achieved import with_links
+from headway.performance.assumptions import Assumptions
+from headway.performance.collectives import (
     ChipGroup,
     MessageTraffic,
     RoutedLayer,
@@ -35,10 +36,8 @@ from headway.network import (
     need_scale_out,
     network_terms,
 )
-from headway.quantity import known
-from headway.reach import with_links
-from headway.schema import defaults
-from headway.system import system
+from headway.performance.layout import Layout
+from headway.performance.topology import NEAREST, Fabric, LinkCosts, axes, fabric, link_costs
 
 MESSAGE = 1.0  # of one byte: a slope times a bandwidth is then a share of the message
 

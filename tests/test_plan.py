@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 from cases import FLAT, STEP_MODELS
-from headway import candidates, columns
-from headway.assumptions import Assumptions
-from headway.current import parse
-from headway.edit import edit
-from headway.elasticity import INPUTS
-from headway.errors import HeadwayError, IllegalLayout
-from headway.formula import anonymous, replay
-from headway.hfconfig import from_data
-from headway.layout import Layout, illegal, shape
-from headway.model import Model
-from headway.plan import Plan, plan
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import query, serve
-from headway.system import System, system
-from headway.workload import Load
+from headway.core import columns
+from headway.core.errors import HeadwayError, IllegalLayout
+from headway.core.formula import anonymous, replay
+from headway.core.schema import defaults
+from headway.hardware.edit import edit
+from headway.hardware.system import System, system
+from headway.models.config import from_data
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout, illegal, shape
+from headway.performance.workload import Load
+from headway.serving.plan import space
+from headway.serving.plan.plan import Plan, plan
+from headway.serving.plan.sensitivity import INPUTS, parse
+from headway.serving.serve import query, serve
 
 CHAT = Load(prompt=8000, output=1000)
 PROBLEMS = 200
@@ -162,7 +162,7 @@ def test_the_frontier_is_beaten_by_no_candidate() -> None:
 def test_the_space_is_every_legal_layout() -> None:
     machine = system("gb200-nvl72")
     what = shape(query("deepseek-v3", machine, Layout(), 1, 1, None, None, Precision(), None).work.blocks)
-    found = candidates.space(what, machine, {})
+    found = space.space(what, machine, {})
     names = ("tp", "ep", "dp", "pp")
     mine = set(zip(*(getattr(found.layouts, name).ravel().tolist() for name in names), strict=True))
     truth = set()

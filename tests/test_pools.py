@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.edit import edit
-from headway.errors import HeadwayError
-from headway.formula import anonymous, replay
-from headway.laws.planning import replicas_held
-from headway.laws.pools import decode_replicas_held
-from headway.layout import Layout
-from headway.plan import plan
-from headway.precision import Precision
-from headway.serve import serve
-from headway.system import system
-from headway.workload import Load
+from headway.core.errors import HeadwayError
+from headway.core.formula import anonymous, replay
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.laws.serving.replicas import decode_replicas_held, replicas_held
+from headway.models.precision import Precision
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.serving.plan.plan import plan
+from headway.serving.serve import serve
 
 CHAT = Load(prompt=4000, output=1000)
 

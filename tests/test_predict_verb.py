@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from headway.cli.main import main
-from headway.evidence.predict import predict
-from headway.evidence.read_rows import read_rows
-from headway.evidence.tasks import tasks
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import tasks
+from headway.evidence.serving.predict import predict
 
 HEAD = "id,model,hardware,n_chips,engine,weight_precision,tp,mode,isl,osl,batch_or_concurrency"
 GOOD = "llama-3.1-70b,h100-sxm,8,vllm,fp8,8,serving_concurrency,1024,1024,64"

@@ -10,32 +10,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway import cost, facts
-from headway.case import case
-from headway.chip import chip
-from headway.chip_cost import by_metric, over_all, owned
-from headway.chip_memory import PATH, chip_memory
 from headway.cli.main import main
-from headway.edit import edit
-from headway.errors import BadValue, HeadwayError, MissingFact, UnknownName
-from headway.formula import anonymous, record
-from headway.interval import read
-from headway.memory_cost import hbm_share, parts
-from headway.plan import Plan, plan
-from headway.precision import Precision
-from headway.price import price, rates_at
-from headway.price_sheet import ContextTier, PriceSheet, Rates
-from headway.priced import INPUTS, priced
-from headway.quantity import user_input
-from headway.schema import Field
-from headway.serve import serve
-from headway.service_day import account
-from headway.sheets import catalogue
-from headway.system import system
-from headway.terms import CommercialTerms
-from headway.terms import terms as agreed
-from headway.tier import tier
-from headway.workload import Load
+from headway.core import catalog
+from headway.core.errors import BadValue, HeadwayError, MissingFact, UnknownName
+from headway.core.formula import anonymous, record
+from headway.core.interval import read
+from headway.core.quantity import user_input
+from headway.core.schema import Field
+from headway.economics.chip_cost import PATH, by_metric, chip_memory, hbm_share, over_all, owned, parts
+from headway.economics.price.price import INPUTS, price, priced, rates_at
+from headway.economics.price.published_day import account, case
+from headway.economics.price.terms import CommercialTerms
+from headway.economics.price.terms import terms as agreed
+from headway.economics.sheets import catalogue
+from headway.economics.sheets.sheet import ContextTier, PriceSheet, Rates
+from headway.hardware import chip_price as cost
+from headway.hardware.chip import chip
+from headway.hardware.edit import edit
+from headway.hardware.memory_tier import tier
+from headway.hardware.system import system
+from headway.models.precision import Precision
+from headway.performance.workload import Load
+from headway.serving.plan.plan import Plan, plan
+from headway.serving.serve import serve
 
 ANCHOR = "deepseek-v3 --on gb200-nvl72 --tpot 50ms"
 WIDE = agreed(chip_price="2.2..4.5", utilisation=(0.3, 0.7), margin=(0.0, 0.8))
@@ -217,7 +214,7 @@ def test_memory_is_a_small_share_of_a_chip() -> None:
 
 
 def test_every_chip_with_a_known_memory_is_in_the_catalogue() -> None:
-    for name in facts.table(facts.read(PATH), "chips", PATH):
+    for name in catalog.table(catalog.read(PATH), "chips", PATH):
         memory = chip_memory(chip(name).name)
         assert memory.hbm or memory.dram is not None, name
         for kind in filter(None, (memory.hbm, memory.dram_tier)):

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from headway.cli.main import main
-from headway.errors import BadFile, HeadwayError, UnknownName
-from headway.price_history import history
-from headway.price_sheet import PriceSheet
-from headway.sheets import genai
-from headway.sheets.catalogue import AmbiguousSheet, find, newest, read, sheet, sheets, version
-from headway.sheets.files import read_sheets
-from headway.sheets.own import sheets_of
+from headway.core.errors import BadFile, HeadwayError, UnknownName
+from headway.economics.sheets import genai
+from headway.economics.sheets.catalogue import AmbiguousSheet, find, newest, read, read_sheets, sheet, sheets, version
+from headway.economics.sheets.history import history
+from headway.economics.sheets.schema import sheets_of
+from headway.economics.sheets.sheet import PriceSheet
 
 MTOK = 1e-6
 WHOLE = """

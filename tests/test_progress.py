@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from headway.cli import progress, sim
-from headway.watch import tick
+from headway.cli import sim, verb
+from headway.core.progress import tick
 
 
 class Terminal(io.StringIO):
@@ -16,9 +16,9 @@ class Terminal(io.StringIO):
 
 
 def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE_S", -1.0)
+    monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
     out = Terminal()
-    with progress.bar(out):
+    with verb.bar(out):
         tick(4106)
         tick(4106)
     assert "8,212 layouts weighed" in out.getvalue()
@@ -26,9 +26,9 @@ def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.M
 
 def test_a_simulation_is_given_two_seconds() -> None:
     out = Terminal()
-    with progress.bar(out, "requests answered", sim.PATIENCE_S):
+    with verb.bar(out, "requests answered", sim.PATIENCE_S):
         tick(1)
-    with progress.bar(out, "requests answered", -1.0):
+    with verb.bar(out, "requests answered", -1.0):
         tick(1)
     assert sim.PATIENCE_S == 2.0
     assert out.getvalue().count("1 requests answered") == 1
@@ -36,10 +36,10 @@ def test_a_simulation_is_given_two_seconds() -> None:
 
 def test_a_quick_answer_and_a_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     quick, pipe = Terminal(), io.StringIO()
-    with progress.bar(quick):
+    with verb.bar(quick):
         tick(4106)
-    monkeypatch.setattr(progress, "PATIENCE_S", -1.0)
-    with progress.bar(pipe):
+    monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
+    with verb.bar(pipe):
         tick(4106)
     assert quick.getvalue() == pipe.getvalue() == ""
     tick(1)  # nobody listens any more

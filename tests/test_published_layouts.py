@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from headway.assumptions import Assumptions
-from headway.edit import edit
-from headway.layout import Layout
-from headway.plan import plan
-from headway.precision import Precision
-from headway.schema import defaults
-from headway.serve import serve
-from headway.system import system
-from headway.workload import Load
+from headway.core.schema import defaults
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.serving.plan.plan import plan
+from headway.serving.serve import serve
 
 DECODE = Layout(dp=144, ep=144, redundant=32)
 PREFILL = Layout(dp=32, ep=32, redundant=32)

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.efficiency import Efficiencies, efficiencies
-from headway.evidence.machines import Machines, engines_of, machines
-from headway.evidence.predict import load_of, placed
-from headway.evidence.quantities import KINDS, MeasuredLoad, Quantities, quantities
-from headway.evidence.setup import Setup
-from headway.evidence.tasks import Task
-from headway.laws.serving import prompt_ranks
-from headway.laws.step import step_floor_s, step_s
+from headway.evidence.rows.setup import Setup
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.machines import Machines, engines_of, machines
+from headway.evidence.serving.predict import load_of, placed
+from headway.evidence.serving.quantities import KINDS, MeasuredLoad, Quantities, quantities
+from headway.laws.serving.request import prompt_ranks
+from headway.laws.step.step import step_floor_s, step_s
+from headway.performance.efficiency import Efficiencies, efficiencies
 from synthetic import Rig, csv_text, tasks_of, true_table
 
 RIGS = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.closed_loop import Loop, StepTime, closed_loop
+from headway.laws.queueing.closed_loop import Loop, StepTime, closed_loop
 
 CLIENT = 0.005  # a user's own delay between an answer and the next prompt, and as much again at random
 LOOP = Loop(

@@ -10,27 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.growing_steps import (
-    affine_batch,
-    affine_response_s,
-    affine_square,
-    affine_wait_s,
-    fluid_capacity_per_s,
-    fluid_tpot_s,
-    idle_share,
-)
-from headway.laws.queueing import (
-    batch_arrival_wait_s,
-    erlang_b,
-    erlang_c,
-    growth_per_s,
-    md1_wait_s,
-    mg1_wait_s,
-    mmc_wait_s,
-    present,
-    seats_taken,
-)
-from headway.laws.trains import (
+from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_quantile_s,
     beat_wait_s,
@@ -43,6 +23,26 @@ from headway.laws.trains import (
     train_rate,
     trains_missed,
     triggered_wait_s,
+)
+from reference.growing_steps import (
+    affine_batch,
+    affine_response_s,
+    affine_square,
+    affine_wait_s,
+    fluid_capacity_per_s,
+    fluid_tpot_s,
+    idle_share,
+)
+from reference.queueing import (
+    batch_arrival_wait_s,
+    erlang_b,
+    erlang_c,
+    growth_per_s,
+    md1_wait_s,
+    mg1_wait_s,
+    mmc_wait_s,
+    present,
+    seats_taken,
 )
 
 BEAT = 0.020

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from headway.catalog import PACKAGED, open_catalog
 from headway.cli.main import main
-from headway.errors import BadFile, BadValue
-from headway.formula import Traced, anonymous, record, replay
-from headway.laws.pipeline import racks_slowdown, scale_up_ratio
-from headway.laws.wiring import growth, mesh_links, star_links
-from headway.rack import Rack, RackRequest, rack, racks
-from headway.rack_facts import RackFacts, rack_facts
-from headway.rack_fit import catalogue_needs, need
-from headway.system import system
+from headway.core.catalog import PACKAGED, open_catalog
+from headway.core.errors import BadFile, BadValue
+from headway.core.formula import Traced, anonymous, record, replay
+from headway.hardware.rack import Rack, RackRequest, rack, racks
+from headway.hardware.rack_capacity import catalogue_needs, need
+from headway.hardware.rack_facts import RackFacts, rack_facts
+from headway.hardware.system import system
+from headway.laws.rack import growth, mesh_links, star_links
+from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
 
 NVL = {int(row.chips): row for row in racks("gb200-nvl72", [72, 144, 576])}
 LAYERS = 58  # expert layers of DeepSeek-V3
@@ -178,8 +178,8 @@ def test_a_longer_context_fits_fewer_models_and_more_chips_fit_more() -> None:
 
 @pytest.mark.parametrize("name", ["gb200-nvl72", "mi300x-node", "tpu-v5p-pod"])
 def test_no_number_is_without_an_origin(name: str) -> None:
-    from headway.hfconfig import model
-    from headway.quantity import user_input
+    from headway.core.quantity import user_input
+    from headway.models.config import model
 
     one, context = system(name), user_input(8192, "context", "token")
     chosen = model("deepseek-v3")

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from headway.errors import HeadwayError
-from headway.laws.offered import chips_needed
-from headway.laws.planning import replicas_held
-from headway.layout import Layout
-from headway.plan import plan
-from headway.precision import Precision
-from headway.serve import serve
-from headway.workload import SLO, Load
+from headway.core.errors import HeadwayError
+from headway.laws.serving.replicas import chips_needed, replicas_held
+from headway.models.precision import Precision
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.serving.plan.plan import plan
+from headway.serving.serve import serve
 
 SHORT = Load(prompt=2000, output=300)
 BUSY = Load(prompt=2000, output=300, rate=40.0)

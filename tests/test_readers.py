@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from headway.errors import BadFile, BadValue, HeadwayError
+from headway.core.errors import BadFile, BadValue, HeadwayError
 from headway.evidence.readers import aiperf, files, inferencex, llama_bench, vllm_bench
-from headway.evidence.readers.given import RunFields, RunMachine, machine, place
-from headway.evidence.row import BadRow, MeasuredRow
+from headway.evidence.readers.files import RunFields, RunMachine, machine, place
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 DATA = Path(__file__).resolve().parent / "data" / "readers"
 H100 = RunFields(hardware="h100-sxm", chips=2, tp=2, model="")

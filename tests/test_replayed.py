@@ -14,12 +14,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.errors import BadFile
-from headway.evidence.readers.vllm_run import MeasuredRun, read_run, with_prefixes
-from headway.evidence.replayed import apart, fitted_replay, fleet_of, measured_stats, replay, sampled, traffic_of
+from headway.core.errors import BadFile
 from headway.sim import state as of
-from headway.sim.pacing import scaled
 from headway.sim.simulate import simulate
+from headway.sim.step_time import scaled
+from reference.replayed_runs import (
+    MeasuredRun,
+    apart,
+    fitted_replay,
+    fleet_of,
+    measured_stats,
+    read_run,
+    replay,
+    sampled,
+    traffic_of,
+    with_prefixes,
+)
 
 HAND = Path(__file__).parent / "data" / "vllm_run"
 GIVEN = os.environ.get("HEADWAY_VLLM_RUNS", "")

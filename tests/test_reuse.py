@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from headway.assumptions import Assumptions
-from headway.edit import edit
-from headway.errors import HeadwayError
-from headway.formula import anonymous, replay
-from headway.laws.reuse import expected_accept_length
-from headway.layout import Layout
-from headway.plan import plan
-from headway.quantity import user_input
-from headway.schema import defaults
-from headway.serve import serve
-from headway.system import system
-from headway.workload import Load
+from headway.core.errors import HeadwayError
+from headway.core.formula import anonymous, replay
+from headway.core.quantity import user_input
+from headway.core.schema import defaults
+from headway.hardware.edit import edit
+from headway.hardware.system import system
+from headway.laws.serving.request import expected_accept_length
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.serving.plan.plan import plan
+from headway.serving.serve import serve
 
 CHAT = Load(prompt=8000, output=1000)
 
@@ -99,7 +99,7 @@ def test_the_search_weighs_what_the_row_says(taken: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("taken", [{"hit_rate": 0.96}, {"hit_rate": -0.1}, {"accept_length": 0.5}, {"draft_cost": -1}])
 def test_illegal_values_are_named(taken: dict[str, float]) -> None:
-    from headway.schema import fields
+    from headway.core.schema import fields
 
     name, value = next(iter(taken.items()))
     assert fields(Assumptions)[name][0].illegal(value)

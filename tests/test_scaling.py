@@ -7,19 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from headway.laws import few_bits
-from headway.laws import routed as routed_laws
-from headway.laws import scaling as laws
-from headway.laws import scaling_repeated as repeated
-from headway.scaling import loss as losses
-from headway.scaling import outside
-from headway.scaling.ask import Uncertainty
-from headway.scaling.compute import best_split
-from headway.scaling.doubt import draw_coefficients, interval
-from headway.scaling.experts import law_columns
-from headway.scaling.fits import bits, clark, decay, exponents, fit, fits, leverage, routed
-from headway.scaling.point import point
-from headway.schema import defaults
+from headway.core.schema import defaults
+from headway.laws.scaling import experts as routed_laws
+from headway.laws.scaling import power_laws
+from headway.laws.scaling import power_laws as laws
+from headway.laws.scaling import power_laws as repeated
+from headway.training.scaling import compute as losses
+from headway.training.scaling import fits as outside
+from headway.training.scaling.answer import draw_coefficients, interval
+from headway.training.scaling.compute import best_split, point
+from headway.training.scaling.experts import law_columns
+from headway.training.scaling.fits import bits, clark, decay, exponents, fit, fits, leverage, routed
+from headway.training.scaling.request import Uncertainty
 
 GOPHER = 5.76e23  # FLOPs of Gopher and Chinchilla
 # tokens per parameter at GOPHER, and the tokens that are best for 100B
@@ -52,9 +51,9 @@ def test_the_split_is_the_least_loss_of_a_budget(name: str) -> None:
     """Neither a per cent more parameters nor a per cent fewer, for the same compute, has less loss."""
     one = fit(name)
     active = losses.optimal_params(one, GOPHER)
-    best = losses.loss(one, active, laws.tokens_of_compute(GOPHER, active)).total
+    best = losses.predicted_loss(one, active, laws.tokens_of_compute(GOPHER, active)).total
     for factor in (0.99, 1.01):
-        assert losses.loss(one, active * factor, laws.tokens_of_compute(GOPHER, active * factor)).total > best
+        assert losses.predicted_loss(one, active * factor, laws.tokens_of_compute(GOPHER, active * factor)).total > best
     tokens = laws.tokens_of_compute(GOPHER, active)
     assert losses.chinchilla_tokens(one, active) == pytest.approx(tokens, rel=1e-9)
     assert losses.chinchilla_params(one, tokens) == pytest.approx(active, rel=1e-9)
@@ -79,7 +78,7 @@ def test_losses_of_data_that_repeats_are_the_repositorys() -> None:
     """Both test values of datablations, to every digit that is printed."""
     one = fit("muennighoff")
     for active, tokens, wanted in ((6.34e9, 242e9, 2.2256440890), (8.67e9, 178e9, 2.2269634075)):
-        assert float(losses.loss(one, active, tokens, 25e9).total) == pytest.approx(wanted, abs=5e-10)
+        assert float(losses.predicted_loss(one, active, tokens, 25e9).total) == pytest.approx(wanted, abs=5e-10)
 
 
 def test_four_epochs_are_worth_93_per_cent_of_fresh_tokens() -> None:
@@ -97,7 +96,7 @@ def test_the_split_with_repeated_data_is_the_least_loss(unique: float) -> None:
     one, flop = fit("muennighoff"), 1e22
     best = float(losses.optimal_params(one, flop, unique))
     scan = np.exp(np.linspace(math.log(best) - 3, math.log(best) + 3, 6001))
-    found = losses.loss(one, scan, laws.tokens_of_compute(flop, scan), unique).total
+    found = losses.predicted_loss(one, scan, laws.tokens_of_compute(flop, scan), unique).total
     assert scan[np.argmin(found)] == pytest.approx(best, rel=2e-3)
 
 
@@ -164,11 +163,11 @@ def test_few_bits() -> None:
     """Each part is worth 1 - 1/e of itself at its own number of bits, and all of it at many."""
     by = bits()
     for part in (by.weights, by.activations, by.kv):
-        assert float(few_bits.precision_share(part, part)) == pytest.approx(1 - 1 / math.e, rel=1e-12)
-        assert float(few_bits.precision_share(64, part)) == pytest.approx(1, abs=1e-9)
+        assert float(power_laws.precision_share(part, part)) == pytest.approx(1 - 1 / math.e, rel=1e-12)
+        assert float(power_laws.precision_share(64, part)) == pytest.approx(1, abs=1e-9)
     assert float(losses.rounded(8e9, 15e12, 16)) < 1e-6 < 0.05 < float(losses.rounded(8e9, 15e12, 4)) < 0.5
     assert losses.rounded(8e9, 15e12, 4) > losses.rounded(8e9, 1e12, 4)  # longer training, more to lose
-    narrow = losses.loss(fit("epoch"), 7e9, 1e12, None, {"weights": 8, "kv": 4})
+    narrow = losses.predicted_loss(fit("epoch"), 7e9, 1e12, None, {"weights": 8, "kv": 4})
     assert float(narrow.params_worth) == pytest.approx(7e9 * (1 - math.exp(-8 / 2.6745)) * (1 - math.exp(-4 / 0.9578)), rel=1e-12)
 
 
@@ -177,11 +176,11 @@ def test_few_bits() -> None:
 
 def test_a_fit_says_where_it_was_fitted() -> None:
     inside = {"active": 1e9, "tokens": 20e9, "tokens_per_param": 20.0}
-    assert outside.dense(inside, fit("epoch").range) == (True, "")
-    far, said = outside.dense(inside | {"active": 160e9, "tokens_per_param": 3410.0}, fit("epoch").range)
+    assert outside.dense_range(inside, fit("epoch").range) == (True, "")
+    far, said = outside.dense_range(inside | {"active": 160e9, "tokens_per_param": 3410.0}, fit("epoch").range)
     assert not far and said == "N 10x above 16B; D/N 10x above 341"
-    assert outside.routed({"active": 3e8, "experts": 64}, 1) == (True, "")
-    assert outside.routed({"active": 3e8, "experts": 1024}, 8)[1] == "experts 2x above 512; 8 experts per token, fitted with 1"
+    assert outside.routed_range({"active": 3e8, "experts": 64}, 1) == (True, "")
+    assert outside.routed_range({"active": 3e8, "experts": 1024}, 8)[1] == "experts 2x above 512; 8 experts per token, fitted with 1"
     assert clark()["params_high"] == 1.3e9
 
 

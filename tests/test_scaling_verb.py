@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from headway import columns
 from headway.cli.main import main
-from headway.formula import Traced, anonymous, replay
-from headway.scaling.answer import explained, rows
-from headway.scaling.ask import Uncertainty
-from headway.scaling.question import question
-from headway.schema import defaults
+from headway.core import columns
+from headway.core.formula import Traced, anonymous, replay
+from headway.core.schema import defaults
+from headway.training.scaling.answer import explained, rows
+from headway.training.scaling.request import Uncertainty
+from headway.training.scaling.scale import question
 
 KINDS = {
     "split": "--flop 1e25",
@@ -84,8 +84,8 @@ def test_every_number_explains_itself(kind: str) -> None:
     """The tree of each number ends in facts and flags alone, and gives the number again."""
     import argparse
 
-    from headway import schema
-    from headway.scaling.ask import RECORDS
+    from headway.core import schema
+    from headway.training.scaling.request import RECORDS
 
     parser = argparse.ArgumentParser()
     for record in RECORDS:

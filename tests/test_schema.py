@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway import schema
-from headway.errors import BadValue, HeadwayError, UnknownName
-from headway.quantity import Sourced
-from headway.schema import MOST, Field, axis, scalar
+from headway.core import schema
+from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.quantity import Sourced
+from headway.core.schema import MOST, Field, axis, scalar
 
 COUNT = Field(integer=True)
 TOKENS = Field("token", integer=True)
@@ -118,7 +118,7 @@ class Example:
 
 
 def test_flags_from_a_record() -> None:
-    from headway.cli.flags import Parser
+    from headway.cli.verb import Parser
 
     assert list(schema.fields(Example)) == ["tp", "hbm_share", "kv"]
     parser = Parser("test", "a test")

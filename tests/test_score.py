@@ -10,21 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from headway.chip import chip
 from headway.cli.main import main
-from headway.errors import BadFile
-from headway.evidence import nearest
-from headway.evidence.flat import flat_residuals, floor_residuals
-from headway.evidence.groups import grouped, stats, worst
-from headway.evidence.model_class import model_class
-from headway.evidence.predict import predict
-from headway.evidence.read_rows import read_rows
-from headway.evidence.report import PAGE, Report, inserted, page, summary
-from headway.evidence.residuals import Residual, residuals
-from headway.evidence.targets import check_targets
-from headway.evidence.tasks import tasks
-from headway.figures import parity
-from headway.hfconfig import model
+from headway.core.errors import BadFile
+from headway.evidence.fit import nearest
+from headway.evidence.fit.crossval import flat_residuals, floor_residuals
+from headway.evidence.fit.residuals import Residual, grouped, residuals, stats, worst
+from headway.evidence.report import PAGE, Report, check_targets, inserted, page, summary
+from headway.evidence.rows.names import model_class
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import tasks
+from headway.evidence.serving.predict import predict
+from headway.hardware.chip import chip
+from headway.models.config import model
+from headway.report.figures import parity
 
 HEAD = (
     "id,model,hardware,n_chips,engine,weight_precision,tp,mode,isl,osl,batch_or_concurrency,ttft_ms,tpot_ms,tok_s_per_chip,source_key,"

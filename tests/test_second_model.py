@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.laws.epoch import drain_or_compute_s, fastest_chips, latency_bound_token_s, reductions_s
+from reference.network_latency import drain_or_compute_s, fastest_chips, latency_bound_token_s, reductions_s
 
 # Llama 3 in bf16 (published parameter counts and depths), four all-reduces a layer, H100 at 3.3 TB/s and 1e15 FLOP/s.
 MODELS = {"Llama 3 70B": (70.55e9, 80), "Llama 3 8B": (8.03e9, 32)}

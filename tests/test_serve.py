@@ -10,9 +10,9 @@ import pytest
 
 import headway as hw
 from cases import Point, drawn
-from headway import columns
-from headway.errors import BadValue, HeadwayError, IllegalLayout, MissingFact, UnknownName
-from headway.layout import Layout
+from headway.core import columns
+from headway.core.errors import BadValue, HeadwayError, IllegalLayout, MissingFact, UnknownName
+from headway.performance.layout import Layout
 
 AT_CONTEXT = ("step_s", "ttft_s", "compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "tok_per_s_user", "decode_tok_per_s")
 OF_REQUESTS = ("tpot_s", "tok_per_s", "usd_per_mtok_in", "usd_per_mtok_cached", "usd_per_mtok_out")

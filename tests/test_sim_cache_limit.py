@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.sim.kvcache import HITS
-from headway.sim.kvcache_replay import replay_hits
-from headway.sim.prefix import Prefix, hit_rates
+from headway.sim.hit_rates import replay_hits
+from headway.sim.prefix_cache import HITS
+from headway.sim.prefix_tiers import Prefix, hit_rates
 from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace
 from test_kvcache import CONVERSATION, PUBLISHED, TRACE, WHOLE
 

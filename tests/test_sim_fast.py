@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway.sim import fast
-from headway.sim.fast import COMPILE_S, LOAD_S, choose_form, plain_s, runner
-from headway.sim.traffic.record import Traffic
+from headway.sim import compiled_loop
+from headway.sim.compiled_loop import COMPILE_S, LOAD_S, choose_form, plain_s, runner
+from headway.sim.traffic.requests import Traffic
 from simulated import pace, play
 
 
@@ -36,7 +36,7 @@ def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
 ) -> None:
     """Each of the two loops by itself: the one is no sign of the other."""
     pytest.importorskip("numba")
-    monkeypatch.setattr(fast, "machine_code", lambda: tmp_path)
+    monkeypatch.setattr(compiled_loop, "machine_code", lambda: tmp_path)
     law = pace("0.02 + 1e-4 * batch")
     between = (LOAD_S + COMPILE_S) / 2
 
@@ -45,8 +45,8 @@ def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
 
     assert choice(between) == "auto"
     assert choice(COMPILE_S * 1.1) == "compiled"
-    fast._file(law.source).touch()
-    for mark, needed in ((fast.LOOP, not shared), (fast.SENDING, routed or shared)):
+    compiled_loop._file(law.source).touch()
+    for mark, needed in ((compiled_loop.LOOP, not shared), (compiled_loop.SENDING, routed or shared)):
         if needed:
             assert choice(between) == "auto"
             (tmp_path / mark).touch()

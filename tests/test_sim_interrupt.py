@@ -75,7 +75,7 @@ def test_earlier_loads_stay_and_later_ones_do_not_begin() -> None:
 
 
 def test_nothing_to_show_is_said() -> None:
-    child = "import headway.sim.trial as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
+    child = "import headway.sim.run as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
     done = subprocess.run(
         [sys.executable, "-c", child, "1", *ASKED.replace("3M", "10").split(), "--rate", "1"], capture_output=True, text=True, check=False
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headway.layout import Layout
-from headway.serve import serve
+from headway.performance.layout import Layout
+from headway.serving.serve import serve
 from headway.sim import state as of
 from headway.sim.simulate import simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace, play, real
 
 UNLOADED = (

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing import erlang_b, impatient_share, mmc_wait_s
 from headway.sim import report
 from headway.sim import state as of
-from headway.sim.pacing import pace_from
+from headway.sim.fleet import PrefillDecodePools, split
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.split import PrefillDecodePools, split
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import pace_from
+from headway.sim.traffic.requests import Traffic
+from reference.queueing import erlang_b, impatient_share, mmc_wait_s
 from simulated import RULES, STEP, pace
 from steady import HOW, random
 
@@ -80,7 +80,7 @@ def test_who_gives_up_in_the_queue_and_in_work_by_hand() -> None:
     assert run.total(of.PREFILLED) == 10 + 4 + 1
     assert run.total(of.EMITTED) == 2.0
     assert run.cancelled.tolist() == [False, True, True, False]
-    row = report.rates(run)
+    row = report.run_rates(run)
     assert (row["completed"], row["cancelled"], row["rejected"]) == (2, 2, 0)
 
 

@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from headway.errors import MissingFact
+from headway.core.errors import MissingFact
+from headway.hardware.memory_tier import MemoryTier
 from headway.sim import state as of
-from headway.sim.kvcache import HITS, LOOKUPS, RETURN_HITS
-from headway.sim.kvcache_arrays import CAPACITY, PAGES, PINNED, STORED
-from headway.sim.prefix import Prefix, hit_rates, prefix_of
-from headway.sim.reload import NEVER
+from headway.sim.kv_pools import CAPACITY, PAGES, PINNED, STORED
+from headway.sim.prefix_cache import HITS, LOOKUPS, RETURN_HITS
+from headway.sim.prefix_tiers import NEVER, Prefix, hit_rates, parse_tiers, prefix_of
 from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import LANE
-from headway.sim.tiers import parse_tiers
-from headway.sim.traffic.record import Traffic
-from headway.tier import MemoryTier
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace
 
 HBM = Prefix(below=(), ttl=np.inf, names=("hbm",))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from headway.layout import Layout
+from headway.performance.layout import Layout
 from headway.sim import simulate as running
 from headway.sim import state as of
 from headway.sim.loop import advance
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace, play, real
 
 KINKED = "0.002 + 1e-5 * batch + (1e-8 if context < 900.0 * batch else 3e-8) * context + 2e-6 * tokens + 1e-11 * pairs"

@@ -7,18 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing import (
-    batch_arrival_wait_s,
-    congestion,
-    erlang_c,
-    growth_per_s,
-    md1_wait_s,
-    mg1_wait_s,
-    mmc_wait_s,
-)
-from headway.sim import report, saturation
+from headway.sim import capacity, report
 from headway.sim import state as of
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
+from reference.queueing import batch_arrival_wait_s, congestion, erlang_c, growth_per_s, md1_wait_s, mg1_wait_s, mmc_wait_s
 from steady import BEAT, COUNT, agrees, near, play, random, response, wait
 
 # -- one server -----------------------------------------------------------------------------------------------------------------
@@ -162,7 +154,7 @@ def test_users_who_do_not_divide_by_replicas(users: int, replicas: int) -> None:
     """Each has half a second of work at a time and thinks as long: all of them ask as often as one alone, and nobody is left out."""
     traffic = Traffic.of(np.zeros(1200), 1, 50)
     run = play(traffic, "0.01", replicas=replicas, users=users, think=np.full(1200, 0.5))
-    assert report.rates(run)["req_per_s"] == pytest.approx(users, rel=0.01)
+    assert report.run_rates(run)["req_per_s"] == pytest.approx(users, rel=0.01)
 
 
 # -- what the report adds -------------------------------------------------------------------------------------------------------
@@ -208,7 +200,7 @@ def test_the_reports_interval_holds_the_true_mean() -> None:
 def test_overload_is_a_rate_of_growth(load: float) -> None:
     rate = load / BEAT
     run = play(Traffic.of(random(rate, 21, 12_000), 1, 1), f"{BEAT}", seats=1)
-    stands = saturation.stand(run, 1 / BEAT)
+    stands = capacity.stand(run, 1 / BEAT)
     assert not stands.stable
     assert stands.growth == pytest.approx(float(growth_per_s(rate, 1 / BEAT)), abs=4 * np.sqrt(rate / (6000 / rate)))
     assert stands.utilisation == pytest.approx(load, rel=0.03)

@@ -11,7 +11,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.sim import report
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import play
 
 ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 400 --loop plain"

@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.errors import BadValue
+from headway.core.errors import BadValue
 from headway.sim import routing
 from headway.sim import state as of
-from headway.sim.kvcache_arrays import CAPACITY, PAGES, POOL, STORED
-from headway.sim.kvcache_replay import replay_hits
-from headway.sim.prefix import Prefix, hit_rates
+from headway.sim.hit_rates import replay_hits
+from headway.sim.kv_pools import CAPACITY, PAGES, POOL, STORED
+from headway.sim.prefix_tiers import Prefix, hit_rates, parse_tiers
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.tiers import parse_tiers
 from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.conversations import ConversationTurns, generate_conversations
+from headway.sim.traffic.generate import ConversationTurns, generate_conversations
 from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace
 
 LAW = "0.01 + 1e-4 * batch + 2e-5 * tokens + 1e-8 * context"

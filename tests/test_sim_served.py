@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.layout import Layout
-from headway.sim.pacing import StepPace, scaled
+from headway.performance.layout import Layout
 from headway.sim.policy import Policy
 from headway.sim.report import measured
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import StepPace, scaled
+from headway.sim.traffic.requests import Traffic
 from simulated import real
 
 DATA = Path(__file__).parent / "data" / "served"

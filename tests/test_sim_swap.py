@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.errors import BadValue
-from headway.layout import Layout
+from headway.core.errors import BadValue
+from headway.performance.layout import Layout
 from headway.sim import state as of
-from headway.sim.kvcache import HITS, LOOKUPS, RETURN_HITS
 from headway.sim.policy import Policy
-from headway.sim.prefix import Prefix
+from headway.sim.prefix_cache import HITS, LOOKUPS, RETURN_HITS
+from headway.sim.prefix_tiers import Prefix
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace, play, real
 
 LAW = "0.004 + 1e-5 * tokens + 1e-4 * batch"

@@ -8,11 +8,8 @@ from math import exp, lgamma, log
 import numpy as np
 import pytest
 
-from headway.assumptions import Assumptions
-from headway.laws.coefficients import EXPOSED, SERIAL, Achieved, StepCoefficients
-from headway.laws.growing_steps import affine_batch, affine_response_s, affine_wait_s, fluid_capacity_per_s, fluid_tpot_s
-from headway.laws.queueing import present, seats_taken
-from headway.laws.trains import (
+from headway.core.schema import defaults
+from headway.laws.queueing.departures import (
     beat_response_s,
     beat_wait_quantile_s,
     filling_wait_s,
@@ -21,12 +18,16 @@ from headway.laws.trains import (
     train_rate,
     triggered_wait_s,
 )
-from headway.schema import defaults
-from headway.sim import report, saturation
+from headway.laws.step.coefficients import EXPOSED, SERIAL, Achieved, StepCoefficients
+from headway.performance.assumptions import Assumptions
+from headway.sim import capacity as saturation
+from headway.sim import report
 from headway.sim import state as of
-from headway.sim.pacing import StepPace, pace_from, pace_of
 from headway.sim.simulate import simulate
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import StepPace, pace_from, pace_of
+from headway.sim.traffic.requests import Traffic
+from reference.growing_steps import affine_batch, affine_response_s, affine_wait_s, fluid_capacity_per_s, fluid_tpot_s
+from reference.queueing import present, seats_taken
 from simulated import RULES, STEP
 from steady import BEAT, COUNT, FAST, FEWER, HOW, agrees, near, play, random, response, wait
 

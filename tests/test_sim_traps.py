@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing import md1_wait_s, mmc_wait_s
-from headway.layout import Layout
-from headway.sim import answer, report, saturation
+from headway.performance.layout import Layout
+from headway.sim import capacity as saturation
+from headway.sim import report
 from headway.sim import state as of
-from headway.sim.prefix import Prefix
+from headway.sim.fleet import PrefillDecodePools, split
+from headway.sim.prefix_tiers import Prefix, parse_tiers
 from headway.sim.simulate import SimulatedRun, simulate
-from headway.sim.split import PrefillDecodePools, split
-from headway.sim.tiers import parse_tiers
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
+from reference.queueing import md1_wait_s, mmc_wait_s
 from simulated import RULES, pace, play, real
 
 
@@ -184,7 +184,7 @@ def test_beyond_saturation_there_is_a_growth_and_no_latency() -> None:
     rows = {}
     for load in (0.7, 0.97, 1.3):
         run = simulate(Traffic.of(arrival / (able * load), 500, 20), made.pace, rules, how="plain")
-        rows[load] = answer.row(made, run, able, {}, 0.1, True)
+        rows[load] = report.row(made, run, able, {}, 0.1, True)
         assert rows[load]["utilisation"] == pytest.approx(load, rel=0.06)
         assert rows[load]["capacity_req_per_s"] == able
     assert rows[0.7]["stable"] and rows[0.7]["p99_ttft_s"] > 0

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing import mmc_wait_s
 from headway.sim import state as of
-from headway.sim.pacing import pace_from
 from headway.sim.simulate import SimulatedRun, simulate
+from headway.sim.step_time import pace_from
 from headway.sim.traffic.arrivals import parse_arrivals
-from headway.sim.traffic.conversations import generate_conversations, parse_turns
+from headway.sim.traffic.generate import generate_conversations, parse_turns
 from headway.sim.traffic.lengths import parse_lengths
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
+from reference.queueing import mmc_wait_s
 from simulated import RULES, STEP, pace
 from steady import HOW, agrees
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from headway.cli.main import main
-from headway.layout import Layout
-from headway.sim import report, saturation
+from headway.performance.layout import Layout
+from headway.sim import capacity, report
 from headway.sim import state as of
-from headway.sim.find import highest
+from headway.sim.capacity import highest
+from headway.sim.fleet import PrefillDecodePools, split
 from headway.sim.policy import Policy
 from headway.sim.simulate import simulate
-from headway.sim.split import PrefillDecodePools, split
-from headway.sim.traffic.record import Traffic
+from headway.sim.traffic.requests import Traffic
 from simulated import RULES, pace, play, real
 
 ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 300 --loop plain"
@@ -137,7 +137,7 @@ def test_a_request_beyond_the_cache_does_not_spin(capsys: pytest.CaptureFixture[
 def test_capacity_is_the_fluid_limit() -> None:
     """Iterations of c0 + c1 n, N tokens a request, unlimited seats but for the cache: capacity 1 / (N (c1 + c0 / seats))."""
     step = pace("0.02 + 0.001 * (batch + tokens)", 64)
-    able = saturation.capacity(poisson(500, 1.0, output=50), step, RULES._replace(seats=64), 1, "plain")
+    able = capacity.capacity(poisson(500, 1.0, output=50), step, RULES._replace(seats=64), 1, "plain")
     assert able == pytest.approx(1 / (50 * (0.001 + 0.02 / 64)), rel=0.02)
 
 

@@ -13,23 +13,22 @@ from typing import Any
 import pytest
 
 from cases import FLAT
-from headway.assumptions import Assumptions
-from headway.catalog import PACKAGED, open_catalog
 from headway.cli.main import main
-from headway.errors import BadFile, HeadwayError
-from headway.formula import anonymous, replay
-from headway.hfconfig import from_data
-from headway.laws.speed import batch_ratio_identity, between_rungs, closed_fast_batch, closed_standard_batch
-from headway.model import Model
-from headway.offers import Offer, offers
-from headway.plan import plan
-from headway.quantity import user_input
-from headway.schema import defaults
-from headway.serve import serve
-from headway.speed import LAID, MULTIPLES, SpeedTiers, ladder, widened
-from headway.system import system
-from headway.whatif import override
-from headway.workload import Load
+from headway.core.catalog import PACKAGED, open_catalog
+from headway.core.errors import BadFile, HeadwayError
+from headway.core.formula import anonymous, replay
+from headway.core.quantity import user_input
+from headway.core.schema import defaults
+from headway.economics.speed_tiers import LAID, MULTIPLES, Offer, SpeedTiers, catalogue_offers, ladder, widened
+from headway.hardware.system import system
+from headway.laws.economics.speed_tiers import batch_ratio_identity, between_rungs, closed_fast_batch, closed_standard_batch
+from headway.models.config import from_data
+from headway.models.model import Model
+from headway.models.variants import override
+from headway.performance.assumptions import Assumptions
+from headway.performance.workload import Load
+from headway.serving.plan.plan import plan
+from headway.serving.serve import serve
 from test_house import DATE
 
 CHAT = Load(prompt=4000, output=1000)
@@ -224,7 +223,7 @@ def test_a_domain_grows_within_the_machine_s_chips_first() -> None:
 
 
 def test_every_offer_has_a_source_and_a_date() -> None:
-    every = offers()
+    every = catalogue_offers()
     assert len(every) >= 15
     for one in every:
         for number in (one.price_multiple, one.speed_multiple):
@@ -236,7 +235,7 @@ def test_every_offer_has_a_source_and_a_date() -> None:
 def test_prices_in_the_notes_give_the_multiples() -> None:
     """$30/$150 against $5/$25 is 6x: checked wherever the notes name both, by output."""
     checked = 0
-    for one in offers():
+    for one in catalogue_offers():
         both = re.match(r"\$[\d.]+/\$([\d.]+) against \$[\d.]+/\$([\d.]+)", one.notes)
         if both:
             checked += 1
@@ -245,7 +244,7 @@ def test_prices_in_the_notes_give_the_multiples() -> None:
 
 
 def test_the_premium_for_the_same_claimed_speed_fell_from_six_to_two() -> None:
-    claude = [one for one in offers() if one.provider == "anthropic"]
+    claude = [one for one in catalogue_offers() if one.provider == "anthropic"]
     assert [(float(one.price_multiple), float(one.speed_multiple)) for one in claude] == [(6.0, 2.5)] * 2 + [(2.0, 2.5)] * 4
 
 
@@ -272,7 +271,7 @@ def test_a_user_s_own_offers_are_read(tmp_path: Path) -> None:
     (tmp_path / "offers").mkdir()
     path = tmp_path / "offers" / "mine.toml"
     path.write_text('[offers.mine]\nmodel = "m"\ntier = "fast"\nprice_multiple = "3"\nspeed_multiple = "2x"\n')
-    mine = next(one for one in offers(open_catalog([tmp_path])) if one.offer == "mine")
+    mine = next(one for one in catalogue_offers(open_catalog([tmp_path])) if one.offer == "mine")
     assert (float(mine.price_multiple), float(mine.speed_multiple), mine.provider) == (3, 2, "mine")
     for text, named in (
         ("[offers.mine]\nmodel = 'm'\n", "price_multiple: missing"),
@@ -284,7 +283,7 @@ def test_a_user_s_own_offers_are_read(tmp_path: Path) -> None:
     ):
         path.write_text(text)
         with pytest.raises(BadFile, match=named):
-            offers(open_catalog([tmp_path]))
+            catalogue_offers(open_catalog([tmp_path]))
 
 
 # -- explanations -----------------------------------------------------------------------------------------------------------------

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.efficiency import efficiencies
-from headway.evidence.machines import ENGINES, bare_machines, compiled_setup, dense_form, machines
-from headway.evidence.predict import RATES, TIMES, predict
-from headway.evidence.setup import Setup
-from headway.evidence.stacked import columns, fill, rows, stack
-from headway.evidence.tasks import KINDS, Task
-from headway.laws.coefficients import StepCoefficients
-from headway.laws.step import step_floor_s, step_s
-from headway.reach import engine_cost, with_engine
+from headway.evidence.rows.setup import Setup
+from headway.evidence.rows.tasks import KINDS, Task
+from headway.evidence.serving.machines import ENGINES, bare_machines, columns, compiled_setup, dense_form, fill, machines, rows, stack
+from headway.evidence.serving.predict import RATES, TIMES, predict
+from headway.laws.step.coefficients import StepCoefficients
+from headway.laws.step.step import step_floor_s, step_s
+from headway.performance.achieved import engine_cost, with_engine
+from headway.performance.efficiency import efficiencies
 from synthetic import Rig, csv_text, tasks_of, true_table
 
 RIGS = (

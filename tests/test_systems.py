@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.catalog import PACKAGED, Catalog
-from headway.chip import chip
-from headway.edit import edit, editable
-from headway.errors import BadValue, HeadwayError, MissingFact, UnknownName
-from headway.quantity import Sourced
-from headway.system import Link, system
+from headway.core.catalog import PACKAGED, Catalog
+from headway.core.errors import BadValue, HeadwayError, MissingFact, UnknownName
+from headway.core.quantity import Sourced
+from headway.hardware.chip import chip
+from headway.hardware.edit import edit, editable
+from headway.hardware.system import Link, system
 
 SYSTEM_IDS = sorted(path.stem for path in (PACKAGED / "systems").glob("*.toml"))
 CHIP_IDS = sorted(path.stem for path in (PACKAGED / "chips").glob("*.toml"))

@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway import facts
-from headway.catalog import PACKAGED, Catalog, open_catalog
-from headway.errors import BadFile, BadValue, HeadwayError, MissingFact, UnknownName
-from headway.laws import cache_fees, reload, wear
-from headway.laws import tiers as laws
-from headway.laws.drain import drain_s
-from headway.quantity import Sourced
+from headway.core import catalog as facts
+from headway.core.catalog import PACKAGED, Catalog, open_catalog
+from headway.core.errors import BadFile, BadValue, HeadwayError, MissingFact, UnknownName
+from headway.core.quantity import Sourced
+from headway.hardware.memory_tier import MEMORIES, MemoryTier, holding_of, price_of, tier, tiers, wear_of
+from headway.laws.economics import cache_bill
+from headway.laws.memory import reload
+from headway.laws.memory import tiers as laws
+from headway.laws.memory import tiers as wear
+from headway.laws.roofline.capacity import drain_s
 from headway.sim import compiled
-from headway.sim.eviction import expire, free_pages
-from headway.sim.kvcache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
-from headway.sim.kvcache_arrays import BELOW, CAPACITY, NOWHERE, POOL, WRITES
-from headway.sim.kvcache_replay import replayed
-from headway.sim.reload import NEVER, fetched_s, least_by_cost, least_by_time, paths_of
-from headway.sim.tier_use import tier_use
-from headway.sim.tiers import cache_tier, parse_tiers, parse_ttls, pools_of
-from headway.tier import MEMORIES, MemoryTier, tier, tiers
-from headway.tier_cost import holding_of, price_of, wear_of
+from headway.sim.hit_rates import replayed
+from headway.sim.kv_pools import BELOW, CAPACITY, NOWHERE, POOL, WRITES, expire, free_pages
+from headway.sim.prefix_cache import admits, count_lookups, hold, hold_just, leave, match, publish, release, take
+from headway.sim.prefix_tiers import NEVER, cache_tier, fetched_s, least_by_cost, least_by_time, parse_tiers, parse_ttls, paths_of, pools_of
+from reference.tier_use import tier_use
 
 PATHS = sorted((PACKAGED / "tiers").glob("*.toml"))
 HOUR, DAY, YEAR, GB, TB = 3600.0, 86400.0, 365.25 * 86400, 1e9, 1e12
@@ -67,7 +66,7 @@ def test_the_catalogue_is_whole_and_in_order() -> None:
 
 
 def test_the_hbm_of_a_chip_is_what_its_chip_file_says() -> None:
-    from headway.chip import chip
+    from headway.hardware.chip import chip
 
     for name, of in (("hbm3_h100", "h100"), ("hbm3e_h200", "h200"), ("hbm3e_gb300", "gb300")):
         assert tier(name).capacity == pytest.approx(chip(of).hbm, rel=0.04)  # a GB300 is sold with 277 to 288 GB
@@ -220,7 +219,7 @@ def test_fees_against_holding() -> None:
 
 
 def laws_paid(fee: float, holding: float) -> float:
-    return cache_fees.kv_bytes_paid_for(fee, HOUR, holding)
+    return cache_bill.kv_bytes_paid_for(fee, HOUR, holding)
 
 
 # A day of DeepSeek's service: TTL, bytes, drives by capacity, million USD in TLC, disks and DDR5.

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.errors import BadFile, BadValue
+from headway.core.errors import BadFile, BadValue
 from headway.sim.traffic.arrivals import Arrivals, parse_arrivals
-from headway.sim.traffic.conversations import generate_conversations, parse_turns
-from headway.sim.traffic.generate import Think, generate, generate_loop, parse_think
+from headway.sim.traffic.generate import Think, generate, generate_conversations, generate_loop, parse_think, parse_turns
 from headway.sim.traffic.lengths import Constant, Lognormal, Recorded, Uniform, parse_lengths
 from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.record import NO_CONVERSATION, Traffic
+from headway.sim.traffic.requests import NO_CONVERSATION, Traffic
 
 AZURE = """TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:15:46.6805900,374,44

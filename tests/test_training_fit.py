@@ -9,19 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headway import facts
 from headway.cli.main import main
-from headway.efficiency import sections
-from headway.evidence.fitted import read_efficiency
-from headway.evidence.training import report
-from headway.evidence.training.fit import TrainingProblem, errors, fit, speeds, training_problem
-from headway.evidence.training.held_out import HeldOutErrors, constant_mfu, measured_mfu, weights
-from headway.evidence.training.numbers import influence, numbers, table, values
+from headway.core import catalog
+from headway.evidence.fit.result import read_efficiency
+from headway.evidence.training import refit as report
+from headway.evidence.training.crossval import HeldOutErrors, constant_mfu, covered, measured_mfu, rows_of, spread_of, weights
+from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem, values
 from headway.evidence.training.refit import TrainingRefit, blind, refit
 from headway.evidence.training.row import read_training_rows
 from headway.evidence.training.setup import TrainingSetup
-from headway.evidence.training.spread import covered, rows_of, spread_of
-from headway.training.reach import FILE, training_efficiencies
+from headway.performance.efficiency import sections
+from headway.training.achieved import FILE, training_efficiencies
 
 ROWS = Path(__file__).parent / "data" / "training_rows.csv"
 SHIPPED = Path(__file__).parent.parent / "src" / "headway" / FILE
@@ -161,7 +159,7 @@ def test_fit_writes_numbers_and_its_part_of_the_page(
     page.write_text("before\n<!-- training accuracy: generated, do not edit -->\nold\n<!-- training accuracy: end -->\nafter\n")
     assert main(["fit", "--training", str(ROWS), "--out", str(tmp_path), "--report", str(page), "-o", "json"]) == 0
     written = tmp_path / "training" / "efficiency.toml"
-    assert sections(facts.read(written), written).keys() == sections(facts.read(SHIPPED), SHIPPED).keys()
+    assert sections(catalog.read(written), written).keys() == sections(catalog.read(SHIPPED), SHIPPED).keys()
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
     assert "| all, each source equal |" in text and "Training: without notes" in text and "an MFU of 40% everywhere" in text

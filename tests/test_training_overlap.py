@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import headway as hw
-from headway.laws.link_balance import tensor_ways_paid
-from headway.laws.training_overlap import (
+from headway.laws.roofline.balance import tensor_ways_paid
+from headway.laws.training.communication import (
     best_fsdp_ways,
     context_tokens_to_hide,
     expert_width_to_hide,

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headway.errors import BadFile
+from headway.core.errors import BadFile
 from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
-from headway.evidence.training.setup import TrainingSetup, setup
-from headway.evidence.training.target import flop_per_token, measured_speed
+from headway.evidence.training.setup import TrainingSetup, flop_per_token, measured_speed, setup
 from headway.training.estimate import step_work_of
 
 ROWS = Path(__file__).parent / "data" / "training_rows.csv"

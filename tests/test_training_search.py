@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 import headway as hw
-from headway.hfconfig import model
-from headway.schema import defaults
-from headway.system import system
-from headway.training.ask import TrainingQuestion, cases
-from headway.training.candidates import FEWEST_TOKENS, MICRO_BATCHES, NAMES, candidates, rows
+from headway.core.schema import defaults
+from headway.hardware.system import system
+from headway.models.config import model
 from headway.training.estimate import estimate
-from headway.training.legality import bounds, legal, rules, why_illegal
+from headway.training.layouts import FEWEST_TOKENS, MICRO_BATCHES, NAMES, bounds, candidates, legal, rows, rules, why_illegal
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
 from headway.training.search import AT_ONCE, search, with_recipe
 from headway.training.sizing import parts
-from headway.training.train import case_of
+from headway.training.train import TrainingQuestion, case_of, cases
 
 
 def asked(name: str, machine: str, **given: Any) -> Any:

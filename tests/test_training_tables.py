@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from headway.hfconfig import model
-from headway.laws.bubble import wall_time_share
-from headway.laws.sums import total
-from headway.schema import defaults
-from headway.training.conventions import hardware_flop, model_flop
+from headway.core.schema import defaults
+from headway.laws.arithmetic import total
+from headway.laws.training.step import wall_time_share
+from headway.models.config import model
+from headway.training.pipeline import copies, idle, in_flight, stage
 from headway.training.recipe import Recipe, TrainingLayout, optimizer
-from headway.training.schedules import copies, idle, in_flight
-from headway.training.stage import stage
-from headway.training.work import training_work
+from headway.training.work import hardware_flop, model_flop, training_work
 from training_cases import GIB, decoder, held, number
 
 GPT3 = {"layers": 96, "hidden": 12288, "heads": 96}

@@ -11,9 +11,9 @@ import pytest
 
 import headway as hw
 from headway.cli.main import main
-from headway.formula import anonymous, leaves, replay
-from headway.quantity import KINDS
-from headway.training_columns import PARTS, TIMES, TRAINING
+from headway.core.formula import anonymous, leaves, replay
+from headway.core.quantity import KINDS
+from headway.training.columns import PARTS, TIMES, TRAINING
 
 DAY = 86400.0
 ASKED: list[tuple[str, str, dict[str, Any]]] = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headway.formula import anonymous, record
-from headway.hfconfig import model
-from headway.trend import TrendRow, checkpoint_bytes, trend_chips
+from headway.core.formula import anonymous, record
+from headway.hardware.trend import TrendRow, checkpoint_bytes, trend_chips
+from headway.models.config import model
 
 ROWS = {row.chip: row for row in trend_chips()}
 # Total bytes that the published checkpoints take (safetensors index, main model), to 2 %.

@@ -17,8 +17,8 @@ import numpy as np
 import pint
 import pytest
 
-from headway.formula import REGISTRY, Law, formula
-from headway.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
+from headway.core.formula import REGISTRY, Law, formula
+from headway.core.units import Byte, BytePerToken, Flop, FlopPerSecond, Number, Second, Token, TokenPerMtok, UsdPerMtok, UsdPerToken
 from package import MODULES
 
 UNITS = pint.UnitRegistry(filename=None)  # type: ignore[arg-type]

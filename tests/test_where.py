@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headway.errors import HeadwayError, UnknownName
-from headway.grid import Axis, Labels, Table
-from headway.where import parse
+from headway.core.errors import HeadwayError, UnknownName
+from headway.core.filter import parse
+from headway.core.table import Axis, Labels, Table
 
 ROWS = [
     {"tp": 8, "tpot_s": 0.015, "bound": "weights", "fits": True, "model": "llama-3.1-70b", "ttft_s": None, "hbm": 80e9},

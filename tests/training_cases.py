@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.model import Attention, Block, Dense, Model, StoredPrecision
-from headway.quantity import known
-from headway.schema import defaults
+from headway.core.quantity import known
+from headway.core.schema import defaults
+from headway.models.model import Attention, Block, Dense, Model, StoredPrecision
 from headway.training.memory import Allowance, Memory, memory
+from headway.training.pipeline import stage
 from headway.training.recipe import Recipe, TrainingLayout, optimizer
-from headway.training.stage import stage
 from headway.training.work import training_work
 
 GIB = 2**30

@@ -9,57 +9,45 @@ The public names are the list below; each is imported when first used, so that `
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Assumptions": "assumptions",
-    "Chip": "chip",
-    "HeadwayError": "errors",
-    "Layout": "layout",
-    "Link": "system",
-    "Load": "workload",
-    "Model": "model",
-    "Precision": "precision",
-    "PriceSheet": "price_sheet",
-    "SLO": "workload",
-    "System": "system",
-    "Table": "grid",
-    "anonymous": "formula",
-    "bill": "bill",
-    "cache": "cache_case",
-    "chip": "chip",
-    "edit": "edit",
-    "explain": "explain",
-    "formula": "formula",
-    "model": "hfconfig",
-    "plan": "plan",
-    "price": "price",
-    "racks": "rack",
-    "record": "formula",
-    "replay": "formula",
-    "scale": "scaling.scale",
-    "serve": "serve",
-    "sheet": "sheets.catalogue",
-    "solve": "solve",
-    "system": "system",
-    "train": "training.ask",
+    "Assumptions": "performance.assumptions",
+    "Chip": "hardware.chip",
+    "HeadwayError": "core.errors",
+    "Layout": "performance.layout",
+    "Link": "hardware.system",
+    "Load": "performance.workload",
+    "Model": "models.model",
+    "Precision": "models.precision",
+    "PriceSheet": "economics.sheets.sheet",
+    "SLO": "performance.workload",
+    "System": "hardware.system",
+    "Table": "core.table",
+    "anonymous": "core.formula",
+    "bill": "economics.bill",
+    "cache": "economics.cache.problem",
+    "chip": "hardware.chip",
+    "edit": "hardware.edit",
+    "explain": "core.explain",
+    "formula": "core.formula",
+    "model": "models.config",
+    "plan": "serving.plan.plan",
+    "price": "economics.price.price",
+    "racks": "hardware.rack",
+    "record": "core.formula",
+    "replay": "core.formula",
+    "scale": "training.scaling.scale",
+    "serve": "serving.serve",
+    "sheet": "economics.sheets.catalogue",
+    "solve": "serving.solve",
+    "system": "hardware.system",
+    "train": "training.train",
 }
 __all__ = sorted(_HOME)
 
-
-class _Package(ModuleType):
-    """A public function keeps its name where a module of the same name is imported: `headway.serve` is the function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

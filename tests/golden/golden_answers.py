@@ -123,9 +123,14 @@ def data(verb: str, document: dict[str, Any]) -> dict[str, Any]:
         return {"columns": {}, "rows": [], "notes": document["notes"]}
     keys = [key for key in columns if key not in RENAMED.get(verb, ()) + TIMINGS]
     stored: dict[str, Any] = {"columns": {key: columns[key]["unit"] for key in keys}}
-    stored |= {"rows": [[slim(row[key]) for key in keys] for row in rows], "notes": document["notes"]}
+    stored |= {"rows": [[slim(row[key]) for key in keys] for row in rows], "notes": [note for note in document["notes"] if steady(note)]}
     trees = {key: counted(leaves(tree)) for key, tree in document.get("explain", {}).items()}
     return stored | ({"explain": trees} if trees else {})
+
+
+def steady(note: str) -> bool:
+    """Whether a note says the same at every run: how long the first run on a machine compiled does not."""
+    return not note.removeprefix("note: ").startswith("compiled in ")
 
 
 def slim(value: Any) -> Any:
@@ -178,7 +183,7 @@ def counted(values: Iterator[float]) -> list[list[float]]:
 
 def lines_for_a_person(argv: list[str], text: str) -> list[str]:
     """The lines for a person, without those that name laws or fitted keys."""
-    lines = [line.rstrip() for line in text.splitlines()]
+    lines = [line.rstrip() for line in text.splitlines() if steady(line)]
     if argv[:2] == ["list", "laws"]:
         return []
     if argv[0] == "fit":

@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "src")]
 
 from cases import IDEAL, Point, drawn  # noqa: E402
-from headway.layout import Layout  # noqa: E402
+from headway.performance.layout import Layout  # noqa: E402
 
 AT_CONTEXT = (("batch", 48), ("context", 9000))
 REQUESTS = (("batch", 96), ("prompt", 8192), ("output", 1024))

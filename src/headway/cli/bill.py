@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from headway import output, units
-from headway.cli import bill_traffic, subjects
-from headway.columns import Column
-from headway.errors import BadValue, UnknownName
+from headway.cli import arguments, bill_traffic
+from headway.core import units
+from headway.core.columns import Column
+from headway.core.errors import BadValue, UnknownName
+from headway.report import output
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
@@ -37,7 +38,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each way to buy, the cheapest first."""
-    from headway.listing import Listing
+    from headway.core.listing import Listing
 
     sheets, notes = _sheets(args)
     requests, more = bill_traffic.read(args)
@@ -58,11 +59,11 @@ def run(args: Any) -> output.Answer:
 
 def _sheets(args: Any) -> tuple[list[Any], list[str]]:
     """The sheets that are named, each once."""
-    from headway.sheets.catalogue import newest, read
-    from headway.sheets.catalogue import sheets as shipped
+    from headway.economics.sheets.catalogue import newest, read
+    from headway.economics.sheets.catalogue import sheets as shipped
 
-    catalog, sheets, notes = subjects.catalog(args), [], []
-    for name in subjects.split(args.sheet, "--sheet"):
+    catalog, sheets, notes = arguments.catalog(args), [], []
+    for name in arguments.split(args.sheet, "--sheet"):
         if name.lower() == ALL_SHEETS:
             sheets += newest(shipped(catalog))
             continue
@@ -74,7 +75,7 @@ def _sheets(args: Any) -> tuple[list[Any], list[str]]:
 
 def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
     """Every way to buy that is asked for and sold, and what is not sold."""
-    from headway.bill import BillCalculator, modes_of, ways_of
+    from headway.economics.bill import BillCalculator, modes_of, ways_of
 
     modes, ttls = _names(args.mode), _ttls(args.cache)
     known = sorted({mode for sheet in sheets for mode in modes_of(sheet)})
@@ -116,7 +117,7 @@ def _ttls(text: str) -> tuple[float | None, ...]:
 
 def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
     """What was asked for and is not sold."""
-    from headway.bill import ttls_of
+    from headway.economics.bill import ttls_of
 
     notes = []
     for sheet in sheets:
@@ -131,7 +132,7 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
 
 def _cache_assumptions(options: Sequence[Any]) -> list[str]:
     """Caches whose time to live is the user's word or a default."""
-    from headway.bill import AUTOMATIC, PRICED
+    from headway.economics.bill import AUTOMATIC, PRICED
 
     automatic = dict.fromkeys(f"{way.sheet.provider}/{way.sheet.model}" for way in options if way.caching == AUTOMATIC)
     unstated = dict.fromkeys(
@@ -159,7 +160,7 @@ def _ttl(seconds: float | None) -> str:
 
 
 def _sold_text(sheets: Sequence[Any]) -> str:
-    from headway.bill import modes_of, ttls_of
+    from headway.economics.bill import modes_of, ttls_of
 
     return "; ".join(
         f"{sheet.model}: {', '.join(modes_of(sheet))}, caches {_times(ttls_of(sheet.rates)) or NONE[0]}" for sheet in sheets[:3]
@@ -171,8 +172,8 @@ def _sold_text(sheets: Sequence[Any]) -> str:
 
 def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
     """All bills, the cheapest first, and their rows."""
-    from headway.bill import compare
-    from headway.watch import tick
+    from headway.core.progress import tick
+    from headway.economics.bill import compare
 
     bills = []
     for way in options:
@@ -201,9 +202,9 @@ BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "outpu
 
 def _tree(biller: Any, options: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
     """The formulas behind one cell."""
-    from headway.bill import compare
-    from headway.formula import record
-    from headway.listing import computed
+    from headway.core.formula import record
+    from headway.core.listing import computed
+    from headway.economics.bill import compare
 
     with record():
         for comparison in compare([biller.bill(way) for way in _options_behind(options, row, key, biller)]):
@@ -300,7 +301,7 @@ def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _read_count(reads: float) -> int:
-    from headway.laws.pricing import whole_reads
+    from headway.laws.economics.cache_bill import whole_reads
 
     return int(whole_reads(reads))
 
@@ -317,6 +318,6 @@ def _usd(value: float) -> str:
 
 
 def _figure(rows: Any) -> dict[str, Any]:
-    from headway.price_figures import bills
+    from headway.report.price import bills
 
     return bills(list(rows), "What the requests cost")

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from headway import schema, units
-from headway.errors import BadValue
+from headway.core import schema, units
+from headway.core.errors import BadValue
 
 REQUESTS = 10_000
 GAP_S = 60.0
@@ -81,7 +81,7 @@ def start_s(text: str) -> float:
 
 
 def _totals(text: str) -> Any:
-    from headway.bill_requests import requests_of_totals
+    from headway.economics.bill_requests import requests_of_totals
 
     totals = dict.fromkeys(TOTALS, 0.0)
     for part in text.split(","):
@@ -97,7 +97,7 @@ def _totals(text: str) -> Any:
 
 
 def _trace(args: Any) -> tuple[Any, list[str]]:
-    from headway.bill_requests import requests_of
+    from headway.economics.bill_requests import requests_of
 
     if args.prompt or args.output or args.turns:
         raise BadValue("--requests", args.requests, "a trace alone, which has its own lengths; --shared and --rate may stand beside it")
@@ -122,12 +122,11 @@ def _described(args: Any) -> tuple[Any, list[str]]:
     """Requests drawn from what was typed."""
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
-    from headway.bill_requests import requests_of
+    from headway.economics.bill_requests import requests_of
     from headway.sim.traffic.arrivals import parse_arrivals
-    from headway.sim.traffic.conversations import ConversationTurns, generate_conversations, parse_turns
-    from headway.sim.traffic.generate import generate
+    from headway.sim.traffic.generate import ConversationTurns, generate, generate_conversations, parse_turns
     from headway.sim.traffic.lengths import parse_lengths
-    from headway.sim.traffic.record import LONGEST
+    from headway.sim.traffic.requests import LONGEST
 
     if not args.prompt or not args.output or not args.rate:
         wants = "--requests TRACE, or a workload: --prompt 8k --shared 6k --output 500 --rate 2/min --requests 1000 --turns 5"

@@ -8,14 +8,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import output, schema
-from headway.assumptions import Assumptions
-from headway.cache_ask import CacheHold, CacheService
-from headway.cli import cache_figure, cache_sizes, cache_subject, cache_words, cache_workload
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.listing import Listing, computed
-from headway.precision import Precision
+from headway.cli import cache_sizes, cache_subject, cache_workload
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, computed
+from headway.economics.cache.records import CacheHold, CacheService
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.report import cache, output
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
@@ -60,8 +61,8 @@ class _PlacementPoint:
 
 def _criteria(args: Any) -> output.Answer:
     """One row for each hold and tier."""
-    from headway.cache import hold_row, with_choices
-    from headway.cache_rows import HoldRow
+    from headway.economics.cache.placement import hold_row, with_choices
+    from headway.economics.cache.records import HoldRow
 
     axes, notes = cache_subject.holds(args)
     cases, more = cache_subject.cases(args)
@@ -74,11 +75,11 @@ def _criteria(args: Any) -> output.Answer:
             group = with_choices([hold_row(place, hold, subject) for place in places])
             rows += [output.clean(dataclasses.asdict(row)) | output.clean(variant.extra) for row in group]
             points += [_PlacementPoint(variant=variant, hold=hold, tier=number) for number in range(len(places))]
-            if len(rows) > cache_words.MOST_ROWS:
-                raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
+            if len(rows) > cache.MOST_ROWS:
+                raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.formula import record
+        from headway.core.formula import record
 
         point = points[_place(rows, row)]
         with record():
@@ -87,7 +88,7 @@ def _criteria(args: Any) -> output.Answer:
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *more, *_notes(cases)))), tree=tree)
     describe = functools.partial(_describe, all_rows=rows, cases=cases)
-    return output.Answer(listing, describe=describe, figure=cache_figure.holds, columns=cache_words.own_columns(HoldRow), most=200)
+    return output.Answer(listing, describe=describe, figure=cache.holds, columns=cache.own_columns(HoldRow), most=200)
 
 
 def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
@@ -95,13 +96,13 @@ def _place(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> int:
 
 
 def _notes(cases: Sequence[Any]) -> list[str]:
-    from headway.units import show
+    from headway.core.units import show
 
     notes = []
     for case in (variant.case for variant in cases):
         price = case.price()
         notes += [f"computing again: {case.recompute.how}", f"chip price {show(price.value, 'USD/s')} ({price.metric})"]
-        notes += cache_words.priced(case.places())
+        notes += cache.priced(case.places())
     return notes
 
 
@@ -117,13 +118,13 @@ def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
     visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # an answer is of all tiers, whichever are left
     groups = [all_groups[key] for key in visible_groups]
-    answers = [_answers(group, apart) for group in groups[: cache_words.MOST_HOLDS]]
+    answers = [_answers(group, apart) for group in groups[: cache.MOST_HOLDS]]
     answers += [f"and {len(groups) - len(answers)} more"] if len(groups) > len(answers) else []
     sentence = "; ".join(answers)
     about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for variant in cases for line in _bands(variant.case, rows[0]))
-    return output.Summary(f"{about}{sentence}.", view, [*itertools.islice(bands, 2 * cache_words.MOST_HOLDS), *_decides(rows[0])])
+    return output.Summary(f"{about}{sentence}.", view, [*itertools.islice(bands, 2 * cache.MOST_HOLDS), *_decides(rows[0])])
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
@@ -136,7 +137,7 @@ def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any
 
 def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
     """`5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)`."""
-    from headway.cache import CRITERIA, RECOMPUTE, STORE
+    from headway.economics.cache.placement import CRITERIA, RECOMPUTE, STORE
 
     by = {row["tier"]: row["chosen_by"].split(", ") for row in group if row["chosen_by"]}
     criterion_names = [name for names in by.values() for name in names]
@@ -150,7 +151,7 @@ def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
 
 
 def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
-    from headway.cache import money_bands, wear_bands
+    from headway.economics.cache.placement import money_bands, wear_bands
 
     places = case.places()
     lines = []

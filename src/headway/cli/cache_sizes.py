@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headway import output, schema, units
-from headway.cache_ask import CacheService
-from headway.cli import cache_subject, cache_words
-from headway.errors import BadValue
-from headway.listing import Listing, computed
-from headway.quantity import user_input
+from headway.cli import cache_subject
+from headway.core import schema, units
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, computed
+from headway.core.quantity import user_input
+from headway.economics.cache.records import CacheService
+from headway.report import cache, output
 
 SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
          "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
@@ -32,7 +33,7 @@ def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
     plain = [row.plain for row in rows]
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.formula import record
+        from headway.core.formula import record
 
         matching_row = next(candidate for candidate in rows if all(row.get(name) == candidate.plain[name] for name in candidate.plain))
         with record():
@@ -53,8 +54,8 @@ def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
 
 def sizes(args: Any) -> output.Answer:
     """One row for each time to live and tier."""
-    from headway.cache_rows import SizingRow
-    from headway.cache_sizing import flow_of, sized
+    from headway.economics.cache.placement import flow_of, sized
+    from headway.economics.cache.records import SizingRow
 
     axes, notes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
@@ -76,11 +77,11 @@ def sizes(args: Any) -> output.Answer:
                 return sized(case.places()[number], hold, flow_of(service, case.prompt, case.output), case.token_bytes())
 
             rows.append(_row(variant, make))
-        if len(rows) > cache_words.MOST_ROWS:
-            raise BadValue("cache", "more points", f"at most {cache_words.MOST_ROWS} rows")
-    notes += [*more, *case_notes, *cache_words.priced(cases[0].case.places())]
+        if len(rows) > cache.MOST_ROWS:
+            raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
+    notes += [*more, *case_notes, *cache.priced(cases[0].case.places())]
     return output.Answer(
-        _listing(rows, notes), describe=_describe_sizes, figure=_sized_figure, columns=cache_words.own_columns(SizingRow), most=200
+        _listing(rows, notes), describe=_describe_sizes, figure=_sized_figure, columns=cache.own_columns(SizingRow), most=200
     )
 
 
@@ -99,7 +100,7 @@ def _describe_sizes(table: Any) -> output.Summary:
         return output.Summary("No row is left.")
     holds = list(dict.fromkeys(row["hold"] for row in rows))
     parts = []
-    for hold in holds[: cache_words.MOST_HOLDS]:
+    for hold in holds[: cache.MOST_HOLDS]:
         group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
         if not group:
             continue
@@ -107,7 +108,7 @@ def _describe_sizes(table: Any) -> output.Summary:
         count = f"{output.cell('devices', best)} devices, {best['bound_by']} binds"
         parts.append(f"{output.cell('hold', best)} ({output.cell('cache_bytes', best)}): {best['tier']}, "
                      f"{output.cell('devices_usd', best)} ({count})")  # fmt: skip
-    more = f"; and {len(holds) - cache_words.MOST_HOLDS} more" if len(holds) > cache_words.MOST_HOLDS else ""
+    more = f"; and {len(holds) - cache.MOST_HOLDS} more" if len(holds) > cache.MOST_HOLDS else ""
     first = rows[0]
     flow = f"hits read {output.cell('cache_read', first)}, new tokens write {output.cell('cache_written', first)}"
     view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
@@ -119,7 +120,7 @@ def _describe_sizes(table: Any) -> output.Summary:
 
 
 def _sized_figure(table: Any) -> dict[str, Any]:
-    from headway import figures
+    from headway.report import figures
 
     return figures.table(list(table), "hold", ("cache_bytes", "devices", "devices_usd"), ("tier",), "A service's cache by time to live")
 
@@ -129,8 +130,8 @@ def _sized_figure(table: Any) -> dict[str, Any]:
 
 def fees(args: Any) -> output.Answer:
     """One row for each fee and tier."""
-    from headway.cache_fee import fee
-    from headway.cache_rows import FeeRow
+    from headway.economics.cache.fees import fee
+    from headway.economics.cache.records import FeeRow
 
     axes, notes = cache_subject.holds(args)
     if axes.keys() - {"hold"}:
@@ -146,12 +147,12 @@ def fees(args: Any) -> output.Answer:
 
             rows.append(_row(variant, make))
         rows += _reads(variant, rates)
-        price_notes += cache_words.priced(variant.case.places())
+        price_notes += cache.priced(variant.case.places())
     if not rows:
         raise BadValue("--sheet", args.sheet, "a sheet with cache writes by time to live or a storage fee, or --fee $5/Mtok")
     notes = notes if args.fee or args.storage or any(rate.storage is not None for rate in rates) else []
     return output.Answer(
-        _listing(rows, [*notes, *more, *price_notes]), describe=_describe_fees, columns=cache_words.own_columns(FeeRow), most=200
+        _listing(rows, [*notes, *more, *price_notes]), describe=_describe_fees, columns=cache.own_columns(FeeRow), most=200
     )
 
 
@@ -159,15 +160,15 @@ def _rates(args: Any) -> list[Any]:
     """The usual rates of each sheet named."""
     if not args.sheet:
         return []
-    from headway.cli import subjects
-    from headway.sheets.catalogue import read
+    from headway.cli import arguments
+    from headway.economics.sheets.catalogue import read
 
-    return [sheet.rates for sheet in read(args.sheet, subjects.catalog(args)).sheets]
+    return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
 
 
 def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
     """What the cache-read rates would pay for, where it was said how fast tokens are computed again."""
-    from headway.cache_fee import read_fee, read_share
+    from headway.economics.cache.fees import read_fee, read_share
 
     rows, case = [], variant.case
     if case.mfu is None and case.fresh is None:
@@ -184,8 +185,8 @@ def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
 
 def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
     """The fees of sheets, and those given as flags for each hold."""
-    from headway.cache_fee import CacheFee, charges
-    from headway.price_sheet import Rates
+    from headway.economics.cache.fees import CacheFee, charges
+    from headway.economics.sheets.sheet import Rates
 
     all_charges = [charge for sheet_rates in rates for charge in charges(sheet_rates, holds)]
     if args.fee:

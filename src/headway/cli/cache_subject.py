@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headway import schema
-from headway.assumptions import Assumptions
-from headway.cache_ask import CacheHold, PrefillCost
-from headway.cli import subjects
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.precision import Precision
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.economics.cache.records import CacheHold, PrefillCost
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
 
 TIERS = "hbm,ddr,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
@@ -39,7 +39,7 @@ def add_flags(parser: Any) -> None:
 
 def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     """Every combination of models, machines, edits, formats and numbers, and notes."""
-    from headway.cache_case import CacheProblem
+    from headway.economics.cache.problem import CacheProblem
 
     recompute_values, notes = schema.read(args, PrefillCost)
     if len({"mfu", "fresh"} & recompute_values.keys()) > 1:
@@ -48,7 +48,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
         raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
     formats, _ = schema.read(args, Precision)
     assumptions, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
-    models = subjects.models(args) if args.model else [None]
+    models = arguments.models(args) if args.model else [None]
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
     kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
     for key, number_format in formats.items():
@@ -62,7 +62,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
         extra = edits | {key: value for key, value in point.items() if len(axes[key]) > 1} | ({"kv": kv} if len(kv_axes["kv"]) > 1 else {})
         case = CacheProblem(
             model=model, system=system, kv=kv, weights=formats.get("weights") or "", compute=formats.get("compute") or "",
-            ways=schema.read(args, Layout)[0], tiers=_tiers(args), edits=tiers, catalog=subjects.catalog(args),
+            ways=schema.read(args, Layout)[0], tiers=_tiers(args), edits=tiers, catalog=arguments.catalog(args),
             assumptions=schema.defaults(Assumptions, {key: value for key, value in point.items() if key in assumptions}),
             **{key: value for key, value in point.items() if key in recompute_values},
         )  # fmt: skip
@@ -74,7 +74,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
 
 def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
     """Each machine with each combination of --set values: its own edits, and those of tiers."""
-    from headway.cache_place import EDITED, edit_of
+    from headway.economics.cache.tiers import EDITED, edit_of
 
     of_tiers = [text for text in args.set if text.strip().startswith(EDITED)]
     machine_edits = [text for text in args.set if text not in of_tiers]
@@ -90,7 +90,7 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
         yield None, {}, edits
         return
     plain = _EditedArguments(args, machine_edits)
-    for system, varied in subjects.systems(plain):
+    for system, varied in arguments.systems(plain):
         yield system, varied if any("," in text for text in machine_edits) else {}, edits
 
 
@@ -103,9 +103,9 @@ class _EditedArguments:
 
 def _tiers(args: Any) -> tuple[str, ...]:
     if args.tier == ALL:
-        from headway.tier import tiers
+        from headway.hardware.memory_tier import tiers
 
-        return (CHIP_MEMORY, *(tier.name for tier in tiers(subjects.catalog(args)) if tier.memory != CHIP_MEMORY))
+        return (CHIP_MEMORY, *(tier.name for tier in tiers(arguments.catalog(args)) if tier.memory != CHIP_MEMORY))
     names = tuple(part.strip() for part in (args.tier or TIERS).split(","))
     if not all(names) or len(set(names)) < len(names):
         raise BadValue("--tier", args.tier, "names of tiers, each once, such as hbm,ddr,flash,disk")
@@ -114,7 +114,7 @@ def _tiers(args: Any) -> tuple[str, ...]:
 
 def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
     """The fields of Hold that were asked for, each a list, and notes."""
-    from headway.quantity import default
+    from headway.core.quantity import default
 
     hold_values, notes = schema.read(args, CacheHold)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in hold_values.items()}

@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headway import output, schema
-from headway.cache_ask import CacheHold
-from headway.cli import cache_figure, cache_subject, cache_words
+from headway.cli import cache_subject
 from headway.cli.bill_traffic import BLOCK_HELP, blocked_trace
-from headway.errors import BadValue
-from headway.listing import Listing, computed
-from headway.quantity import known
-from headway.schema import Field
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.listing import Listing, computed
+from headway.core.quantity import known
+from headway.core.schema import Field
+from headway.economics.cache.records import CacheHold
+from headway.report import cache, output
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
@@ -63,7 +64,7 @@ class _WorkloadPoint:
 
     def row(self, traced: bool = False) -> Any:
         """The row; with its equations where asked for (within `record()`)."""
-        from headway.cache_trace import billed, usage_row, with_list_price
+        from headway.economics.cache.trace import billed, usage_row, with_list_price
 
         if self.case is None:
             trace_row = usage_row(self.counts)
@@ -83,8 +84,8 @@ def _waiting(args: Any) -> Any:
 
 def run(args: Any) -> output.Answer:
     """One row for each time to live, room and tier."""
-    from headway.cache_rows import TraceRow
-    from headway.sim.cache_curve import curve
+    from headway.economics.cache.records import TraceRow
+    from headway.sim.hit_rates import curve
 
     _check(args)
     ttls, notes = _ttls(args)
@@ -99,7 +100,7 @@ def run(args: Any) -> output.Answer:
     _mark(rows)
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
-        from headway.formula import record
+        from headway.core.formula import record
 
         point = points[next(number for number, candidate in enumerate(rows) if all(row.get(name) == candidate[name] for name in candidate))]
         with record():
@@ -109,11 +110,11 @@ def run(args: Any) -> output.Answer:
     notes = (*notes, *traffic_notes, *_notes(args, hits, ttls, points))
     listing = Listing(rows, notes=tuple(dict.fromkeys(notes)), tree=tree)
     figure = partial(_figure, hits=hits, case=points[0].case)
-    return output.Answer(listing, describe=_describe, figure=figure, columns=cache_words.own_columns(TraceRow), most=200)
+    return output.Answer(listing, describe=_describe, figure=figure, columns=cache.own_columns(TraceRow), most=200)
 
 
 def _figure(table: Any, hits: Any, case: Any) -> dict[str, Any]:
-    return cache_figure.trace(list(table), hits, case)
+    return cache.trace(list(table), hits, case)
 
 
 def _check(args: Any) -> None:
@@ -170,10 +171,10 @@ def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
 def _rates(args: Any) -> list[Any]:
     if not args.sheet:
         return [None]
-    from headway.cli import subjects
-    from headway.sheets.catalogue import read
+    from headway.cli import arguments
+    from headway.economics.sheets.catalogue import read
 
-    return [sheet.rates for sheet in read(args.sheet, subjects.catalog(args)).sheets]
+    return [sheet.rates for sheet in read(args.sheet, arguments.catalog(args)).sheets]
 
 
 def _rooms(args: Any, case: Any) -> list[Any]:
@@ -187,7 +188,7 @@ def _rooms(args: Any, case: Any) -> list[Any]:
 
 def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
     """What the pass counted, each number a measurement of the trace."""
-    from headway.cache_trace import TraceCounts
+    from headway.economics.cache.trace import TraceCounts
 
     name = Path(args.workload).name
 
@@ -217,7 +218,7 @@ def _mark(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_WorkloadPoint]) -> list[str]:
-    from headway.units import show
+    from headway.core.units import show
 
     notes = [f"{hits.requests} requests in {show(hits.span, 's')}, blocks of {hits.block_tokens} tokens; the cache is empty at the start"]
     if not hits.answers:
@@ -228,7 +229,7 @@ def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_Workload
         case = next(point.case for point in points if point.case is not None)
         basis = "the room given" if args.capacity else "what is held, mean over the trace,"
         notes.append(f"holding is paid for {basis} or for more devices where bandwidth wants them")
-        notes += [f"computing again: {case.recompute.how}", *cache_words.priced(case.places())]
+        notes += [f"computing again: {case.recompute.how}", *cache.priced(case.places())]
     return notes
 
 

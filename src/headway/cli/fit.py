@@ -1,4 +1,4 @@
-"""`headway fit --from KERNELS/ --from MEASURED.csv`: fit the efficiencies again, and write them with their error."""
+"""`headway fit --from KERNELS/ --from MEASURED.csv`, `headway fit --training ROWS.csv`: fit again, and write numbers with their error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,65 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from headway import output
-from headway.cli.fitted_files import KEYS, folder, text_of
-from headway.cli.progress import bar
-from headway.errors import BadFile, BadValue, MissingExtra
-from headway.listing import Listing
+from headway.cli.verb import bar
+from headway.core.columns import Column
+from headway.core.errors import BadFile, BadValue, MissingExtra
+from headway.core.listing import Listing
+from headway.report import output
+
+KEYS = {
+    "section": Column("", "class.family.format of a kernel, or engine, platform or interval"),
+    "key": Column("", "what the number is of it"),
+    "value": Column("", "the number, in the unit beside it"),
+    "unit": Column("", "its unit"),
+    "error": Column("", "one standard error, in the same unit; 0 where the number was stated, not fitted"),
+    "rows": Column("", "measurements it was fitted to"),
+    "meaning": Column("", "what it says"),
+}
+
+
+def folder(name: str) -> Path:
+    """A folder to write to that is there."""
+    path = Path(name)
+    if not path.is_dir():
+        raise BadFile(name, "is not a folder to write to")
+    return path
+
+
+def text_of(path: str) -> str:
+    """The text of a page."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise BadFile(path, "cannot be read as UTF-8 text") from None
+
+
+TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # of the folder asked for
+
+
+def run_training(args: Any) -> output.Answer:
+    """Fit, write, and list the numbers."""
+    from headway.evidence.fit.result import write_efficiency
+    from headway.evidence.report import inserted
+    from headway.evidence.training import refit as report
+    from headway.evidence.training.refit import HEAD, refit
+
+    out, page = folder(args.out), args.report
+    if page:  # whether it has its markers, before any work is done
+        inserted(text_of(page), report.PAGE, "", page)
+    rows = Path(args.training)
+    with bar():
+        fit_result = refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
+    paths = [out / TRAINING_NUMBERS]
+    paths[0].parent.mkdir(exist_ok=True)
+    write_efficiency(paths[0], fit_result.numbers, HEAD, keep_other_sections=False)
+    if page:
+        Path(page).write_text(inserted(text_of(page), report.PAGE, report.page(fit_result), page), encoding="utf-8")
+        paths.append(Path(page))
+    number_rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
+    words = output.Summary(f"{report.sentence(fit_result)}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
+    return output.Answer(Listing(number_rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
+
 
 NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 
@@ -29,15 +83,14 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Fit, write, and list the numbers."""
-    from headway.evidence.fitted import write_efficiency
-    from headway.evidence.refit import refit
+    from headway.evidence.fit.result import write_efficiency
+    from headway.evidence.serving.refit import refit
 
     if args.training:
         if args.sources or args.summary:
             raise BadValue("--training", args.training, "no --from and no --summary beside it: it is a fit of its own")
-        from headway.cli import fit_training
 
-        return fit_training.run(args)
+        return run_training(args)
     kernels, measured = _sources(args.sources)
     for flag, page in (("--report", args.report), ("--summary", args.summary)):
         if page and not measured:
@@ -71,8 +124,8 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
 
 def _check_pages(page: str | None, summary: str | None) -> None:
     """Whether the pages have their markers and a picture can be drawn, before any work is done."""
-    from headway import figures
     from headway.evidence import report as accuracy
+    from headway.report import figures
 
     for path, name in ((page, accuracy.PAGE), (summary, accuracy.SUMMARY)):
         if path:
@@ -85,9 +138,9 @@ def _check_pages(page: str | None, summary: str | None) -> None:
 
 def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:
     """The table of nearest rows, and the pages asked for."""
-    from headway import figures
-    from headway.evidence import nearest
     from headway.evidence import report as accuracy
+    from headway.evidence.fit import nearest
+    from headway.report import figures
 
     paths = [folder / NEAREST]
     paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
@@ -107,7 +160,7 @@ def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
     fitted = [number for number in fit_result.numbers if number.error]
     sentence = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated"
     if fit_result.report is not None:
-        from headway.evidence.groups import grouped
+        from headway.evidence.fit.residuals import grouped
 
         groups = [
             f"{group.measure} by {group.stats.median_error:.1%} ({group.stats.n:,})"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway import __version__
-from headway.errors import HeadwayError, UnknownName
+from headway.core.errors import HeadwayError, UnknownName
 
 # verb -> (module, sentence)
 VERBS = {
@@ -26,7 +26,7 @@ VERBS = {
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
-    "list": ("headway.cli.listed", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
+    "list": ("headway.cli.list", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
     "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
@@ -66,7 +66,7 @@ def _run(argv: list[str]) -> int:
         raise UnknownName("verb", argv[0], VERBS, "one of " + ", ".join(VERBS))
     module_name, sentence = VERBS[argv[0]]
     module: Any = importlib.import_module(module_name)
-    from headway.cli.flags import Parser, add_tail, check_tail
+    from headway.cli.verb import Parser, add_tail, check_tail
 
     parser = Parser(argv[0], sentence)
     module.add_flags(parser)
@@ -76,8 +76,7 @@ def _run(argv: list[str]) -> int:
     except SystemExit:  # --help has printed itself
         return 0
     check_tail(args)
-    from headway.cli.finish import finish
-    from headway.cli.progress import bar
+    from headway.cli.verb import bar, finish
 
     with bar(label=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)

@@ -7,19 +7,58 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import goal, output, schema
-from headway.assumptions import Assumptions
-from headway.cli import launched, loads, nearby, serve, subjects, words
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.listing import Listing
-from headway.precision import Precision
-from headway.workload import SLO, Load
+from headway.cli import arguments, serve
+from headway.core import schema
+from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import Listing
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.report import output, serving
+from headway.serving.plan import problem
+
+HOST = 8  # chips of one server, where a scale-up domain is no larger
+
+
+def add_launch_flag(parser: Any) -> None:
+    """The engine."""
+    parser.add_argument("--launch", metavar="vllm|sglang|trtllm", help="also print the command line that realises the best layout")
+
+
+def launch_notes(args: Any, plan: Any) -> list[str]:
+    """Launch lines, what is to know about them, or why the engine cannot: one note each; for pools, the decode pool's."""
+    if not args.launch:
+        return []
+    from headway.serving.launch.launch import ENGINES
+
+    if args.launch not in ENGINES:
+        raise UnknownName("engine", args.launch, ENGINES, f"one of {', '.join(ENGINES)}")
+    if plan.fails:
+        return ["launch: nothing to launch, no layout meets every limit"]
+    return _lines(args, plan)
+
+
+def _lines(args: Any, plan: Any) -> list[str]:
+    from headway.models.precision import Precision
+    from headway.serving.launch.launch import launch
+
+    best, row = plan.best, plan.table.row(0)
+    precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
+    domain = best.query.system.scale_up_domain
+    host = int(domain) if domain is not None and domain <= HOST else None
+    memory = best.query.assumptions.hbm_utilization
+    script = launch(args.launch, best.query.model, best.layout, precision, best.load, memory=memory, chips_per_host=host)
+    pool = ["launch: for the decode pool alone; engines pair pools by a router of their own"] if row.get("prefill_replicas") else []
+    if script.unsupported:
+        return [*pool, f"launch: {script.unsupported}"]
+    return [*pool, *(f"launch: {line}" for line in script.lines), *(f"launch: {note}" for note in script.notes)]
+
 
 MOST_PLANS = 100
 ROWS = ("kind", "model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "batch")
 POOLS = ("prefill_replicas", "prefill_tp", "prefill_ep", "prefill_dp", "prefill_pp", "prefill_cp")
-FIGURES = ("ttft_s", *words.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
+FIGURES = ("ttft_s", *serving.TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
 GOAL_NAMES = {
     "cost": "cost per token",
@@ -43,7 +82,7 @@ def add_flags(parser: Any) -> None:
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
-    launched.add_flag(question)
+    add_launch_flag(question)
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -52,7 +91,7 @@ def run(args: Any) -> output.Answer:
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
-        notes += launched.notes(args, plan)
+        notes += launch_notes(args, plan)
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(table, notes=notes, describe=lambda rows: _describe(rows, plan), figure=lambda rows: _figure(rows, plan))
     if args.launch:
@@ -65,21 +104,21 @@ def run(args: Any) -> output.Answer:
 
 def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """One plan for each combination of loads, limits and assumptions."""
-    from headway.plan import plan
+    from headway.serving.plan.plan import plan
 
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
     degrees, drop_notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
     assumption_sets, assumed_notes = serve.combinations(args, Assumptions)
-    load, default_notes = loads.requested(load)
+    load, default_notes = arguments.requested(load)
     batch = load.pop("batch", None)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     cases = list(itertools.islice(itertools.product(itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
     if len(cases) > MOST_PLANS:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
-    models, systems = subjects.models(args), [system for system, _ in subjects.systems(args)]
-    default_notes += loads.beyond(models, load)
+    models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
+    default_notes += arguments.beyond(models, load)
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
     for values, assumptions in cases:
@@ -106,7 +145,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
     """What was measured nearest to the best of each plan."""
     best = [plan.best.query for _, plan in plans]
-    return list(dict.fromkeys(nearby.sentence(query.model, query.system.chip, query.assumptions.engine) for query in best))
+    return list(dict.fromkeys(serving.sentence(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
 
 # -- words ------------------------------------------------------------------------------------------------------------------------
@@ -123,16 +162,16 @@ def _describe(rows: Any, plan: Any) -> output.Summary:
     pool_keys = [key for key in POOLS if key in first]
     view = [key for key in (*ROWS, *pool_keys) if key in ("kind", "batch") or len({row[key] for row in point_rows}) > 1]
     helps = _helps(plain, plan.objective)
-    binds = words.binds(first)
+    binds = serving.binds(first)
     if plan.infeasible:
         looser = {"memory": "", "rate": ", more chips, or a lower rate"}.get(plan.fails, ", or looser limits")
-        helps = [f"what would help: {words.FASTER[first['bound']]}{looser}"]
-    after = [*(binds[:1] if helps else binds), *helps, *_current_layout(plain), words.DEFINED]
+        helps = [f"what would help: {serving.FASTER[first['bound']]}{looser}"]
+    after = [*(binds[:1] if helps else binds), *helps, *_current_layout(plain), serving.DEFINED]
     return output.Summary(_sentence(first, plan), [*view, *FIGURES, "bound", "why"], after, Listing(point_rows))
 
 
 def _limits(slo: Any) -> str:
-    return " and ".join(f"{goal.NAMES[name]} <= {output.format_value(limit, 's')}" for name, limit in goal.limits(slo).items())
+    return " and ".join(f"{problem.NAMES[name]} <= {output.format_value(limit, 's')}" for name, limit in problem.limits(slo).items())
 
 
 def _sentence(row: Mapping[str, Any], plan: Any) -> str:
@@ -146,18 +185,18 @@ def _sentence(row: Mapping[str, Any], plan: Any) -> str:
     if plan.fails:
         return f"Nothing meets {limits} for {where}: {plan.infeasible}."
     idle = f" ({row['chips_idle']} chip{'s' if row['chips_idle'] > 1 else ''} idle)" if row["chips_idle"] else ""
-    layout = f"{_pools(row)}{words.layout(row)}{idle}, {words.work(row)}, {words.formats(row)}"
+    layout = f"{_pools(row)}{serving.layout(row)}{idle}, {serving.work(row)}, {serving.formats(row)}"
     under = f" under {limits}" if limits else ", without limits"
-    return f"Best {GOAL_NAMES[plan.objective]} for {where}{under}: {layout}: {_loaded(row)}{_speed_text(words.speed(row), row)}."
+    return f"Best {GOAL_NAMES[plan.objective]} for {where}{under}: {layout}: {_loaded(row)}{_speed_text(serving.speed(row), row)}."
 
 
 def _pools(row: Mapping[str, Any]) -> str:
     """The prefill pool, before what is then the decode pool's."""
     if row.get("prefill_replicas") is None:
         return ""
-    first = words.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
-    sizes = f"{words.value(row, 'prefill_chips')} chips prefill and {words.value(row, 'decode_chips')} decode"
-    transfer = f"{words.value(row, 'transfer_s')} of TTFT hands the KV cache over"
+    first = serving.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
+    sizes = f"{serving.value(row, 'prefill_chips')} chips prefill and {serving.value(row, 'decode_chips')} decode"
+    transfer = f"{serving.value(row, 'transfer_s')} of TTFT hands the KV cache over"
     return f"{sizes} ({transfer}); prefill {first}; decode "
 
 
@@ -165,8 +204,8 @@ def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
     """What a point gives, and TPOT with others' prompts in between right after TPOT where it differs."""
     if row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
         return speed
-    tpot = f"TPOT {words.timed(row, 'tpot')}"
-    return speed.replace(tpot, f"{tpot}, {words.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")
+    tpot = f"TPOT {serving.timed(row, 'tpot')}"
+    return speed.replace(tpot, f"{tpot}, {serving.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")
 
 
 def _loaded(row: Mapping[str, Any]) -> str:
@@ -193,7 +232,7 @@ def _current_layout(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     current = next((row for row in rows if row["kind"] == "current"), None)
     if current is None:
         return []
-    return [f"your layout: {words.point(current)}"]
+    return [f"your layout: {serving.point(current)}"]
 
 
 def _describe_several(rows: Any) -> output.Summary:
@@ -201,19 +240,22 @@ def _describe_several(rows: Any) -> output.Summary:
     best = [row for row in rows if row["kind"] == "best"]
     if not best:
         return output.Summary("No row is left.")
-    extra = [key for key in best[0] if key not in words.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
+    extra = [key for key in best[0] if key not in serving.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
     view = [key for key in (*extra, *ROWS, "prompt", "output", "rate") if key == "batch" or len({row[key] for row in best}) > 1]
     headline = f"{len(best)} plans; the best of each:"
     loaded = ["utilisation"] if best[0]["rate"] is not None else []
-    return output.Summary(headline, [*view, *loaded, *FIGURES, "bound", "why"], [words.DEFINED], Listing(best))
+    return output.Summary(headline, [*view, *loaded, *FIGURES, "bound", "why"], [serving.DEFINED], Listing(best))
 
 
 def _figure(rows: Any, plan: Any) -> dict[str, Any]:
     """The lecture's two curves for the best layout."""
-    from headway import curves, figures
+    from headway.report import figures
+    from headway.serving import curves
 
     query = plan.best.query
     row = plan.table.row(0)
     lecture_curves = curves.of_row(query.model, query.system, row, query.assumptions)
-    about = f"{words.layout(row)}, {words.formats(row)}, decoding at context {words.value(row, 'context')}; best at batch {row['batch']}"
+    about = (
+        f"{serving.layout(row)}, {serving.formats(row)}, decoding at context {serving.value(row, 'context')}; best at batch {row['batch']}"
+    )
     return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)

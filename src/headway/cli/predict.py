@@ -1,14 +1,150 @@
-"""`headway predict ROWS.csv`: what each row of a table of runs should measure."""
+"""`headway predict ROWS.csv`: what each row of a table of runs, of serving or of training, should measure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from headway import output
-from headway.cli import measured
-from headway.columns import Column, column
-from headway.listing import Listing
+from headway.cli import arguments
+from headway.core.columns import Column, column
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.report import output
+
+MOST_REASONS = 6
+MOST_LINES = 5
+MOST_FLAGS = 5
+OF_SERVE = {"set": "use --catalog DIR with your own chip, or `serve`", "attention": "use `serve`", "kv_share": "use `serve`"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFile:
+    """The rows of a file: what to predict, what is predicted, and the lines that are no rows."""
+
+    tasks: Sequence[Any]
+    predictions: Sequence[Any]
+    bad: Sequence[Any]
+
+
+def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFile:
+    """The predictions of rows, with the user's catalogue."""
+    from headway.evidence.rows.tasks import tasks
+    from headway.evidence.serving.predict import predict
+
+    row_tasks = tasks(rows, arguments.catalog(args))
+    return MeasuredFile(tasks=row_tasks, predictions=predict(row_tasks), bad=bad)
+
+
+def no_edits(args: Any) -> None:
+    """Rows name their own machines and models: what edits one machine or model does not apply to them."""
+    for name, where in OF_SERVE.items():
+        value = getattr(args, name, None)
+        if value:
+            value_text = value if isinstance(value, str) else ", ".join(value)
+            wants = f"no value here, because each row names its own machine and model: {where}"
+            raise BadValue("--" + name.replace("_", "-"), value_text, wants)
+
+
+def at_line(line: int, why: str) -> str:
+    """A reason with the line of the file it is about."""
+    return f"line {line}: {why}"
+
+
+def frequent_flags(flags: Sequence[str]) -> list[str]:
+    """What was most often taken where rows are silent."""
+    counts = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
+    return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in counts]
+
+
+def reason_summary(reasons: Iterable[str]) -> str:
+    """Reasons by how often they occur, their details left out."""
+    return reasons_with_lines((reason, 0) for reason in reasons)
+
+
+def reasons_with_lines(reasons: Iterable[tuple[str, int]]) -> str:
+    """Reasons by how often they occur, their details left out, and the first lines each is about; a line of 0 is not told."""
+    lines_by_reason: dict[str, list[int]] = {}
+    for reason, line in reasons:
+        lines_by_reason.setdefault(reason.partition("; ")[0], []).append(line)
+    often = sorted(lines_by_reason.items(), key=lambda item: -len(item[1]))
+    parts = [f"{name} ({_at(lines)})" if len(lines) > 1 or len(often) > 1 or lines[0] else name for name, lines in often[:MOST_REASONS]]
+    rest = sum(len(lines) for _, lines in often[MOST_REASONS:])
+    return "; ".join(parts) + (f"; other reasons ({rest})" if rest else "")
+
+
+def _at(lines: Sequence[int]) -> str:
+    if not lines[0]:
+        return str(len(lines))
+    line_list = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:MOST_LINES]))}"
+    return f"{len(lines):,}: {line_list}, ..." if len(lines) > MOST_LINES else line_list
+
+
+GIB, TERA = 2.0**30, 1e12
+# Columns as tables of runs have them: the quantity, what one of them is in SI, and what it says.
+TRAINING_QUANTITIES = {
+    "tokens_per_s_per_chip": ("speed", 1.0, "token/s", "tokens of training per second and chip"),
+    "step_time_s": ("step", 1.0, "s", "one optimiser step"),
+    "tflops_per_chip": ("flops", TERA, "", "model TFLOP/s: attention in full, nothing twice, or as the row's source counts"),
+    "memory_gb_per_chip": ("memory", GIB, "", "memory that tensors take on the fullest chip, in GiB, as frameworks print"),
+}  # fmt: skip
+TRAINING_ENDS = {"": "expected", "_lo": "lower end of the 90 % interval", "_hi": "upper end of it"}
+TRAINING_VIEW = ("id", "tokens_per_s_per_chip", "tokens_per_s_per_chip_lo~tokens_per_s_per_chip_hi", "step_time_s", "tflops_per_chip",
+        "memory_gb_per_chip", "memory_gb_per_chip_lo~memory_gb_per_chip_hi", "why")  # fmt: skip
+
+
+def run_training(args: Any) -> output.Answer:
+    """One row out for each line in, in the order of the file."""
+    from headway.evidence.training.predict import predict
+    from headway.evidence.training.row import read_training_rows
+
+    no_edits(args)
+    rows, bad = read_training_rows(args.rows, measured=False)
+    line_rows = [(prediction.row.line, _row_training(prediction)) for prediction in predict(rows, arguments.catalog(args))]
+    line_rows += [(bad_row.line, _blank_training(bad_row.id) | {"why": at_line(bad_row.line, bad_row.why)}) for bad_row in bad]
+    plain = [row for _, row in sorted(line_rows, key=lambda pair: pair[0])]
+    return output.Answer(Listing(plain, always=tuple(_blank_training(""))), describe=_words_training, columns=_about_training())
+
+
+def _about_training() -> dict[str, Column]:
+    columns = {"id": Column("", "the row's id, as given")}
+    for key, (_, _, unit, doc) in TRAINING_QUANTITIES.items():
+        columns |= {key + end: Column(unit, f"{doc}; {what}") for end, what in TRAINING_ENDS.items()}
+    return columns | {
+        "flags": Column("", "what was taken where the row is silent, joined by '; '"),
+        "why": Column("", "the line, and why there is no prediction; or null"),
+    }
+
+
+def _blank_training(name: str) -> dict[str, Any]:
+    """Every column of an answer, empty."""
+    return {"id": name} | {key + end: None for key in TRAINING_QUANTITIES for end in TRAINING_ENDS} | {"flags": None, "why": None}
+
+
+def _row_training(prediction: Any) -> dict[str, Any]:
+    """A prediction in the units of the table."""
+    row = _blank_training(prediction.row.id)
+    for key, (name, scale, _, _) in TRAINING_QUANTITIES.items():
+        estimate = getattr(prediction, name)
+        if estimate is not None:
+            row |= {key: estimate.expected / scale, f"{key}_lo": estimate.lo / scale, f"{key}_hi": estimate.hi / scale}
+    row["flags"] = "; ".join(prediction.flags) or None
+    row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
+    return row
+
+
+def _words_training(rows: Any) -> output.Summary:
+    """How many rows are predicted, why the others are not, and what was most often taken."""
+    row_list: Sequence[Mapping[str, Any]] = list(rows)
+    if not row_list:
+        return output.Summary("No row to predict.")
+    without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
+    reasons = f"; not predicted: {reason_summary(without)}" if without else ""
+    flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
+    return output.Summary(
+        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{reasons}.", TRAINING_VIEW, frequent_flags(flags)
+    )
+
 
 QUANTITIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "output_tok_s_total": "rate", "tok_s_per_chip": "per_chip"}
 ENDS = ("lo", "hi")
@@ -31,14 +167,13 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """One row out for each line in, in the order of the file."""
     if args.training:
-        from headway.cli import predict_training
 
-        return predict_training.run(args)
-    from headway.evidence.read_rows import read_rows
+        return run_training(args)
+    from headway.evidence.rows.row import read_rows
 
-    measured.no_edits(args)
+    no_edits(args)
     rows, bad = read_rows(args.rows, measured=False)  # what was measured is not looked at, right or wrong
-    read = measured.predicted(rows, bad, args)
+    read = predicted(rows, bad, args)
     line_rows = [
         *((prediction.row.line, _row(prediction)) for prediction in read.predictions),
         *((bad_row.line, _malformed(bad_row)) for bad_row in bad),
@@ -72,12 +207,12 @@ def _row(prediction: Any) -> dict[str, Any]:
             if time:
                 row[f"{key}_floor"] = scale * estimate.floor
     row["flags"] = "; ".join(prediction.flags) or None
-    row["why"] = measured.at_line(prediction.row.line, prediction.why) if prediction.why else None
+    row["why"] = at_line(prediction.row.line, prediction.why) if prediction.why else None
     return row
 
 
 def _malformed(bad_row: Any) -> dict[str, Any]:
-    return _blank(bad_row.id) | {"why": measured.at_line(bad_row.line, bad_row.why)}
+    return _blank(bad_row.id) | {"why": at_line(bad_row.line, bad_row.why)}
 
 
 def _words(rows: Any) -> output.Summary:
@@ -85,13 +220,13 @@ def _words(rows: Any) -> output.Summary:
     row_list: Sequence[Mapping[str, Any]] = list(rows)
     if not row_list:
         return output.Summary("No row to predict.")
-    from headway.evidence.beyond import MEMORY
+    from headway.evidence.serving.predict import MEMORY
 
     without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
     over = sum(MEMORY in (row["flags"] or "") for row in row_list)
     beyond = f", {over:,} of them {MEMORY}" if over else ""
-    reasons = f"; not predicted: {measured.reason_summary(without)}" if without else ""
+    reasons = f"; not predicted: {reason_summary(without)}" if without else ""
     flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
     return output.Summary(
-        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{beyond}{reasons}.", VIEW, measured.frequent_flags(flags)
+        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{beyond}{reasons}.", VIEW, frequent_flags(flags)
     )

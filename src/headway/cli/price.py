@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from headway import output, schema
 from headway.cli import price_case, price_cost, price_history, price_memory, price_score, price_sheet
-from headway.cli.flags import Usage
+from headway.cli.verb import Usage
+from headway.core import schema
+from headway.report import output
 
 ASKS = (
     "wants a model and --on MACHINE (what its tokens cost and sell for), --sheet NAME (what a sheet implies), --history WHOSE, "

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from headway import output
-from headway.cli import subjects
-from headway.columns import Column
-from headway.errors import BadValue
-from headway.listing import Listing
+from headway.cli import arguments
+from headway.core.columns import Column
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.report import output
 
 COLUMNS = {
     "quantity": Column("", "what follows from the published figures"),
@@ -31,11 +31,10 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each figure of the account."""
-    from headway.case import case
-    from headway.formula import record
-    from headway.service_day import account
+    from headway.core.formula import record
+    from headway.economics.price.published_day import account, case
 
-    day = case(args.case, subjects.catalog(args))
+    day = case(args.case, arguments.catalog(args))
     rows = list(_rows(day))
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
@@ -51,9 +50,9 @@ def run(args: Any) -> output.Answer:
 
 
 def _rows(day: Any) -> Any:
-    from headway import schema
-    from headway.laws.compare import relative
-    from headway.service_day import STATED_COLUMNS, Account, account
+    from headway.core import schema
+    from headway.economics.price.published_day import STATED_COLUMNS, Account, account
+    from headway.laws.arithmetic import relative
 
     marks, day_account = schema.fields(Account), account(day)
     for name in (field.name for field in dataclasses.fields(day_account)):

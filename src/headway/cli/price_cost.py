@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway import interval, output, schema
-from headway.assumptions import Assumptions
-from headway.cli import loads, price_words, serve, subjects
-from headway.columns import Column
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.listing import Listing
-from headway.precision import Precision
-from headway.schema import Field
-from headway.terms import CommercialTerms
-from headway.workload import SLO, Load
+from headway.cli import arguments, serve
+from headway.core import interval, schema
+from headway.core.columns import Column
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.core.schema import Field
+from headway.economics.price.terms import CommercialTerms
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.report import output, price
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
 HIT_STEP = "+0.05"  # of a range of hit rates without one
@@ -59,7 +60,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each plan, terms and hit rate."""
-    from headway.price import PriceRequest, explained, row
+    from headway.economics.price.price import PriceRequest, explained, row
 
     hits, hit_notes = _hits(args)
     plans, notes = _plans(args, hits)
@@ -67,7 +68,7 @@ def run(args: Any) -> output.Answer:
     notes += [*hit_notes, *sheet_notes]
     if len(plans) * len(all_terms) * len(hits) > MOST_ROWS:
         raise BadValue("price", f"{len(plans) * len(all_terms) * len(hits)} rows", f"at most {MOST_ROWS}")
-    rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": subjects.catalog(args)}
+    rest: dict[str, Any] = {"metric": args.price_metric or "", "is_owned": args.own, "sheet": sheet, "catalog": arguments.catalog(args)}
     cells = [(plan, extra, PriceRequest(terms=terms, hit=hit, **rest)) for extra, plan in plans for terms in all_terms for hit in hits]
     rows = []
     for cell_plan, extra, ask in cells:
@@ -80,12 +81,12 @@ def run(args: Any) -> output.Answer:
         return explained(row_plan, ask, key)
 
     listing = Listing(rows, notes=tuple(notes), tree=tree)
-    return output.Answer(listing, describe=price_words.describe, figure=price_words.figure, columns=OWN_COLUMNS)
+    return output.Answer(listing, describe=price.describe, figure=price.figure, columns=OWN_COLUMNS)
 
 
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """One plan for each model, machine, load, limit and assumption: the cheapest layout that keeps the limits."""
-    from headway.plan import plan
+    from headway.serving.plan.plan import plan
 
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
@@ -94,9 +95,9 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
     several = len(hits) > 1
     planned = {} if several or hits[0] is None else {"hit_rate": hits[0]}
-    load, default_notes = loads.requested(load)
-    models, systems = subjects.models(args), subjects.systems(args)
-    default_notes += loads.beyond(models, load)
+    load, default_notes = arguments.requested(load)
+    models, systems = arguments.models(args), arguments.systems(args)
+    default_notes += arguments.beyond(models, load)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits).items()}
     names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     cases = list(itertools.islice(itertools.product(models, systems, itertools.product(*axes.values()), assumption_sets), MOST_PLANS + 1))
@@ -157,7 +158,7 @@ def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
 
 def _rates(args: Any) -> tuple[Any, list[str]]:
     """The sheet or the list prices that the user gave, None without any; and what to say of it."""
-    from headway.price_sheet import PriceSheet, Rates
+    from headway.economics.sheets.sheet import PriceSheet, Rates
 
     prices = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}
     if args.at_sheet:
@@ -176,11 +177,11 @@ def _rates(args: Any) -> tuple[Any, list[str]]:
 
 
 def _sheet(args: Any, beside: Sequence[str]) -> tuple[Any, list[str]]:
-    from headway.sheets import catalogue
+    from headway.economics.sheets import catalogue
 
     if beside:
         raise BadValue("--at-sheet", args.at_sheet, f"no {' and no '.join(beside)} beside it")
-    source = catalogue.read(args.at_sheet, subjects.catalog(args))
+    source = catalogue.read(args.at_sheet, arguments.catalog(args))
     if len(source.sheets) != 1:
         raise BadValue("--at-sheet", args.at_sheet, f"one sheet, not {len(source.sheets)}: FILE:MODEL names one")
     sheet = source.sheets[0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway import output, units
-from headway.cli import subjects
-from headway.columns import Column
-from headway.errors import UnknownName
-from headway.listing import Listing, computed
+from headway.cli import arguments
+from headway.core import units
+from headway.core.columns import Column
+from headway.core.errors import UnknownName
+from headway.core.listing import Listing, computed
+from headway.report import output
 
 ALL_SHEETS = "all"
 
@@ -22,10 +23,10 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each sheet, by date."""
-    from headway.formula import record
-    from headway.price_history import history
+    from headway.core.formula import record
+    from headway.economics.sheets.history import history
 
-    sheets = _sheets(args.history, subjects.catalog(args))
+    sheets = _sheets(args.history, arguments.catalog(args))
 
     def tree(row: Any, key: str) -> Any:
         with record():
@@ -44,9 +45,9 @@ def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
     """The sheets of a provider, of a family or of a model, wherever they are read from."""
     from pathlib import Path
 
-    from headway.catalog import fold
-    from headway.sheets import catalogue
-    from headway.sheets.files import SUFFIXES, read_sheets
+    from headway.core.catalog import fold
+    from headway.economics.sheets import catalogue
+    from headway.economics.sheets.catalogue import SUFFIXES, read_sheets
 
     before, _, name = whose.strip().rpartition(":")
     if Path(whose).suffix.lower() in SUFFIXES:
@@ -124,6 +125,6 @@ def _span(values: list[float]) -> str:
 
 
 def _figure(rows: Any, title: str) -> dict[str, Any]:
-    from headway.price_figures import history
+    from headway.report.price import history
 
     return history(list(rows), title)

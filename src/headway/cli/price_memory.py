@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from headway import output, schema
-from headway.cli import subjects
-from headway.columns import Column
-from headway.errors import BadValue, MissingFact
-from headway.listing import Listing, computed
-from headway.schema import Field
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.columns import Column
+from headway.core.errors import BadValue, MissingFact
+from headway.core.listing import Listing, computed
+from headway.core.schema import Field
+from headway.report import output
 
 TEXTS = ("memory", "device", "date", "source")
 UNITS = {"size": "byte", "usd_per_byte_lo": "USD/byte", "usd_per_byte_hi": "USD/byte", "usd_lo": "USD", "usd_hi": "USD"}
@@ -50,15 +51,15 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each memory of each machine."""
-    from headway.formula import record
-    from headway.memory_cost import parts
+    from headway.core.formula import record
+    from headway.economics.chip_cost import parts
 
-    catalog = subjects.catalog(args)
+    catalog = arguments.catalog(args)
     args.on = args.memory_share
     host_memory, _ = schema.read(args, MemoryShareRequest)
     if any(isinstance(value, tuple) for value in host_memory.values()):
         raise BadValue("--dram, --flash", "a list", "one size each")
-    machines = [machine for machine, _ in subjects.systems(args)]
+    machines = [machine for machine, _ in arguments.systems(args)]
     rows = [
         (machine, number, _row(machine, part))
         for machine in machines
@@ -87,7 +88,7 @@ def _row(machine: Any, part: Any) -> dict[str, Any]:
 
 def _notes(machines: list[Any]) -> list[str]:
     """What each chip's price is taken to be."""
-    from headway.chip_cost import CAPEX, fact
+    from headway.economics.chip_cost import CAPEX, fact
 
     notes = []
     for machine in machines:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import output, units
-from headway.columns import Column
-from headway.errors import BadValue
-from headway.listing import Listing
+from headway.core import units
+from headway.core.columns import Column
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.report import output
 
 COLUMNS = {
     "kind": Column("", "method: errors over all models; model: what the cost laws say of one; ladder: KV of a model sold by context tiers"),
@@ -44,8 +45,8 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Rows of methods, of models and of ladders."""
-    from headway.evidence.prices import OURS, ladders, learned, left_out, read_examples, scores
-    from headway.inversion.priors import LEVEL
+    from headway.economics.inversion.calibration import OURS, ladders, learned, left_out, read_examples, scores
+    from headway.economics.inversion.priors import LEVEL
 
     if not args.truth:
         raise BadValue("--score", "no --truth", "a CSV of sizes: --truth ARCH.csv")
@@ -53,7 +54,7 @@ def run(args: Any) -> output.Answer:
     estimates, kv = left_out(examples), ladders()
     scored = scores(estimates)
     if args.report:
-        from headway.evidence.price_page import write
+        from headway.evidence.report import write
 
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headway import output, units
-from headway.cli import subjects
-from headway.columns import Column
-from headway.errors import BadValue, UnknownName
-from headway.listing import Listing
+from headway.cli import arguments
+from headway.core import units
+from headway.core.columns import Column
+from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import Listing
+from headway.report import output
 
 COLUMNS = {
     "provider": Column("", "who sells"),
@@ -60,17 +61,17 @@ class _SheetRows(Listing):
 
 def run(args: Any) -> output.Answer:
     """One row for each quantity, closed form and contradiction of each sheet."""
-    from headway.formula import record
-    from headway.inversion.answer import invert
-    from headway.inversion.explained import tree as explained
-    from headway.inversion.priors import priors, read_assumed
-    from headway.sheets import catalogue
+    from headway.core.formula import record
+    from headway.economics.inversion.answer import invert
+    from headway.economics.inversion.answer import tree as explained
+    from headway.economics.inversion.priors import priors, read_assumed
+    from headway.economics.sheets import catalogue
 
     assumptions = read_assumed(args.assume)
-    source = catalogue.read(args.sheet, subjects.catalog(args))
+    source = catalogue.read(args.sheet, arguments.catalog(args))
     if not source.sheets:
         raise BadValue("--sheet", args.sheet, "a file with at least one sheet")
-    answers = invert(source.sheets, assumptions, catalog=subjects.catalog(args))
+    answers = invert(source.sheets, assumptions, catalog=arguments.catalog(args))
 
     def tree(row: Mapping[str, Any], key: str) -> Any:
         if key != "value" or not row["quantity"]:
@@ -87,7 +88,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _lines(answer: Any) -> Any:
-    from headway.inversion.priors import LEVEL
+    from headway.economics.inversion.priors import LEVEL
 
     for result in answer.rows:
         row: dict[str, Any] = {"provider": answer.sheet.provider, "model": answer.sheet.model, "as_of": answer.sheet.as_of}
@@ -113,7 +114,7 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
     """The answer first."""
-    from headway.inversion.priors import LEVEL
+    from headway.economics.inversion.priors import LEVEL
 
     ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
     parts = [f"{_span(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
@@ -174,8 +175,8 @@ def _after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _notes(assumptions: Any) -> list[str]:
     """What the answer takes for granted, with sources and dates."""
-    from headway.inversion.priors import Priors, assumed_intervals, machines, priors
-    from headway.schema import fields
+    from headway.core.schema import fields
+    from headway.economics.inversion.priors import Priors, assumed_intervals, machines, priors
 
     basis, user_values = priors(), assumed_intervals(assumptions)
     chips = machines(assumptions)
@@ -196,7 +197,7 @@ def _notes(assumptions: Any) -> list[str]:
 
 def _figure(rows: Any) -> dict[str, Any]:
     """The intervals of what is identified, a panel for each quantity, a line for each sheet."""
-    from headway import figures
+    from headway.report import figures
 
     quantity_rows = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in PANEL_TITLES and row["lo"] is not None]
     points = [row for row in quantity_rows if row["verdict"] != "not identified"][: figures.MOST_POINTS]

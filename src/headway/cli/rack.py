@@ -6,15 +6,16 @@ import dataclasses
 import itertools
 from typing import Annotated, Any
 
-from headway import output, schema
-from headway.cli import subjects
-from headway.errors import BadValue
-from headway.listing import Listing
-from headway.quantity import default
-from headway.rack_facts import RackFacts, rack_facts
-from headway.schema import Field
-from headway.system import MOST_CHIPS
-from headway.workload import MOST
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.core.quantity import default
+from headway.core.schema import Field
+from headway.hardware.rack_facts import RackFacts, rack_facts
+from headway.hardware.system import MOST_CHIPS
+from headway.performance.workload import MOST
+from headway.report import output
 
 MODEL = "deepseek-v3"
 MOST_ROWS = 1000
@@ -88,21 +89,21 @@ class _RackCase:
 
     def rack(self) -> Any:
         """Its row, the catalogue's models read once."""
-        from headway.rack_fit import cached_needs
+        from headway.hardware.rack_capacity import cached_needs
 
         return self._row(cached_needs(self.context))
 
     def explained(self, key: str) -> Any:
         """Its row with every formula recorded; the catalogue's models only where the key is about them."""
-        from headway.rack_fit import catalogue_needs
+        from headway.hardware.rack_capacity import catalogue_needs
 
         return self._row(catalogue_needs(self.context) if key.startswith(("models", "largest")) else ())
 
     def _row(self, needs: Any) -> Any:
-        from headway.rack import RackRequest, rack
-        from headway.rack_fit import need
+        from headway.hardware.rack import RackRequest, rack
+        from headway.hardware.rack_capacity import need
 
-        model = subjects.model(self.model, self.args)
+        model = arguments.model(self.model, self.args)
         ask = RackRequest(chips=self.chips, model=model, need=need(model, self.context), batch=self.batch, context=self.context)
         return rack(self.system, self.facts, ask, needs)
 
@@ -111,12 +112,12 @@ def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]
     """Every combination of what was asked for, with the assumed facts and edits that it was taken at."""
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (domain_values | fact_values).items()}
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
-    systems, models = subjects.systems(args), subjects.split(args.model, "--model")
+    systems, models = arguments.systems(args), arguments.split(args.model, "--model")
     if len(points) * len(systems) * len(models) > MOST_ROWS:
         raise BadValue("rack", "more points", f"at most {MOST_ROWS}")
     cases = []
     for (system, edits), model, point in itertools.product(systems, models, points):
-        facts = rack_facts(system.chip.name, subjects.catalog(args))
+        facts = rack_facts(system.chip.name, arguments.catalog(args))
         user_facts = {key: point[key] for key in fact_values}
         plain = schema.defaults(DomainRequest, {key: point[key] for key in domain_values})
         changed = dataclasses.replace(facts, **user_facts)
@@ -127,7 +128,7 @@ def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]
 
 def _explained(make: Any, key: str) -> Any:
     """The tree behind one number of one row."""
-    from headway.formula import record
+    from headway.core.formula import record
 
     with record():
         value = getattr(make(key), key, None)
@@ -137,7 +138,7 @@ def _explained(make: Any, key: str) -> Any:
 
 
 def _own_columns() -> dict[str, Any]:
-    from headway.columns import Column
+    from headway.core.columns import Column
 
     return {"chips": Column("", "chips in one scale-up domain"), "batch": Column("token", schema.fields(DomainRequest)["batch"][0].help),
             "context": Column("token", schema.fields(DomainRequest)["context"][0].help),
@@ -146,7 +147,7 @@ def _own_columns() -> dict[str, Any]:
 
 def _figure(rows: Any) -> dict[str, Any]:
     """Cables, all-to-all and floor against the chips; or floor and memory of domains against the year."""
-    from headway import figures
+    from headway.report import figures
 
     plain = list(rows)
     if plain and "year" in plain[0]:
@@ -199,7 +200,7 @@ def _chips(row: dict[str, Any]) -> str:
 
 def _side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     """The domains side by side: a line for each key that has something to say."""
-    from headway import columns
+    from headway.core import columns
 
     rack_columns = _own_columns()
     keys = [key for key in rows[0] if key != "fitting"]
@@ -232,7 +233,7 @@ def _notes(cases: list[_RackCase]) -> list[str]:
 
 def _about(case: _RackCase) -> list[str]:
     """What is scaled from one system, and what is not known of it."""
-    from headway.system import RANK
+    from headway.hardware.system import RANK
 
     system, facts = case.system, case.facts
     notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
@@ -254,9 +255,9 @@ def _about(case: _RackCase) -> list[str]:
 
 
 def _by_year(args: Any) -> output.Answer:
-    from headway.domains import domain, domains
-    from headway.rack_fit import cached_needs, catalogue_needs, need
-    from headway.system import system
+    from headway.hardware.rack_capacity import cached_needs, catalogue_needs, need
+    from headway.hardware.rack_generations import domain, domains
+    from headway.hardware.system import system
 
     keys = [key for record in (DomainRequest, RackFacts) for key in schema.fields(record) if key != "context"]
     beside = [*filter(None, (args.system,)), *(schema.flag(key) for key in keys if getattr(args, key) is not None), *args.set]
@@ -266,7 +267,7 @@ def _by_year(args: Any) -> output.Answer:
     context = domain_values.get("context", default(8192, "context", "token", "default of Domain.context"))
     if isinstance(context, tuple):
         raise BadValue("--context", args.context, "one context beside --by-year")
-    model, where = subjects.model(args.model, args), subjects.catalog(args)
+    model, where = arguments.model(args.model, args), arguments.catalog(args)
     rows = output.clean([dataclasses.asdict(row) for row in domains(need(model, context), context, cached_needs(context), where)])
 
     def tree(row: Any, key: str) -> Any:

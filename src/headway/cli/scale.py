@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway import output, schema
-from headway.cli import scale_words
-from headway.errors import BadValue
-from headway.scaling.ask import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.report import output, scale
+from headway.training.scaling.request import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 
 GROUPS = {
     Budget: "budget: one is split best, two of compute, size and tokens give the third",
@@ -31,8 +31,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Rows by law and point, the laws that answer first."""
-    from headway.scaling.question import question
-    from headway.scaling.scale import listing
+    from headway.training.scaling.scale import listing, question
 
     for flag in ("set", "catalog", "attention", "kv_share"):
         if getattr(args, flag):
@@ -44,7 +43,7 @@ def run(args: Any) -> output.Answer:
     request, unused = question(inputs, _doubt(args), args.law, args.beside.strip().lower(), args.moe)
     return output.Answer(
         listing(request, (*notes, *unused)),
-        describe=lambda rows: scale_words.words(request, list(rows)),
+        describe=lambda rows: scale.words(request, list(rows)),
         figure=lambda rows: _figure(request, rows),
         most=200,
     )
@@ -59,6 +58,6 @@ def _doubt(args: Any) -> Uncertainty:
 
 
 def _figure(request: Any, rows: Any) -> dict[str, Any]:
-    from headway.cli.scale_figure import figure
+    from headway.report.scale import figure
 
     return figure(request, list(rows))

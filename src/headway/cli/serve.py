@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from headway import output, schema
-from headway.assumptions import Assumptions
-from headway.cli import loads, subjects, words
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.workload import Load
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.report import output, serving
 
 MOST_TABLES = 2000  # combinations of models, machines, formats, assumptions: each is one grid
 COUNTS = ("batch", "context", "prompt", "output")
@@ -35,17 +36,17 @@ def run(args: Any) -> output.Answer:
 
 def figure(table: Any, args: Any) -> dict[str, Any]:
     """The lecture's two curves for one layout at one context; for anything else, time and cost against what varies most."""
-    from headway import figures
+    from headway.report import figures
 
     if not len(table):
         raise BadValue("--plot", "no rows", "rows to draw")
     first, varying = table.row(0), varied(table)
     if set(varying) <= {"batch"}:
         return _lecture(first, args)
-    x = max((key for key in varying if key not in words.TEXTS), key=lambda key: len(set(table.values(key))), default="")
+    x = max((key for key in varying if key not in serving.TEXTS), key=lambda key: len(set(table.values(key))), default="")
     if not x:
         raise BadValue("--plot", "only names vary", "a list or a range for a number, such as --batch 1..256*2")
-    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out") if words.is_request(first) else ("step_s", "decode_tok_per_s")
+    ys = ("tpot_s", "ttft_s", "usd_per_mtok_out") if serving.is_request(first) else ("step_s", "decode_tok_per_s")
     series = [key for key in varying if key != x]
     title = " on ".join(str(first[key]) for key in ("model", "system") if key not in varying)
     note = "band: 90 % interval; dashed: the floor"
@@ -55,19 +56,20 @@ def figure(table: Any, args: Any) -> dict[str, Any]:
 
 
 def _lecture(row: dict[str, Any], args: Any) -> dict[str, Any]:
-    from headway import curves, figures
+    from headway.report import figures
+    from headway.serving import curves
 
     assumption_sets, _ = combinations(args, Assumptions)
-    model, (system, _) = subjects.models(args)[0], subjects.systems(args)[0]
+    model, (system, _) = arguments.models(args)[0], arguments.systems(args)[0]
     lecture_curves = curves.of_row(model, system, row, schema.defaults(Assumptions, assumption_sets[0]))
-    about = f"{words.layout(row)}, context {words.value(row, 'context')}, {words.formats(row)}"
+    about = f"{serving.layout(row)}, context {serving.value(row, 'context')}, {serving.formats(row)}"
     return figures.lecture(lecture_curves, f"{row['model']} on {row['system']}", about)
 
 
 def varied(table: Any) -> list[str]:
     """The inputs that have more than one value in a table."""
-    extra = [key for key in table.keys() if key not in words.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
-    keys = [key for key in (*words.WHAT, *extra) if table.varies(key)]
+    extra = [key for key in table.keys() if key not in serving.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
+    keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
     return [key for key in keys if key != "context" or not {"prompt", "output"} & set(keys)]  # it follows from them
 
 
@@ -85,29 +87,29 @@ def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[s
 
 def tables(args: Any) -> tuple[Any, list[str]]:
     """One table of every model, machine, format and assumption asked for."""
-    from headway.compile import work_of
-    from headway.layout import shape
-    from headway.serve import MOST_POINTS, serve
+    from headway.performance.compile import work_of
+    from headway.performance.layout import shape
+    from headway.serving.serve import MOST_POINTS, serve
 
     load, notes = schema.read(args, Load, COUNTS)
-    load, default_notes = loads.attended(load)
+    load, default_notes = arguments.attended(load)
     degrees, more = schema.read(args, Layout)
     formats, format_notes = combinations(args, Precision)
     assumption_sets, taken_notes = combinations(args, Assumptions)
     notes = [*notes, *default_notes, *more, *format_notes, *taken_notes]
-    models, systems = subjects.models(args), subjects.systems(args)
-    notes += loads.beyond(models, load)
+    models, systems = arguments.models(args), arguments.systems(args)
+    notes += arguments.beyond(models, load)
     cases = list(itertools.islice(itertools.product(models, systems, formats, assumption_sets), MOST_TABLES + 1))
     if len(cases) > MOST_TABLES:
         raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
     all_tables = []
     for model, (system, edits), precision, assumptions in cases:
-        layouts, drop_notes = loads.ranked(shape(work_of(model).blocks), degrees)
+        layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks), degrees)
         notes += [note for note in drop_notes if note not in notes]
         filled = schema.defaults(Assumptions, assumptions)
         table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
         varied = {key: value for key, value in assumptions.items() if sum(other_set.get(key) != value for other_set in assumption_sets)}
-        all_tables.append(subjects.replaced(table, edits | varied))
+        all_tables.append(arguments.replaced(table, edits | varied))
         if sum(len(table) for table in all_tables) > MOST_POINTS:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
     return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
@@ -119,6 +121,6 @@ def describe(table: Any) -> output.Summary:
         return output.Summary("No row is left.")
     first = table.row(0)
     varying = varied(table)
-    headline, after = (words.point(first), words.binds(first)) if len(table) == 1 else words.grid(table, varying)
-    view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
-    return output.Summary(headline, [*(varying or ("batch",)), *view, "bound", "why"], [*after, words.DEFINED])
+    headline, after = (serving.point(first), serving.binds(first)) if len(table) == 1 else serving.grid(table, varying)
+    view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
+    return output.Summary(headline, [*(varying or ("batch",)), *view, "bound", "why"], [*after, serving.DEFINED])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from headway import output
-from headway.cli import subjects
-from headway.columns import Column
-from headway.errors import UnknownName
-from headway.listing import Listing, computed
+from headway.cli import arguments
+from headway.core.columns import Column
+from headway.core.errors import UnknownName
+from headway.core.listing import Listing, computed
+from headway.report import output
 
 KINDS = ("model", "chip", "system")
 
@@ -29,18 +29,18 @@ def run(args: Any) -> output.Answer:
 
 
 def _model(args: Any) -> output.Answer:
-    from headway import schema
-    from headway.about_model import ModelSummary, about_model
-    from headway.formula import record
-    from headway.workload import Load
+    from headway.core import schema
+    from headway.core.formula import record
+    from headway.models.describe import ModelSummary, about_model
+    from headway.performance.workload import Load
 
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
-    model = subjects.model(args.name, args)
+    model = arguments.model(args.name, args)
     row = output.clean(dataclasses.asdict(about_model(model, context)))
 
     def tree(_: Any, key: str) -> Any:
         with record():
-            value = getattr(about_model(subjects.model(args.name, args), context), key)
+            value = getattr(about_model(arguments.model(args.name, args), context), key)
         return computed(value, key)
 
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
@@ -54,7 +54,7 @@ def _model(args: Any) -> output.Answer:
 
 
 def _marks(kind: type) -> dict[str, Any]:
-    from headway import schema
+    from headway.core import schema
 
     return {key: q for key, (q, _) in schema.fields(kind).items()}
 
@@ -73,10 +73,10 @@ def _part(key: str, value: Any) -> list[str]:
 
 
 def _machine(args: Any) -> output.Answer:
-    from headway.about import about_chip, about_system
+    from headway.hardware.describe import about_chip, about_system
 
     args.on = args.name
-    subject = subjects.chip(args.name, args) if args.what == "chip" else subjects.systems(args)[0][0]
+    subject = arguments.chip(args.name, args) if args.what == "chip" else arguments.systems(args)[0][0]
     entries = about_chip(subject) if args.what == "chip" else about_system(subject)
     values = {entry.key: entry.value for entry in entries}
     people = Listing([_line(entry) for entry in entries])

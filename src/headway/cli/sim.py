@@ -7,13 +7,132 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway import output, schema
-from headway.assumptions import Assumptions
-from headway.cli import loads, sim_figure, sim_traffic, sim_words, subjects
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.workload import SLO
+from headway.cli import arguments
+from headway.core import schema, units
+from headway.core.errors import BadValue
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO
+from headway.report import output, sim
+
+REQUESTS = 10_000
+RATE = schema.Field("1/s", high=1e12)
+
+
+def add_traffic_flags(parser: Any) -> None:
+    """Where requests come from."""
+    group = parser.add_argument_group("traffic")
+    group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival_s, prompt, output")
+    group.add_argument("--trace-block", metavar="TOKENS", help="prompt tokens that each of a trace's hash_ids stands for (default 512)")
+    group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
+    group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
+    group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
+    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
+    group.add_argument("--requests", metavar="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
+    group.add_argument("--users", metavar="N", help="a closed loop: each user waits for the answer and asks again; several make a curve")
+    group.add_argument("--think", default="", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")
+    group.add_argument("--turns", metavar="TURNS,GAP", help="conversations whose prompts grow: mean turns and gap, such as 5,60s")
+    group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
+
+
+def read(args: Any) -> tuple[list[Any], bool, list[str]]:
+    """The loads, whether they stand for a load that goes on, and notes."""
+    rates, notes = _axis(args.rate, RATE, "--rate")
+    users, more = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
+    notes = [*notes, *more]
+    if args.trace:
+        if users or args.prompt or args.output or args.turns or args.think:
+            raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
+        return _trace(args, rates, notes)
+    if users and args.turns:
+        raise BadValue("--turns", args.turns, "arrivals at a --rate: users of a closed loop send requests of their own")
+    if not users and args.think:
+        raise BadValue("--think", args.think, "--users beside it; the pause between turns is in --turns")
+    if args.find and len(rates) > 1:
+        raise BadValue("--rate", args.rate, "no rate, or one, where the rate is looked for")
+    if args.find and not rates and not users:
+        rates = (1.0,)  # the shape of the traffic; its rate is what is looked for
+    if bool(rates) == bool(users):
+        raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
+    prompt, output, length_notes = _lengths(args)
+    count, seed_value = _whole_number(args.requests, "--requests") or REQUESTS, seed(args)
+    if args.trace_block:
+        raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
+    if users:
+        return _loops(args, users, prompt, output, count, seed_value), False, [*notes, *length_notes]
+    return _rate_loads(args, rates, prompt, output, count, seed_value), True, [*notes, *length_notes]
+
+
+def seed(args: Any) -> int:
+    """Of what is drawn: arrivals, lengths, who is in which class."""
+    return _whole_number(args.seed, "--seed", 0)
+
+
+def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:
+    from headway.sim.run import LoadingPlan
+    from headway.sim.traffic.read import read_trace
+
+    block = _whole_number(args.trace_block, "--trace-block")
+    trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
+    if block and not len(trace.traffic.blocks):
+        raise BadValue("--trace-block", args.trace_block, f"a trace with hash_ids, which this one in {trace.format} format has not")
+    count = _whole_number(args.requests, "--requests")
+    traffic = trace.traffic.head(count) if count else trace.traffic
+    if not len(traffic):
+        raise BadValue("--trace", args.trace, "at least one request")
+    loadings = [LoadingPlan(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [LoadingPlan(traffic=traffic, rate=None)]
+    return loadings, False, [*notes, *trace.notes()]
+
+
+def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
+    from headway.sim.run import LoadingPlan
+    from headway.sim.traffic.arrivals import parse_arrivals
+    from headway.sim.traffic.generate import generate, generate_conversations, parse_turns
+
+    loadings = []
+    for rate in rates:
+        arrivals = parse_arrivals(args.arrivals, rate)
+        if args.turns:
+            traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
+        else:
+            traffic = generate(arrivals, prompt, output, count, seed)
+        loadings.append(LoadingPlan(traffic=traffic, rate=rate))
+    return loadings
+
+
+def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
+    from headway.sim.run import LoadingPlan
+    from headway.sim.traffic.generate import generate_loop, parse_think
+
+    loops = [generate_loop(number, parse_think(args.think or "0s"), prompt, output, max(count, number), seed) for number in users]
+    return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
+
+
+def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
+    from headway.sim.traffic.lengths import parse_lengths
+
+    lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
+    filled, notes = arguments.requested(lengths)
+    texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
+    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
+
+
+def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...], list[str]]:
+    if text is None:
+        return (), []
+    values, notes = schema.axis(text, q, field)
+    return values if isinstance(values, tuple) else (values,), list(notes)
+
+
+def _whole_number(text: str | None, field: str, least: int = 1) -> int:
+    if text is None:
+        return 0
+    value = units.parse(text, "", field)
+    if value != int(value) or value < least:
+        raise BadValue(field, text, f"a whole number of at least {least}")
+    return int(value)
+
 
 WARMUP = 0.1
 COUNTED = "requests answered"  # of the progress bar
@@ -33,7 +152,7 @@ def add_flags(parser: Any) -> None:
 
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...")
-    sim_traffic.add_flags(parser)
+    add_traffic_flags(parser)
     schema.add_flags(parser, SLO, skip=("tpot_interleaved",), group="limits of goodput (each may be left out)")
     schema.add_flags(parser, Policy, group="scheduler: what the engine family does unless told otherwise")
     schema.add_flags(parser, Layout, group="layout")
@@ -54,11 +173,11 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """One row for each layout and rate."""
-    from headway.listing import Listing
-    from headway.sim import timeline
+    from headway.core.listing import Listing
+    from headway.sim import report
 
     _check(args)
-    loadings, lasting, notes = sim_traffic.read(args)
+    loadings, lasting, notes = read(args)
     so_that = _conditions(args)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
@@ -76,9 +195,9 @@ def run(args: Any) -> output.Answer:
         notes.append("interrupted: rows that are missing were not simulated")
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
     if args.timeline and results.last is not None:
-        notes.append(f"{args.timeline}: {timeline.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+        notes.append(f"{args.timeline}: {report.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return output.Answer(
-        Listing(results.rows), notes=notes, describe=sim_words.describe, figure=lambda table: sim_figure.figure(table, results.last),
+        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last),
         status=INTERRUPTED if results.interrupted else 0,
     )  # fmt: skip
 
@@ -107,7 +226,7 @@ class SimulationProgress:
             if not (rows or self.rows or ended):
                 raise KeyboardInterrupt
             self.rows += rows
-            self.tell([f"the search ended there: {sim_words.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
+            self.tell([f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
             self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
         else:
             self._under_each(trial, loadings)
@@ -131,9 +250,9 @@ class SimulationProgress:
 
 def answer_of(trial: Any) -> dict[str, Any]:
     """The row of a layout that cannot run."""
-    from headway.sim import answer
+    from headway.sim import report
 
-    return answer.impossible(trial.fleet)
+    return report.impossible(trial.fleet)
 
 
 def _check(args: Any) -> None:
@@ -162,7 +281,7 @@ def _check(args: Any) -> None:
 
 def _conditions(args: Any) -> dict[str, float]:
     """`p99_ttft_s=1s,p99_tpot_s=50ms` as figures and their highest values."""
-    from headway import columns, units
+    from headway.core import columns, units
 
     limits = {}
     for text in args.so_that.split(",") if args.so_that else ():
@@ -175,8 +294,8 @@ def _conditions(args: Any) -> dict[str, float]:
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
     """How each layout asked for is tried, and what must be said about it."""
-    from headway.sim.fast import choose_form, plain_s, runner
-    from headway.sim.trial import Trial
+    from headway.sim.compiled_loop import choose_form, plain_s, runner
+    from headway.sim.run import Trial
 
     requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
     band = _band(args, requests)
@@ -193,7 +312,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
             compile_s = runner(fleet.pace.source, fleet.pace.step, takes_s, how, meet, shared).compile_s
         yield Trial(
             fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
-            routing=policy.routing, fast=fast, seed=sim_traffic.seed(args), compile_s=compile_s, band=band,
+            routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band,
         ), notes  # fmt: skip
 
 
@@ -206,10 +325,10 @@ def _band(args: Any, requests: int) -> float:
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
     """Each layout asked for, compiled."""
-    from headway.serve import query
+    from headway.serving.serve import query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
-    from headway.sim.tiers import parse_tiers
+    from headway.sim.prefix_tiers import parse_tiers
 
     assumptions, more = _single_values(args, Assumptions)
     formats, _ = _single_values(args, Precision)
@@ -221,7 +340,7 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
         model, system, layouts, prompt=float(traffic.prompt.mean()), output=float(traffic.output.mean()), batch=1, context=None,
         precision=Precision(**formats), assumptions=schema.defaults(Assumptions, assumptions),
     )  # fmt: skip
-    tiers = parse_tiers(args.prefix_cache, args.ttl, subjects.catalog(args)) if args.prefix_cache else ()
+    tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
     for layout in request.layouts:
         sim_fleet = fleet(request, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
         yield sim_fleet, policy, [*more, *drop_notes, *request.notes, *sim_fleet.scheduler.notes]
@@ -237,16 +356,16 @@ def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
 
 
 def _subject(args: Any) -> tuple[Any, Any]:
-    models, systems = subjects.models(args), subjects.systems(args)
+    models, systems = arguments.models(args), arguments.systems(args)
     if len(models) > 1 or len(systems) > 1:
         raise BadValue("sim", f"{len(models)} models on {len(systems)} machines", "one model on one machine")
     return models[0], systems[0][0]
 
 
 def _layouts(args: Any, model: Any) -> tuple[list[Layout], list[str]]:
-    from headway.compile import work_of
-    from headway.layout import shape
+    from headway.performance.compile import work_of
+    from headway.performance.layout import shape
 
     degrees, notes = schema.read(args, Layout)
-    layouts, drop_notes = loads.ranked(shape(work_of(model).blocks), degrees)
+    layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks), degrees)
     return layouts, [*notes, *drop_notes]

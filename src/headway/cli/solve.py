@@ -8,13 +8,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headway import output, quantity, schema
-from headway.assumptions import LATENCIES, Assumptions
-from headway.cli import serve, subjects, words
-from headway.errors import BadValue, UnknownName
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.workload import Load
+from headway.cli import arguments, serve
+from headway.core import quantity, schema
+from headway.core.errors import BadValue, UnknownName
+from headway.models.precision import Precision
+from headway.performance.assumptions import LATENCIES, Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.report import output, serving
 
 MOST_CASES = 200
 MOST_WAYS = 4096  # values of a layout's input that are tried
@@ -39,7 +40,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """A row for each crossing and its neighbours, for each combination of the other inputs."""
-    from headway.solve import condition, solve
+    from headway.serving.solve import condition, solve
 
     if args.verb != "serve":
         raise UnknownName("verb to solve", args.verb, ("serve",), "serve")
@@ -60,8 +61,8 @@ def run(args: Any) -> output.Answer:
 
 def _figure(args: Any, name: str, target: Any) -> dict[str, Any]:
     """Both sides of the question over the range of the input, for the first case."""
-    from headway import figures
-    from headway.solve import scan
+    from headway.report import figures
+    from headway.serving.solve import scan
 
     (case, _), *_ = _cases(args, name)
     at, sought = _problem(args, case, name)
@@ -77,14 +78,14 @@ def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
     if not len(rows):
         return output.Summary(headline)
     first = rows.row(0)
-    varying = [key for key in words.WHAT if rows.varies(key)]
-    view = words.REQUEST_VIEW if words.is_request(first) else words.STEP_VIEW
+    varying = [key for key in serving.WHAT if rows.varies(key)]
+    view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
     columns = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
-    return output.Summary(headline, list(columns), [*words.binds(first), words.DEFINED])
+    return output.Summary(headline, list(columns), [*serving.binds(first), serving.DEFINED])
 
 
 def _name(text: str) -> str:
-    from headway.edit import editable
+    from headway.hardware.edit import editable
 
     name = text.strip().replace("-", "_")
     known = {*schema.fields(Load), *schema.fields(Layout), *editable()}
@@ -96,7 +97,10 @@ def _name(text: str) -> str:
 
 def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ...]]]:
     """One set of arguments for each combination of the other inputs' values."""
-    lists: dict[str, tuple[Any, ...]] = {"model": tuple(subjects.split(args.model, "model")), "on": tuple(subjects.split(args.on, "--on"))}
+    lists: dict[str, tuple[Any, ...]] = {
+        "model": tuple(arguments.split(args.model, "model")),
+        "on": tuple(arguments.split(args.on, "--on")),
+    }
     notes: tuple[str, ...] = ()
     for record, counts in ((Load, serve.COUNTS), (Layout, ()), (Precision, ()), (Assumptions, ())):
         values, more = schema.read(args, record, counts)
@@ -110,13 +114,13 @@ def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ..
 
 def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
     """How to evaluate one case at values of the input, and where to look."""
-    from headway.edit import edit
-    from headway.serve import serve as evaluate
-    from headway.solve import SolveInput
+    from headway.hardware.edit import edit
+    from headway.serving.serve import serve as evaluate
+    from headway.serving.solve import SolveInput
 
     inputs = case.given
-    model = subjects.model(inputs["model"], args)
-    system = subjects.systems(argparse.Namespace(**vars(args) | {"on": inputs["on"]}))[0][0]
+    model = arguments.model(inputs["model"], args)
+    system = arguments.systems(argparse.Namespace(**vars(args) | {"on": inputs["on"]}))[0][0]
     parts = ({key: inputs[key] for key in schema.fields(record) if key in inputs} for record in (Load, Layout, Precision, Assumptions))
     load, degrees, formats, assumption_values = parts
     precision, assumptions = Precision(**formats), schema.defaults(Assumptions, assumption_values)
@@ -147,8 +151,8 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
 
 def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple[float, ...]:
     """The legal ways of one kind of parallelism, up to one per chip."""
-    from headway.compile import work_of
-    from headway.layout import expand, shape
+    from headway.performance.compile import work_of
+    from headway.performance.layout import expand, shape
 
     all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
     layouts, _ = expand(shape(work_of(model).blocks), degrees | {name: all_degrees})
@@ -157,8 +161,8 @@ def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple
 
 def _fact(system: Any, name: str) -> Any:
     """A fact of the chip or the system, looked for around its own value."""
-    from headway.edit import editable
-    from headway.solve import SolveInput
+    from headway.hardware.edit import editable
+    from headway.serving.solve import SolveInput
 
     part, _, key = name.partition(".")
     value, q = (system.chip if part == "chip" else system).need(key), editable()[name]

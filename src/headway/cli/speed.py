@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway import output, schema
-from headway.assumptions import Assumptions
-from headway.cli import loads, serve, subjects, words
-from headway.errors import BadValue
-from headway.layout import Layout
-from headway.precision import Precision
-from headway.schema import Field
-from headway.workload import SLO, Load
+from headway.cli import arguments, serve
+from headway.core import schema
+from headway.core.errors import BadValue
+from headway.core.schema import Field
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.layout import Layout
+from headway.performance.workload import SLO, Load
+from headway.report import output, serving
 
 MOST_LADDERS = 50
 MOST_DOMAINS = 20
@@ -69,7 +70,7 @@ def run(args: Any) -> output.Answer:
         ladder = ladders[place][1]
         return ladder.tree(ladder.plain[number - starts[place]], key)
 
-    from headway.listing import Listing
+    from headway.core.listing import Listing
 
     listing = Listing(rows, notes=tuple(dict.fromkeys((*notes, *_notes([ladder for _, ladder in ladders])))), tree=tree)
     return output.Answer(listing, describe=lambda table: _describe(table, ladders), figure=_figure, most=200)
@@ -89,16 +90,16 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     formats, _ = schema.read(args, Precision)
     speed_values, trim_notes = schema.read(args, SpeedRequest)
     assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
-    load, default_notes = loads.requested(load)
+    load, default_notes = arguments.requested(load)
     domains = speed_values.pop("domains", None)
     options = {} if domains is None else {"domains": domains if isinstance(domains, tuple) else (domains,)}
     if len(options.get("domains", ())) > MOST_DOMAINS:
         raise BadValue("--domains", f"{len(options['domains'])} values", f"at most {MOST_DOMAINS}")
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (load | limits | speed_values).items()}
     options |= {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
-    models = subjects.models(args)
-    default_notes += loads.beyond(models, load)
-    points = itertools.product(models, subjects.systems(args), itertools.product(*axes.values()), assumption_sets)
+    models = arguments.models(args)
+    default_notes += arguments.beyond(models, load)
+    points = itertools.product(models, arguments.systems(args), itertools.product(*axes.values()), assumption_sets)
     cases = list(itertools.islice(points, MOST_LADDERS + 1))
     if len(cases) > MOST_LADDERS:
         raise BadValue("speed", "too many combinations of models, machines, loads, limits and assumptions", f"at most {MOST_LADDERS}")
@@ -107,20 +108,26 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         point = dict(zip(axes, values, strict=True))
         extra = {key: value for key, value in point.items() if key in limits | speed_values and len(axes[key]) > 1}
         extra |= {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}
-        ladders.append((output.clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, subjects.catalog(args))))
+        ladders.append((output.clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, arguments.catalog(args))))
     return ladders, [*notes, *default_notes, *more, *drop_notes, *trim_notes, *assumption_notes]
 
 
 def _ladder(
     model: Any, system: Any, point: dict[str, Any], degrees: Any, options: dict[str, Any], assumptions: dict[str, Any], catalog: Any
 ) -> Any:
-    from headway.offers import offers
-    from headway.speed import ladder
+    from headway.economics.speed_tiers import catalogue_offers, ladder
 
     load = Load(prompt=point["prompt"], output=point["output"])
     rest = {key: value for key, value in point.items() if key not in ("prompt", "output")}
     return ladder(
-        model, system, load, **rest, **options, ways=degrees, assumptions=schema.defaults(Assumptions, assumptions), offers=offers(catalog)
+        model,
+        system,
+        load,
+        **rest,
+        **options,
+        ways=degrees,
+        assumptions=schema.defaults(Assumptions, assumptions),
+        offers=catalogue_offers(catalog),
     )
 
 
@@ -129,7 +136,7 @@ def _ladder(
 
 def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
     """The answer at the speed asked for, the rungs, then the floor, the lever and the offers."""
-    from headway.listing import Listing
+    from headway.core.listing import Listing
 
     rows = list(table)
     if not rows:
@@ -143,12 +150,14 @@ def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
     offers = _offers([row for row in rows if row["kind"] == "offer"])
     if len(ladders) > 1:
         return output.Summary(
-            f"{_subject(first)}: {_sentence(first)}", [*_varied(ladder_rows), *view], [*more, words.DEFINED], Listing(ladder_rows)
+            f"{_subject(first)}: {_sentence(first)}", [*_varied(ladder_rows), *view], [*more, serving.DEFINED], Listing(ladder_rows)
         )
     if first.infeasible:
         row = first.standard.row
-        return output.Summary(f"{_subject(first)}: {_sentence(first)}", view, [*words.binds(row)[:1], words.DEFINED], Listing(ladder_rows))
-    after = [_floor(first), *_slow(first), *_lever(first), *offers, words.DEFINED]
+        return output.Summary(
+            f"{_subject(first)}: {_sentence(first)}", view, [*serving.binds(row)[:1], serving.DEFINED], Listing(ladder_rows)
+        )
+    after = [_floor(first), *_slow(first), *_lever(first), *offers, serving.DEFINED]
     return output.Summary(f"{_subject(first)}: {_sentence(first)}", view, after, Listing(ladder_rows))
 
 
@@ -168,7 +177,7 @@ def _times(value: Any) -> str:
 def _standard(ladder: Any) -> str:
     row = ladder.standard.row
     within = "of all" if ladder.limit is None else f"with TPOT <= {output.format_value(_seconds(ladder.limit), 's')}"
-    about = f"{words.value(row, 'tok_per_s_user')} per user, {words.layout(row)}, batch {row['batch']}"
+    about = f"{serving.value(row, 'tok_per_s_user')} per user, {serving.layout(row)}, batch {row['batch']}"
     return f"the standard rung, the cheapest {within} ({about})"
 
 
@@ -195,11 +204,11 @@ def _floor(ladder: Any) -> str:
     row, multiples = ladder.rungs[-1].row, ladder.measured(ladder.rungs[-1])
     bought = multiples.get("speed_bought")
     slope = "" if bought is None else f"; on the last step 1 % of price buys {output.format_value(bought, '')} % of speed"
-    parts = ", ".join(f"{key.removesuffix('_s')} {words.value(row, key)}" for key in words.PARTS)
-    where = f"at {_times(multiples['price_multiple'])} the price, {words.layout(row)}, batch {row['batch']}"
+    parts = ", ".join(f"{key.removesuffix('_s')} {serving.value(row, key)}" for key in serving.PARTS)
+    where = f"at {_times(multiples['price_multiple'])} the price, {serving.layout(row)}, batch {row['batch']}"
     return (
-        f"floor: TPOT {words.timed(row, 'tpot')} {where}: "
-        f"{words.bound(row)} (the step is made of {parts}){slope}; what would help: {words.FASTER[row['bound']]}"
+        f"floor: TPOT {serving.timed(row, 'tpot')} {where}: "
+        f"{serving.bound(row)} (the step is made of {parts}){slope}; what would help: {serving.FASTER[row['bound']]}"
     )
 
 
@@ -223,8 +232,8 @@ def _lever(ladder: Any) -> list[str]:
             parts.append(f"{_times(ladder.at)} the speed for {_times(rungs['domain'][1]['price_multiple'])} the price")
         if "domain_floor" in rungs:
             row, measured = rungs["domain_floor"]
-            at = f"TPOT {words.value(row, 'tpot_s')} (roofline {words.value(row, 'tpot_floor_s')})"
-            parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {words.bound(row)}")
+            at = f"TPOT {serving.value(row, 'tpot_s')} (roofline {serving.value(row, 'tpot_floor_s')})"
+            parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {serving.bound(row)}")
         lines.append(f"lever: a scale-up domain of {domain} instead of {int(ladder.standard.domain)}: {'; '.join(parts)}")
     return [*lines, "lever: speculation moves the whole ladder: --accept-length with --draft-cost plans it"]
 
@@ -257,7 +266,7 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _figure(rows: Any) -> dict[str, Any]:
     """Price multiple against speed multiple: the rungs as a line, larger domains and offers as points."""
-    from headway import figures
+    from headway.report import figures
 
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
     if not point_rows:
@@ -306,7 +315,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"{words.layout(row)}, batch {row['batch']}"
+    return f"{row['model']} {row['tier']}" if row["kind"] == "offer" else f"{serving.layout(row)}, batch {row['batch']}"
 
 
 def _title(rows: Sequence[Mapping[str, Any]]) -> str:

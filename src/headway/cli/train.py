@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway import output, schema, units
-from headway.cli import subjects, train_figure
-from headway.training.outlook import Failures
-from headway.training.reach import TrainingReach
+from headway.cli import arguments
+from headway.core import schema, units
+from headway.report import output, train
+from headway.training.achieved import TrainingReach
+from headway.training.columns import PARTS as MEMORY
+from headway.training.columns import TIMES
 from headway.training.recipe import OBJECTIVES, Recipe, TrainingLayout, TrainingRun
-from headway.training_columns import PARTS as MEMORY
-from headway.training_columns import TIMES
+from headway.training.run import Failures
 
 DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
@@ -37,7 +38,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """The best layouts, with the days, the money and the energy of the run."""
-    from headway.training.ask import RECORDS, TrainingQuestion, cases, listing
+    from headway.training.train import RECORDS, TrainingQuestion, cases, listing
 
     records, notes = {}, ()
     for record in (*RECORDS, TrainingLayout):
@@ -46,8 +47,8 @@ def run(args: Any) -> output.Answer:
     layout = records.pop(TrainingLayout)
     deadline = schema.scalar(args.deadline, schema.Field("s"), "--deadline") if args.deadline else None
     request = TrainingQuestion(records=records, layout=layout, objective=args.objective, deadline=deadline, price_metric=args.price_metric)
-    run_cases = cases(subjects.models(args), [system for system, _ in subjects.systems(args)], request)
-    return output.Answer(listing(run_cases, notes), describe=_describe, figure=train_figure.layouts, most=100)
+    run_cases = cases(arguments.models(args), [system for system, _ in arguments.systems(args)], request)
+    return output.Answer(listing(run_cases, notes), describe=_describe, figure=train.layouts, most=100)
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Blocks of KV cache: what requests hold now, what they will hold, and who gives way when that is too much.
+"""Blocks of KV cache: what requests hold now and will hold, what they share, and who gives way when that is too much.
 
 All decoding sequences grow by one token a step, so that (context - step) modulo the block never changes: counted by that, the growth
 of the whole batch is known without looking at any sequence.
@@ -6,9 +6,9 @@ of the whole batch is known without looking at any sequence.
 
 from __future__ import annotations
 
-from headway.sim.heap import place_of, remove_at
-from headway.sim.lists import push_front, remove
-from headway.sim.pins import block_limit, let_go
+from headway.sim.kv_pools import PAGES, PINNED, POOL
+from headway.sim.prefix_cache import leave as unpin
+from headway.sim.queues import place_of, push_front, remove, remove_at
 from headway.sim.state import (
     AGAIN,
     AWAY,
@@ -17,10 +17,12 @@ from headway.sim.state import (
     CONTEXT,
     DECODING,
     EMITTED,
+    FIRST_POOL,
     HEAPED,
     HOSTED,
     JOINED,
     LANE,
+    NOW,
     OUT_S,
     OUTPUT,
     OUTPUT_SO_FAR,
@@ -28,10 +30,12 @@ from headway.sim.state import (
     PREEMPTED,
     PROMPT,
     PROMPT_BLOCKS,
+    PUBLISHED,
     QUEUED,
     REQUEST,
     RESERVED,
     RUNNING,
+    SHARED,
     STEP,
     SWAPPED,
     TOKEN_AT,
@@ -39,6 +43,27 @@ from headway.sim.state import (
     Rules,
     State,
 )
+
+
+def block_limit(state: State, rules: Rules) -> int:
+    """Blocks that requests may hold, each counted by itself: what they share is there once."""
+    if rules.caching == 0:
+        return rules.capacity
+    return (
+        rules.capacity
+        + state.count[SHARED]
+        - state.cache.pools.pool[PAGES] * state.cache.pools.pool[state.count[FIRST_POOL] * POOL + PINNED]
+    )
+
+
+def let_go(state: State, rules: Rules, seat: int) -> None:
+    """A request needs its prompt's blocks no more; they stay cached until something else needs the room."""
+    if rules.caching == 0 or state.seat[seat + PUBLISHED] == 0:
+        return
+    start = state.cache.start[state.seat[seat + REQUEST]]
+    unpin(state.cache.pools, state.count[FIRST_POOL], state.cache.blocks, start, start + state.seat[seat + PUBLISHED], state.at[NOW])
+    state.count[SHARED] -= state.cache.pools.pool[PAGES] * state.seat[seat + PUBLISHED]
+    state.seat[seat + PUBLISHED] = 0
 
 
 def blocks_for(tokens: float, block: int) -> int:

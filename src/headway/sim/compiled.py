@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headway.errors import MissingExtra
+from headway.core.errors import MissingExtra
 
 PACKAGE = "headway."
 
@@ -48,7 +48,7 @@ def compiled(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...] = ())
 @functools.cache
 def _part(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...]) -> Callable[..., Any]:
     """A function that only compiled ones call: nothing is made for calls from Python, and nothing kept apart from its callers."""
-    from headway.sim.parts import part
+    from headway.sim.machine_code import part
 
     return part(_rebound(run, instead))
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from headway.sim.blocks import blocks_for, leave, set_aside
-from headway.sim.caching import keep_answer, offer, take_up
-from headway.sim.heap import push, remove_at
-from headway.sim.lists import give_seat, push_back, remove, take_seat
-from headway.sim.pins import let_go
+from headway.sim.blocks import blocks_for, leave, let_go, set_aside
+from headway.sim.prefix_lookup import keep_answer, offer, take_up
+from headway.sim.queues import give_seat, push, push_back, remove, remove_at, take_seat
 from headway.sim.state import (
     ABANDONED,
     AGAIN,
@@ -53,7 +51,7 @@ from headway.sim.state import (
     Rules,
     State,
 )
-from headway.sim.tally import gap, waited
+from headway.sim.timings import gap, waited
 
 NEVER = inf
 

@@ -1,4 +1,7 @@
-"""What is simulated: a model on a machine in one layout, with its pace, its room for KV cache, its chips and what they cost."""
+"""What is simulated: a model on a machine in one layout, or prefill and decode on replicas of their own, with room, chips and cost.
+
+The first token is out when the decode pool has taken the request in: its queue and the hand-over are part of TTFT.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,71 @@ from typing import Any
 
 import numpy as np
 
-from headway.compile import StepModel, compile_layout
-from headway.errors import BadValue
-from headway.estimate import ONE_RANK
-from headway.laws.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
-from headway.laws.pools import link_s, transfer_s
-from headway.laws.reuse import prefix_load_s
-from headway.laws.shard import used_chips
-from headway.layout import NAMES, Layout
-from headway.pools import hand_over_link
-from headway.serve import ServeRequest
-from headway.sim.pacing import StepPace, pace_of, scaled
+from headway.core.errors import BadValue
+from headway.laws.serving.replicas import link_s, transfer_s
+from headway.laws.serving.request import prefix_load_s
+from headway.laws.step.layer_terms import used_chips
+from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.performance.compile import StepModel, compile_layout
+from headway.performance.layout import NAMES, Layout
+from headway.performance.request import ONE_RANK
+from headway.serving.pools import hand_over_link
+from headway.serving.serve import ServeRequest
 from headway.sim.policy import Policy, Scheduler, scheduler
-from headway.sim.prefix import Prefix, prefix_of
-from headway.sim.split import PrefillDecodePools
+from headway.sim.prefix_tiers import Prefix, prefix_of
+from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import Rules
-from headway.sim.traffic.record import Traffic
+from headway.sim.step_time import StepPace, pace_of, scaled
+from headway.sim.traffic.requests import Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillDecodePools:
+    """Replicas for prompts and replicas for answers, of the same layout."""
+
+    prefill: int
+    decode: int
+    transfer_s: Any  # of each request's KV cache
+
+
+def split(
+    traffic: Traffic, pace: StepPace, rules: Rules, pools: PrefillDecodePools, *, overhead_s: float = 0.0, how: str = "auto",
+    prefix: Any = None, routing: str = "least-loaded", patience: float | None = None,
+) -> tuple[SimulatedRun, SimulatedRun]:  # fmt: skip
+    """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`.
+
+    A user gives up after `patience` seconds without a first token; turns of conversations are sent as recorded.
+    """
+    routing = "least-loaded" if routing == "round-robin" else routing  # a prompt's steps are too long to take turns
+    prompts = replace(traffic, output=np.ones_like(traffic.output), pause=None)
+    waits = None if patience is None else patience - overhead_s
+    beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
+    before = simulate(
+        prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
+        patience=waits,
+    )  # fmt: skip
+    handed = before.finish + pools.transfer_s
+    decode_requests = np.flatnonzero(np.isfinite(handed))
+    order = decode_requests[np.argsort(handed[decode_requests], kind="stable")]
+    answers = Traffic.of(handed[order], traffic.prompt[order], traffic.output[order])
+    after = simulate(
+        answers, pace, rules._replace(handed=1, caching=0), replicas=pools.decode, how=how, routing="least-loaded",
+        patience=None if waits is None else traffic.arrival[order] + waits - handed[order],
+    )  # fmt: skip
+    times = {key: np.full(len(traffic), np.nan) for key in ("first", "finish", "abandonment")}
+    if waits is not None:
+        times["abandonment"] = before.abandonment + overhead_s
+    for key, values in times.items():
+        if getattr(after, key) is not None:
+            values[order] = getattr(after, key) + overhead_s
+    replica = np.full(len(traffic), -1)
+    replica[order] = after.replica
+    client_run = replace(
+        after, traffic=traffic, arrival=before.arrival, scheduled=before.scheduled, **times, refused=before.refused, replica=replica,
+        overhead_s=overhead_s, interrupted=before.interrupted or after.interrupted,
+        compile_s=before.compile_s + after.compile_s, wall_s=before.wall_s + after.wall_s,
+    )  # fmt: skip
+    return client_run, before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

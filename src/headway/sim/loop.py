@@ -9,11 +9,10 @@ from __future__ import annotations
 from math import inf
 
 from headway.sim.blocks import make_room, steps_of_room
-from headway.sim.caching import next_loaded
 from headway.sim.events import NEVER, arrive, next_arrival, next_leaving, retire
 from headway.sim.flatten import Step
-from headway.sim.pace import departed, step_at, steps_s, steps_until
-from headway.sim.prompts import choose, compute, pairs
+from headway.sim.prefill_scheduler import choose, compute, pairs
+from headway.sim.prefix_lookup import next_loaded
 from headway.sim.state import (
     AWAY,
     COMPLETED,
@@ -36,7 +35,8 @@ from headway.sim.state import (
     Rules,
     State,
 )
-from headway.sim.tally import elapse, gap
+from headway.sim.step_time import departed, step_at, steps_s, steps_until
+from headway.sim.timings import elapse, gap
 
 IDLE, PAUSED, STUCK = 0, 1, 2  # nothing left to do; at the time or the number of events asked for; a request that nothing can serve
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from headway.assumptions import Assumptions
-from headway.chip import Chip
-from headway.efficiency import efficiencies, platform
-from headway.schema import Field
+from headway.core.schema import Field
+from headway.hardware.chip import Chip
+from headway.performance.assumptions import Assumptions
+from headway.performance.efficiency import efficiencies, platform
 
 POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")

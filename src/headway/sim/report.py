@@ -1,4 +1,4 @@
-"""What a run says: latencies as vLLM's `bench serve` defines them, rates, occupancy, distance to saturation, cost.
+"""What a run says: latencies as vLLM's `bench serve` defines them, rates, occupancy, cost; as one row, and as trace events over time.
 
 TTFT: from sending a request to its first token. TPOT: (E2E - TTFT) / (output tokens - 1), of requests with more than one token. ITL: time
 between two tokens of a request. E2E: to the last token. Goodput: requests per second that keep every limit.
@@ -6,13 +6,20 @@ between two tokens of a request. E2E: to the last token. Goodput: requests per s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headway.core.errors import BadFile
+from headway.laws.serving.replicas import usd_per_request_at
+from headway.sim import capacity
 from headway.sim import state as of
+from headway.sim.fleet import Fleet
+from headway.sim.prefix_tiers import hit_rates
 from headway.sim.simulate import SimulatedRun
 
 SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
@@ -116,7 +123,7 @@ def gaps(run: SimulatedRun) -> dict[str, Any]:
     return dict(zip(keys, values, strict=True))
 
 
-def rates(run: SimulatedRun) -> dict[str, Any]:
+def run_rates(run: SimulatedRun) -> dict[str, Any]:
     """What was offered and what came out, from the first request sent to the last token."""
     completed, is_sent = run.completed, run.is_sent
     completions = int(completed.sum())
@@ -167,5 +174,135 @@ def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float
     for key, most in limits.items():
         good &= ~(sample.values(key) > most)
     share = float(good.mean()) if len(good) else None
-    rate = rates(run)["req_per_s"]
+    rate = run_rates(run)["req_per_s"]
     return {"goodput_req_per_s": share * rate if share is not None and rate else None, "good_share": share}
+
+
+HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies of a queue that grows without end are not numbers
+
+
+def row(fleet: Fleet, run: SimulatedRun, able: float | None, limits: Mapping[str, float], warmup: float, lasting: bool) -> dict[str, Any]:
+    """Every figure of a run; `lasting`: the traffic stands for a load that goes on, so that an unstable one has no latencies."""
+    sample = measured(run, warmup)
+    load = capacity.stand(run, able)
+    figures = latencies(run, sample) | goodput(run, sample, limits)
+    if lasting and not load.stable:
+        figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
+    standing = {
+        "stable": load.stable, "capacity_req_per_s": load.capacity, "utilisation": load.utilisation,
+        "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(sample.counts.sum()),
+    }  # fmt: skip
+    rates = run_rates(run)
+    full = occupancy(run) | {"little": little(fleet, run)} | _prefill(run)
+    return fleet.identity() | standing | rates | figures | full | _hits(fleet, run) | cost(fleet, run, rates) | speed(run)
+
+
+def _hits(fleet: Fleet, run: SimulatedRun) -> dict[str, Any]:
+    """Of the replicas that compute prompts."""
+    if fleet.prefix is None:
+        return {}
+    return hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
+
+
+def _prefill(run: SimulatedRun) -> dict[str, Any]:
+    """How full the pool of prompts was, where it is another."""
+    if run.prefill is None:
+        return {}
+    full = occupancy(run.prefill)
+    return {f"prefill_{key}": full[key] for key in ("busy_share", "running_mean", "waiting_mean", "kv_used_mean")}
+
+
+def little(fleet: Fleet, run: SimulatedRun) -> float | None:
+    """Requests in the replicas over time, as counted, over the times that requests spent there: 1 by Little's law."""
+    if not bool(run.completed.any()) or bool(run.cancelled.any()):
+        return None
+    counts = run.completed
+    spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts)) - int(counts.sum()) * run.overhead_s
+    if fleet.pools is not None:  # on the way from one pool to the other a request is in neither
+        spent -= float(np.sum(fleet.pools.transfer_s, where=counts))
+    pools = [run, run.prefill] if run.prefill is not None else [run]
+    request_s = sum(in_service(pool)[part] for pool in pools for part in (0, 1))
+    return float(request_s) / spent if spent > 0 else None
+
+
+def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str, Any]:
+    """Money for the whole machine over the whole run, and energy of its busy chips at their thermal design power."""
+    price, chips = fleet.query.price, fleet.query.system.chips
+    request_rate, tokens = rates["req_per_s"], rates["output_tok_per_s"]
+    figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok": None, "joule_per_token": None}
+    if price is not None and request_rate:
+        usd = float(usd_per_request_at(price.value, chips, request_rate))
+        figures |= {"usd_per_request": usd, "usd_per_mtok": usd * request_rate / tokens * 1e6}
+    tdp = fleet.query.system.chip.tdp
+    if tdp is not None and run.total(of.EMITTED):
+        busy = run.total(of.BUSY) + (run.prefill.total(of.BUSY) if run.prefill is not None else 0.0)
+        figures["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(of.EMITTED)
+    return figures
+
+
+def speed(run: SimulatedRun) -> dict[str, Any]:
+    """How long the simulation itself took."""
+    return {"wall_s": run.wall_s, "compile_s": run.compile_s}
+
+
+def impossible(fleet: Fleet) -> dict[str, Any]:
+    """The row of a layout that cannot run."""
+    return fleet.identity() | {"fits": False, "why": fleet.why}
+
+
+MOST_REQUESTS = 5_000
+MICRO = 1e6
+COUNTERS = ("running", "waiting", "kv_blocks")
+
+
+def save(run: SimulatedRun, path: str) -> int:
+    """Write the first MOST_REQUESTS requests and every replica's curves; how many requests were written."""
+    requests = np.flatnonzero(run.completed)[:MOST_REQUESTS]
+    events = [*_curves(run), *_requests(run, requests)]
+    try:
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+    except OSError as error:
+        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    return len(requests)
+
+
+def curves(state: of.State) -> dict[str, Any]:
+    """Mean over each bin of time: its start, and requests running and waiting, blocks held, share of the bin that is busy."""
+    width = float(state.at[of.BIN_S])
+    bins = min(of.BINS, int(state.at[of.NOW] / width) + 1)
+    sums = np.asarray(state.log[of.GAPS :], float).reshape(of.BINS, of.SERIES)[:bins] / width
+    series = dict(zip((*COUNTERS, "busy"), sums.T, strict=True))
+    return {"time_s": np.arange(bins) * width} | series
+
+
+def _curves(run: SimulatedRun) -> list[dict[str, Any]]:
+    events = []
+    for number, state in enumerate(run.states):
+        events.append({"ph": "M", "pid": number, "name": "process_name", "args": {"name": f"replica {number}"}})
+        series = curves(state)
+        for at, time in enumerate(series["time_s"]):
+            events += [
+                {"ph": "C", "pid": number, "name": name, "ts": time * MICRO, "args": {name: round(float(series[name][at]), 3)}}
+                for name in COUNTERS
+            ]
+    return events
+
+
+def _requests(run: SimulatedRun, requests: Any) -> list[dict[str, Any]]:
+    """A request is drawn on the first row of its replica that is free when it comes."""
+    free: dict[int, list[float]] = {}
+    events = []
+    for request in requests:
+        rows = free.setdefault(int(run.replica[request]), [])
+        row = next((at for at, until in enumerate(rows) if until <= run.arrival[request]), len(rows))
+        rows[row : row + 1] = [float(run.finish[request])]
+        marks = (run.arrival[request], run.scheduled[request], run.first[request], run.finish[request])
+        parts = zip(("queue", "prompt", "answer"), marks, marks[1:], strict=False)
+        details = {"request": int(request), "prompt": int(run.traffic.prompt[request]), "output": int(run.traffic.output[request])}
+        place = {"ph": "X", "pid": int(run.replica[request]), "tid": row + 1, "args": details}
+        events += [
+            place | {"name": name, "ts": float(start) * MICRO, "dur": float(end - start) * MICRO}
+            for name, start, end in parts
+            if end > start
+        ]
+    return events

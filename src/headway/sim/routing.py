@@ -11,11 +11,11 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from headway.sim.caching import due_tokens, saved_tokens
 from headway.sim.events import next_arrival
 from headway.sim.flatten import Step
-from headway.sim.kvcache_arrays import NOWHERE
+from headway.sim.kv_pools import NOWHERE
 from headway.sim.loop import IDLE, PAUSED, STUCK, advance
+from headway.sim.prefix_lookup import due_tokens, saved_tokens
 from headway.sim.state import ARRIVAL, COMPLETED, COMPLETED_BEFORE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, Rules, State
 
 AT_ONCE = 1 << 40  # iterations: all there are

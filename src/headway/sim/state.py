@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headway.sim import kvcache_arrays
-from headway.sim.kvcache_arrays import CachePools, make_pools
+from headway.sim import kv_pools
+from headway.sim.kv_pools import CachePools, make_pools
 
 # Elements of `at` (floats).
 NOW = 0  # the clock
@@ -199,4 +199,4 @@ def no_cache() -> CacheState:
 
 def as_lists(cache: CacheState) -> CacheState:
     """The same in lists, for plain Python."""
-    return CacheState(kvcache_arrays.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))
+    return CacheState(kv_pools.as_lists(cache.pools), *(values.tolist() for values in cache[1:]))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headway.laws.activations import (
+from headway.core.quantity import known
+from headway.laws.arithmetic import divided, sum_over_blocks, times, total
+from headway.laws.training.activations import (
     activation_bytes_chip,
     allocated_bytes,
     checkpoint_bytes,
@@ -15,21 +17,10 @@ from headway.laws.activations import (
     kept_share,
     layer_activation_bytes,
 )
-from headway.laws.sums import divided, sum_over_blocks, times, total
-from headway.laws.training_state import (
-    allowance_bytes,
-    end_params,
-    fuller,
-    gathered_bytes,
-    part_of_fuller,
-    sharded_from,
-    states_bytes,
-)
-from headway.model import NONE, UNITY
-from headway.quantity import known
+from headway.laws.training.state import allowance_bytes, end_params, fuller, gathered_bytes, part_of_fuller, sharded_from, states_bytes
+from headway.models.model import NONE, UNITY
+from headway.training.pipeline import Stage, copies, in_flight
 from headway.training.recipe import Optimizer, Recipe, TrainingLayout
-from headway.training.schedules import copies, in_flight
-from headway.training.stage import Stage
 from headway.training.work import WIDE, TrainingWork
 
 STAGE_1, STAGE_2, STAGE_3 = (

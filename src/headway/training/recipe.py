@@ -8,11 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from headway import facts
-from headway.errors import UnknownName
-from headway.quantity import known
-from headway.schema import Field
-from headway.workload import MOST
+from headway.core import catalog
+from headway.core.errors import UnknownName
+from headway.core.quantity import known
+from headway.core.schema import Field
+from headway.performance.workload import MOST
 
 MOST_WAYS = 1_000_000
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
@@ -96,15 +96,15 @@ def optimizer(name: str) -> Optimizer:
 def optimizers() -> dict[str, Optimizer]:
     """Every optimiser of the file."""
     path = Path(str(files("headway").joinpath(FILE)))
-    document = facts.read(path)
-    sources = facts.table(document, "sources", path)
+    document = catalog.read(path)
+    sources = catalog.table(document, "sources", path)
     by_name = {}
     for name, entry in document.items():
         if name == "sources":
             continue
         numbers = {}
         for key in ("weight", "gradient", "states"):
-            origin = facts.origin(entry[key], f"{name}.{key}", sources, path)
+            origin = catalog.origin(entry[key], f"{name}.{key}", sources, path)
             numbers[key] = known(entry[key]["value"], f"{name}.{key}", "byte", *origin)
         by_name[name] = Optimizer(name=name, meaning=entry["meaning"], **numbers)
     return by_name

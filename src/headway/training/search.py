@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from headway.model import Model
-from headway.training.candidates import NAMES, absent_values, candidates, layout_at, rows
+from headway.core.progress import tick
+from headway.models.model import Model
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
-from headway.training.legality import Bounds, bounds
+from headway.training.layouts import NAMES, Bounds, absent_values, bounds, candidates, layout_at, rows
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
 from headway.training.work import training_work
-from headway.watch import tick
 
 AT_ONCE = 20_000  # layouts weighed together: beyond it their arrays leave the cache
 TABLE_ROWS = 8  # of the table, and of each recompute mode

@@ -1,33 +1,86 @@
-"""`train`: the best layouts of a training run, or one that is given, with what the run takes in days, money and energy."""
+"""`headway.train(model, machine, tokens=..., seq=..., tp=...)`: the best layouts of a run, or the one given, as explained rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from headway.chip import chip_price
-from headway.cost import PriceQuote
-from headway.errors import BadValue
-from headway.formula import record
-from headway.quantity import known
-from headway.training.advice import advice
-from headway.training.asked import TrainingAnswer, TrainingRequest
-from headway.training.candidates import NAMES, none_legal, pinned_one
-from headway.training.estimate import TrainingCase, estimate, machine
-from headway.training.outlook import outlook
-from headway.training.reach import chip_efficiency
-from headway.training.recipe import TrainingRun, optimizer
-from headway.training.rows import row
+from headway.core import schema
+from headway.core.errors import BadValue, UnknownName
+from headway.core.formula import record
+from headway.core.listing import Listing, computed
+from headway.core.quantity import Sourced, known, user_input
+from headway.core.units import show
+from headway.hardware.chip import chip_price
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import system as find_system
+from headway.laws.step.layer_terms import idle_chips, replica_chips
+from headway.laws.training.step import tokens_per_s_chip
+from headway.models.config import model as find_model
+from headway.report.output import clean
+from headway.training.achieved import TrainingReach, chip_efficiency
+from headway.training.columns import PARTS, TIMES
+from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
+from headway.training.layouts import NAMES, none_legal, pinned_one
+from headway.training.recipe import OBJECTIVES, RECOMPUTE, Recipe, TrainingLayout, TrainingRun, optimizer
+from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
 from headway.training.search import LayoutEstimate, bounds_of, search
-from headway.training.sizing import sized
+from headway.training.sizing import advice, sized
 from headway.training.work import training_work
+
+
+def row(candidate: LayoutEstimate, model: str, result: TrainingEstimate, run: Outlook, tokens: Any, kind: str) -> dict[str, Any]:
+    """Every key of one layout."""
+    case, layout, recipe = candidate.case, candidate.layout, candidate.case.recipe
+    used_chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    low, high = speeds(case, result)
+    columns = {
+        "kind": kind, "model": model, "system": case.system.name, "chips": case.system.chips,
+        "chips_idle": idle_chips(case.system.chips, used_chips),
+        **{field.name: getattr(layout, field.name) for field in fields(layout)},
+        "recompute": recipe.recompute, "schedule": recipe.schedule, "dtype": recipe.dtype, "optimizer": case.optimizer.name,
+        "seq": case.work.sequence, "global_batch": case.batch, "micro_batches": result.micro_batches,
+        "step_s": result.time.step, "step_floor_s": result.time.floor, "step_lo_s": result.step_low, "step_hi_s": result.step_high,
+        "tokens_per_s_chip": result.tokens_per_s_chip, "tokens_per_s_chip_lo": low, "tokens_per_s_chip_hi": high,
+        "mfu": result.use.mfu, "mfu_full": result.use.mfu_full, "hfu": result.use.hfu, "flops_chip": result.use.flops_chip,
+        "flops_chip_full": result.use.flops_chip_full,
+        "memory_bytes_chip": result.memory.total, "memory_bytes_chip_lo": result.memory_low, "memory_bytes_chip_hi": result.memory_high,
+        "hbm_bytes_chip": case.system.chip.need("hbm"),
+    }  # fmt: skip
+    columns |= {f"{name}_bytes_chip": getattr(result.memory, name) for name in PARTS}
+    columns |= {f"{name}_s": getattr(result.time, name) for name in TIMES}
+    conditions = overlap(case, layout)
+    columns |= {field.name: getattr(conditions, field.name) for field in fields(conditions)}
+    columns |= {
+        "bound": max(TIMES, key=lambda name: float(getattr(result.time, name))), "fits": bool(result.fits), "why": why(case, result),
+        "tokens": tokens, "goodput": run.goodput, "run_s": run.run, "run_lo_s": run.run_low, "run_hi_s": run.run_high, "run_usd": run.usd,
+        "run_usd_lo": run.usd_low, "run_usd_hi": run.usd_high, "energy_j": run.energy, "run_flop": run.flop,
+    }  # fmt: skip
+    return columns
+
+
+def speeds(case: Any, result: TrainingEstimate) -> tuple[Any, Any]:
+    """Ends of the interval of the speed: those of the step, the other way round."""
+    return tuple(tokens_per_s_chip(case.batch, step, case.system.chips) for step in (result.step_high, result.step_low))  # type: ignore[return-value]
+
+
+def why(case: Any, result: TrainingEstimate) -> str:
+    """Why a layout does not fit, and what of it is largest; "" where it fits."""
+    if bool(result.fits):
+        return ""
+    largest = max(PARTS, key=lambda name: float(getattr(result.memory, name)))
+    has, needs = show(case.system.chip.need("hbm"), "byte"), show(result.memory.total, "byte")
+    return f"needs {needs} on the fullest chip, which has {has}; largest: {PARTS[largest]}, {show(getattr(result.memory, largest), 'byte')}"
+
 
 BOTH_WAYS = known(1, "hidden_ep of DualPipe", "", "default", "DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: all-to-all fully hidden")
 USUAL_BATCH = 4 * 2**20  # tokens of a step where none is given
 PLACED = ("tp", "cp", "pp", "dp")  # given together, they are a layout rather than limits of a search
 
 
-def train(request: TrainingRequest) -> TrainingAnswer:
+def answer(request: TrainingRequest) -> TrainingAnswer:
     """The best layouts for what is asked, and what would help."""
     if request.objective != "step" or request.deadline is not None:
         answer = sized(request, best, lambda sized_request, trained: rows(sized_request, trained, 1)[0])
@@ -108,3 +161,114 @@ def explained(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQ
     with record():
         case = replace(case_of(replace(request, recipe=candidate.case.recipe, system=candidate.case.system)), batch=candidate.case.batch)
         return _row(request, replace(candidate, case=case), price, "best").get(key)
+
+
+RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # whose lists are axes; those of a layout limit the search
+MOST_CASES = 200
+MOST_ROWS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingQuestion:
+    """What is asked of every model and machine; values may be tuples."""
+
+    records: Mapping[type, Mapping[str, Any]]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    objective: str = "step"
+    deadline: Any = None
+    price_metric: str = "rental_3yr"
+
+
+def train(
+    model: Any, system: Any, *, objective: str = "step", deadline: Any = None, price_metric: str = "rental_3yr", **flags: Any
+) -> Listing:
+    """The best layouts, best first, with memory, step time, days, cost and energy.
+
+    Further keywords are the flags of `headway train`: numbers (SI), text such as "15T", or tuples of them. Those of a layout limit the
+    search; lists of others give a row each.
+    """
+    records: dict[type, dict[str, Any]] = {record: {} for record in (*RECORDS, TrainingLayout)}
+    for name, value in flags.items():
+        owner = next((record for record in records if name in schema.fields(record)), None)
+        if owner is None:
+            raise UnknownName("argument of train", name, [known for record in records for known in schema.fields(record)])
+        records[owner][name] = _read(value, schema.fields(owner)[name][0], name)
+    layout = records.pop(TrainingLayout)
+    limit = None if deadline is None else _read(deadline, schema.Field("s"), "deadline")
+    request = TrainingQuestion(records=records, layout=layout, objective=objective, deadline=limit, price_metric=price_metric)
+    return listing(cases([find_model(model)], [find_system(system)], request))
+
+
+def _read(value: Any, q: schema.Field, name: str) -> Any:
+    """A value from Python as from the command line."""
+    if isinstance(value, list | tuple):
+        if not value:
+            raise BadValue(name, value, "at least one value")
+        return tuple(_read(item, q, name) for item in value)
+    if isinstance(value, str):
+        return value if not q.choices and not q.unit and not q.integer and not _numeric(value) else schema.axis(value, q, name)[0]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadValue(name, value, "a number, or text such as 8k")
+    wants = q.illegal(value)
+    if wants:
+        raise BadValue(name, value, wants)
+    return value if isinstance(value, Sourced) else user_input(int(value) if q.integer else float(value), name, q.unit)
+
+
+def _numeric(text: str) -> bool:
+    return text[:1].isdigit() or text[:1] in ".-+"
+
+
+def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuestion) -> list[TrainingRequest]:
+    """One question for each combination of lists, those of the layout apart: they limit the search."""
+    if request.objective not in OBJECTIVES:
+        raise BadValue("--objective", request.objective, "one of " + ", ".join(OBJECTIVES))
+    given_of = {record: dict(request.records.get(record, {})) for record in RECORDS}
+    modes = given_of[Recipe].pop("recompute", RECOMPUTE)
+    limits = {name: tuple(int(v) for v in (value if isinstance(value, tuple) else (value,))) for name, value in request.layout.items()}
+    shared: dict[str, Any] = {
+        "modes": (modes,) if isinstance(modes, str) else tuple(modes), "price_metric": request.price_metric,
+        "objective": "chips" if request.deadline is not None and request.objective == "step" else request.objective,
+        "deadline": request.deadline,
+    }  # fmt: skip
+    requests = []
+    for model, system, records in itertools.product(models, systems, _points(given_of)):
+        run, recipe, failures, efficiency = records
+        plain = {"vpp": (1,)} if "schedule" in given_of[Recipe] and recipe.schedule == "1f1b" else {}  # 1F1B by name has no chunks
+        subject = {"model": model, "system": system, "run": run, "recipe": recipe, "failures": failures, "efficiency": efficiency}
+        requests.append(TrainingRequest(**subject, pinned=plain | limits, **shared))
+        if len(requests) > MOST_CASES:
+            raise BadValue("train", "more combinations of lists", f"at most {MOST_CASES}")
+    return requests
+
+
+def _points(given_of: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The records of every combination of listed values."""
+    choices = []
+    for record, values in given_of.items():
+        axes = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
+        variants = []
+        for combination in itertools.product(*axes.values()):
+            plain = dict(zip(axes, combination, strict=True))
+            variants.append(TrainingReach(**plain) if record is TrainingReach else schema.defaults(record, plain))
+        choices.append(variants)
+    return list(itertools.product(*choices))
+
+
+def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) -> Listing:
+    """The answers as rows: several layouts of one question, the best of each of many."""
+    answers = [(item, answer(item)) for item in requests]
+    plain: list[dict[str, Any]] = []
+    origins: list[tuple[TrainingRequest, LayoutEstimate, Any]] = []
+    for request, trained in answers:
+        answer_rows = rows(request, trained, MOST_ROWS if len(answers) == 1 else 1)
+        plain += [clean(row | {"why": row["why"] or trained.infeasible_reason}) for row in answer_rows]
+        origins += [(request, candidate, trained.price) for candidate in trained.layouts[: len(answer_rows)]]
+        notes += trained.notes if len(answers) == 1 else ()
+    layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
+    notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts weighed, {fitting:,} fit")
+
+    def tree(row: Any, key: str) -> Any:
+        return computed(explained(*origins[plain.index(dict(row))], key), key)
+
+    return Listing(plain, notes=notes, tree=tree)

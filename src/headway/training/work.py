@@ -1,12 +1,17 @@
-"""What one token of a model asks of training, kind of layer by kind of layer, before any layout divides it."""
+"""What one token of a model asks of training, kind of layer by kind of layer, and its FLOPs, MFU and HFU in the conventions of sources.
+
+`causal` counts the half of attention that the mask leaves, `full` counts all of it, `recompute` also what is computed again (HFU).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from headway.blockwork import LayerWork
-from headway.laws.activations import (
+from headway.core.quantity import known
+from headway.laws.architecture.params import embedding_params, latent_up_params
+from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.training.activations import (
     expert_activation_bytes,
     expert_selective_bytes,
     latent_activation_bytes,
@@ -15,13 +20,20 @@ from headway.laws.activations import (
     score_bytes,
     whole_activation_bytes,
 )
-from headway.laws.mixer_params import latent_up_params
-from headway.laws.params import embedding_params
-from headway.laws.sums import sum_over_blocks, times, total
-from headway.model import NONE, UNITY, Dense, LatentAttention, Model, MoE
-from headway.quantity import known
+from headway.laws.training.run import (
+    achieved_flops,
+    attention_flop_per_token,
+    flop_utilisation,
+    hardware_flop_per_token,
+    matmul_flop_per_token,
+    model_flop_per_token,
+    training_passes,
+)
+from headway.laws.training.step import micro_pairs
+from headway.models.model import NONE, UNITY, Dense, LatentAttention, Model, MoE
+from headway.models.totals import embedding_and_head, works
+from headway.models.work import LayerWork
 from headway.training.recipe import Recipe
-from headway.whole_model import embedding_and_head, works
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
 NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
@@ -146,3 +158,58 @@ def multiplied_params(work: TrainingWork) -> Any:
         routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
         layer_params.append(total((b.mixer_params, b.dense_ffn_params, routed)))
     return sum_over_blocks(counts, tuple(layer_params))
+
+
+ONE_TOKEN = known(1, "one token", "token", "constant", "per token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation:
+    """Shares of the peak of the format that the layers run in, and FLOP/s of a chip, by convention."""
+
+    mfu: Any  # causal
+    mfu_full: Any
+    hfu: Any
+    flops_chip: Any  # causal
+    flops_chip_full: Any
+    flops_chip_recompute: Any
+    flop_per_token: Any  # causal
+
+
+def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) -> Utilisation:
+    """Every convention's figure at a speed in tokens per second and chip."""
+    causal, full = model_flop(work, recipe, causal=True), model_flop(work, recipe, causal=False)
+    hardware = hardware_flop(work, recipe)
+    return Utilisation(
+        mfu=flop_utilisation(causal, speed, machine.peak), mfu_full=flop_utilisation(full, speed, machine.peak),
+        hfu=flop_utilisation(hardware, speed, machine.peak), flops_chip=achieved_flops(causal, speed),
+        flops_chip_full=achieved_flops(full, speed), flops_chip_recompute=achieved_flops(hardware, speed), flop_per_token=causal,
+    )  # fmt: skip
+
+
+def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
+    """Training FLOPs of a token, whatever is computed again."""
+    return model_flop_per_token(_matmul(work), _attention(work, causal), training_passes(recipe.trainable))
+
+
+def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
+    """FLOPs that the hardware runs for a token, attention in full."""
+    forward = total((_matmul(work), _attention(work, causal=False)))
+    again = UNITY if recipe.recompute == "full" else NONE
+    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, again)
+
+
+def _matmul(work: TrainingWork) -> Any:
+    return matmul_flop_per_token(total((multiplied_params(work), work.logits)))
+
+
+def _attention(work: TrainingWork, causal: bool) -> Any:
+    counts, layer_flop = tuple(kind.block.count for kind in work.layers), []
+    for kind in work.layers:
+        b = kind.block
+        parts = [b.recurrence_flop_per_token]
+        for span in b.spans:
+            pairs = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)
+            parts.append(attention_flop_per_token(span.prefill_score_flop, pairs, ONE_TOKEN))
+        layer_flop.append(total(tuple(parts)))
+    return sum_over_blocks(counts, tuple(layer_flop))

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.errors import BadFile
-from headway.evidence.readers import files, record
-from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
-from headway.evidence.readers.record import Record, RecordLine, Unusable
-from headway.evidence.row import BadRow, MeasuredRow
+from headway.core.errors import BadFile
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, model, one_model, place
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "an artifact of AIPerf"
 SOURCE = "aiperf"
@@ -51,7 +50,7 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
         try:
             entries = list(_csv(export) if export.suffix.lower() == ".csv" else files.json_records(files.text_of(export), export))
             model_names |= {_model(entry.record) for entry in entries if entry.record}
-            new_rows, new_bad = record.rows_of(export, entries, lambda run, line, _, at=export: _row(run, line, at, user_input))
+            new_rows, new_bad = files.rows_of(export, entries, lambda run, line, _, at=export: _row(run, line, at, user_input))
         except BadFile as error:
             if len(exports) == 1:
                 raise
@@ -134,26 +133,26 @@ def _refuse(run: Record) -> None:
         raise Unusable("request_latency: missing, so no summary of AIPerf or GenAI-Perf")
     if _metric(run, "request_count") == 0:
         raise Unusable("request_count: 0, no request succeeded")
-    turns = record.inner(run, "input_config", "input", "conversation", "turn")
-    if (record.number(turns, "mean") or 1) > 1:
+    turns = files.inner(run, "input_config", "input", "conversation", "turn")
+    if (files.number(turns, "mean") or 1) > 1:
         raise Unusable("conversations of several turns: prompts share a prefix, whose reuse is not told")
 
 
 def _reliability(run: Record, load: _SentRequest) -> str:
-    is_complete = load.users and not record.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
+    is_complete = load.users and not files.flag(run, "was_cancelled") and not _metric(run, "error_request_count")
     return "A" if is_complete else "B"
 
 
 def _metric(run: Record, name: str) -> float | None:
     """The mean of a metric in SI, else its median; None where it was not measured."""
-    block = record.inner(run, name)
+    block = files.inner(run, name)
     try:
-        value = record.positive(block, "avg", "p50")
+        value = files.positive(block, "avg", "p50")
     except Unusable as error:
         raise Unusable(f"{name}.{error}") from None
     if value is None:
-        return 0.0 if record.number(block, "avg") == 0 and name == "request_count" else None
-    unit = record.text(block, "unit").lower()
+        return 0.0 if files.number(block, "avg") == 0 and name == "request_count" else None
+    unit = files.text(block, "unit").lower()
     if name.endswith(("latency", "first_token")):
         if unit not in UNITS:
             raise Unusable(f"{name}.unit: got {unit!r}; wants a unit of time")
@@ -163,11 +162,11 @@ def _metric(run: Record, name: str) -> float | None:
 
 def _load(run: Record, path: Path) -> _SentRequest:
     """What was asked for: by phase (AIPerf 0.8 on), by `loadgen` (before), or by `stimulus` (GenAI-Perf)."""
-    config = record.inner(run, "input_config")
+    config = files.inner(run, "input_config")
     if "phases" in config:
         return _phase(config["phases"], path)
-    load = record.inner(config, "loadgen") or record.inner(config, "perf_analyzer", "stimulus") or config
-    if record.flag(record.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
+    load = files.inner(config, "loadgen") or files.inner(config, "perf_analyzer", "stimulus") or config
+    if files.flag(files.inner(config, "input"), "fixed_schedule") or load.get("user_centric_rate"):
         raise Unusable("a replay by a schedule, or by users with pauses: no steady load to compare with")
     rate = _first(load, "request_rate")
     return _SentRequest(rate=rate) if rate else _SentRequest(users=_first(load, "concurrency") or _named_users(path))
@@ -182,20 +181,20 @@ def _phase(phases: Any, path: Path) -> _SentRequest:
         measured = [entry for entry in measured if entry.get("name") == path.parent.name]
     if len(measured) != 1:
         raise Unusable("several phases were pooled: each phase's own export, in phases/, can be read")
-    phase, kind = measured[0], record.text(measured[0], "type") or "concurrency"
+    phase, kind = measured[0], files.text(measured[0], "type") or "concurrency"
     if kind == "concurrency":
         return _SentRequest(users=_first(phase, "concurrency") or 1.0)
-    if kind not in OPEN or record.positive(phase, "rate") is None:
+    if kind not in OPEN or files.positive(phase, "rate") is None:
         raise Unusable(f"a phase of type {kind}: no steady load to compare with")
-    return _SentRequest(rate=record.positive(phase, "rate"))
+    return _SentRequest(rate=files.positive(phase, "rate"))
 
 
 def _first(load: Record, key: str) -> float | None:
     """A number, or the only one of a list."""
     value = load.get(key)
     if isinstance(value, list):
-        return record.positive({key: value[0]}, key) if len(value) == 1 else None
-    return record.positive(load, key)
+        return files.positive({key: value[0]}, key) if len(value) == 1 else None
+    return files.positive(load, key)
 
 
 def _named_users(path: Path) -> float | None:
@@ -206,8 +205,8 @@ def _named_users(path: Path) -> float | None:
 
 def _model(run: Record) -> str:
     """The one model that was served, wherever this version writes it."""
-    config = record.inner(run, "input_config")
-    places = (record.inner(config, "endpoint").get("model_names"), record.inner(config, "models").get("items"), config.get("models"),
+    config = files.inner(run, "input_config")
+    places = (files.inner(config, "endpoint").get("model_names"), files.inner(config, "models").get("items"), config.get("models"),
               config.get("model_names"), config.get("model"))  # fmt: skip
     for value in places:
         first = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -219,7 +218,7 @@ def _model(run: Record) -> str:
 
 def _telemetry(run: Record) -> str:
     """The chip's name, where GPU telemetry was on and saw one kind only."""
-    ends = record.inner(run, "telemetry_data", "endpoints").values()
-    gpus = [gpu for end in ends if isinstance(end, dict) for gpu in record.inner(end, "gpus").values() if isinstance(gpu, dict)]
-    names = {record.text(gpu, "gpu_name") for gpu in gpus}
+    ends = files.inner(run, "telemetry_data", "endpoints").values()
+    gpus = [gpu for end in ends if isinstance(end, dict) for gpu in files.inner(end, "gpus").values() if isinstance(gpu, dict)]
+    names = {files.text(gpu, "gpu_name") for gpu in gpus}
     return names.pop() if len(names) == 1 else ""

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headway.evidence.readers import files, record
-from headway.evidence.readers.given import RunFields, RunMachine, model, one_model
-from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import BadRow, MeasuredRow
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a result of InferenceX"
 ENGINES = (("trt", "TensorRT-LLM"), ("sglang", "SGLang"), ("vllm", "vLLM"), ("atom", "ATOM"))
@@ -22,22 +21,22 @@ ENGINES = (("trt", "TensorRT-LLM"), ("sglang", "SGLang"), ("vllm", "vLLM"), ("at
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The runs of a file, and the records that are none and why; BadFile where nothing can be read at all."""
     entries = list(files.json_records(files.text_of(path), path))
-    one_model(user_input, (record.text(entry.record, "model") for entry in entries if entry.record), WHAT)
-    return record.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
+    one_model(user_input, (files.text(entry.record, "model") for entry in entries if entry.record), WHAT)
+    return files.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
 
 
 def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     _refuse(run)
     at = _at(run, user_input)
-    served = model(user_input, record.text(run, "model"), WHAT)
+    served = model(user_input, files.text(run, "model"), WHAT)
     rate = _output_rate(run, at)
     return MeasuredRow(
         line=line, id=name, model=served, mode="disagg" if _disaggregated(run) else "serving_concurrency",
         hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp,
-        engine=user_input.engine or _engine(record.text(run, "framework")), engine_version=user_input.engine_version or _image(run),
+        engine=user_input.engine or _engine(files.text(run, "framework")), engine_version=user_input.engine_version or _image(run),
         weights=user_input.weights or _weights(run, at.hardware, served), kv=user_input.kv,
-        prompt=record.needed(run, "isl"), output=record.needed(run, "osl"),
-        concurrency=record.needed(run, "conc"), ttft_s=record.positive(run, "mean_ttft", "median_ttft"),
+        prompt=files.needed(run, "isl"), output=files.needed(run, "osl"),
+        concurrency=files.needed(run, "conc"), ttft_s=files.positive(run, "mean_ttft", "median_ttft"),
         tpot_s=_tpot(run), output_tok_per_s=rate, tok_per_s_chip=rate / at.chips if rate and at.chips else None,
         source="inferencex", reliability="A", roofline="tpot_partial",
     )  # fmt: skip
@@ -45,12 +44,12 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
 
 def _refuse(run: Record) -> None:
     """Runs that measure what a row does not hold."""
-    spec = record.text(run, "spec_decoding") or record.text(run, "mtp")
+    spec = files.text(run, "spec_decoding") or files.text(run, "mtp")
     if spec.lower() not in ("", "none", "off", "false"):
         raise Unusable(f"speculative decoding ({spec}): a row holds steps of one token a user")
-    if record.text(run, "scenario_type").startswith("agentic"):
+    if files.text(run, "scenario_type").startswith("agentic"):
         raise Unusable("a replay of agents' traces: prompts share prefixes and have no one length")
-    if record.inner(run, "benchmark_outcome").get("status") == "failed" or record.number(run, "num_requests_successful") == 0:
+    if files.inner(run, "benchmark_outcome").get("status") == "failed" or files.number(run, "num_requests_successful") == 0:
         raise Unusable("the run failed")
     if not any(key in run for key in ("conc", "isl", "hw")):
         raise Unusable("hw, conc and isl: missing, so no result of InferenceX")
@@ -58,8 +57,8 @@ def _refuse(run: Record) -> None:
 
 def _disaggregated(run: Record) -> bool:
     if "disagg" in run:
-        return record.flag(run, "disagg")
-    return bool(record.count(run, "decode_num_workers")) and "prefill_tp" in run
+        return files.flag(run, "disagg")
+    return bool(files.count(run, "decode_num_workers")) and "prefill_tp" in run
 
 
 def _at(run: Record, user_input: RunFields) -> RunMachine:
@@ -79,38 +78,38 @@ def _at(run: Record, user_input: RunFields) -> RunMachine:
 
 def _run_place(run: Record) -> RunMachine:
     """Chips and layout; of a disaggregated run all chips, and the layout of one decode worker."""
-    hardware = record.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
+    hardware = files.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
     if _disaggregated(run):
-        sizes = [record.count(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]
+        sizes = [files.count(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]
         chips = sum(size for size in sizes if size) if all(sizes) else None
         return _way(run, "decode_", hardware, chips)
     if "tp" in run:
-        return _way(run, "", hardware, record.count(run, "num_gpus"))
-    pool = "prefill" if not record.count(run, "decode_tp") else "decode"
-    return _way(run, f"{pool}_", hardware, record.count(run, "num_gpus", f"num_{pool}_gpu"))
+        return _way(run, "", hardware, files.count(run, "num_gpus"))
+    pool = "prefill" if not files.count(run, "decode_tp") else "decode"
+    return _way(run, f"{pool}_", hardware, files.count(run, "num_gpus", f"num_{pool}_gpu"))
 
 
 def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachine:
     """`tp` counts the chips of an engine; with attention data parallel each of them is a rank of its own."""
-    tp, ep = record.count(run, f"{prefix}tp"), record.count(run, f"{prefix}ep") or 1
-    if tp and record.flag(run, f"{prefix}dp_attention"):
+    tp, ep = files.count(run, f"{prefix}tp"), files.count(run, f"{prefix}ep") or 1
+    if tp and files.flag(run, f"{prefix}dp_attention"):
         if ep == 1 and tp > 1:
             raise Unusable(f"attention data parallel over {tp} chips with the experts tensor parallel (ep 1): no layout of a row says that")
-        return RunMachine(hardware=hardware, chips=chips, tp=1, ep=ep, pp=record.count(run, f"{prefix}pp"), dp=tp)
-    return RunMachine(hardware=hardware, chips=chips, tp=tp, ep=ep, pp=record.count(run, f"{prefix}pp"))
+        return RunMachine(hardware=hardware, chips=chips, tp=1, ep=ep, pp=files.count(run, f"{prefix}pp"), dp=tp)
+    return RunMachine(hardware=hardware, chips=chips, tp=tp, ep=ep, pp=files.count(run, f"{prefix}pp"))
 
 
 def _output_rate(run: Record, at: RunMachine) -> float | None:
     """Generated tokens per second of all chips: the file divides by the decode pool's chips where there is one."""
-    chip_rate = record.positive(run, "output_tput_per_gpu")
-    chips = record.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
+    chip_rate = files.positive(run, "output_tput_per_gpu")
+    chips = files.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
     return chip_rate * chips if chip_rate and chips else None
 
 
 def _tpot(run: Record) -> float:
     """Seconds per output token, else the inverse of interactivity."""
-    seconds = record.positive(run, "mean_tpot", "median_tpot")
-    return seconds or 1 / record.needed(run, "median_intvty", "mean_intvty")
+    seconds = files.positive(run, "mean_tpot", "median_tpot")
+    return seconds or 1 / files.needed(run, "median_intvty", "mean_intvty")
 
 
 def _engine(framework: str) -> str:
@@ -119,12 +118,12 @@ def _engine(framework: str) -> str:
 
 def _image(run: Record) -> str:
     """The tag of the container that ran it."""
-    return record.text(run, "image").rpartition(":")[2][:40]
+    return files.text(run, "image").rpartition(":")[2][:40]
 
 
 def _weights(run: Record, hardware: str, served: str) -> str:
     """`fp4` is AMD's and gpt-oss's mxfp4, and nvfp4 elsewhere."""
-    precision = record.text(run, "precision").lower()
+    precision = files.text(run, "precision").lower()
     if precision != "fp4":
         return precision
     return "mxfp4" if hardware.startswith("mi") or "gpt-oss" in served.lower() else "nvfp4"

@@ -7,15 +7,99 @@ the file's name: --on and --model say them. Read by record.py's rules, whatever 
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from headway.errors import UnknownName
-from headway.evidence import names
-from headway.evidence.readers import files, llama_formats, record
-from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
-from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import BadRow, MeasuredRow
+from headway.core.errors import BadFile, UnknownName
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMachine, Unusable, json_records, model, one_model, place
+from headway.evidence.rows import names
+from headway.evidence.rows.row import BadRow, MeasuredRow
+
+# Markdown's short column names, by the fields they stand for.
+_COLUMNS = {"model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "threads": "n_threads", "sm": "split_mode",
+            "fa": "flash_attn", "nkvo": "no_kv_offload", "embd": "embeddings", "dev": "devices", "ts": "tensor_split",
+            "ot": "tensor_buft_overrides", "mmap": "use_mmap"}  # fmt: skip
+_TEST = re.compile(r"(?:pp\s*(\d+))?\s*\+?\s*(?:tg\s*(\d+))?\s*(?:@\s*d(\d+))?", re.IGNORECASE)
+_INSERT = re.compile(r"INSERT INTO\s+\w+\s*\(([^)]*)\)\s*VALUES\s*\((.*)\)\s*;?\s*$", re.IGNORECASE)
+_QUOTED = re.compile(r"'((?:[^']|'')*)'")
+_DEVICE = re.compile(r"^\s*Device \d+: ([^,\n]+),", re.MULTILINE)  # what CUDA and ROCm print as they start
+_BUILD = re.compile(r"^build: \w+ \((\d+)\)", re.MULTILINE)
+
+
+def records(text: str, path: str | Path) -> Iterator[RecordLine]:
+    """Each test, with its line; the format is told by the text itself. BadFile where it is none of the five."""
+    lines = text.splitlines()
+    if any(re.match(r"\|\s*model\s*\|", line) for line in lines):
+        return _markdown(lines, text)
+    if any(line.lstrip().upper().startswith("INSERT INTO") for line in lines):
+        return _sql(lines)
+    header = next((at for at, line in enumerate(lines) if "n_prompt" in line and "n_gen" in line), None)
+    if header is not None and re.match(r'"?\w+"?,', lines[header]):
+        return _csv(lines, header, path)
+    if re.search(r"^\s*[\[{]", text, re.MULTILINE):
+        return json_records(text, path)
+    raise BadFile(path, "is no output of llama-bench: neither JSON, CSV, SQL nor a Markdown table")
+
+
+def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
+    """Rows of each table; GPUs from the lines that came before, where they were kept."""
+    build = _BUILD.search(text)
+    shared = {"gpu_info": ", ".join(_DEVICE.findall(text)), "build_number": build[1] if build else ""}
+    columns: list[str] = []
+    for number, line in enumerate(lines, 1):
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
+        if not cells or not cells[0].strip("-: "):
+            continue
+        if cells[0] == "model":
+            columns = [_COLUMNS.get(cell, cell) for cell in cells]
+        elif columns and len(cells) == len(columns):
+            yield _tabled(dict(zip(columns, cells, strict=True)), shared, number)
+        elif columns:
+            yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
+
+
+def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> RecordLine:
+    """A row of a Markdown table with `test` and `t/s` taken apart."""
+    test = _TEST.fullmatch(row.get("test", ""))
+    if test is None or not any(test.groups()):
+        return RecordLine(
+            line=number, record=None, why=f"test: got {row.get('test', '')!r}; wants one such as pp512, tg128 or tg128 @ d512"
+        )
+    prompt, generated, depth = (part or "0" for part in test.groups())
+    rate = re.split(r"\s*(?:±|\+/-|Â±)", row.get("t/s", ""))[0].strip()
+    return RecordLine(line=number, record=shared | row | {"n_prompt": prompt, "n_gen": generated, "n_depth": depth, "avg_ts": rate})
+
+
+def _csv(lines: list[str], header: int, path: str | Path) -> Iterator[RecordLine]:
+    try:
+        columns = next(csv.reader([lines[header]]))
+        for number, line in enumerate(lines[header + 1 :], header + 2):
+            if not line.strip():
+                continue
+            cells = next(csv.reader([line]))
+            if len(cells) == len(columns):
+                yield RecordLine(line=number, record=dict(zip(columns, cells, strict=True)))
+            else:
+                yield RecordLine(line=number, record=None, why=f"{len(cells)} cells under {len(columns)} column names")
+    except csv.Error as error:
+        raise BadFile(path, f"is not CSV ({error})") from None
+
+
+def _sql(lines: list[str]) -> Iterator[RecordLine]:
+    for number, line in enumerate(lines, 1):
+        if not line.lstrip().upper().startswith("INSERT INTO"):
+            continue
+        parts = _INSERT.search(line)
+        columns = [name.strip() for name in parts[1].split(",")] if parts else []
+        values = _QUOTED.findall(parts[2]) if parts else []
+        if parts and len(columns) == len(values):
+            yield RecordLine(line=number, record=dict(zip(columns, values, strict=True)))
+        else:
+            yield RecordLine(line=number, record=None, why="is no whole INSERT of llama-bench")
+
 
 WHAT = "this output of llama-bench"
 SOURCE = "llama-bench"
@@ -28,21 +112,21 @@ _NO_GPU = ("CPU", "BLAS", "ZenDNN")
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The tests of a file, and those that are no row and why; BadFile or BadValue where nothing can be read at all."""
-    entries = list(llama_formats.records(files.text_of(path), path))
-    one_model(user_input, (_stem(entry.record) or record.text(entry.record, "model_type") for entry in entries if entry.record), WHAT)
-    return record.rows_of(path, entries, lambda test, line, name: _row(test, line, name, user_input))
+    entries = list(records(files.text_of(path), path))
+    one_model(user_input, (_stem(entry.record) or files.text(entry.record, "model_type") for entry in entries if entry.record), WHAT)
+    return files.rows_of(path, entries, lambda test, line, name: _row(test, line, name, user_input))
 
 
 def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
-    prompt, generated = record.number(test, "n_prompt") or 0.0, record.number(test, "n_gen") or 0.0
-    depth = record.number(test, "n_depth") or 0.0
+    prompt, generated = files.number(test, "n_prompt") or 0.0, files.number(test, "n_gen") or 0.0
+    depth = files.number(test, "n_depth") or 0.0
     _refuse(test, prompt, generated, depth)
     at = place(user_input, _run_place(test, user_input), WHAT)
     rate = _rate(test, prompt + generated)
-    described = _DESCRIBED.fullmatch(record.text(test, "model_type"))
-    model_name = _model(test, described[1] if described else record.text(test, "model_type"), user_input)
+    described = _DESCRIBED.fullmatch(files.text(test, "model_type"))
+    model_name = _model(test, described[1] if described else files.text(test, "model_type"), user_input)
     _refuse_offload(test, model_name)
-    build = record.count(test, "build_number")
+    build = files.count(test, "build_number")
     decode = generated > 0
     return MeasuredRow(
         line=line,
@@ -58,7 +142,7 @@ def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredR
         engine=user_input.engine or "llama.cpp",
         engine_version=user_input.engine_version or (f"b{build}" if build else ""),
         weights=user_input.weights or (_format(described[2]) if described else ""),
-        kv=user_input.kv or record.text(test, "type_k") or "f16",
+        kv=user_input.kv or files.text(test, "type_k") or "f16",
         prompt=depth if decode else prompt,
         output=generated,
         context=depth + generated / 2 if decode else None,
@@ -82,15 +166,15 @@ def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None
         raise Unusable(f"pp{prompt:g}+tg{generated:g}: one time for a prompt and a generation, which are two quantities")
     if prompt and depth:
         raise Unusable(f"pp{prompt:g} @ d{depth:g}: a prompt behind a filled cache, and a row's prompt begins with an empty one")
-    keys, values = record.text(test, "type_k") or "f16", record.text(test, "type_v") or "f16"
+    keys, values = files.text(test, "type_k") or "f16", files.text(test, "type_v") or "f16"
     if keys != values:
         raise Unusable(f"keys in {keys} and values in {values}: a row has one format for both")
     for key, what in (("embeddings", "an embedding run"), ("no_kv_offload", "the KV cache was in the host's memory")):
-        if record.flag(test, key):
+        if files.flag(test, key):
             raise Unusable(f"{key}: {what}")
-    if record.number(test, "n_cpu_moe"):
+    if files.number(test, "n_cpu_moe"):
         raise Unusable("n_cpu_moe: experts were in the host's memory")
-    if record.text(test, "tensor_buft_overrides") not in ("", "none"):
+    if files.text(test, "tensor_buft_overrides") not in ("", "none"):
         raise Unusable("tensor_buft_overrides: tensors were placed by hand")
     if "RPC" in _backends(test):
         raise Unusable("backends: RPC servers, whose network is not told")
@@ -101,43 +185,43 @@ def _refuse_offload(test: Record, model_name: str) -> None:
     on_gpu = test.get("n_gpu_layers")
     if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all, or as many as fit
         return
-    offloaded = record.number(test, "n_gpu_layers") or 0.0
+    offloaded = files.number(test, "n_gpu_layers") or 0.0
     if offloaded < 99 and offloaded < _layers(model_name):
         raise Unusable(f"n_gpu_layers: {offloaded:g} of {_layers(model_name)} layers were on the GPU, the others on the host")
 
 
 def _layers(model_name: str) -> int:
-    from headway.hfconfig import model as find
+    from headway.models.config import model as find
 
     return sum(int(block.count) for block in find(model_name).blocks)
 
 
 def _rate(test: Record, tokens: float) -> float:
     """Tokens per second: of the mean time, else the mean rate."""
-    nanoseconds = record.positive(test, "avg_ns")
-    return tokens / (nanoseconds * 1e-9) if nanoseconds else record.needed(test, "avg_ts")
+    nanoseconds = files.positive(test, "avg_ns")
+    return tokens / (nanoseconds * 1e-9) if nanoseconds else files.needed(test, "avg_ts")
 
 
 def _backends(test: Record) -> str:
-    return record.text(test, "backends") or record.text(test, "backend")
+    return files.text(test, "backends") or files.text(test, "backend")
 
 
 def _on_gpu(test: Record) -> bool:
     parts = [part.strip() for part in _backends(test).split(",")]
-    has_gpu = bool(record.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
-    return has_gpu and record.text(test, "devices") != "none"
+    has_gpu = bool(files.text(test, "gpu_info")) or any(part and part not in _NO_GPU for part in parts)
+    return has_gpu and files.text(test, "devices") != "none"
 
 
 def _run_place(test: Record, user_input: RunFields) -> RunMachine:
     """Chips by name, and how the model was split over them: by layers (pipeline stages) or by rows (tensor parallel)."""
-    cards = [card.strip() for card in re.split(r",\s|/", record.text(test, "gpu_info")) if card.strip()]
-    cards = cards if _on_gpu(test) else [record.text(test, "cpu_info").removesuffix(", CPU")]
-    devices = record.text(test, "devices")
+    cards = [card.strip() for card in re.split(r",\s|/", files.text(test, "gpu_info")) if card.strip()]
+    cards = cards if _on_gpu(test) else [files.text(test, "cpu_info").removesuffix(", CPU")]
+    devices = files.text(test, "devices")
     if devices not in ("", "auto", "none"):
         cards = cards[: devices.count("/") + 1] or cards
     if len(set(cards)) > 1 and not user_input.hardware:
         raise Unusable(f"gpu_info: chips of several kinds ({', '.join(sorted(set(cards)))}); --on names those that took part")
-    split = record.text(test, "split_mode") or "layer"
+    split = files.text(test, "split_mode") or "layer"
     chips = user_input.chips or (1 if split == "none" else len(cards) or None)
     name = cards[0] if cards else ""
     if not chips or user_input.tp or user_input.pp:
@@ -156,7 +240,7 @@ def _model(test: Record, described: str, user_input: RunFields) -> str:
 
 def _stem(test: Record) -> str:
     """The file's name without its folder, its part of several and its quantisation."""
-    name = PurePosixPath(record.text(test, "model_filename").replace("\\", "/")).name
+    name = PurePosixPath(files.text(test, "model_filename").replace("\\", "/")).name
     name = name[: -len(".gguf")] if name.lower().endswith(".gguf") else name
     return _QUANTISED.sub("", _SHARD.sub("", name))
 

@@ -11,10 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headway.evidence.readers import files, record
-from headway.evidence.readers.given import RunFields, RunMachine, model, one_model, place
-from headway.evidence.readers.record import Record, Unusable
-from headway.evidence.row import BadRow, MeasuredRow
+from headway.evidence.readers import files
+from headway.evidence.readers.files import Record, RunFields, RunMachine, Unusable, model, one_model, place
+from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a result of vllm bench"
 SOURCE = "vllm bench serve"
@@ -39,8 +38,8 @@ class _Load:
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
     """The runs of a file, and the records that are none and why; BadFile or BadValue where nothing can be read at all."""
     entries = list(files.json_records(files.text_of(path), path))
-    one_model(user_input, (record.text(entry.record, "model_id") for entry in entries if entry.record), WHAT)
-    return record.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
+    one_model(user_input, (files.text(entry.record, "model_id") for entry in entries if entry.record), WHAT)
+    return files.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
 
 
 def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
@@ -49,12 +48,12 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
     if "avg_latency" in run and "latencies" in run:
         raise Unusable("a result of `vllm bench latency` says neither the batch nor the lengths: use `vllm bench serve --save-result`")
     _refuse(run)
-    completed = record.needed(run, "completed")
-    prompt, output = record.needed(run, "total_input_tokens") / completed, record.needed(run, "total_output_tokens") / completed
+    completed = files.needed(run, "completed")
+    prompt, output = files.needed(run, "total_input_tokens") / completed, files.needed(run, "total_output_tokens") / completed
     ttft, tpot = _milliseconds(run, "ttft"), _milliseconds(run, "tpot")
     load = _load(run, completed, _end_to_end(run, ttft, tpot, output))
     timed = load.mode == "serving_concurrency"
-    rate = record.positive(run, "output_throughput") or completed * output / record.needed(run, "duration")
+    rate = files.positive(run, "output_throughput") or completed * output / files.needed(run, "duration")
     row = _base(run, line, name, user_input)
     return replace(
         row, mode=load.mode, prompt=prompt, output=output, concurrency=load.concurrency,
@@ -66,13 +65,13 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
 
 def _refuse(run: Record) -> None:
     """Runs that measure what a row does not hold."""
-    if any(key.startswith("spec_decode") and run[key] for key in run) or (record.number(run, "accept_length") or 1) > 1:
+    if any(key.startswith("spec_decode") and run[key] for key in run) or (files.number(run, "accept_length") or 1) > 1:
         raise Unusable("speculative decoding: a row holds steps of one token a user")
     if "completed" not in run:
         raise Unusable("completed: missing, so no result of `vllm bench serve --save-result`")
-    if record.text(run, "ramp_up_strategy"):
+    if files.text(run, "ramp_up_strategy"):
         raise Unusable("the request rate was ramped up: no steady load to compare with")
-    if record.number(run, "completed") == 0:
+    if files.number(run, "completed") == 0:
         raise Unusable("completed: 0, no request succeeded")
     if "total_input_tokens" in run and "total_output_tokens" not in run:
         raise Unusable("total_output_tokens: missing, so no text was generated (an embedding or pooling run)")
@@ -80,7 +79,7 @@ def _refuse(run: Record) -> None:
 
 def _milliseconds(run: Record, name: str) -> float | None:
     """The mean, which Little's law relates to the rate; the median where there is none; None where the server did not stream."""
-    value = record.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
+    value = files.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
     return value / 1000 if value else None
 
 
@@ -92,9 +91,9 @@ def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: flo
 
 def _load(run: Record, completed: float, seconds: float | None) -> _Load:
     """A closed loop of so many users; a rate, whose users follow from Little's law; or everything at once."""
-    failed = record.number(run, "failed") or 0.0
-    users, rate = record.positive(run, "max_concurrency"), _rate(run)
-    through = record.positive(run, "request_throughput") or completed / record.needed(run, "duration")
+    failed = files.number(run, "failed") or 0.0
+    users, rate = files.positive(run, "max_concurrency"), _rate(run)
+    through = files.positive(run, "request_throughput") or completed / files.needed(run, "duration")
     inside = max(through * seconds, 1.0) if seconds else None  # Little's law; a request never meets fewer than itself
     if rate is not None:
         if inside is None:
@@ -111,18 +110,18 @@ def _rate(run: Record) -> float | None:
     """Requests per second, or None where they were sent as fast as the loop allows."""
     value = run.get("request_rate")
     unlimited = value == math.inf or (isinstance(value, str) and value.strip().lower() in ("inf", "infinity"))
-    return None if unlimited else record.positive(run, "request_rate")
+    return None if unlimited else files.positive(run, "request_rate")
 
 
 def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """`vllm bench throughput --output-json`: the sum of tokens only, so the lengths must be given and must agree with it."""
     if not (user_input.prompt and user_input.output):
         raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
-    requests, tokens = record.needed(run, "num_requests"), record.needed(run, "total_num_tokens")
+    requests, tokens = files.needed(run, "num_requests"), files.needed(run, "total_num_tokens")
     if abs(requests * (user_input.prompt + user_input.output) / tokens - 1) > 0.02:
         request_tokens = user_input.prompt + user_input.output
         raise Unusable(f"total_num_tokens: {tokens / requests:.6g} a request, not the {request_tokens:.6g} of --prompt and --output")
-    rate = requests * user_input.output / record.needed(run, "elapsed_time")
+    rate = requests * user_input.output / files.needed(run, "elapsed_time")
     row = _base(run, line, name, user_input)
     return replace(
         row,
@@ -139,12 +138,12 @@ def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> Mea
 
 def _base(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
     """Machine, layout, model, engine and formats; what --metadata put into the file counts as said by it."""
-    run_place = RunMachine(hardware="", tp=record.count(run, "tp", "tensor_parallel_size"), ep=record.count(run, "ep"),
-                 pp=record.count(run, "pp", "pipeline_parallel_size"), dp=record.count(run, "dp", "data_parallel_size"))  # fmt: skip
+    run_place = RunMachine(hardware="", tp=files.count(run, "tp", "tensor_parallel_size"), ep=files.count(run, "ep"),
+                 pp=files.count(run, "pp", "pipeline_parallel_size"), dp=files.count(run, "dp", "data_parallel_size"))  # fmt: skip
     at = place(user_input, run_place, WHAT)
-    backend = record.text(run, "backend").lower() or record.text(run, "endpoint_type").lower()
+    backend = files.text(run, "backend").lower() or files.text(run, "endpoint_type").lower()
     return MeasuredRow(
-        line=line, id=name, mode="offline_throughput", model=model(user_input, record.text(run, "model_id"), WHAT),
+        line=line, id=name, mode="offline_throughput", model=model(user_input, files.text(run, "model_id"), WHAT),
         hardware=at.hardware, chips=at.chips, tp=at.tp, ep=at.ep, pp=at.pp, dp=at.dp, weights=user_input.weights, kv=user_input.kv,
-        engine=user_input.engine or ENGINES.get(backend, "vLLM"), engine_version=user_input.engine_version or record.text(run, "version"),
+        engine=user_input.engine or ENGINES.get(backend, "vLLM"), engine_version=user_input.engine_version or files.text(run, "version"),
     )  # fmt: skip

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headway.catalog import Catalog
-from headway.efficiency import Efficiencies
+from headway.core.catalog import Catalog
 from headway.evidence.training.row import TrainingRow
-from headway.evidence.training.setup import TrainingSetup, setup
-from headway.evidence.training.target import flop_per_token
-from headway.laws.activations import allocated_bytes
-from headway.laws.serving import interval_factor, interval_high, interval_low
-from headway.laws.sums import total
-from headway.laws.training_flop import achieved_flops
-from headway.laws.training_step import tokens_per_s_chip
-from headway.model import NONE, UNITY
+from headway.evidence.training.setup import TrainingSetup, flop_per_token, setup
+from headway.laws.arithmetic import total
+from headway.laws.serving.request import interval_factor, interval_high, interval_low
+from headway.laws.training.activations import allocated_bytes
+from headway.laws.training.run import achieved_flops
+from headway.laws.training.step import tokens_per_s_chip
+from headway.models.model import NONE, UNITY
+from headway.performance.efficiency import Efficiencies
+from headway.training.achieved import TrainingReach, training_efficiencies
 from headway.training.estimate import TrainingEstimate, estimate
 from headway.training.memory import Memory
-from headway.training.reach import TrainingReach, training_efficiencies
 
 SHARED_SECTION = "training.other.bf16"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headway.errors import BadFile, clip
-from headway.evidence.row import BadRow
+from headway.core.errors import BadFile, clip
+from headway.evidence.rows.row import BadRow
 
 NEEDED = ("id", "model", "hardware")
 RENAMED = {"n_params_total": "params", "n_params_active": "active", "n_chips": "chips", "zero_or_fsdp": "sharding"}

@@ -1,4 +1,4 @@
-"""What a training row says, and what is taken where it is silent: system, layout, recipe, batch. Every rule is a flag on the prediction."""
+"""What a training row says, what is taken where it is silent, and what it measured as tokens per second and chip."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from headway.catalog import Catalog, default_catalog
-from headway.errors import HeadwayError
-from headway.evidence.names import hardware
+from headway.core.catalog import Catalog, default_catalog
+from headway.core.errors import HeadwayError
+from headway.core.quantity import user_input
+from headway.core.schema import defaults
+from headway.evidence.rows.names import hardware
+from headway.evidence.training.layouts import LayoutArrays, is_open, layout_options
 from headway.evidence.training.row import TrainingRow
 from headway.evidence.training.shape import shaped
-from headway.evidence.training.ways import LayoutArrays, is_open, layout_options
-from headway.model import UNITY, Model
-from headway.quantity import user_input
-from headway.schema import defaults
-from headway.system import System, system
-from headway.training.candidates import layout_at, rows
+from headway.hardware.system import System, system
+from headway.models.model import UNITY, Model
+from headway.training.achieved import chip_efficiency
 from headway.training.estimate import TrainingCase, estimate, machine
-from headway.training.reach import chip_efficiency
+from headway.training.layouts import layout_at, rows
 from headway.training.recipe import KERNELS, RECOMPUTE, Recipe, TrainingLayout, optimizer
-from headway.training.work import training_work
+from headway.training.work import hardware_flop, model_flop, training_work
 
 SEQUENCE = 2048
 OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-no-master"  # XLA's trainers keep no 16-bit copy of their weights
@@ -214,3 +214,31 @@ def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
         if text in notes:
             return schedule
     return "interleaved" if (layouts.vpp > 1).any() else "1f1b"
+
+
+# The one rule by source: how its FLOPs are counted (docs/measured_rows.md); every other source counts attention in full, nothing twice.
+COUNTS_RECOMPUTATION = ("narayanan-2021", "bloom")
+COUNTS_HALF = ("llama-3", "palm")
+TERA = 1e12
+
+
+def flop_per_token(setup: TrainingSetup) -> float:
+    """FLOPs of a token as the row's source counts them."""
+    work, recipe = setup.case.work, setup.case.recipe
+    if setup.row.source in COUNTS_RECOMPUTATION:
+        return float(hardware_flop(work, recipe))
+    return float(model_flop(work, recipe, causal=setup.row.source in COUNTS_HALF))
+
+
+def measured_speed(setup: TrainingSetup) -> float | None:
+    """Tokens per second and chip that the row measured; None where it gives no speed of any kind."""
+    row = setup.row
+    if row.tokens_per_s_per_chip:
+        return row.tokens_per_s_per_chip
+    if row.step_time_s and row.global_batch:
+        return float(setup.case.batch) / row.step_time_s / float(setup.case.system.chips)
+    if row.tflops_per_chip:
+        return row.tflops_per_chip * TERA / flop_per_token(setup)
+    if row.mfu_pct:
+        return row.mfu_pct / 100 * float(setup.case.machine.peak) / flop_per_token(setup)
+    return None

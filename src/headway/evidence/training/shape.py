@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from headway.errors import UnknownName
-from headway.evidence.names import model_name
+from headway.core.errors import UnknownName
+from headway.core.quantity import known
+from headway.evidence.rows.names import model_name
 from headway.evidence.training.row import TrainingRow
-from headway.hfconfig import model as find_model
-from headway.model import NONE, UNITY, Attention, Block, Dense, Model, MoE, StoredPrecision
-from headway.quantity import known
-from headway.whole_model import total_params
+from headway.models.config import model as find_model
+from headway.models.model import NONE, UNITY, Attention, Block, Dense, Model, MoE, StoredPrecision
+from headway.models.totals import total_params
 
 VOCABULARY = 50_304  # GPT-2's, padded
 HEAD = 128

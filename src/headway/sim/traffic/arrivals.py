@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from headway import units
-from headway.errors import BadValue
-from headway.sim.traffic.record import Floats
+from headway.core import units
+from headway.core.errors import BadValue
+from headway.sim.traffic.requests import Floats
 
 WANTS = "poisson, even, bursty:CV or diurnal:PERIOD,LEVEL,LEVEL,..."
 SLOWEST, FASTEST = 1e-9, 1e12  # requests per second

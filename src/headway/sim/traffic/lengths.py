@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from headway import units
-from headway.errors import BadValue
+from headway.core import units
+from headway.core.errors import BadValue
 from headway.sim.traffic.read import read_trace
-from headway.sim.traffic.record import LONGEST, Ints
+from headway.sim.traffic.requests import LONGEST, Ints
 
 WANTS = "tokens such as 2k, lognormal:MEAN,SIGMA, uniform:LEAST,MOST or trace:FILE"
 WIDEST = 5.0  # of a lognormal: beyond, the mean is made by requests that no run is long enough to see

@@ -1,4 +1,4 @@
-"""Reads a trace of any known format, compressed or not; the format is recognised from how the file begins."""
+"""Reads a trace of any known format, compressed or not: tables, or JSON lines that carry prefix identities, as Mooncake's do."""
 
 from __future__ import annotations
 
@@ -6,13 +6,94 @@ import codecs
 import functools
 import gzip
 import io
+import json
 import zlib
 from pathlib import Path
+from typing import Any, TextIO
 
-from headway.errors import BadFile, BadValue
-from headway.sim.traffic.mooncake import BLOCK, read_mooncake
-from headway.sim.traffic.table import read_table
-from headway.sim.traffic.trace import Trace
+import numpy as np
+
+from headway.core.errors import BadFile, BadValue, clip
+from headway.sim.traffic.csv import FARTHEST, read_table
+from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
+
+BLOCK = 512  # tokens, in Mooncake's own traces
+MILLISECOND = 1e-3
+
+
+class _BadLine(Exception):
+    """What is wrong with a line."""
+
+
+def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
+    """Lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id for each `block` tokens]}."""
+    tally = Tally()
+    times, prompts, outputs, starts, blocks = [], [], [], [0], []
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        tally.lines += 1
+        try:
+            time, prompt, output, ids = _request(line, block)
+        except _BadLine as error:
+            tally.bad(number, str(error))
+            continue
+        times.append(time)
+        prompts.append(prompt)
+        outputs.append(output)
+        blocks.extend(ids)
+        starts.append(len(blocks))
+    tally.check(path, most_malformed)
+    arrival, lengths = np.array(times, np.float64), (np.array(prompts, np.int64), np.array(outputs, np.int64))
+    ids, start = np.array(blocks, np.int64), np.array(starts, np.int64)
+    order, late = in_order(arrival)
+    if order is not None:
+        arrival, lengths = arrival[order], tuple(column[order] for column in lengths)
+        ids, start = _reordered(ids, start, order)
+    traffic = Traffic.of((arrival - arrival[0]) * MILLISECOND, *lengths, blocks=ids, block_start=start, block_tokens=block)
+    return Trace(
+        format="mooncake",
+        traffic=traffic,
+        lines=tally.lines,
+        malformed_count=tally.malformed_count,
+        malformed=tuple(tally.malformed),
+        failed=0,
+        sorted=late,
+    )
+
+
+def _request(line: str, block: int) -> tuple[float, int, int, list[int]]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _BadLine(f"is not JSON: {clip(line, 40)!r}") from None
+    if not isinstance(row, dict):
+        raise _BadLine(f"is no JSON object: {clip(line, 40)!r}")
+    time: Any = row.get("timestamp")
+    if type(time) not in (int, float) or not abs(time) <= FARTHEST:
+        raise _BadLine(f"timestamp: got {clip(time)!r}; wants milliseconds, as a number")
+    prompt, output = _tokens(row, "input_length"), _tokens(row, "output_length")
+    ids: Any = row.get("hash_ids", [])
+    if type(ids) is not list or not all(type(block_id) is int and -(2**63) <= block_id < 2**63 for block_id in ids):
+        raise _BadLine(f"hash_ids: got {clip(ids)!r}; wants a list of whole numbers")
+    if len(ids) > -(-prompt // block):
+        raise _BadLine(f"hash_ids: got {len(ids)}; wants one for each {block} tokens (--trace-block) of a prompt of {prompt}")
+    return float(time), prompt, output, ids
+
+
+def _tokens(row: dict[str, Any], name: str) -> int:
+    value: Any = row.get(name)
+    if type(value) not in (int, float) or not 1 <= value <= LONGEST or value != int(value):
+        raise _BadLine(f"{name}: got {clip(value)!r}; wants whole tokens from 1 to {LONGEST}")
+    return int(value)
+
+
+def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """The blocks of requests that were put in another order."""
+    counts = np.diff(start)[order]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return ids[np.repeat(start[:-1][order] - offsets[:-1], counts) + np.arange(len(ids))], offsets
+
 
 MOST_MALFORMED = 0.05  # share of the lines above which a trace is refused
 LOOKED_AT = 4096  # bytes

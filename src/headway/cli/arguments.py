@@ -1,0 +1,165 @@
+"""Models, machines and loads as typed on the command line: the user's catalogue and edits applied, what is unsaid told in a note."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from headway.core.errors import BadValue, IllegalLayout
+from headway.core.quantity import default
+from headway.performance.layout import Layout, ModelShape, expand
+
+
+def catalog(args: Any) -> Any:
+    """The catalogue, the user's folders first."""
+    from headway.core.catalog import open_catalog
+
+    return open_catalog(args.catalog)
+
+
+def split(text: str, what: str) -> list[str]:
+    """A comma-separated list of names; one that is a path stays whole."""
+    if _is_path(text):
+        return [text]
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise BadValue(what, text, "one name, or several with a comma between")
+    return list(dict.fromkeys(names))
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(text) and Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def models(args: Any) -> list[Any]:
+    """Each model named, with --attention and --kv-share applied."""
+    return [model(name, args) for name in split(args.model, "model")]
+
+
+def model(name: str, args: Any) -> Any:
+    """One model by name or file."""
+    from headway.models import config
+
+    folders = [root / "models" for root in catalog(args).roots[:-1]]
+    base_model = config.model(name, folders)
+    if args.attention or args.kv_share:
+        from headway.models.variants import override
+
+        return override(base_model, args.attention, args.kv_share)
+    return base_model
+
+
+def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """Each machine named, with each combination of --set values; the edits that vary stand beside it."""
+    from headway.hardware.system import system
+
+    machines = [system(name, catalog(args)) for name in split(args.on, "--on")]
+    edits = [edit_values(text) for text in args.set]
+    combinations = list(itertools.product(*(values for _, values in edits)))
+    if len(machines) * len(combinations) > 1000:
+        raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
+    return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+
+
+def chip(name: str, args: Any) -> Any:
+    """One chip, with --set chip.FACT=VALUE applied."""
+    from headway.hardware.chip import chip as find
+    from headway.hardware.edit import edit
+    from headway.hardware.system import system
+
+    machine = system(find(name, catalog(args)).name, catalog(args))
+    for key, values in (edit_values(text) for text in args.set):
+        machine = edit(machine, key, values[0])
+    return machine.chip
+
+
+def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
+    """`chip.hbm_bw=5TB/s,10TB/s` as its key and its values."""
+    from headway.core import schema
+    from headway.core.errors import UnknownName
+    from headway.hardware.edit import editable
+
+    key, equals, value = text.partition("=")
+    key = key.strip().replace("-", "_")
+    if not equals:
+        raise BadValue("--set", text, "KEY=VALUE, such as chip.hbm_bw=10TB/s")
+    keys = editable()
+    if key not in keys:
+        raise UnknownName("fact to set", key, keys, "wants chip.FACT or system.FACT, as `headway show` prints them")
+    values, _ = schema.axis(value, keys[key], key)
+    return key, values if isinstance(values, tuple) else (values,)
+
+
+def edited(system: Any, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+    """A system with edits applied, and the edits by key."""
+    from headway.hardware.edit import edit
+
+    for key, value in zip(keys, values, strict=True):
+        system = edit(system, key, value)
+    return system, dict(zip(keys, values, strict=True))
+
+
+def replaced(table: Any, extra: dict[str, Any]) -> Any:
+    """A table with constant columns added: what was varied outside its axes."""
+    return dataclasses.replace(table, columns={**table.columns, **extra}) if extra else table
+
+
+CONTEXT = 8192
+REQUEST = {"prompt": 8000, "output": 1000}
+RANKS = "one attention rank on each chip that --ep takes, where no --tp, --cp or --dp says otherwise"
+
+
+def requested(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A load with a prompt and an output where the user gave neither; half a request is not guessed."""
+    missing = [key for key in REQUEST if key not in load]
+    if len(missing) == 1:
+        raise BadValue(f"--{missing[0]}", "nothing", f"how many {missing[0]} tokens a request has, such as 1k")
+    filled = {key: default(REQUEST[key], key, "token", f"default of --{key}") for key in missing}
+    flags = " and ".join(f"--{key} {REQUEST[key] // 1000}k" for key in missing)
+    return load | filled, [f"by default {flags}"] if missing else []
+
+
+def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A load with a context where the user gave neither that nor a request."""
+    if "context" in load:
+        return load, []
+    if load.keys() & {*REQUEST, "rate"}:
+        return requested(load)
+    return load | {"context": default(CONTEXT, "context", "token", "default of --context")}, [f"by default --context {CONTEXT}"]
+
+
+def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
+    """A note for each model that is asked for more tokens than its config says it takes."""
+    most = {key: max(value) if isinstance(value, tuple) else value for key, value in load.items()}
+    tokens = most.get("context") or most.get("prompt", 0) + most.get("output", 0)
+    short = [model for model in models if model.max_context is not None and tokens > model.max_context]
+    return [
+        f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them" for model in short
+    ]
+
+
+def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+    """The legal layouts of a product of degrees; --ep alone takes as many attention ranks, because its chips must hold attention too."""
+    if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
+        return expand(shape, degrees)
+    ep_degrees = degrees["ep"] if isinstance(degrees["ep"], tuple) else (degrees["ep"],)
+    legal_layouts: list[Layout] = []
+    illegal: list[IllegalLayout] = []
+    notes = [f"by default dp = ep: {RANKS}"]
+    for ep in ep_degrees:
+        try:
+            layouts, drop_notes = expand(shape, degrees | {"ep": ep, "dp": default(int(ep), "dp", "", RANKS)})
+        except IllegalLayout as error:
+            illegal.append(error)
+            continue
+        legal_layouts += layouts
+        notes += [note for note in drop_notes if note not in notes]
+    if not legal_layouts:
+        raise illegal[0]
+    return legal_layouts, (*notes, *(f"dropped as illegal: {error}" for error in illegal[:1]))

@@ -1,0 +1,136 @@
+"""`headway list models|chips|systems|tiers|sheets|laws|sources`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from headway.cli import arguments
+from headway.core import catalog
+from headway.core.errors import UnknownName
+from headway.core.listing import Listing
+from headway.report import output
+
+KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources")
+
+
+def add_flags(parser: Any) -> None:
+    """What to list."""
+    parser.add_argument("what", metavar="|".join(KINDS))
+
+
+def run(args: Any) -> output.Answer:
+    """One row for each."""
+    if args.what not in KINDS:
+        raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
+    makers = {
+        "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
+    }  # fmt: skip
+    rows, view = makers[args.what](args)
+    tier_columns = _tier_columns() if args.what == "tiers" else {}
+    return output.Answer(
+        Listing(rows), describe=lambda table: output.Summary(f"{len(table)} {args.what}", view), columns=tier_columns, most=100_000
+    )
+
+
+def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.models.describe import list_models
+
+    return [_plain(row) for row in list_models()], ()
+
+
+def _chips(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.hardware.chip import Chip
+    from headway.hardware.describe import list_chips
+
+    keys = ("name", "vendor", *catalog.declared(Chip))
+    view = ("name", "vendor", "year", "peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "scale_up_bw", "scale_up_domain", "tdp")
+    return [output.clean({key: getattr(chip, key) for key in keys}) for chip in list_chips(arguments.catalog(args))], view
+
+
+def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.hardware.describe import list_systems
+    from headway.hardware.system import System
+
+    rows = []
+    for system in list_systems(arguments.catalog(args)):
+        texts = {"name": system.name, "chip": system.chip.name, "topology": system.topology}
+        rows.append(output.clean(texts | {key: getattr(system, key) for key in catalog.declared(System)}))
+    return rows, ("name", "chip", "topology", "chips", "scale_up_domain", "scale_up_bw", "scale_out_bw", "power")
+
+
+def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Devices that can hold a KV cache: what they hold, how long it takes to read it all, what a byte costs and since when."""
+    from headway.hardware.memory_tier import MemoryTier, price_of, tiers
+    from headway.laws.roofline.capacity import drain_s
+
+    rows = []
+    for tier in tiers(arguments.catalog(args)):
+        quoted = next((fact for fact in (tier.price, tier.price_low, tier.fee) if fact is not None), None)
+        drain = drain_s(tier.capacity, tier.read_bw) if tier.capacity is not None and tier.read_bw is not None else None
+        row = {"name": tier.name, "memory": tier.memory, "device": tier.device}
+        row |= {key: getattr(tier, key) for key in catalog.declared(MemoryTier) if not key.startswith(("price", "fee"))} | {
+            "drain_s": drain
+        }
+        row |= {"device_usd_per_byte": price_of(tier), "device_usd_per_byte_lo": tier.price_low, "device_usd_per_byte_hi": tier.price_high}
+        rows.append(output.clean(row | {"fee_usd_per_byte_s": tier.fee, "price_date": quoted.date if quoted is not None else None}))
+    price = ("device_usd_per_byte", "fee_usd_per_byte_s", "price_date")
+    return rows, ("name", "memory", "device", "capacity", "read_bw", "write_bw", "drain_s", *price)
+
+
+def _tier_columns() -> dict[str, Any]:
+    """What means something of its own here."""
+    from headway.core import schema
+    from headway.core.columns import Column
+    from headway.hardware.memory_tier import MemoryTier
+
+    columns = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(MemoryTier).items()}
+    price = "price of a byte: the stated one, or the middle of a range"
+    ends = {"": price, "_lo": "the low end of that range", "_hi": "its high end"}
+    return columns | {f"device_usd_per_byte{end}": Column("USD/byte", doc) for end, doc in ends.items()}
+
+
+def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.economics.sheets.catalogue import sheets
+
+    rows = []
+    for sheet in sheets(arguments.catalog(args)):
+        rates = {"input_rate": sheet.rates.input, "output_rate": sheet.rates.output, "cached_rate": sheet.rates.cache_read}
+        texts = {"steps": [tier.above for tier in sheet.tiers], "modes": ", ".join(mode.name for mode in sheet.modes)}
+        about = {"name": f"{sheet.provider}/{sheet.model}", "as_of": sheet.as_of} | rates | texts
+        rows.append(output.clean(about | {"context_limit": sheet.context_limit, "source": sheet.source, "flags": "; ".join(sheet.flags)}))
+    return rows, ("name", "as_of", "input_rate", "output_rate", "cached_rate", "steps", "modes", "source")
+
+
+def _sources(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.hardware.describe import list_sources
+
+    return [_plain(row) for row in list_sources(arguments.catalog(args))], ()
+
+
+def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    from headway.core.explain import equation, unit
+    from headway.core.formula import REGISTRY
+
+    load_laws()
+    rows = []
+    for name, law in sorted(REGISTRY.items(), key=lambda item: (item[1].module, item[0])):
+        doc = (law.run.__doc__ or "").strip().partition("\n")[0]
+        row = {"name": name, "module": law.module, "unit": unit(law), "law": doc, "equation": equation(law)}
+        rows.append(row | {"source": law.source, "empirical": law.empirical})
+    return rows, ("name", "module", "unit", "law", "source")
+
+
+def load_laws() -> None:
+    """Import every file of laws, so that each registers."""
+    import importlib
+    import pkgutil
+
+    from headway import laws
+
+    for module in pkgutil.walk_packages(laws.__path__, "headway.laws."):
+        importlib.import_module(module.name)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return output.clean(dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record)

@@ -1,0 +1,157 @@
+"""What every verb shares: its parser and errors of one line, a progress bar, and what is done with its answer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from headway.core.errors import HeadwayError, UnknownName, nearest
+from headway.core.progress import watched
+from headway.report import output
+
+FORMATS = ("text", "md", "csv", "json", "parquet")
+
+
+class Usage(HeadwayError):
+    """A command line that cannot be read."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse without its exits: a wrong command line is an error of one line that names the nearest flags."""
+
+    def __init__(self, verb: str, sentence: str) -> None:
+        usage = f"headway {verb} WHAT ... [flags]"
+        super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
+
+    def format_help(self) -> str:
+        """The help; its first line names a subject only where the verb takes one."""
+        if all(action.option_strings for action in self._actions):
+            self.usage = f"{self.prog} [flags]"
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{message}; see {self.prog} --help")
+
+    def read(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The arguments, or an error that names what would work."""
+        if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop it and leave a flag an empty list
+            raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
+        known, extra = self.parse_known_args(_joined(argv))
+        if extra:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            unknown_flag = extra[0].partition("=")[0]
+            if unknown_flag.startswith("-"):
+                near = nearest(unknown_flag, flags) or [flag for flag in flags if flag.startswith(unknown_flag)]
+                offer = f"; did you mean {' or '.join(near)}?" if near else ""
+                raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
+            raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
+        return known
+
+
+class _Help(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34, width=140)
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """`--batch -4` as `--batch=-4`: what follows a long flag with one dash is its value, not a flag."""
+    words: list[str] = []
+    for word in argv:
+        value = word.startswith("-") and not word.startswith("--") and word not in ("-o", "-h") and not word.startswith("-o=")
+        if value and words and words[-1].startswith("--") and "=" not in words[-1]:
+            words[-1] += "=" + word
+        else:
+            words.append(word)
+    return words
+
+
+def add_tail(parser: Parser) -> None:
+    """The flags of every verb."""
+    tail = parser.add_argument_group("output, everywhere")
+    tail.add_argument("-o", "--format", default="text", metavar="|".join(FORMATS), help="how to print the answer (default text)")
+    tail.add_argument("--plot", metavar="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
+    tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
+    tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
+    tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
+    edits = parser.add_argument_group("what if")
+    edits.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")
+    edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
+    edits.add_argument("--attention", metavar="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)")
+    edits.add_argument("--kv-share", metavar="N", help="override: N neighbouring layers share one KV cache (quality not modelled)")
+
+
+def check_tail(args: Any) -> None:
+    """What can be wrong about the tail before any work is done."""
+    if args.format not in FORMATS:
+        raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
+    if args.plot:
+        from headway.report.figures import check_path
+
+        check_path(args.plot)
+
+
+PATIENCE_S = 1.0
+
+
+@contextmanager
+def bar(stream: Any = None, label: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
+    """Show how many layouts have been weighed, or whatever is counted, once some time has passed."""
+    out = sys.stderr if stream is None else stream
+    if not out.isatty():
+        yield
+        return
+    bars: list[Any] = []
+    start, total = time.perf_counter(), 0
+    after = PATIENCE_S if patience is None else patience
+
+    def listen(count: int) -> None:
+        nonlocal total
+        total += count
+        if not bars and time.perf_counter() - start > after:
+            bars.append(_progress(out))
+        if bars:
+            bars[0].update(0, description=f"{total:,} {label}")
+
+    try:
+        with watched(listen):
+            yield
+    finally:
+        for progress in bars:
+            progress.stop()
+
+
+def _progress(out: Any) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(file=out), transient=True)
+    progress.add_task("", total=None)
+    progress.start()
+    return progress
+
+
+def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
+    """Apply the common tail to an answer and print it."""
+    notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
+    total = len(answer.rows)
+    if args.where:
+        answer.rows = answer.rows.where(args.where)
+        if len(answer.rows) < total:
+            notes.append(f"--where kept {len(answer.rows)} of {total} rows")
+    if args.sort:
+        answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
+    answer.notes = notes
+    keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
+    if keys and len(answer.rows):
+        answer.trees = {key: answer.rows.explain(key) for key in keys}
+    if answer.describe and args.format in ("text", "md"):
+        answer.words = answer.describe(answer.rows)
+    if args.plot:
+        from headway.report import figures
+
+        figures.save(answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows), args.plot)
+    output.write(answer, args.format, command)

@@ -1,0 +1,229 @@
+"""Facts from files: where they lie (the user's own folders first, then the package's), and how one is read with unit, source, date.
+
+A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt; the first folder
+that has a name wins. In names, case does not count and `-`, `_` and space are equal.
+
+    [facts]
+    hbm_bw = { value = 3350, unit = "GB/s", source = "datasheet", date = "2022-03", kind = "datasheet" }
+    [sources]
+    datasheet = "NVIDIA H100 datasheet"
+
+A user's own file may say just `hbm_bw = "3350 GB/s"`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headway.core import schema, units
+from headway.core.errors import BadFile, HeadwayError, UnknownName, nearest
+from headway.core.quantity import KINDS, known
+
+PACKAGED = Path(__file__).parent.parent / "data"
+SUFFIX = {"chips": ".toml", "systems": ".toml", "costs": ".toml", "tiers": ".toml", "sheets": ".toml", "cases": ".toml", "models": ".json"}
+_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+def fold(name: str) -> str:
+    """The one spelling of a name.
+
+    >>> fold("H100_SXM"), fold(" h100 sxm")
+    ('h100-sxm', 'h100-sxm')
+    """
+    return _SEPARATORS.sub("-", name.strip().lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The folders that facts are read from, in the order they are asked."""
+
+    roots: tuple[Path, ...] = (PACKAGED,)
+
+    def files(self, kind: str) -> dict[str, Path]:
+        """Each name of a kind (chips, systems, costs, tiers, models) and its file."""
+        paths: dict[str, Path] = {}
+        for root in reversed(self.roots):
+            paths |= _files_by_name(root / kind, SUFFIX[kind])
+        return paths
+
+    def aliases(self, kind: str) -> dict[str, str]:
+        """Each other name people type for something of this kind, and the name it stands for."""
+        by_alias: dict[str, str] = {}
+        for root in reversed(self.roots):
+            path = root / "aliases" / f"{kind}.txt"
+            if path.is_file():
+                by_alias |= _read_aliases(path)
+        return by_alias
+
+    def find(self, kind: str, name: str) -> Path | None:
+        """The file of a name or of what the name stands for."""
+        files, key = self.files(kind), fold(name)
+        return files.get(key) or files.get(self.aliases(kind).get(key, ""))
+
+    def names(self, *kinds: str) -> list[str]:
+        """Every name and alias of these kinds, for offering the nearest ones."""
+        return sorted({name for kind in kinds for name in (*self.files(kind), *self.aliases(kind))})
+
+    def path(self, kind: str, name: str) -> Path:
+        """The file of a name, or UnknownName with the nearest names."""
+        path = self.find(kind, name)
+        if path is None:
+            raise UnknownName(kind.removesuffix("s"), name, self.names(kind), f"`headway list {kind}` shows all")
+        return path
+
+
+def _files_by_name(folder: Path, suffix: str) -> dict[str, Path]:
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise BadFile(folder, f"cannot be read ({error.strerror})") from None
+    return {fold(name.removesuffix(suffix)): folder / name for name in names if name.endswith(suffix)}
+
+
+@functools.cache
+def _read_aliases(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    by_alias: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, alias_text = line.partition(":")
+        if not colon:
+            raise BadFile(path, f"line {number}: wants `name: other name, other name`")
+        by_alias |= dict.fromkeys((alias.strip("-") for alias in fold(alias_text).split(",")), fold(name))
+    return by_alias
+
+
+def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
+    """The catalogue with `folders` (--catalog DIR) asked first, then $HEADWAY_CATALOG, the user's configuration folder and the package."""
+    search_folders = [Path(folder) for folder in folders]
+    search_folders += [Path(folder) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
+    for folder in search_folders:
+        if not folder.is_dir():
+            raise BadFile(folder, "is not a folder (a catalogue folder holds chips/*.toml, systems/*.toml or models/*.json)")
+    user_folder = _user_folder()
+    return Catalog((*search_folders, *((user_folder,) if user_folder and user_folder.is_dir() else ()), PACKAGED))
+
+
+def _user_folder() -> Path | None:
+    configured = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        return (Path(configured) if configured else Path.home() / ".config") / "headway"
+    except RuntimeError:  # no home folder
+        return None
+
+
+@functools.cache
+def default_catalog() -> Catalog:
+    """The catalogue of a run without --catalog."""
+    return open_catalog()
+
+
+MOST_BYTES = 1_000_000  # of one catalogue file: far above any real one, small enough to read at once
+
+
+@functools.cache
+def declared(record: type) -> dict[str, schema.Field]:
+    """Each numeric field of a record of facts, with its unit, its sentence and its legal range."""
+    return {name: q for name, (q, _) in schema.fields(record).items()}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A catalogue file as tables, or BadFile naming the line."""
+    import tomllib
+
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadFile(path, f"is larger than a catalogue file may be ({MOST_BYTES} bytes)")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadFile(path, f"is not valid TOML: {error}") from None
+
+
+def text(document: dict[str, Any], key: str, path: Path) -> str:
+    """A text entry of a file, "" when it is absent."""
+    value = document.get(key, "")
+    if not isinstance(value, str):
+        raise BadFile(path, f"{key}: got {value!r}; wants text in quotes")
+    return value
+
+
+def numbers(document: dict[str, Any], record: type, subject: str, path: Path) -> dict[str, Any]:
+    """The [facts] of a file as Known numbers in SI, by the field names of `record`."""
+    fields, sources = declared(record), table(document, "sources", path)
+    values = {}
+    for key, entry in table(document, "facts", path).items():
+        if key not in fields:
+            near = nearest(key, fields)
+            raise BadFile(path, f"facts.{key}: no such fact{'; did you mean ' + ' or '.join(near) + '?' if near else ''}")
+        values[key] = number(entry, fields[key], f"{subject}.{key}", sources, path)
+    return values
+
+
+def table(document: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    """A table of a file, empty when it is absent."""
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise BadFile(path, f"{key}: wants a table, [{key}]")
+    return value
+
+
+def number(entry: Any, q: schema.Field, name: str, sources: dict[str, Any], path: Path) -> Any:
+    """One fact: a table with value, unit, source, date and kind, or a text such as "3350 GB/s"."""
+    if isinstance(entry, str):
+        try:
+            return known(schema.scalar(entry, q, name), name, q.unit, "input", f"user catalogue {path.name}")
+        except HeadwayError as error:
+            raise BadFile(path, str(error)) from None
+    if not isinstance(entry, dict):
+        raise BadFile(path, f'{name}: wants {{ value = ..., unit = "...", source = "...", date = "...", kind = "..." }} or text')
+    value = si(entry.get("value"), entry.get("unit", ""), q, name, path)
+    return known(value, name, q.unit, *origin(entry, name, sources, path))
+
+
+def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
+    """A value in its own unit as the SI number it is, when that is legal."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise BadFile(path, f"{name}: got value {value!r}; wants a number")
+    factor = units.factor_of(unit, q.unit) if isinstance(unit, str) else None
+    if factor is None:
+        raise BadFile(path, f"{name}: got unit {unit!r}; wants a unit of {q.unit or 'a count'}, as in {units.EXAMPLE[q.unit]}")
+    wants = q.illegal(value * factor)
+    if wants:
+        raise BadFile(path, f"{name}: got {value!r} {unit}; wants {wants}")
+    return int(value * factor) if q.integer else value * factor
+
+
+def origin(entry: dict[str, Any], name: str, sources: dict[str, Any], path: Path) -> tuple[str, str, str]:
+    """Kind, source and date of a fact; source names are looked up in the file's [sources]."""
+    kind, source, date = entry.get("kind", "input"), entry.get("source", f"user catalogue {path.name}"), entry.get("date", "undated")
+    if kind not in KINDS:
+        raise BadFile(path, f"{name}: got kind {kind!r}; wants one of {', '.join(KINDS)}")
+    if not isinstance(source, str) or not isinstance(date, str):
+        raise BadFile(path, f"{name}: source and date want text in quotes")
+    keys = source.split(", ")
+    return kind, "; ".join(str(sources[key]) for key in keys) if all(key in sources for key in keys) else source, date
+
+
+def only(document: dict[str, Any], keys: tuple[str, ...], path: Path) -> None:
+    """BadFile when a file has an entry that nothing reads (a misspelt one would be lost silently) or a name that is not its own."""
+    if fold(text(document, "name", path) or path.stem) != fold(path.stem):
+        raise BadFile(path, f"name: got {document['name']!r}; wants {path.stem!r}, the file's name")
+    for key in document:
+        if key not in keys:
+            near = nearest(key, keys)
+            raise BadFile(path, f"{key}: no such entry{'; did you mean ' + ' or '.join(near) + '?' if near else ''}")

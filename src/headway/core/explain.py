@@ -1,0 +1,291 @@
+"""The tree of equations behind one number, as text for a person and as JSON for a program."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import math
+import textwrap
+import typing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from headway.core import units
+from headway.core.formula import Call, Law, Traced
+from headway.core.quantity import Sourced
+
+_CHOOSING = {"maximum": max, "max": max, "minimum": min, "min": min}
+
+
+@functools.cache
+def unit(law: Law) -> str:
+    """The unit of a law's result."""
+    hints = typing.get_type_hints(law.run, include_extras=True)
+    return next((mark for mark in getattr(hints.get("return"), "__metadata__", ()) if isinstance(mark, str)), "")
+
+
+@functools.cache
+def input_units(law: Law) -> dict[str, str]:
+    """The unit of each of a law's inputs that is one number."""
+    hints = typing.get_type_hints(law.run, include_extras=True)
+    return {name: mark for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, str)}
+
+
+@functools.cache
+def _body(law: Law) -> tuple[ast.stmt, ...]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(law.run))).body[0]
+    return tuple(node for node in getattr(tree, "body", []) if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)))
+
+
+@functools.cache
+def equation(law: Law) -> str:
+    """The law's own expression, as its source file has it."""
+    return _source_line(_body(law))
+
+
+def _source_line(statements: Iterable[ast.stmt]) -> str:
+    lines = (" ".join(ast.unparse(node).split()) for node in statements)
+    return "; ".join(line.replace("np.", "").removeprefix("return ") for line in lines)
+
+
+def _path(step: Call, names: dict[str, Any]) -> Iterator[ast.stmt]:
+    """The statements that a step ran; `names` gains what they assign."""
+    for statement in _body(step.law):
+        if isinstance(statement, ast.If):
+            branch = statement.body if _value(statement.test, names) else statement.orelse
+            yield from branch
+            if any(isinstance(node, ast.Return) for node in branch):
+                return
+            continue
+        if isinstance(statement, ast.Assign):
+            _assign(statement, names)
+        yield statement
+        if isinstance(statement, ast.Return):
+            return
+
+
+def _assign(statement: ast.Assign, names: dict[str, Any]) -> None:
+    target, value = statement.targets[0], statement.value
+    pairs = [(target, value)]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        pairs = list(zip(target.elts, value.elts, strict=True))
+    for name, part in pairs:
+        if isinstance(name, ast.Name):
+            names[name.id] = _evaluated(part, names)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Branch:
+    """One max, min or where inside an equation: its candidates with their values, and which was taken."""
+
+    what: str
+    candidates: tuple[tuple[str, float], ...]
+    chosen_index: int
+
+
+def branches(step: Call) -> tuple[Branch, ...]:
+    """The branches that a step took, found by evaluating the arguments of each max, min and where with the step's inputs."""
+    names = dict(step.law.run.__globals__) | step.inputs
+    branch_rows = []
+    for statement in _path(step, names):
+        for node in ast.walk(statement):
+            branch = _branch(node, names) if isinstance(node, ast.Call) else None
+            if branch:
+                branch_rows.append(branch)
+    return tuple(branch_rows)
+
+
+def equation_of(step: Call) -> str:
+    """The equation of one step: of a law with cases, the case that it ran."""
+    return _source_line(_path(step, dict(step.law.run.__globals__) | step.inputs))
+
+
+def _branch(node: ast.Call, names: dict[str, Any]) -> Branch | None:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called in _CHOOSING and len(node.args) > 1:
+        values = [_value(argument, names) for argument in node.args]
+        if None in values:
+            return None
+        chosen_index = values.index(_CHOOSING[called](values))
+        return Branch(called.replace("imum", ""), _candidates(node.args, values), chosen_index)
+    if called == "where" and len(node.args) == 3:
+        test, values = _value(node.args[0], names), [_value(argument, names) for argument in node.args[1:]]
+        if test is None or None in values:
+            return None
+        return Branch(f"where {ast.unparse(node.args[0]).replace('np.', '')}", _candidates(node.args[1:], values), 0 if test else 1)
+    return None
+
+
+def _candidates(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str, float], ...]:
+    return tuple((ast.unparse(argument).replace("np.", ""), float(value)) for argument, value in zip(arguments, values, strict=True))
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """The value of a part of one of our own equations; None where it is not one number, or where it has none."""
+    value = _evaluated(node, names)
+    try:
+        return None if value is None or math.isnan(float(value)) else value
+    except (TypeError, ValueError):
+        return None
+
+
+def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the branch not taken may divide by zero
+            return eval(compile(ast.Expression(node), "<equation>", "eval"), names)
+    except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
+        return None
+
+
+class _VisitedNodes:
+    """What stands in the tree already: equal sub-trees are equal here, whether or not they are one object."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}  # structure -> serial number
+        self.known: dict[int, tuple[int, Any]] = {}  # id -> serial number, and the object, kept so that its id stays its own
+        self.shown: set[int] = set()
+
+    def again(self, value: Any) -> bool:
+        """Whether an equal sub-tree was shown before; remembers this one."""
+        serial = self._serial(value)
+        is_repeat = serial in self.shown
+        self.shown.add(serial)
+        return is_repeat
+
+    def _serial(self, value: Any) -> int:
+        if id(value) not in self.known:
+            self.known[id(value)] = self.numbers.setdefault(self._structure(value), len(self.numbers)), value
+        return self.known[id(value)][0]
+
+    def _structure(self, value: Any) -> Any:
+        if isinstance(value, Traced):
+            return self._structure(value.step)
+        if isinstance(value, Call):
+            return value.law.name, *((name, self._serial(item)) for name, item in value.inputs.items())
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return type(value), *(self._serial(getattr(value, field.name)) for field in dataclasses.fields(value))
+        if isinstance(value, tuple | list):
+            return "list", *(self._serial(item) for item in value)
+        if isinstance(value, Sourced):
+            return value.name, value.kind, value.source, float(value)  # type: ignore[arg-type]
+        return type(value), value
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------------------------
+
+
+def to_json(value: Any, name: str = "", repeats: _VisitedNodes | None = None, shown_unit: str = "") -> Any:
+    """The tree as plain objects: laws {name, value, unit, equation, source, inputs}, leaves {value, unit, kind, name, source, date}.
+
+    A law that stands in the tree already is given without its inputs, marked `"as_above": true`.
+    """
+    repeats = _VisitedNodes() if repeats is None else repeats
+    if isinstance(value, Traced):
+        return _step_json(value.step, repeats)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name), field.name, repeats) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [to_json(item, f"{name}[{index}]", repeats, shown_unit) for index, item in enumerate(value)]
+    return _leaf_json(value, name, shown_unit)
+
+
+def _step_json(step: Call, repeats: _VisitedNodes) -> dict[str, Any]:
+    law = step.law
+    node: dict[str, Any] = {"name": law.name, "value": _finite(step.value), "unit": unit(law)}
+    node |= {"equation": equation_of(step), "source": law.source}
+    if repeats.again(step):
+        return node | {"as_above": True}
+    step_branches = branches(step)
+    if step_branches:
+        node["taken"] = [{"of": branch.what, "is": branch.candidates[branch.chosen_index][0]} for branch in step_branches]
+    node["inputs"] = {name: to_json(item, name, repeats, input_units(law).get(name, "")) for name, item in step.inputs.items()}
+    if step.working:
+        node["working"] = [_step_json(part, repeats) for part in step.working]
+    return node
+
+
+def _leaf_json(value: Any, name: str, shown_unit: str) -> dict[str, Any]:
+    if isinstance(value, Sourced):
+        number = _finite(value)
+        return {"value": number, "unit": value.unit, "kind": value.kind, "name": value.name, "source": value.source, "date": value.date}
+    plain = _finite(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return {"value": plain, "unit": shown_unit, "kind": "choice", "name": name, "source": "", "date": ""}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+# -- text -----------------------------------------------------------------------------------------------------------------------
+
+
+def explain(value: Any, name: str = "") -> str:
+    """The tree as indented lines: each law with its numbers, its equation and its source; each leaf with where it comes from."""
+    return "\n".join(_lines(value, name, "", 0, _VisitedNodes()))
+
+
+to_text = explain  # beside to_json
+
+
+def _lines(value: Any, name: str, shown_unit: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
+    pad = "  " * depth
+    if isinstance(value, Traced):
+        yield from _step_lines(value.step, name, depth, repeats)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if repeats.again(value):
+            yield f"{pad}{name}: as above"
+            return
+        yield f"{pad}{name}:"
+        for field in dataclasses.fields(value):
+            yield from _lines(getattr(value, field.name), field.name, "", depth + 1, repeats)
+    elif isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from _lines(item, f"{name}[{index}]", shown_unit, depth, repeats)
+    elif isinstance(value, Sourced):
+        yield f"{pad}{name} = {text_with_unit(value, value.unit or shown_unit)}   ({_origin(value, name)})"
+    else:
+        yield f"{pad}{name} = {text_with_unit(value, shown_unit)}"
+
+
+def _step_lines(step: Call, name: str, depth: int, repeats: _VisitedNodes) -> Iterator[str]:
+    pad, law = "  " * depth, step.law
+    title = law.name if name in ("", law.name) else f"{name} = {law.name}"
+    if repeats.again(step):
+        yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}   (as above)"
+        return
+    yield f"{pad}{title} = {text_with_unit(step.value, unit(law))}"
+    yield f"{pad}  | {equation_of(step)}   [{law.source}]"
+    for branch in branches(step):
+        parts = [
+            f"{text} = {value:.4g}{' (taken)' if at == branch.chosen_index else ''}" for at, (text, value) in enumerate(branch.candidates)
+        ]
+        yield f"{pad}  | {branch.what}: {', '.join(parts)}"
+    for key, item in step.inputs.items():
+        yield from _lines(item, key, input_units(law).get(key, ""), depth + 1, repeats)
+    if step.working:
+        yield f"{pad}  within it:"
+        for part in step.working:
+            yield from _step_lines(part, part.law.name, depth + 2, repeats)
+
+
+def text_with_unit(value: Any, in_unit: str) -> str:
+    """A number with four digits and its unit; texts as they are."""
+    if isinstance(value, bool | str) or value is None:
+        return str(value)
+    if isinstance(value, int) and in_unit in ("", "token") and abs(value) < 1e6:
+        return f"{int(value)}{' ' + in_unit if in_unit else ''}"
+    text = units.show(value, "" if in_unit == "*" else in_unit, 4)
+    return f"{text} token" if in_unit == "token" else text
+
+
+def _origin(value: Sourced, name: str) -> str:
+    label = f"{value.name}, " if value.name not in ("", name) else ""
+    date = f", {value.date}" if value.date not in ("", "undated", "now") else ""
+    return f"{label}{value.kind}: {value.source}{date}"

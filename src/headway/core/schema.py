@@ -1,0 +1,244 @@
+"""What a record's fields are, declared once: their flags on the command line, their controls on a page, their line in the docs.
+
+A field is `tp: Annotated[int, Field(help="tensor-parallel ways", integer=True, low=1, open_low=False)] = 1`. Text becomes a number, or an
+axis of numbers, only here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from headway.core import quantity, units
+from headway.core.errors import BadValue, UnknownName
+
+MOST = 1_000_000  # members of one axis
+TINY, HUGE = 1e-30, 1e30  # no quantity but zero is smaller or larger, so that products and quotients stay finite
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Field:
+    """What one field is: its unit, its sentence, and which values are legal."""
+
+    unit: str = ""
+    help: str = ""
+    low: float = 0.0
+    high: float = math.inf
+    open_low: bool = True  # a value equal to `low` is illegal
+    integer: bool = False
+    bare: str = ""  # the unit that a number without one is read in, such as USD/h
+    choices: tuple[str, ...] = ()  # the field is text and one of these
+
+    def illegal(self, value: float) -> str:
+        """What `value` should have been, or "" when it is legal."""
+        if not math.isfinite(value):
+            return "a finite number"
+        if value and not TINY <= abs(value) <= HUGE:
+            return f"a number of size {TINY:g} to {HUGE:g}"
+        if self.integer and value != math.floor(value):
+            return f"a whole number {self.range()}".rstrip()
+        if value < self.low or (self.open_low and value == self.low) or value > self.high:
+            return f"a {'whole ' if self.integer else ''}number {self.range()}"
+        return ""
+
+    def range(self) -> str:
+        """The legal range in words."""
+        low = f"{'above' if self.open_low else 'at least'} {units.show(self.low, self.unit, 6)}" if math.isfinite(self.low) else ""
+        high = f"at most {units.show(self.high, self.unit, 6)}" if math.isfinite(self.high) else ""
+        return " and ".join(part for part in (low, high) if part)
+
+
+def fields(record: type) -> dict[str, tuple[Field, Any]]:
+    """Each field of a record that declares a Q, with its default (dataclasses.MISSING when it has none)."""
+    return dict(_fields(record))
+
+
+@functools.cache
+def _fields(record: type) -> dict[str, tuple[Field, Any]]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    field_marks = {}
+    for field in dataclasses.fields(record):
+        for mark in getattr(hints[field.name], "__metadata__", ()):
+            if isinstance(mark, Field):
+                field_marks[field.name] = (mark, field.default)
+    return field_marks
+
+
+def flag(name: str) -> str:
+    """The command-line flag of a field."""
+    return "--" + name.replace("_", "-")
+
+
+def defaults(record: type, user_values: dict[str, Any] | None = None, why: str = "") -> Any:
+    """An instance of `record`: those of `user_values`, and each other number as a named default, so that it can be a leaf."""
+    values = dict(user_values or {})
+    for name, (q, value) in fields(record).items():
+        if name not in values and isinstance(value, int | float) and not isinstance(value, bool | quantity.Sourced):
+            values[name] = quantity.default(value, name, q.unit, why or f"default of {record.__name__}.{name}")
+    return record(**values)
+
+
+def scalar(text: str, q: Field, field: str) -> Any:
+    """One value from text, with the user as its origin; BadValue when it is not legal.
+
+    >>> scalar("20ms", Field("s"), "ttft"), scalar("8", Field(integer=True, low=1, open_low=False), "tp")
+    (0.02, 8)
+    """
+    if q.choices:
+        return _choice(text, q, field)
+    value = _number(text, q, field)
+    wants = q.illegal(value)
+    if wants:
+        raise BadValue(field, text, wants)
+    return _user_input(value, q, field)
+
+
+def axis(text: str, q: Field, field: str) -> tuple[Any, tuple[str, ...]]:
+    """A value or a tuple of values, and a note for what was dropped.
+
+    One value: `8`. A list: `1,2,4`. Ranges, ends included: `1..8`, `1..512*2` multiplies, `0..10+2` adds; lists of them.
+
+    >>> axis("1,2,8..64*2", Field(integer=True), "batch")
+    ((1, 2, 8, 16, 32, 64), ())
+    >>> axis("0..0.3+0.1", Field(open_low=False), "hit")
+    ((0.0, 0.1, 0.2, 0.3), ())
+    >>> axis("0..10+4", Field(integer=True), "batch")
+    ((4, 8, 10), ('batch: dropped 1 of 4 values that are not a whole number above 0: 0',))
+    """
+    parts = text.split(",")
+    if len(parts) == 1 and ".." not in text:
+        return scalar(text, q, field), ()
+    if q.choices:
+        return tuple(dict.fromkeys(_choice(part, q, field) for part in parts)), ()
+    numbers: dict[float, None] = {}
+    for part in parts:
+        for value in _members(part, q, field) if ".." in part else (_number(part, q, field),):
+            numbers[value] = None
+            if len(numbers) > MOST:
+                raise BadValue(field, text, f"at most {MOST} values")
+    return _legal(list(numbers), q, field, text)
+
+
+def _legal(numbers: list[float], q: Field, field: str, text: str) -> tuple[Any, tuple[str, ...]]:
+    illegal_values = [value for value in numbers if q.illegal(value)]
+    legal_values = tuple(_user_input(value, q, field) for value in numbers if not q.illegal(value))
+    wants = next((q.illegal(value) for value in illegal_values), "")
+    if not legal_values:
+        raise BadValue(field, text, f"at least one {wants.removeprefix('a ')}")
+    if not illegal_values:
+        return legal_values, ()
+    sample = ", ".join(f"{value:g}" for value in illegal_values[:5]) + (", ..." if len(illegal_values) > 5 else "")
+    return legal_values, (f"{field}: dropped {len(illegal_values)} of {len(numbers)} values that are not {wants}: {sample}",)
+
+
+def _user_input(value: float, q: Field, field: str) -> Any:
+    return quantity.user_input(int(value) if q.integer else value, field.removeprefix("--").replace("-", "_"), q.unit)
+
+
+def _choice(text: str, q: Field, field: str) -> str:
+    name = text.strip().lower()
+    if name not in q.choices:
+        raise UnknownName(f"{field} value", text, q.choices, "one of " + ", ".join(choice for choice in q.choices if choice))
+    return name
+
+
+def _number(text: str, q: Field, field: str) -> float:
+    bare = q.bare and re.fullmatch(r"[\s\d.eE_+-]*", text)
+    return units.parse(text + q.bare if bare else text, q.unit, field)
+
+
+def _members(text: str, q: Field, field: str) -> Iterator[float]:
+    """The members of one range, its end always among them."""
+    start, _, rest = text.partition("..")
+    match = re.fullmatch(r"(.+?)(?:([*])(.+)|(?<![eE])([+])(.+))?", rest.strip())
+    if not match:
+        raise BadValue(field, text, "a range such as 1..8, 1..512*2 or 0..10+2")
+    end, _, factor, _, step = match.groups()
+    low, high = _number(start, q, field), _number(end, q, field)
+    if high < low:
+        raise BadValue(field, text, "a range whose end is not below its start")
+    if factor is not None:
+        return _geometric(low, high, units.parse(factor, "", field), q, field, text)
+    return _arithmetic(low, high, _number(step, q, field) if step else 1.0, q, field, text)
+
+
+def _geometric(low: float, high: float, factor: float, q: Field, field: str, text: str) -> Iterator[float]:
+    if factor <= 1 or low <= 0:
+        raise BadValue(field, text, "a multiplied range that starts above 0 with a factor above 1, such as 1..512*2")
+    count = math.floor(math.log(high / low) / math.log(factor) + 1e-9)
+    return _stepped((low * factor**index for index in _bounded_range(count, field, text)), high, q.integer and low.is_integer())
+
+
+def _arithmetic(low: float, high: float, step: float, q: Field, field: str, text: str) -> Iterator[float]:
+    if step <= 0:
+        raise BadValue(field, text, "a range with a step above 0, such as 0..10+2")
+    count = math.floor((high - low) / step + 1e-9)
+    return _stepped(
+        (float(f"{low + step * index:.15g}") for index in _bounded_range(count, field, text)), high, False
+    )  # 0.95, not 0.9500000001
+
+
+def _bounded_range(count: int, field: str, text: str) -> range:
+    if count >= MOST:
+        raise BadValue(field, text, f"at most {MOST} values")
+    return range(count + 1)
+
+
+def _stepped(values: Iterator[float], high: float, rounded: bool) -> Iterator[float]:
+    """`values`, then the end; counts that a factor such as 1.5 leads to are rounded to whole numbers."""
+    last = -math.inf
+    for value in values:
+        snapped = high if math.isclose(value, high, rel_tol=1e-9) else value
+        last = min(float(round(snapped)), high) if rounded else snapped
+        yield last
+    if last < high:
+        yield high
+
+
+def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
+    """Give an argparse parser one flag for each field of a record; the text is kept, `read` makes it numbers.
+
+    Of fields that are `searched` unless given, the help names no default.
+    """
+    target = parser.add_argument_group(group) if group else parser
+    for name, (q, value) in fields(record).items():
+        if name not in skip:
+            default = None if name in searched else value
+            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, default))
+
+
+def _metavar(q: Field, value: Any) -> str:
+    if isinstance(value, str) and not q.choices:
+        return "NAME"
+    return "|".join(choice for choice in q.choices if choice) if q.choices else (q.bare or q.unit or "N")
+
+
+def _help(q: Field, value: Any) -> str:
+    plain = isinstance(value, str | bool)
+    has_default = value != "" and isinstance(value, str | int | float)  # the help says what another default stands for
+    default_text = f" (default {value if plain else units.show(value, q.unit, 6)})" if has_default else ""
+    return (q.help + default_text).replace("%", "%%")
+
+
+def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped; `counts` fields take counts only,
+    `skip` names flags that are of another record here.
+    """
+    values: dict[str, Any] = {}
+    notes: tuple[str, ...] = ()
+    for name, (q, value) in fields(record).items():
+        text = None if name in skip else getattr(namespace, name, None)
+        if text is None:
+            continue
+        if isinstance(value, str) and not q.choices:
+            values[name] = text
+        else:
+            q = dataclasses.replace(q, integer=True) if name in counts else q
+            values[name], more = axis(text, q, flag(name))
+            notes += more
+    return values, notes

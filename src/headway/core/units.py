@@ -1,0 +1,243 @@
+"""Text to SI and back: the only place where a prefix is read or written.
+
+Units of the project: byte, byte/s, flop, flop/s, s, W, USD, USD/s, token, 1 (counts and ratios).
+k = 1000 always; Ki = 1024. GB = 1e9 bytes, GiB = 2**30. A FLOP counts multiply and add separately (2 per multiply-add).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+from headway.core.errors import BadValue
+
+# What a formula's signature is written with. `Any`, because the same call takes a scalar or an array.
+Number = Annotated[Any, ""]
+Same = Annotated[Any, "*"]  # any unit, the same wherever it stands in one signature
+Byte = Annotated[Any, "byte"]
+BytePerSecond = Annotated[Any, "byte/s"]
+BytePerToken = Annotated[Any, "byte/token"]
+Flop = Annotated[Any, "flop"]
+FlopPerSecond = Annotated[Any, "flop/s"]
+FlopPerToken = Annotated[Any, "flop/token"]
+FlopPerByte = Annotated[Any, "flop/byte"]
+BytePerFlopRate = Annotated[Any, "byte*s/flop"]  # memory over peak
+Second = Annotated[Any, "s"]
+SecondPerToken = Annotated[Any, "s/token"]
+PerSecond = Annotated[Any, "1/s"]
+Token = Annotated[Any, "token"]
+PerToken = Annotated[Any, "1/token"]
+TokenSecond = Annotated[Any, "token*s"]  # tokens held, over time
+TokenPerSecond = Annotated[Any, "token/s"]
+Usd = Annotated[Any, "USD"]
+UsdPerSecond = Annotated[Any, "USD/s"]
+UsdPerToken = Annotated[Any, "USD/token"]
+UsdPerTokenSquared = Annotated[Any, "USD/token^2"]  # a rate per token of context
+UsdPerTokenSecond = Annotated[Any, "USD/token/s"]  # of holding a token's cache
+UsdPerByte = Annotated[Any, "USD/byte"]
+UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
+TokenPerMtok = Annotated[Any, "token/Mtok"]
+UsdPerMtok = Annotated[Any, "USD/Mtok"]
+Watt = Annotated[Any, "W"]
+Joule = Annotated[Any, "W*s"]
+UsdPerJoule = Annotated[Any, "USD/W/s"]
+UsdPerWatt = Annotated[Any, "USD/W"]
+Kilogram = Annotated[Any, "kg"]
+Metre = Annotated[Any, "m"]
+SquareMetre = Annotated[Any, "m^2"]
+KilogramPerSquareMetre = Annotated[Any, "kg/m^2"]
+Truth = Annotated[Any, "bool"]
+
+DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9}
+TIME = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+        "d": 86400.0, "day": 86400.0, "days": 86400.0} | {prefix + "s": scale for prefix, scale in SMALL.items()}  # fmt: skip
+PER = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+
+
+def _prefixed(*names: str, prefixes: dict[str, float], scale: float = 1.0) -> dict[str, float]:
+    return {prefix + name: factor * scale for prefix, factor in prefixes.items() for name in names}
+
+
+_COUNT = DECIMAL | BINARY
+_BYTE = _prefixed("B", "byte", "bytes", prefixes=_COUNT) | _prefixed("bit", prefixes=DECIMAL, scale=0.125)
+_FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
+_FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
+_FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"}
+_USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
+
+# For each unit of the project, every spelling it is read from, with its factor to SI.
+SPELLINGS: dict[str, dict[str, float]] = {
+    "": _COUNT | {"B": 1e9, "%": 0.01, "x": 1.0},
+    "token": _COUNT | {"B": 1e9} | _prefixed("token", "tokens", "tok", "tk", prefixes=_COUNT),
+    "byte": _BYTE,
+    "byte/s": {f"{unit}/{per}": factor / seconds for unit, factor in _BYTE.items() for per, seconds in {"s": 1.0}.items()}
+    | {prefix + "bps": factor / 8 for prefix, factor in DECIMAL.items()},
+    "flop": _FLOP | {"": 1.0},
+    "flop/s": _FLOPS,
+    "s": TIME,
+    "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables that are kept in ms
+    "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
+    "token/s": DECIMAL
+    | {
+        f"{prefix}{name}/{per}": factor / seconds
+        for prefix, factor in (DECIMAL | {"B": 1e9}).items()
+        for name in ("", "tok", "token", "tokens")
+        for per, seconds in PER.items()
+    },
+    "W": _prefixed("W", "watt", prefixes=DECIMAL) | {"mW": 1e-3},
+    "kg": {"kg": 1.0, "t": 1e3, "lb": 0.45359237},
+    "m^2": {"m^2": 1.0, "m2": 1.0},
+    "kg/m^2": {"kg/m^2": 1.0, "kg/m2": 1.0, "lb/ft^2": 0.45359237 / 0.3048**2},
+    "USD": _USD | {prefix + name: factor for prefix, factor in DECIMAL.items() for name in ("USD", "$")},
+    "USD/s": {f"{name}/{per}": factor / seconds for name, factor in _USD.items() for per, seconds in PER.items()},
+    "USD/token": {
+        f"{name}/{prefix}{unit}": usd / factor
+        for name, usd in _USD.items()
+        for prefix, factor in DECIMAL.items()
+        for unit in ("tok", "token", "tokens")
+    },
+    "USD/token/s": {
+        f"{name}/{prefix}{unit}/{per}": usd / factor / seconds
+        for name, usd in _USD.items()
+        for prefix, factor in DECIMAL.items()
+        for unit in ("tok", "token", "tokens")
+        for per, seconds in PER.items()
+    },
+    "USD/byte": {f"{name}/{unit}": usd / factor for name, usd in _USD.items() for unit, factor in _BYTE.items()},
+    "USD/byte/s": {
+        f"{name}/{unit}/{per}": usd / factor / seconds
+        for name, usd in _USD.items()
+        for unit, factor in _BYTE.items()
+        for per, seconds in {**PER, "month": 365.25 / 12 * 86400}.items()
+    },
+}
+EXAMPLE = {
+    "": "8 or 4k",
+    "token": "8k, 8Ki or 15T",
+    "byte": "80GB or 80GiB",
+    "byte/s": "3.35TB/s",
+    "flop": "1e25",
+    "flop/s": "989TFLOPS",
+    "s": "20ms or 2s",
+    "ms": "20ms or 2s",
+    "1/s": "40/s",
+    "token/s": "50M/s",
+    "W": "700W",
+    "kg": "1360kg",
+    "m^2": "0.72m^2",
+    "kg/m^2": "1200kg/m^2",
+    "USD": "$5",
+    "USD/s": "$2/h",
+    "USD/token": "$3/Mtok",
+    "USD/token/s": "$4.50/Mtok/h",
+    "USD/byte": "$10/GB",
+    "USD/byte/s": "$0.02/GB/month",
+}
+_DIGITS = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)"
+_NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNORECASE)
+
+
+def parse(text: str, unit: str, field: str = "value") -> float:
+    """The SI value of `text`, which must be a quantity of `unit`; a bare number is SI already.
+
+    Raises BadValue, naming the field and an example, for a unit of another kind, NaN, infinity or no number.
+
+    >>> parse("3.35 TB/s", "byte/s"), parse("80 GiB", "byte"), parse("8k", "token"), parse("20ms", "s")
+    (3350000000000.0, 85899345920.0, 8000.0, 0.02)
+    """
+    match = _NUMBER.fullmatch(text) if len(text) < 100 else None
+    wants = f"a quantity in {unit}, such as {EXAMPLE[unit]}" if unit else f"a number, such as {EXAMPLE['']}"
+    if not match:
+        raise BadValue(field, text, wants)
+    dollar, digits, suffix = match.groups()
+    suffix = "$" + suffix if dollar else suffix
+    number = float(digits)
+    if not math.isfinite(number):
+        raise BadValue(field, text, f"a finite number ({wants})")
+    factor = factor_of(suffix, unit)
+    if factor is None or not math.isfinite(number * factor):
+        raise BadValue(field, text, wants)
+    return number * factor
+
+
+def factor_of(suffix: str, unit: str) -> float | None:
+    """The factor from `suffix` to SI `unit`, or None when it is not a spelling of that unit."""
+    table = SPELLINGS[unit]
+    compact = suffix.replace(" ", "")
+    if compact == "" and unit not in ("USD/s",):  # dollars per second is never what a bare price means
+        return 1.0
+    return table.get(compact)
+
+
+_STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+_UNIT_TEXT = {
+    "byte": "B",
+    "byte/s": "B/s",
+    "flop": "FLOP",
+    "flop/s": "FLOP/s",
+    "W": "W",
+    "token": "",
+    "": "",
+    "1/s": "/s",
+    "token/s": " tok/s",
+    "byte/token": "B/token",
+    "flop/token": "FLOP/token",
+}
+# Money as it is quoted: what SI is multiplied by, and what it is then a price of.
+_MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
+          "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
+_MAGNITUDES = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # from where, in what, its name
+
+
+def show(value: object, unit: str = "", digits: int = 3) -> str:
+    """`value` (SI) as a person writes it.
+
+    >>> show(3.35e12, "byte/s"), show(0.0213, "s"), show(8000, "token"), show(None)
+    ('3.35 TB/s', '21.3 ms', '8k', '-')
+    >>> show(671e9), show(70272, "byte/token"), show(45_000, "USD"), show(2 / 3600, "USD/s")
+    ('671B', '70.3 kB/token', '$45k', '$2/h')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str | bool):
+        return str(value)
+    number = float(value)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        return "-" if math.isnan(number) else "inf"
+    if unit == "s":
+        return _show_time(number, digits)
+    if unit == "ms":
+        return _show_time(number / 1000, digits)
+    if unit in _MONEY:
+        factor, per = _MONEY[unit]
+        scale, prefix = next(((scale, name) for least, scale, name in _MAGNITUDES if abs(number * factor) >= least), (1.0, ""))
+        mantissa = number * factor / scale
+        rounded = float(f"{mantissa:.{digits}g}")
+        text = f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{mantissa:.{digits}g}"  # $1,190, not $1.19e+03
+        return f"${text}{prefix}{per}"
+    if unit in ("kg", "m^2", "kg/m^2"):  # 10900 kg, not 1.09e+04 kg
+        return f"{float(f'{number:.{digits}g}'):.12g} {unit}"
+    if unit in _UNIT_TEXT and not (unit == "" and abs(number) < 1000):
+        return _show_prefixed(number, unit, digits)
+    return f"{number:.{digits}g}" + (f" {unit}" if unit not in ("", "bool") else "")
+
+
+def _show_prefixed(number: float, unit: str, digits: int) -> str:
+    if unit == "flop" and abs(number) >= 1e21:  # 1e+25 FLOP, not 1e+07 EFLOP
+        return f"{number:.{digits}g} FLOP"
+    for factor, prefix in _STEPS:
+        if abs(number) >= factor * (1 - 0.5 * 10**-digits):
+            prefix = "B" if prefix == "G" and unit in ("", "token") else prefix  # 671B parameters, not 671G
+            space = " " if _UNIT_TEXT[unit] and not _UNIT_TEXT[unit].startswith((" ", "/")) else ""
+            return f"{number / factor:.{digits}g}{space}{prefix}{_UNIT_TEXT[unit]}"
+    return f"{number:.{digits}g}{_UNIT_TEXT[unit] and ' ' + _UNIT_TEXT[unit].strip()}"
+
+
+def _show_time(number: float, digits: int) -> str:
+    for factor, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if abs(number) >= (factor if factor != 60.0 else 120.0):
+            return f"{number / factor:.{digits}g} {name}"
+    return f"{number * 1e9:.{digits}g} ns" if number else "0 s"

@@ -1,0 +1,290 @@
+"""What requests cost under price sheets: each mode, each time to live of a cache, each layout of the prompt; and which of them pays.
+
+A prompt longer than a tier's threshold is re-priced as a whole (the cliff rule). What the cache has is read at its rate, what is asked to
+be kept and is not there is written at the write rate, the rest is paid as input. A sheet with a rate for reading and none for writing
+caches by itself: what it misses pays the input rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from headway.core.quantity import known
+from headway.economics.bill_requests import ANY, Requests, requests_of
+from headway.economics.sheets.catalogue import sheet
+from headway.economics.sheets.sheet import ContextTier, Hours, PriceSheet, Rates
+from headway.laws.arithmetic import relative, total
+from headway.laws.economics import cache_bill
+from headway.laws.economics.cache_bill import hit_share_of, saved_share, tokens_usd, usd_each
+from headway.sim.traffic.requests import Traffic
+
+DAY = 86400.0
+STANDARD = "standard"
+NOT_STATED_TTL = 300.0  # seconds for which a cache is taken to hold whose provider does not say: the shortest that is sold
+OFF, PRICED, AUTOMATIC = "off", "priced", "automatic"
+KINDS = ("prompt tokens at the input rate", "tokens read from the cache", "tokens written to the cache", "output tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillingOption:
+    """One way to buy: a mode of a sheet, a time to live (None: no cache), a layout of prompts."""
+
+    sheet: PriceSheet
+    mode: str
+    ttl_s: float | None
+    caching: str
+    layout: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What the requests cost one way; dollars in all unless it says otherwise."""
+
+    way: BillingOption
+    requests: int | None
+    prompt_tokens: Any
+    cached_tokens: Any  # read from the cache
+    written_tokens: Any  # written to it
+    output_tokens: Any
+    cached_share: Any
+    usd_input: Any
+    usd_cached: Any
+    usd_written: Any
+    usd_output: Any
+    usd_storage: Any
+    usd: Any
+    usd_each: Any  # None where only totals are known
+    break_even_reads: Any  # reads within the time to live that pay for a write; None where there is nothing to pay
+    reads_per_write: Any
+    speed_ratio: Any
+    too_long: int  # requests beyond the sheet's context
+
+
+@dataclass(slots=True)
+class BillCalculator:
+    """Bills of one set of requests, what they share counted once for all sheets."""
+
+    requests: Requests
+    start_s: float = 0.0  # time of day (UTC) of the first request
+    _cached_tokens: dict[tuple[float, str, float], Any] = field(default_factory=dict)
+    _summed: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    _token_seconds: dict[tuple[float, str], float] = field(default_factory=dict)
+
+    def bill(self, way: BillingOption) -> Bill:
+        """What the requests cost one way."""
+        pieces = list(self._pieces(way))
+        tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
+        fresh, cached, written_tokens, output = tokens
+        usd_input, usd_cached, usd_written, usd_output = (
+            _sum([tokens_usd(self._known(piece[kind], name), rates[kind]) for rates, piece in pieces]) for kind, name in enumerate(KINDS)
+        )
+        storage = self._storage(way)
+        usd = total((usd_input, usd_cached, usd_written, usd_output, storage) if storage is not None else
+                    (usd_input, usd_cached, usd_written, usd_output))  # fmt: skip
+        count, prompt = len(self.requests.prompt) if self.requests.lengths else None, total((fresh, cached, written_tokens))
+        return Bill(
+            way=way, requests=count, prompt_tokens=prompt, cached_tokens=cached, written_tokens=written_tokens, output_tokens=output,
+            cached_share=hit_share_of(cached, prompt), usd_input=usd_input, usd_cached=usd_cached, usd_written=usd_written,
+            usd_output=usd_output, usd_storage=storage, usd=usd,
+            usd_each=usd_each(usd, known(count, "requests", "", "input", self.requests.source)) if count else None,
+            break_even_reads=_break_even(way), reads_per_write=relative(cached, written_tokens) if written_tokens else None,
+            speed_ratio=_speed(way), too_long=self._too_long(way.sheet),
+        )  # fmt: skip
+
+    def _pieces(self, way: BillingOption) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
+        """Rates of fresh, cached, written and output tokens, and so many of each, by context tier and hours."""
+        usual, tiers, hours = rates_of(way.sheet, way.mode)
+        rest = self._by_tier(way, tiers, None)
+        for period in hours:
+            rest = rest - self._by_tier(way, tiers, period)
+            yield from _priced(self._by_tier(way, period.tiers, period), period.rates, period.tiers, way)
+        yield from _priced(rest, usual, tiers, way)
+
+    def _by_tier(self, way: BillingOption, tiers: Sequence[ContextTier], hours: Hours | None) -> Any:
+        """Tokens of each kind by context tier, of all requests or of those that come within some hours."""
+        above = tuple(tier.above for tier in tiers) if self.requests.lengths else ()
+        window = (hours.start_s, hours.end_s) if hours else None
+        key = (way.ttl_s, way.layout, way.sheet.min_prefix, way.caching == AUTOMATIC, above, window)
+        if key not in self._summed:
+            self._summed[key] = self._sums(way, above, window)
+        return self._summed[key]
+
+    def _sums(self, way: BillingOption, above: tuple[float, ...], window: tuple[float, float] | None) -> Any:
+        r = self.requests
+        hits, writes = self._cached(way)
+        writes = np.zeros_like(writes) if way.caching == AUTOMATIC else writes
+        kinds = (r.prompt - hits - writes, hits, writes, r.output)
+        if window:
+            within = self._within(*window)
+            kinds = tuple(tokens * within for tokens in kinds)
+        cuts = [0, *np.searchsorted(r.prompt, above, side="right").tolist(), len(r.prompt)]
+        return np.array([[tokens[begin:end].sum() for tokens in kinds] for begin, end in pairwise(cuts)])
+
+    def _within(self, start_s: float, end_s: float) -> Any:
+        """Which requests come within these hours of the day; an end before the start is that of the next day."""
+        second = np.mod(self.start_s + self.requests.arrival, DAY)
+        late, early = second >= start_s, second < end_s
+        return late & early if start_s < end_s else late | early
+
+    def _cached(self, way: BillingOption) -> tuple[Any, Any]:
+        """Tokens found and written of each prompt, none without a cache."""
+        if way.ttl_s is None:
+            none = np.zeros(len(self.requests.prompt), np.int64)
+            return none, none
+        key = (way.ttl_s, way.layout, way.sheet.min_prefix or 0.0)
+        if key not in self._cached_tokens:
+            self._cached_tokens[key] = self.requests.cached(*key)
+        return self._cached_tokens[key]
+
+    def _storage(self, way: BillingOption) -> Any:
+        """What the provider asks for holding, where it asks for that."""
+        fee = rates_of(way.sheet, way.mode)[0].storage
+        if way.ttl_s is None or fee is None:
+            return None
+        key = (way.ttl_s, way.layout)
+        if key not in self._token_seconds:
+            self._token_seconds[key] = self.requests.sharing.token_seconds(*key)
+        return cache_bill.holding_fee(known(self._token_seconds[key], "tokens held", "token*s", "input", self.requests.source), fee)
+
+    def _too_long(self, sheet: PriceSheet) -> int:
+        if sheet.context_limit is None or not self.requests.lengths:
+            return 0
+        return int(np.count_nonzero(self.requests.prompt + self.requests.output > sheet.context_limit))
+
+    def _known(self, count: float, name: str) -> Any:
+        return known(float(count), name, "token", "input", self.requests.source)
+
+
+def _sum(values: list[Any]) -> Any:
+    return total(tuple(values))
+
+
+def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier], Sequence[Hours]]:
+    """The rates, context tiers and hours of a mode; only the standard mode has hours."""
+    if mode == STANDARD:
+        return sheet.rates, sheet.tiers, sheet.hours
+    priced_mode = next(candidate for candidate in sheet.modes if candidate.name == mode)
+    return priced_mode.rates, priced_mode.tiers, ()
+
+
+def _priced(
+    counts: Any, rates: Rates, tiers: Sequence[ContextTier], way: BillingOption
+) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
+    """The rates of each context tier with its tokens."""
+    for tier, tokens in zip((rates, *(context_tier.rates for context_tier in tiers)), counts.tolist(), strict=False):
+        if any(tokens):
+            yield _token_rates(tier, way), tuple(tokens)
+
+
+def _token_rates(rates: Rates, way: BillingOption) -> tuple[Any, Any, Any, Any]:
+    """What a fresh, a cached, a written and an output token cost; without an offer of its own it is plain input."""
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    return rates.input, read, _write(rates, way.ttl_s, rates.input), rates.output
+
+
+def _write(rates: Rates, ttl_s: float | None, default: Any) -> Any:
+    write_rates = {write.ttl_s: write.rate for write in rates.cache_writes}
+    return write_rates.get(ttl_s, write_rates.get(None, default) if ttl_s == NOT_STATED_TTL else default)
+
+
+def _break_even(way: BillingOption) -> Any:
+    """AP-17, where a write costs more than input and a read less."""
+    rates = rates_of(way.sheet, way.mode)[0]
+    write = _write(rates, way.ttl_s, None)
+    if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
+        return None
+    return cache_bill.break_even_reads(relative(write, rates.input), relative(rates.cache_read, rates.input))
+
+
+def _speed(way: BillingOption) -> Any:
+    return next((mode.speed_ratio for mode in way.sheet.modes if mode.name == way.mode), None)
+
+
+# -- ways to buy ----------------------------------------------------------------------------------------------------------------
+
+
+def modes_of(sheet: PriceSheet) -> tuple[str, ...]:
+    """The modes that a sheet sells."""
+    return (STANDARD, *(mode.name for mode in sheet.modes if mode.name != STANDARD))
+
+
+def ttls_of(rates: Rates) -> tuple[float, ...]:
+    """The times to live that are sold; one that is not stated is taken as the shortest that anyone sells."""
+    if rates.cache_read is None:
+        return ()
+    return tuple(dict.fromkeys(NOT_STATED_TTL if write.ttl_s is None else write.ttl_s for write in rates.cache_writes)) or (NOT_STATED_TTL,)
+
+
+def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None], layouts: Sequence[str]) -> Iterator[BillingOption]:
+    """The ways that a sheet sells among those asked for; of no times to live, all that it sells and none."""
+    for mode in modes_of(sheet):
+        if modes and mode not in modes:
+            continue
+        rates = rates_of(sheet, mode)[0]
+        sold = ttls_of(rates)
+        automatic = bool(sold) and not rates.cache_writes
+        for ttl in ttls or (None, *sold):
+            if ttl is None:
+                yield BillingOption(sheet=sheet, mode=mode, ttl_s=None, caching=OFF, layout=ANY)
+            elif automatic or ttl in sold:
+                caching = AUTOMATIC if automatic else PRICED
+                yield from (BillingOption(sheet=sheet, mode=mode, ttl_s=ttl, caching=caching, layout=layout) for layout in layouts)
+
+
+# -- comparison -----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillComparison:
+    """A bill beside the cheapest, and beside the same way without a cache."""
+
+    bill: Bill
+    over_cheapest: Any
+    saved_share: Any  # of what the same mode costs without a cache; None where that was not asked for
+
+
+def compare(bills: Sequence[Bill]) -> list[BillComparison]:
+    """Bills from the cheapest on; one that does not serve every request comes after those that do, and is never the cheapest."""
+    order = sorted(bills, key=lambda row: (row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
+    if not order:
+        return []
+    return [compared(row, order[0], bill_without_cache(row, order)) for row in order]
+
+
+def compared(row: Bill, cheapest: Bill, plain: Bill | None) -> BillComparison:
+    """One bill beside the cheapest and the one without a cache."""
+    able = cheapest.usd and not cheapest.too_long
+    saved = saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
+    return BillComparison(bill=row, over_cheapest=relative(row.usd, cheapest.usd) if able else None, saved_share=saved)
+
+
+def bill_without_cache(row: Bill, bills: Sequence[Bill]) -> Bill | None:
+    """The bill of the same mode of the same sheet without a cache."""
+    plain = (peer for peer in bills if peer.way.ttl_s is None and peer.way.mode == row.way.mode and peer.way.sheet is row.way.sheet)
+    return next(plain, None)
+
+
+def bill(
+    sheets: Sequence[PriceSheet | str],
+    traffic: Traffic,
+    *,
+    modes: Sequence[str] = (),
+    ttls: Sequence[float | None] = (),
+    shared: int = 0,
+    start_s: float = 0.0,
+) -> list[BillComparison]:
+    """Every way to buy some traffic's tokens, the cheapest first; of no modes or times to live named, all that are sold.
+
+    >>> talk = Traffic.of([0, 60, 120], [8000, 9000, 10000], 500, conversation=[0, 0, 0])
+    >>> [(one.bill.way.ttl_s, round(one.bill.usd, 4)) for one in bill(["claude-opus-4.6"], talk, modes=["standard"])]
+    [(300.0, 0.1085), (3600.0, 0.146), (None, 0.1725)]
+    """
+    requests = requests_of(traffic, "given by the user", shared)
+    biller = BillCalculator(requests=requests, start_s=start_s)
+    resolved_sheets = [sheet(name_or_sheet) if isinstance(name_or_sheet, str) else name_or_sheet for name_or_sheet in sheets]
+    return compare([biller.bill(way) for entry in resolved_sheets for way in ways_of(entry, modes, ttls, requests.sharing.layouts)])

@@ -1,0 +1,75 @@
+"""What a provider's cache fees would pay for at cost, tier by tier, and how far above cost they are at a model's own KV bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from headway.core.quantity import Sourced, known, user_input
+from headway.economics.cache.records import FeeRow
+from headway.economics.cache.tiers import CacheTier
+from headway.economics.sheets.sheet import Rates
+from headway.laws.arithmetic import relative
+from headway.laws.economics import cache_bill as laws
+from headway.laws.memory import reload, tiers
+from headway.laws.memory.reload import per_mtok
+
+NO_WEAR = known(0.0, "wear left out", "USD/byte", "constant", "a fee is set against holding alone")
+ALL = known(1.0, "bought by capacity", "", "constant", "a fee is set against holding alone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheFee:
+    """A fee for holding one token's cache for a time."""
+
+    name: str
+    fee: Any  # USD/token, one hold
+    hold: Any  # s
+
+
+def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
+    """The fees of a price sheet: each write beyond the input rate, each step to a longer time to live, storage for each of `holds`."""
+    writes = [(_lasting(row.ttl_s, row.rate), laws.write_premium(row.rate, rates.input)) for row in rates.cache_writes if row.ttl_s]
+    fee_rows = [CacheFee(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
+    for (short, less), (long, more) in pairwise(writes):
+        fee_rows.append(CacheFee(name="longer cache write", fee=laws.write_premium(more, less), hold=laws.longer_by(long, short)))
+    if rates.storage is not None:
+        fee_rows += [CacheFee(name="storage", fee=laws.storage_fee(rates.storage, hold), hold=hold) for hold in holds]
+    return fee_rows
+
+
+def _lasting(ttl: float, rate: Any) -> Any:
+    """A time to live with the origin of its rate."""
+    if isinstance(rate, Sourced):
+        return known(float(ttl), f"{rate.name}.ttl", "s", rate.kind, rate.source, rate.date)
+    return user_input(float(ttl), "ttl", "s")
+
+
+def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | None:
+    """The cache-read rate, as a share of the input rate, if both were at cost; None for a tier from which nothing is loaded."""
+    if place.in_place or place.read_bw is None:
+        return None
+    paid_bytes = laws.kv_bytes_read_for(share, chip_time, place.read_bw)
+    return FeeRow(
+        fee_of="cache read", hold=None, usd_per_mtok_fee=None, kv_bytes=kv, tier=place.name, device=place.device, paid_bytes=paid_bytes,
+        markup=laws.fee_markup(paid_bytes, kv),
+    )  # fmt: skip
+
+
+def read_share(rates: Rates) -> Any:
+    """The cache-read rate over the input rate; None where there is none."""
+    return None if rates.cache_read is None else relative(rates.cache_read, rates.input)
+
+
+def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
+    """One fee beside one tier: the dearer the tier, the fewer bytes it pays for."""
+    paid_bytes = {end: laws.kv_bytes_paid_for(charge.fee, charge.hold, getattr(place.holding, end)) for end in ("value", "high", "low")}
+    room = reload.token_bytes_usd(kv, tiers.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR))
+    markup = {end: laws.fee_markup(size, kv) for end, size in paid_bytes.items()}
+    return FeeRow(
+        fee_of=charge.name, hold=charge.hold, usd_per_mtok_fee=per_mtok(charge.fee), kv_bytes=kv, tier=place.name,
+        device=place.device, usd_per_mtok_room=per_mtok(room), paid_bytes=paid_bytes["value"], paid_bytes_lo=paid_bytes["high"],
+        paid_bytes_hi=paid_bytes["low"], markup=markup["value"], markup_lo=markup["high"], markup_hi=markup["low"],
+    )  # fmt: skip

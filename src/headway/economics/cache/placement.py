@@ -1,0 +1,279 @@
+"""Where a KV cache should live, by drain time, money, wear and computing again; and how much of each tier a service takes.
+
+The criteria answer different questions and often name different tiers, so that an answer says by which. Glue: the arithmetic is in laws/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from headway.core.quantity import known
+from headway.economics.cache.records import CacheHold, CacheService, HoldRow, SizingRow
+from headway.economics.cache.tiers import CacheTier, NumberRange
+from headway.hardware.chip_price import PriceQuote
+from headway.laws import arithmetic
+from headway.laws.economics.cost import cached_token_s
+from headway.laws.memory import reload, tiers
+from headway.laws.memory import tiers as laws
+from headway.laws.memory.reload import per_mtok
+from headway.laws.roofline.capacity import drain_s
+from headway.laws.serving import request
+
+DRAIN, MONEY, WEAR, STORE = "drain time", "least cost", "cost with wear", "store-or-recompute"
+CRITERIA = (DRAIN, MONEY, WEAR, STORE)
+RECOMPUTE = "recompute"  # the answer of the last criterion where storing pays nowhere
+FREE = known(0.0, "nothing to load", "USD/token", "constant", "what lies in HBM is read in place")
+NO_LOAD = known(0.0, "loading free", "USD/token", "constant", "of the bound: loading costs nothing")
+NO_WRITE = known(0.0, "writing free", "USD/token", "constant", "of the bound: writing costs nothing")
+NO_WORN = known(0.0, "wear counted apart", "USD/byte", "constant", "W is a term of its own")
+FULL = known(1.0, "bought by capacity", "", "constant", "of b T h, and of what is rented: room alone")
+SURE = known(1.0, "every hold used", "", "constant", "of the bound: every hold is used once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSubject:
+    """What is held, and what it would cost to compute."""
+
+    model: str
+    system: str
+    kv: Any  # byte/token
+    chip_time: NumberRange  # of a prompt token, s/token
+    price: PriceQuote  # of a chip
+
+
+def hold_row(place: CacheTier, request: CacheHold, subject: CacheSubject) -> HoldRow:
+    """One tier for one hold, by every criterion; nothing is chosen yet."""
+    facts = {"model": subject.model, "system": subject.system, "tier": place.name, "device": place.device, "memory": place.memory}
+    facts |= {"capacity": place.capacity, "read_bw": place.read_bw, "price_date": place.dated, "kv_bytes": subject.kv}
+    facts |= {"hold": request.hold, "reuse": request.reuse, "uses": request.uses, "waiting": request.waiting}
+    facts |= dict(zip(_ends("price_per_byte"), (place.price.value, place.price.low, place.price.high), strict=True))
+    return HoldRow(**facts, **_by_devices(place, request, subject), **_by_recompute(place, request, subject))
+
+
+def _ends(key: str) -> tuple[str, str, str]:
+    return key, f"{key}_lo", f"{key}_hi"
+
+
+def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
+    """Drain time, money in devices, and what a hold costs with the wear of writing it."""
+    row: dict[str, Any] = {}
+    factor = lasting = None
+    if place.capacity is not None and place.read_bw is not None:
+        balanced = laws.balanced_hold_s(place.capacity, place.read_bw, request.uses)
+        row |= {"drain_s": drain_s(place.capacity, place.read_bw), "balanced_hold_s": balanced}
+        row["share_mismatch"] = laws.share_mismatch(request.hold, balanced)
+        factor = lasting = laws.devices_per_full(balanced, request.hold)
+        if place.rated_bw is not None:
+            allowed = laws.sustained_bandwidth(place.read_bw, place.rated_bw)
+            lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, allowed, request.uses), request.hold)
+        row["devices_per_full"] = factor
+    if place.drive_writes is not None:
+        row["over_rated"] = tiers.rewrites_over_rated(tiers.rewrites(request.hold), place.drive_writes)
+    for end, money, hold_key in zip(("value", "low", "high"), _ends("device_usd_per_byte"), _ends("usd_per_mtok_held"), strict=True):
+        price, holding, worn = (getattr(span, end) for span in (place.price, place.holding, place.wear))
+        if price is not None and factor is not None:
+            row[money] = laws.device_usd_per_byte(price, factor)
+        if worn is not None:
+            full = lasting if lasting is not None else FULL
+            a_byte = tiers.hold_usd_per_byte(holding, full, request.hold, worn)
+            row[hold_key] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
+    return row
+
+
+def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
+    """What storing gains over computing again, and how long it would go on gaining."""
+    again = {end: reload.token_time_usd(getattr(subject.chip_time, end), subject.price.value) for end in ("value", "low", "high")}
+    row = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
+    row["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
+    bound = reload.break_even_hold_s(SURE, again["value"], NO_LOAD, NO_WRITE, subject.kv, place.holding.value)
+    row["hold_bound_s"] = bound
+    load, write_wear = load_cost(place, request, subject), place.wear
+    if load is None or write_wear.value is None:
+        return row
+    write = {end: reload.token_bytes_usd(subject.kv, getattr(write_wear, end)) for end in ("value", "low", "high")}
+    room = reload.token_bytes_usd(subject.kv, tiers.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN))
+    row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
+    row["usd_per_mtok_room"] = per_mtok(room)
+    row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
+    worst, best = ("low", "high", "high"), ("high", "low", "low")
+    ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
+    for key, (computed, worn, holding) in ends.items():
+        rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # of the same chip that computes again
+        rest = (load, write[worn], subject.kv, rent)
+        longest = reload.break_even_hold_s(request.reuse, again[computed], *rest)
+        row[key] = longest if longest > 0 else None
+    return row
+
+
+def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> Any:
+    """What loading a token costs: the device for as long as it reads, and the chip while it waits. None where nothing is known."""
+    if place.in_place:
+        return FREE
+    if place.capacity is None or place.read_bw is None:
+        return None
+    path = reload.path_usd(place.holding.value, place.capacity)
+    return reload.load_usd(cached_token_s(subject.kv, place.read_bw), path, request.waiting, subject.price.value)
+
+
+# -- the choice -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierChoice:
+    """What one criterion says of one hold; `tier` is empty where it can say nothing, and `recompute` where storing pays nowhere."""
+
+    criterion: str
+    tier: str
+    contends: tuple[str, ...] = ()  # other tiers that win somewhere within the ranges of prices
+
+
+def choices(rows: Sequence[HoldRow]) -> tuple[TierChoice, ...]:
+    """The answers of all criteria for the tiers of one hold."""
+    priced = [(MONEY, "device_usd_per_byte"), (WEAR, "usd_per_mtok_held")]
+    answers = [
+        TierChoice(criterion=DRAIN, tier=_least(rows, "share_mismatch")),
+        *(_cheapest(rows, *criterion_key) for criterion_key in priced),
+    ]
+    pays = [row for row in rows if row.break_even_hold_s is not None and row.break_even_hold_s >= row.hold]
+    fastest = max(pays, key=lambda row: row.read_bw or 0, default=None)
+    return (*answers, TierChoice(criterion=STORE, tier=fastest.tier if fastest else RECOMPUTE))
+
+
+def _least(rows: Sequence[HoldRow], key: str) -> str:
+    able = [row for row in rows if row.read_bw is not None and getattr(row, key) is not None]  # a store has fees that are not counted
+    return min(able, key=lambda row: getattr(row, key)).tier if able else ""
+
+
+def _cheapest(rows: Sequence[HoldRow], criterion: str, key: str) -> TierChoice:
+    """The least at the stated prices, and what is as low as its high end at the low end of its own."""
+    name = _least(rows, key)
+    _, low, high = _ends(key)
+    best = next((row for row in rows if row.tier == name), None)
+    able = [row for row in rows if best is not None and row is not best and row.read_bw and getattr(row, low) is not None]
+    contenders = tuple(row.tier for row in able if getattr(row, low) <= getattr(best, high))
+    return TierChoice(criterion=criterion, tier=name, contends=contenders)
+
+
+def with_choices(rows: Sequence[HoldRow]) -> list[HoldRow]:
+    """The tiers of one hold with the criteria that choose each, and those that might."""
+    answers = choices(rows)
+    return [
+        replace(
+            row, chosen_by=", ".join(choice.criterion for choice in answers if choice.tier == row.tier),
+            contends=", ".join(choice.criterion for choice in answers if row.tier in choice.contends),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+# -- where one tier gives way to the next -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierInterval:
+    """The tier that is best for holds from the end of the band before up to `until`."""
+
+    tier: str
+    until: Any  # s; None: for ever
+
+
+def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
+    """By money in devices."""
+    able = [place for place in places if place.price.value is not None and place.capacity is not None and place.read_bw is not None]
+    full = {place.name: laws.balanced_hold_s(place.capacity, place.read_bw, uses) for place in able}
+
+    def cost(place: CacheTier, hold: float) -> float:
+        return laws.device_usd_per_byte(place.price.value, laws.devices_per_full(full[place.name], hold))
+
+    pairs = [(above, below) for above in able for below in able if above.price.value > below.price.value]
+    ends = [laws.cheaper_below_from_s(above.price.value, below.price.value, full[below.name]) for above, below in pairs]
+    return bands(able, cost, ends)
+
+
+def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
+    """By cost with wear, at the bandwidth that lasts."""
+    able = [place for place in places if place.wear.value is not None and place.capacity is not None and place.read_bw is not None]
+    full = {place.name: laws.balanced_hold_s(place.capacity, _lasting(place), uses) for place in able}
+
+    def cost(place: CacheTier, hold: float) -> float:
+        return tiers.hold_usd_per_byte(place.holding.value, laws.devices_per_full(full[place.name], hold), hold, place.wear.value)
+
+    ends = []
+    for above in able:
+        for below in able:
+            if above.holding.value > below.holding.value:
+                more = tiers.wear_beyond(below.wear.value, above.wear.value)
+                ends.append(tiers.wear_earned_s(more, above.holding.value, below.holding.value))
+                ends.append(tiers.wear_earned_busy_s(more, above.holding.value, below.holding.value, full[below.name]))
+    return bands(able, cost, ends)
+
+
+def _lasting(place: CacheTier) -> Any:
+    return place.read_bw if place.rated_bw is None else laws.sustained_bandwidth(place.read_bw, place.rated_bw)
+
+
+def bands(places: Sequence[CacheTier], cost: Callable[[CacheTier, float], float], ends: Sequence[Any]) -> list[TierInterval]:
+    """The cheapest place between each two of the holds at which two places may cost the same; neighbours that agree are one band."""
+    if not places:
+        return []
+    cuts = sorted(end for end in ends if end > 0)
+    inner = [laws.hold_between(low, high) for low, high in pairwise(cuts)]
+    probes = [laws.hold_between(cuts[0] / 4, cuts[0]), *inner, cuts[-1] * 4] if cuts else [1.0]
+    merged_bands: list[TierInterval] = []
+    for probe, until in zip(probes, [*cuts, None], strict=True):
+        best = min(places, key=lambda place: cost(place, probe)).name
+        if merged_bands and merged_bands[-1].tier == best:
+            merged_bands.pop()
+        merged_bands.append(TierInterval(tier=best, until=until))
+    return merged_bands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFlow:
+    """Tokens a second, found and made."""
+
+    hits: Any
+    new: Any
+
+
+def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
+    """The rates of a service, or what its requests amount to."""
+    if service.rate is None:
+        return TokenFlow(hits=service.hit_tokens, new=service.new_tokens)
+    hit, misses = request.hit_tokens(prompt, service.hit_rate), request.missed_tokens(prompt, service.hit_rate)
+    return TokenFlow(hits=laws.hit_token_rate(service.rate, hit), new=laws.new_token_rate(service.rate, misses, output))
+
+
+def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
+    """One tier for one time to live."""
+    read, write_traffic = laws.cache_traffic(flow.hits, kv), laws.cache_traffic(flow.new, kv)
+    size = laws.cache_size(write_traffic, hold)
+    known = {"hold": hold, "hit_tokens": flow.hits, "new_tokens": flow.new, "kv_bytes": kv, "tier": place.name, "device": place.device}
+    known |= {"cache_read": read, "cache_written": write_traffic, "cache_bytes": size}
+    if place.capacity is None or place.read_bw is None:
+        return SizingRow(**known)
+    traffic = arithmetic.total((read, write_traffic))
+    room, moving = laws.devices_by_capacity(size, place.capacity), laws.devices_by_bandwidth(traffic, place.read_bw)
+    known |= {"devices_by_capacity": room, "devices_by_bandwidth": moving, "bound_by": "capacity" if room >= moving else "bandwidth"}
+    count = laws.devices_for(size, traffic, place.capacity, place.read_bw)
+    uses = laws.uses_per_hold(traffic, write_traffic)
+    known |= {"devices": count, "balanced_hold_s": laws.balanced_hold_s(place.capacity, place.read_bw, uses)}
+    if place.write_bw is not None:
+        known["devices_by_turns"] = laws.devices_by_turns(read, write_traffic, place.read_bw, place.write_bw)
+    if place.rated_bw is not None:
+        known["devices_by_rating"] = laws.devices_by_bandwidth(traffic, laws.sustained_bandwidth(place.read_bw, place.rated_bw))
+    for end, key in (("value", "devices_usd"), ("low", "devices_usd_lo"), ("high", "devices_usd_hi")):
+        price = getattr(place.price, end)
+        known[key] = None if price is None else laws.devices_usd(count, place.capacity, price)
+    return SizingRow(**known, worn_out_s=_worn_out_s(place, write_traffic, count))
+
+
+def _worn_out_s(place: CacheTier, write_traffic: Any, count: Any) -> Any:
+    """How long flash lasts, all of its devices written to alike."""
+    if place.drive_writes is None or place.rated_life is None:
+        return None
+    endurance_bytes = tiers.endurance(laws.held_by(count, place.capacity), place.drive_writes, place.rated_life)
+    return tiers.worn_out_s(endurance_bytes, write_traffic)

@@ -1,0 +1,154 @@
+"""A place to hold a KV cache: the memory of the chip itself, or a device of the catalogue, with what it costs at both ends of its price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core import catalog as facts
+from headway.core.catalog import Catalog
+from headway.core.errors import BadValue, MissingFact, UnknownName
+from headway.core.quantity import known
+from headway.core.schema import scalar
+from headway.hardware.chip import Chip
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.memory_tier import MemoryTier, price_of
+from headway.hardware.memory_tier import tier as device_of
+from headway.laws.memory import tiers as laws
+from headway.laws.memory.tiers import wear_usd
+
+CHIP_MEMORY = "hbm"  # the memory of the chip that serves
+NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")
+EDITED = "tier."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberRange:
+    """A number and its two ends; all None where it is not known."""
+
+    value: Any = None
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheTier:
+    """Where a token's KV can lie. What a store rents out has no capacity, no bandwidth and no price, but a cost of holding."""
+
+    name: str  # as the user wrote it
+    device: str
+    memory: str
+    capacity: Any
+    read_bw: Any
+    write_bw: Any
+    rated_bw: Any  # what its maker allows on average, where that is less
+    price: NumberRange  # USD/byte
+    dated: str  # when that was the price
+    holding: NumberRange  # USD/byte/s
+    wear: NumberRange  # USD/byte written
+    drive_writes: Any  # 1/s, rated
+    rated_life: Any  # s, for which it is
+
+    @property
+    def in_place(self) -> bool:
+        """Whether what lies here needs no loading."""
+        return self.memory == "hbm"
+
+
+def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
+    """The HBM of the chip: it holds for what its share of the chip costs, and is bought with the whole chip."""
+    capacity, bandwidth = chip.need("hbm"), chip.need("hbm_bw")
+    bought = max((row for row in chip.costs if row.metric == "capex_per_chip"), key=lambda row: row.value.date, default=None)
+    ends = NumberRange() if bought is None else NumberRange(value=bought.value, low=bought.low, high=bought.high)
+    return CacheTier(
+        name=CHIP_MEMORY,
+        device=f"{chip.name}'s own",
+        memory="hbm",
+        capacity=capacity,
+        read_bw=bandwidth,
+        write_bw=bandwidth,
+        rated_bw=None,
+        price=_map_span(ends, lambda usd: laws.chip_byte_price(usd, capacity)),
+        dated=bought.value.date if bought else "",
+        holding=_map_span(_ends(price.value, price.low, price.high), lambda usd: laws.chip_holding_usd(usd, capacity)),
+        wear=NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR),
+        drive_writes=None,
+        rated_life=None,
+    )
+
+
+def place_of(device: MemoryTier, name: str = "") -> CacheTier:
+    """A device as a place; MissingFact where neither a price nor a fee of it is known."""
+    price = _price(device)
+    if price.value is None and device.fee is None:
+        scope_note = " (of the whole chip: HBM is not sold alone)" if device.memory == "hbm" else ""
+        how = f"give it with --set tier.{name or device.name}.price=$15/GB, or leave the tier out"
+        raise MissingFact(device.name, f"price{scope_note}", how)
+    if device.fee is not None:
+        holding = NumberRange(value=device.fee, low=device.fee, high=device.fee)
+    else:
+        holding = _map_span(price, lambda usd: laws.holding_usd(usd, device.need("overhead"), device.need("life")))
+    return CacheTier(
+        name=name or device.name, device=device.device or device.name, memory=device.memory, capacity=device.capacity,
+        read_bw=device.read_bw, write_bw=device.write_bw, rated_bw=device.rated_bw, price=price, dated=_dated(device),
+        holding=holding, wear=_wear(device, price), drive_writes=device.drive_writes, rated_life=device.rated_life,
+    )  # fmt: skip
+
+
+def _price(device: MemoryTier) -> NumberRange:
+    """The price of a byte: of HBM only what the whole chip costs, since its stacks are not sold alone."""
+    if device.memory == "hbm":
+        return _ends(device.price, device.price, device.price)
+    return _ends(price_of(device), device.price_low, device.price_high)
+
+
+def _ends(value: Any, low: Any, high: Any) -> NumberRange:
+    return NumberRange(value=value, low=value if low is None else low, high=value if high is None else high)
+
+
+def _dated(device: MemoryTier) -> str:
+    ranged = None if device.memory == "hbm" else device.price_low
+    fact = next((candidate for candidate in (device.price, ranged, device.fee) if candidate is not None), None)
+    return getattr(fact, "date", "")
+
+
+def _wear(device: MemoryTier, price: NumberRange) -> NumberRange:
+    """What writing takes off a device's life: least where it is cheap and rated for many writes. Unknown for flash without a rating."""
+    if device.memory != "flash":
+        return NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR)
+    if device.drive_writes is None or device.rated_life is None or price.value is None:
+        return NumberRange()
+    most = device.drive_writes if device.drive_writes_high is None else device.drive_writes_high
+    rated = {"value": device.drive_writes, "low": most, "high": device.drive_writes}
+    return NumberRange(**{end: wear_usd(getattr(price, end), writes, device.rated_life) for end, writes in rated.items()})
+
+
+def _map_span(span: NumberRange, law: Any) -> NumberRange:
+    return NumberRange() if span.value is None else NumberRange(value=law(span.value), low=law(span.low), high=law(span.high))
+
+
+# -- names and edits --------------------------------------------------------------------------------------------------------------
+
+
+def device_named(name: str, edits: dict[str, Any], catalog: Catalog | None = None) -> MemoryTier:
+    """A device of the catalogue with the user's numbers in it."""
+    return replace(device_of(name, catalog), **edits)
+
+
+def edit_of(text: str) -> tuple[str, dict[str, Any]]:
+    """`tier.flash.price=$0.2/GB` as the tier it is about and the facts it replaces.
+
+    >>> edit_of("tier.flash.price=$0.2/GB")[0], round(edit_of("tier.flash.price=$0.2/GB")[1]["price"] * 1e9, 3)
+    ('flash', 0.2)
+    """
+    key, equals, value = text.partition("=")
+    name, dot, fact = key.strip().removeprefix(EDITED).rpartition(".")
+    fact = fact.strip().replace("-", "_")
+    if not equals or not dot or not name.strip():
+        raise BadValue("--set", text, "tier.NAME.FACT=VALUE, such as tier.flash.price=$0.2/GB")
+    fields = facts.declared(MemoryTier)
+    if fact not in fields:
+        raise UnknownName("tier fact", fact, fields, "one of " + ", ".join(fields))
+    number = scalar(value, fields[fact], f"--set {key.strip()}")
+    ends = ("price", "price_low", "price_high") if fact == "price" else (fact,)
+    return name.strip(), dict.fromkeys(ends, number)

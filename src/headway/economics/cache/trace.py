@@ -1,0 +1,100 @@
+"""The bill of a prefix cache over a trace: holding and wear in a tier, loading what is found, computing what is not. Glue over laws/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.quantity import known
+from headway.economics.cache.placement import FREE, CacheSubject
+from headway.economics.cache.records import TraceRow
+from headway.economics.cache.tiers import CacheTier
+from headway.economics.sheets.sheet import Rates
+from headway.laws.economics import cache_bill as laws
+from headway.laws.economics.cost import cached_token_s, usd_per_mtok_of
+from headway.laws.memory.reload import load_usd, token_bytes_usd, token_time_usd
+from headway.laws.memory.tiers import cache_traffic, devices_for, held_by, sustained_bandwidth
+
+PREPAID_RATE = known(0.0, "devices paid already", "USD/s", "constant", "their bandwidth is bought with their room")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceCounts:
+    """What one pass over a trace counted for one time to live and room."""
+
+    trace: str
+    ttl: Any  # s; None: for ever
+    room: Any  # bytes; None: without a limit
+    requests: Any
+    prompt_tokens: Any  # tokens
+    hit_tokens: Any  # tokens
+    held_s: Any  # tokens held x time, without a limit on room
+    peak: Any  # tokens, likewise
+    span: Any  # s
+
+
+def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
+    """Hits and what is held; in bytes where the model is known."""
+    mean = laws.mean_held_tokens(counts.held_s, counts.span)
+    row = TraceRow(
+        trace=counts.trace, ttl=counts.ttl, room=counts.room, requests=counts.requests, asked_tokens=counts.prompt_tokens,
+        found_tokens=counts.hit_tokens, hit_share=laws.hit_share_of(counts.hit_tokens, counts.prompt_tokens), held_tokens_mean=mean,
+        held_tokens_peak=counts.peak,
+    )  # fmt: skip
+    if kv is None:
+        return row
+    return replace(row, held_bytes_mean=laws.held_bytes(mean, kv), held_bytes_peak=laws.held_bytes(counts.peak, kv))
+
+
+def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSubject) -> TraceRow:
+    """The same with the bill in one tier; what a tier has no fact for leaves the bill open."""
+    row = replace(usage_row(counts, subject.kv), tier=place.name, device=place.device)
+    again = token_time_usd(subject.chip_time.value, subject.price.value)
+    load, room = _waited(place, waiting, subject), _paid_room(counts, row, place, subject)
+    if load is None or room is None or place.wear.value is None:
+        return row
+    misses = laws.tokens_left(counts.prompt_tokens, counts.hit_tokens)
+    parts = {
+        "usd_held": laws.room_usd(room, counts.span, place.holding.value),
+        "usd_worn": laws.tokens_usd(misses, token_bytes_usd(subject.kv, place.wear.value)),
+        "usd_loaded": laws.tokens_usd(counts.hit_tokens, load),
+        "usd_computed": laws.tokens_usd(misses, again),
+    }
+    total_usd = laws.cache_usd(*parts.values())
+    return replace(
+        row, **parts, paid_room=room, usd_prompts=total_usd, usd_per_mtok_prompt=usd_per_mtok_of(total_usd, counts.prompt_tokens),
+        usd_per_request_prompt=laws.usd_each(total_usd, counts.requests),
+        saved_share=laws.saved_share(total_usd, laws.tokens_usd(counts.prompt_tokens, again)),
+    )  # fmt: skip
+
+
+def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: CacheSubject) -> Any:
+    """Bytes of devices that are paid for: the room, or more where what is found and what is written want their bandwidth."""
+    room = counts.room if counts.room is not None else row.held_bytes_mean
+    if place.in_place:
+        return room
+    if place.capacity is None or place.read_bw is None:
+        return None
+    traffic = cache_traffic(laws.token_rate(counts.prompt_tokens, counts.span), subject.kv)
+    bandwidth = place.read_bw if place.rated_bw is None else sustained_bandwidth(place.read_bw, place.rated_bw)
+    return held_by(devices_for(room, traffic, place.capacity, bandwidth), place.capacity)
+
+
+def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
+    """What loading a token costs beside the devices: the chips while they wait."""
+    if place.in_place:
+        return FREE
+    if place.read_bw is None:
+        return None
+    return load_usd(cached_token_s(subject.kv, place.read_bw), PREPAID_RATE, waiting, subject.price.value)
+
+
+def with_list_price(row: TraceRow, counts: TraceCounts, rates: Rates) -> TraceRow:
+    """The row with what a price sheet asks for this time to live; unchanged where it sells no such one."""
+    write = next((cache_write.rate for cache_write in rates.cache_writes if cache_write.ttl_s == counts.ttl), None)
+    if write is None or rates.cache_read is None:
+        return row
+    bill_usd = laws.listed_usd(laws.tokens_left(counts.prompt_tokens, counts.hit_tokens), write, counts.hit_tokens, rates.cache_read)
+    plain = laws.tokens_usd(counts.prompt_tokens, rates.input)
+    usd_per_mtok = usd_per_mtok_of(bill_usd, counts.prompt_tokens)
+    return replace(row, sheet_usd_per_mtok=usd_per_mtok, sheet_saved_share=laws.saved_share(bill_usd, plain))

@@ -1,0 +1,184 @@
+"""What a chip costs by the hour, over all metrics, by one, or owned; and what of a chip's and a machine's price is memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core import catalog
+from headway.core.catalog import PACKAGED, Catalog
+from headway.core.errors import BadValue, MissingFact
+from headway.core.interval import Interval, point
+from headway.core.schema import Field
+from headway.hardware import chip_price
+from headway.hardware.chip import Chip
+from headway.hardware.memory_tier import MemoryTier, tier
+from headway.hardware.system import System
+from headway.laws.arithmetic import times, total
+from headway.laws.economics import cost as owning
+from headway.laws.economics.cost import memory_share, memory_usd, with_cluster
+
+GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
+POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnershipCost:
+    """What owning a chip costs by the second, and its parts."""
+
+    capital: Any  # USD/s
+    upkeep: Any
+    power: Any
+    building: Any
+    total: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipPrice:
+    """An interval in USD per chip and second, and where it is from."""
+
+    interval: Interval
+    note: str
+
+
+def over_all(chip: Chip) -> ChipPrice:
+    """From the least to the most that any metric of the catalogue says, owning and every kind of renting."""
+    if chip.price is not None:
+        return ChipPrice(interval=point(chip.price), note=f"chip price {_usd(chip.price)}, given by the user")
+    quotes = [row for row in chip.costs if row.metric in chip_price.METRICS]
+    if not quotes:
+        raise MissingFact(chip.name, "price by the hour", GIVE)
+    least, most = min(quotes, key=lambda row: row.low), max(quotes, key=lambda row: row.high)
+    metrics = ", ".join(dict.fromkeys(row.metric for row in quotes))
+    ends = f"{_usd(least.low)} ({least.metric}, {least.value.date}) to {_usd(most.high)} ({most.metric}, {most.value.date})"
+    return ChipPrice(interval=Interval(low=least.low, high=most.high), note=f"chip price {ends}, over {metrics}; --chip-price narrows it")
+
+
+def by_metric(chip: Chip, metric: str) -> ChipPrice:
+    """The range of one metric's quotes."""
+    quote = chip_price.price(chip.costs, metric)
+    if quote is None:
+        has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS})) or "none"
+        raise BadValue("--price-metric", metric, f"a metric that {chip.name} has a price by ({has}), or --chip-price")
+    return ChipPrice(interval=Interval(low=quote.low, high=quote.high), note=f"chip price by {metric}, {quote.value.date}, {quote.note}")
+
+
+def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
+    """Capital, upkeep, power and building of a chip that is bought; `assumptions` are cost.assumptions()."""
+    capex, power = fact(chip, CAPEX), fact(chip, POWER)
+    if capex is None or power is None:
+        lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)
+        raise MissingFact(chip.name, lacks, "its cost file needs it for --own; --chip-price gives a price instead")
+    tco_inputs = {key.removeprefix("tco_default_"): value for key, value in assumptions.items()}
+    capital = owning.capital_usd(owning.with_cluster(capex, tco_inputs["cluster_overhead"]), tco_inputs["life"])
+    upkeep = owning.upkeep_usd(capex, tco_inputs["opex"])
+    electricity = owning.power_usd(power, tco_inputs["electricity"])
+    building = owning.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
+    owned_total = total((capital, upkeep, electricity, building))
+    return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
+
+
+def fact(chip: Chip, metric: str) -> Any | None:
+    """The newest figure of one metric, None where there is none."""
+    figures = [row.value for row in chip.costs if row.metric == metric]
+    return max(figures, key=lambda value: value.date) if figures else None
+
+
+def _usd(price: Any) -> str:
+    from headway.core.units import show
+
+    return show(float(price), "USD/s")
+
+
+PATH = PACKAGED / "memory_of_chips.toml"
+BYTES = Field("byte", "share of one chip in its host's memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipMemory:
+    """Names of tiers, "" where they are not known, and bytes of host memory per chip, None where not."""
+
+    hbm: str = ""
+    dram_tier: str = ""
+    dram: Any = None
+
+
+def chip_memory(name: str) -> ChipMemory:
+    """What is known of a chip's memory.
+
+    >>> chip_memory("gb200").hbm, float(chip_memory("gb200").dram)
+    ('hbm3e_b200', 240000000000.0)
+    """
+    document = catalog.read(PATH)
+    entry = catalog.table(catalog.table(document, "chips", PATH), name, PATH)
+    dram = catalog.number(entry["dram"], BYTES, f"{name}.dram", catalog.table(document, "sources", PATH), PATH) if "dram" in entry else None
+    return ChipMemory(hbm=catalog.text(entry, "hbm", PATH), dram_tier=catalog.text(entry, "dram_tier", PATH), dram=dram)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPart:
+    """One memory of a machine: its size, what it costs, and its share of the chips' price and of the machine's."""
+
+    memory: str
+    device: str
+    size: Any = None
+    usd_per_byte_lo: Any = None
+    usd_per_byte_hi: Any = None
+    usd_lo: Any = None
+    usd_hi: Any = None
+    share_of_chips_lo: Any = None
+    share_of_chips_hi: Any = None
+    share_of_machine_lo: Any = None
+    share_of_machine_hi: Any = None
+    date: str = ""
+    source: str = ""
+
+
+def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
+    """The least and the most that HBM is of a chip's price; None where a price or the kind of HBM is not known."""
+    capex, hbm_tier = fact(chip, CAPEX), chip_memory(chip.name).hbm
+    if capex is None or not hbm_tier or chip.hbm is None:
+        return None, None
+    kind = tier(hbm_tier, catalog)
+    low, high = (memory_share(memory_usd(chip.hbm, price), capex) for price in (kind.price_low, kind.price_high))
+    return low, high
+
+
+def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog | None = None) -> tuple[MemoryPart, ...]:
+    """Each memory of a machine whose size is known, then all of them; `dram` and `flash` are bytes of the whole machine."""
+    chip, known = machine.chip, chip_memory(machine.chip.name)
+    capex, overhead = fact(chip, CAPEX), chip_price.assumptions(catalog)["tco_default_cluster_overhead"]
+    chips = None if capex is None else times(capex, machine.chips)
+    machine_usd = None if chips is None else with_cluster(chips, overhead)
+    sizes = []
+    if chip.hbm is not None and known.hbm:
+        sizes.append(("HBM", tier(known.hbm, catalog), times(chip.hbm, machine.chips)))
+    default_dram = None if known.dram is None else times(known.dram, machine.chips)
+    if dram is not None or default_dram is not None:
+        sizes.append(("DRAM", tier(known.dram_tier or "dram", catalog), default_dram if dram is None else dram))
+    if flash is not None:
+        sizes.append(("flash", tier("flash", catalog), flash))
+    rows = [_part(name, kind, size, chips, machine_usd) for name, kind, size in sizes]
+    return (*rows, *([_all(rows, machine_usd)] if len(rows) > 1 else []))
+
+
+def _part(name: str, kind: MemoryTier, size: Any, chips: Any, machine_usd: Any) -> MemoryPart:
+    low, high = (memory_usd(size, kind.need(key)) for key in ("price_low", "price_high"))
+    on_chip = name == "HBM" and chips is not None
+    return MemoryPart(
+        memory=name, device=f"{kind.name} ({kind.device})", size=size, usd_per_byte_lo=kind.price_low, usd_per_byte_hi=kind.price_high,
+        usd_lo=low, usd_hi=high,
+        share_of_chips_lo=memory_share(low, chips) if on_chip else None, share_of_chips_hi=memory_share(high, chips) if on_chip else None,
+        share_of_machine_lo=None if machine_usd is None else memory_share(low, machine_usd),
+        share_of_machine_hi=None if machine_usd is None else memory_share(high, machine_usd),
+        date=kind.price_high.date, source=kind.price_high.source,
+    )  # fmt: skip
+
+
+def _all(rows: list[MemoryPart], machine_usd: Any) -> MemoryPart:
+    low, high = total(tuple(row.usd_lo for row in rows)), total(tuple(row.usd_hi for row in rows))
+    return MemoryPart(
+        memory="all", device="", size=total(tuple(row.size for row in rows)), usd_lo=low, usd_hi=high,
+        share_of_machine_lo=None if machine_usd is None else memory_share(low, machine_usd),
+        share_of_machine_hi=None if machine_usd is None else memory_share(high, machine_usd),
+    )  # fmt: skip

@@ -1,0 +1,284 @@
+"""Many models and machines that may be behind a price sheet, drawn from the priors, what each would be sold at, and markups over cost.
+
+Stated priors of chip price, utilisation, margin and MFU give this excess a distribution; open models' prices give it a narrower one.
+Both are normal in the logarithm, so that one is conditioned on the other in closed form. Three rates: input, output, and what a token of
+context adds to the latter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from headway.core.catalog import Catalog
+from headway.core.errors import BadValue
+from headway.core.interval import Interval
+from headway.economics.inversion.priors import AssumedIntervals, CandidateChip, Priors, assumed_intervals, machines, reference
+from headway.laws.economics import inversion as laws
+from headway.laws.economics.cost import cost_share
+from headway.laws.economics.inversion import whole_markup
+from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
+from headway.laws.step.memory import parameter_bytes
+
+SEED = 20260429
+TENTH = NormalDist().inv_cdf(0.9)  # of a normal: from its middle to its 90 % point
+MOST_SPARSE = 100.0
+LEAST, MOST = 1e-300, 1e300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """One array per quantity, a draw each; `log_price` is the logarithm of what input, output and a ladder's slope would be sold at.
+
+    `log_cost` are the same at the cost of busy reference chips and the usual batch: what a markup is stated over.
+    """
+
+    active: Any
+    total: Any
+    sparsity: Any
+    kv: Any
+    batch: Any
+    utilisation: Any
+    margin: Any
+    mfu: Any
+    weight_byte: Any
+    chip_price: Any
+    context: Any
+    log_price: Any  # 3 x draws
+    log_cost: Any  # 3 x draws, with the usual KV
+    log_cost_kv: Any  # 3 x draws, with the draw's own KV
+    log_weight: Any  # of the prior, where what is assumed makes draws unlikely
+
+
+class _Stream:
+    """Latin hypercube columns: each a shuffle of evenly spaced points, the same for the same seed."""
+
+    def __init__(self, count: int) -> None:
+        self.rng = np.random.default_rng(SEED)
+        self.count = count
+
+    def even(self) -> Any:
+        """Shares between 0 and 1."""
+        return self.rng.permutation((np.arange(self.count) + 0.5) / self.count)
+
+    def normal(self) -> Any:
+        """Standard normal values."""
+        return self.rng.permutation(_normal_points(self.count))
+
+
+@functools.cache
+def _normal_points(count: int) -> Any:
+    normal = NormalDist()
+    return np.array([normal.inv_cdf((index + 0.5) / count) for index in range(count)])
+
+
+def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Catalog | None = None) -> Samples:
+    """`count` draws from the priors, with what is assumed in their place."""
+    stream, intervals = _Stream(count), assumed_intervals(assumptions)
+    active, sparsity, log_weight = _size(stream, priors, intervals)
+    if not np.isfinite(log_weight).any():
+        raise BadValue("--assume", "total below active", "no more active parameters than there are in all")
+    kv = _positive(stream, intervals.get("kv"), priors.kv_low, priors.kv_high)
+    batch = np.maximum(_positive(stream, intervals.get("batch"), priors.batch_low, priors.batch_high), 1.0)
+    byte = _positive(stream, intervals.get("weight_byte"), priors.weight_byte_low, priors.weight_byte_high)
+    utilisation = _even(stream, intervals.get("utilisation"), priors.utilisation_low, priors.utilisation_high)
+    margin = _even(stream, intervals.get("margin"), priors.margin_low, priors.margin_high)
+    wobble = np.exp(float(priors.mfu_spread) * stream.normal())
+    mfu = np.minimum(laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent)) * wobble, 1.0)
+    mfu = _between(stream, intervals["mfu"]) if "mfu" in intervals else mfu
+    context = _between(stream, intervals["context"]) if "context" in intervals else np.full(count, float(priors.context))
+    work = _Work(active=active, sparsity=sparsity, kv=kv, batch=batch, byte=byte, context=context)
+    hardware = _hardware(stream, machines(assumptions, catalog))
+    markup = laws.whole_markup(utilisation, cost_share(margin), 1.0)
+    return Samples(
+        active=active, total=work.total, sparsity=sparsity, kv=kv, batch=batch, utilisation=utilisation, margin=margin, mfu=mfu,
+        weight_byte=byte, chip_price=hardware.price, context=context, log_weight=log_weight,
+        log_price=_log_rates(work, hardware, priors, mfu, markup),
+        log_cost=reference_log_cost(priors, reference(catalog), active, sparsity),
+        log_cost_kv=reference_log_cost(priors, reference(catalog), active, sparsity, kv),
+    )  # fmt: skip
+
+
+# -- the parts of a draw --------------------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """What is served."""
+
+    def __init__(self, *, active: Any, sparsity: Any, kv: Any, batch: Any, byte: Any, context: Any) -> None:
+        self.active, self.sparsity, self.kv, self.batch, self.byte, self.context = active, sparsity, kv, batch, byte, context
+        self.total = laws.total_from_sparsity(active, sparsity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hardware:
+    peak: Any
+    mem_bw: Any
+    capacity: Any
+    price: Any
+
+
+def _size(stream: _Stream, priors: Priors, intervals: dict[str, Interval]) -> tuple[Any, Any, Any]:
+    """Active parameters, total over active, and the logarithm of the prior where both sizes are assumed apart."""
+    middle, spread = float(priors.active_middle), float(priors.active_spread)
+    active = _between(stream, intervals["active"]) if "active" in intervals else middle * np.exp(spread * stream.normal())
+    dense = stream.even() < float(priors.dense_share)
+    sparse_ratio = float(priors.sparsity_middle) * np.exp(float(priors.sparsity_spread) * stream.normal())
+    sparsity = np.where(dense, 1.0, np.clip(sparse_ratio, 1.5, MOST_SPARSE))
+    if "total" not in intervals:
+        return active, sparsity, np.zeros(stream.count)
+    total = _between(stream, intervals["total"])
+    if "active" not in intervals:  # the sparsity is drawn, the active parameters follow
+        active = total / sparsity
+        return active, sparsity, -0.5 * (np.log(active / middle) / spread) ** 2
+    ratio = total / active
+    return active, np.maximum(ratio, 1.0), np.where(ratio < 1 - 1e-9, -np.inf, 0.0)
+
+
+def _hardware(stream: _Stream, candidates: tuple[CandidateChip, ...]) -> _Hardware:
+    """A chip for each draw, in equal shares, at a price even in the logarithm between its ends."""
+    which = np.minimum((stream.even() * len(candidates)).astype(int), len(candidates) - 1)
+    share = stream.even()
+
+    def of(values: list[Any]) -> Any:
+        return np.array([float(value) for value in values])[which]
+
+    low, high = of([candidate.price.low for candidate in candidates]), of([candidate.price.high for candidate in candidates])
+    return _Hardware(
+        peak=of([candidate.peak for candidate in candidates]), mem_bw=of([candidate.chip.hbm_bw for candidate in candidates]),
+        capacity=of([candidate.chip.hbm for candidate in candidates]), price=low * (high / low) ** share,
+    )  # fmt: skip
+
+
+def _positive(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> Any:
+    """Log-normal by its 10 % and 90 % points."""
+    if interval is not None:
+        return _between(stream, interval)
+    middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * TENTH)
+    return np.exp(middle + spread * stream.normal())
+
+
+def _even(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> Any:
+    start, end = (float(low), float(high)) if interval is None else (float(interval.low), float(interval.high))
+    return start + (end - start) * stream.even()
+
+
+def _between(stream: _Stream, interval: Interval) -> Any:
+    """Even in the logarithm between the ends of what is assumed."""
+    low, high = float(interval.low), float(interval.high)
+    return low * (high / low) ** stream.even()
+
+
+# -- what it would cost and be sold at ------------------------------------------------------------------------------------------
+
+
+def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any) -> Any:
+    """Logarithms of the rates of input, output, and of what a token of context adds to the latter."""
+    compute = compute_s_per_token(work.active, on.peak)
+    prefill = laws.prefill_chip_s(compute, mfu)
+    weights = parameter_bytes(work.total, work.byte)
+    chips = laws.chips_for(weights, on.capacity, float(priors.weights_share))
+    decode = laws.decode_chip_s(
+        compute, float(priors.step_fixed), chips, weights, laws.context_kv(work.context, work.kv), work.batch, on.mem_bw,
+        float(priors.eff_compute), float(priors.eff_memory),
+    )  # fmt: skip
+    further = kv_s_per_token(1.0, work.kv, on.mem_bw) / float(priors.eff_memory)
+    carried = laws.carried_markup(markup, float(priors.ladder_markup))
+    rates = [laws.price_of(chip_s, on.price, added) for chip_s, added in ((prefill, markup), (decode, markup), (further, carried))]
+    return np.log(np.clip(np.broadcast_arrays(*rates), LEAST, MOST))
+
+
+def reference_log_cost(priors: Priors, machine: CandidateChip, active: Any, sparsity: Any, kv: Any = None) -> Any:
+    """The same at the cost of reference chips, never idle, at the middle of their price, with the usual batch, weight format and KV."""
+    price = _middle(machine.price.low, machine.price.high)
+    at = _Hardware(peak=float(machine.peak), mem_bw=float(machine.chip.hbm_bw), capacity=float(machine.chip.hbm), price=price)
+    mfu = laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent))
+    usual = _Work(
+        active=active, sparsity=sparsity, kv=_middle(priors.kv_low, priors.kv_high) if kv is None else kv, context=float(priors.context),
+        batch=_middle(priors.batch_low, priors.batch_high), byte=_middle(priors.weight_byte_low, priors.weight_byte_high),
+    )  # fmt: skip
+    return _log_rates(usual, at, priors, mfu, 1.0)
+
+
+def _middle(low: Any, high: Any) -> float:
+    """The middle of an interval in the logarithm."""
+    return float(low) ** 0.5 * float(high) ** 0.5
+
+
+MOMENTS = 4096  # draws
+SMALL = 1e-6  # a variance that is none
+EVEN = 1 / 12  # variance of what is even between 0 and 1
+FLOOR = 0.1  # of the learned precision: what is left of it at least where an assumption is vaguer than the stated priors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markup:
+    """The logarithm of price over cost of busy reference chips: normal, of the three rates."""
+
+    middle: Any  # 3
+    spread: Any  # 3 x 3
+    prior_middle: Any  # 3: middle of what the priors and assumptions alone give
+    prior_spread: Any  # 3 x 3
+    policy: Any  # 3 x 3: the part of both that is neither chip, idle hours nor margin
+
+
+def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bool = False) -> Markup:
+    """The excess for these draws; `slope` is the variance of a ladder's own, None without one; `hosts`: the sheet is one of many hosts'."""
+    host = _covariance(priors.host_spread_input, priors.host_spread_output, priors.host_correlation) if hosts else np.zeros((2, 2))
+    policy = _beside(np.eye(2) * float(priors.policy_spread) ** 2 + host, 1.0, slope or SMALL)
+    learned = _covariance(priors.markup_input_spread, priors.markup_output_spread, priors.markup_correlation)
+    base, before, chip, chip_spread = _base(priors, slope is not None)
+    share, output = float(priors.ladder_markup), np.log(float(priors.markup_output))
+    further = share * output + (1 - share) * chip
+    slope_variance = (1 - share) ** 2 * chip_spread + (output - chip) ** 2 * EVEN + (slope or SMALL)
+    spread, middle = _beside(learned + host, share, slope_variance), np.array([np.log(float(priors.markup_input)), output, further])
+    excess = draws.log_price - (draws.log_cost if slope is None else draws.log_cost_kv)
+    prior_middle, narrowed = excess.mean(1), np.cov(excess) + policy
+    precision = [np.linalg.inv(matrix) for matrix in (spread, narrowed, before + policy)]
+    joint_precision = precision[0] + precision[1] - precision[2]
+    least, turn = np.linalg.eigh(joint_precision)
+    joint_precision = turn @ np.diag(np.maximum(least, FLOOR * np.linalg.eigvalsh(precision[0]).min())) @ turn.T
+    joint_covariance = np.linalg.inv(joint_precision)
+    pulled = precision[0] @ middle + precision[1] @ prior_middle - precision[2] @ base
+    return Markup(
+        middle=joint_covariance @ pulled, spread=joint_covariance, prior_middle=prior_middle, prior_spread=narrowed, policy=policy
+    )
+
+
+def stated_only(priors: Priors) -> Priors:
+    """The priors with the markup that chip prices, utilisation, margin, MFU, batch and KV as stated give, in place of the learned one."""
+    middle, spread, _, _ = _base(priors, False)
+    spread = spread[:2, :2] + np.eye(2) * float(priors.policy_spread) ** 2
+    sd = np.sqrt(spread.diagonal())
+    return dataclasses.replace(
+        priors, markup_input=float(np.exp(middle[0])), markup_output=float(np.exp(middle[1])), markup_input_spread=float(sd[0]),
+        markup_output_spread=float(sd[1]), markup_correlation=float(spread[0, 1] / (sd[0] * sd[1])),
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def _base(priors: Priors, laddered: bool) -> tuple[Any, Any, float, float]:
+    """Middle and covariance of the excess that the stated priors give, before policy; of further context at the cost of busy chips."""
+    draws = draw(priors, AssumedIntervals(), MOMENTS)
+    excess = draws.log_price - (draws.log_cost_kv if laddered else draws.log_cost)
+    added = whole_markup(draws.utilisation, cost_share(draws.margin), 1.0)
+    chip = (draws.log_price - draws.log_cost_kv)[2] - float(priors.ladder_markup) * np.log(added)
+    return excess.mean(1), np.cov(excess), float(chip.mean()), float(chip.var())
+
+
+def _covariance(first: Any, second: Any, correlation: Any) -> Any:
+    shared = float(first) * float(second) * float(correlation)
+    return np.array([[float(first) ** 2, shared], [shared, float(second) ** 2]])
+
+
+def _beside(spread: Any, share: float, extra_variance: float) -> Any:
+    """A covariance of input and output with that of further context, which follows output by a share and deviates by itself."""
+    carry = np.array([[1, 0], [0, 1], [0, share]])
+    wide = carry @ spread @ carry.T
+    wide[2, 2] += extra_variance
+    return wide

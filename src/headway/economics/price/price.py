@@ -1,0 +1,292 @@
+"""What a million tokens cost and sell for on a machine, as intervals with what drives their width, beside a price sheet.
+
+The estimate's 90 % interval meets what else is uncertain: the price of a chip (even in the logarithm between its ends), the share of
+paid hours that work and the margin (even between theirs). `_lo`, `_hi` are the 5 % and 95 % points, from deviations of the logarithms in
+quadrature; `_least`, `_most` take every input at its worse end at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core import schema, units
+from headway.core.catalog import Catalog
+from headway.core.errors import BadValue
+from headway.core.formula import record
+from headway.core.interval import Interval, point
+from headway.core.quantity import Sourced, known, user_input
+from headway.core.table import Table, from_rows
+from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metric, fact, hbm_share, over_all, owned
+from headway.economics.price.terms import CommercialTerms, terms
+from headway.economics.sheets.sheet import PriceSheet, Rates
+from headway.hardware import chip_price
+from headway.hardware import chip_price as cost
+from headway.hardware.chip import Chip
+from headway.laws.arithmetic import relative, total
+from headway.laws.economics import cost as laws
+from headway.laws.economics.cost import power_usd, usd_share
+from headway.laws.memory.reload import per_mtok
+from headway.laws.serving.request import hit_tokens, missed_tokens
+from headway.performance.assumptions import Assumptions
+from headway.performance.workload import Load
+from headway.serving.plan.choice import POOLED, Choice, estimates_of
+from headway.serving.plan.plan import Plan, plan
+
+LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
+HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
+HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
+KINDS = ("in", "cached", "out")  # fresh input, cached input, output
+INPUTS = ("estimate", "chip_price", "utilisation", "margin")
+SPEED_KEYS = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PriceSpread:
+    """One input of a product: its middle, and by what it lowers and raises the product at its 5 % and 95 % points and at its ends."""
+
+    low: Any
+    high: Any
+    least: Any
+    most: Any
+
+
+def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
+    """Cost and price of a million tokens of each kind at one layout and load; with `rates`, the margin that a sheet leaves.
+
+    `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
+    """
+    chip = _middle_price(terms.chip_price)
+    at = chip_price.PriceQuote(value=chip, low=chip, high=chip, metric="input", note="")
+    assumptions = pick.query.assumptions if hit is None else replace(pick.query.assumptions, hit_rate=hit)
+    query = replace(pick.query, price=at, assumptions=assumptions)
+    estimates = estimates_of(pick, query)
+    utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
+    out: dict[str, Any] = {key: estimates[key] for key in SPEED_KEYS}
+    out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
+    for kind in KINDS:
+        out |= _kind(kind, estimates, terms, utilisation, margin)
+    out |= _request(out, pick, assumptions.hit_rate)
+    if rates is not None:
+        out |= _against(out, pick, assumptions.hit_rate, rates)
+    return out | _power(pick, terms.chip_price, chip, electricity)
+
+
+# -- intervals ------------------------------------------------------------------------------------------------------------------
+
+
+def _middle_price(span: Interval) -> Any:
+    return laws.log_even_quantile(span.low, span.high, HALF) if span.wide else span.low
+
+
+def _middle(span: Interval) -> Any:
+    return laws.even_quantile(span.low, span.high, HALF) if span.wide else span.low
+
+
+def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:
+    """By input: only those that have a width."""
+    stem = f"usd_per_mtok_{kind}"
+    expected, low, high = estimates[stem], estimates[f"{stem}_lo"], estimates[f"{stem}_hi"]
+    below, above = relative(expected, low), relative(high, expected)
+    spreads = {"estimate": _PriceSpread(low=below, high=above, least=below, most=above)} if high > low else {}
+    if terms.chip_price.wide:
+        spreads["chip_price"] = _of_price(terms.chip_price)
+    if terms.utilisation.wide:
+        spreads["utilisation"] = _of_share(terms.utilisation, utilisation)
+    if terms.margin.wide:
+        cost_share = Interval(low=laws.cost_share(terms.margin.high), high=laws.cost_share(terms.margin.low))
+        spreads["margin"] = _of_share(cost_share, laws.cost_share(margin))
+    return spreads
+
+
+def _of_price(span: Interval) -> _PriceSpread:
+    low, middle, high = (laws.log_even_quantile(span.low, span.high, share) for share in (LOW, HALF, HIGH))
+    return _PriceSpread(
+        low=relative(middle, low), high=relative(high, middle), least=relative(middle, span.low), most=relative(span.high, middle)
+    )
+
+
+def _of_share(span: Interval, middle: Any) -> _PriceSpread:
+    """What a product is divided by: it is low where the share is high."""
+    low, high = (laws.even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
+    return _PriceSpread(
+        low=relative(high, middle), high=relative(middle, low), least=relative(span.high, middle), most=relative(middle, span.low)
+    )
+
+
+def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
+    all_spreads = tuple(spreads.values())
+    if not all_spreads:
+        return {stem: middle} | {f"{stem}_{end}": middle for end in ("lo", "hi", "least", "most")}
+    return {
+        stem: middle,
+        f"{stem}_lo": laws.lower_end(middle, tuple(spread.low for spread in all_spreads)),
+        f"{stem}_hi": laws.upper_end(middle, tuple(spread.high for spread in all_spreads)),
+        f"{stem}_least": laws.lowest(middle, tuple(spread.least for spread in all_spreads)),
+        f"{stem}_most": laws.highest(middle, tuple(spread.most for spread in all_spreads)),
+    }
+
+
+def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, Any]:
+    """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
+    if estimates[f"usd_per_mtok_{kind}"] is None:
+        return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
+    spreads = _spreads(kind, estimates, terms, utilisation, margin)
+    cost_with_idle = laws.with_idle(estimates[f"usd_per_mtok_{kind}"], utilisation)
+    price = laws.price_at_margin(cost_with_idle, laws.cost_share(margin))
+    of_cost = {name: spread for name, spread in spreads.items() if name != "margin"}
+    out = _ends(f"cost_{kind}", cost_with_idle, of_cost) | _ends(f"price_{kind}", price, spreads)
+    return out | _drivers(spreads) if kind == "out" else out
+
+
+def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
+    """The share of the width of the 90 % interval that each input is behind, and the one behind most of it."""
+    widths = {name: laws.whole_factor(spread.low, spread.high) for name, spread in spreads.items()}
+    shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
+    row: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
+    return row | {"driver": max(shares, key=lambda name: float(shares[name])) if shares else ""}
+
+
+# -- requests -------------------------------------------------------------------------------------------------------------------
+
+
+def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
+    """Tokens of a request by kind."""
+    load = pick.load
+    if not hit:
+        return {"in": load.prompt, "out": load.output}
+    return {"in": missed_tokens(load.prompt, hit), "cached": hit_tokens(load.prompt, hit), "out": load.output}
+
+
+def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
+    """What a request costs, and the shares of prefill and of decode in it."""
+    tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
+    bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
+    bill_usd = total(tuple(bills.values()))
+    prompt = total(tuple(bill for kind, bill in bills.items() if kind != "out"))
+    return {"usd_per_request": bill_usd, "prefill_share": relative(prompt, bill_usd), "decode_share": relative(bills["out"], bill_usd)}
+
+
+def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> dict[str, Any]:
+    """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
+    tokens = _tokens(pick, hit)
+    revenue = total(tuple(laws.charged_usd(count, sheet[kind]) for kind, count in tokens.items()))
+    counts = {kind: count for kind, count in tokens.items() if out[f"cost_{kind}"] is not None}
+    costs = {
+        end: total(tuple(laws.charged_usd(count, out[f"cost_{kind}{end}"]) for kind, count in counts.items())) for end in ("", "_lo", "_hi")
+    }
+    return {f"sheet_{kind}": rate for kind, rate in sheet.items()} | {
+        "usd_charged": revenue,
+        "sheet_margin": laws.gross_margin(costs[""], revenue),
+        "sheet_margin_lo": laws.gross_margin(costs["_hi"], revenue),
+        "sheet_margin_hi": laws.gross_margin(costs["_lo"], revenue),
+    }
+
+
+def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
+    """The share of the cost that is power; dear chips make it small."""
+    power = fact(pick.query.system.chip, POWER)
+    if power is None or electricity is None:
+        return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
+    usd = power_usd(power, electricity)
+    ends = (("", middle), ("_lo", chip.high), ("_hi", chip.low))
+    return {f"power_share{end}": usd_share(usd, price) for end, price in ends}
+
+
+LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
+PARTS = ("capital", "upkeep", "power", "building")  # of owning a chip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceRequest:
+    """What a price is asked for beyond a layout: terms, by what a chip is priced where they do not say, hit rate, sheet."""
+
+    terms: CommercialTerms
+    metric: str = ""
+    is_owned: bool = False
+    hit: Any = None
+    sheet: PriceSheet | None = None
+    catalog: Catalog | None = None
+
+
+def price(
+    model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
+    metric: str = "", own: bool = False, hit: Any = None, sheet: PriceSheet | None = None, **planned: Any,
+) -> Table:  # fmt: skip
+    """One row: cost and price of fresh input, cached input and output, each with its interval, and what drives its width.
+
+    `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5"; without a chip price it is
+    the catalogue's by `metric`, that of an owned chip, or all it has. The rest is `plan`'s: ttft, tpot, ways, batch, assumptions, ...
+    """
+    assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
+    if hit is not None:
+        hit = _share(hit)
+        assumptions = replace(assumptions, hit_rate=hit)
+    answer = plan(model, system, load, elasticities=False, assumptions=assumptions, **planned)
+    ask = PriceRequest(
+        terms=terms(chip_price=chip_price, utilisation=utilisation, margin=margin), metric=metric, is_owned=own, hit=hit, sheet=sheet
+    )
+    values, notes = row(answer, ask)
+    return from_rows([values], (*answer.notes, *notes), lambda _, key: explained(answer, ask, key))
+
+
+def _share(hit: Any) -> Any:
+    q = schema.fields(Assumptions)["hit_rate"][0]
+    if isinstance(hit, bool) or not isinstance(hit, int | float) or q.illegal(hit):
+        raise BadValue("hit", hit, f"a number {q.range()}")
+    return hit if isinstance(hit, Sourced) else user_input(float(hit), "hit_rate")
+
+
+def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The best layout of a plan with its costs and prices, as plain numbers, and what is to be said; no prices where nothing fits."""
+    best = answer.table.row(0)
+    values, notes = ({}, ()) if answer.infeasible else quote(answer.best, ask)
+    plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
+    laid = {key: best[key] for key in (*LAID, *POOLED) if key in best}
+    return laid | plain | {key: best[key] for key in ("fits", "bound", "why")}, notes
+
+
+def explained(answer: Plan, ask: PriceRequest, key: str) -> Any:
+    """One number of that row as a tree of laws."""
+    with record():
+        value = None if answer.infeasible else quote(answer.best, ask)[0].get(key)
+    if value is None and key in answer.table.columns:
+        return answer.explain(key)
+    if isinstance(value, str | None):
+        raise BadValue("explain", key, "a number that this row has, such as price_out, cost_in or chip_price")
+    return value
+
+
+def quote(pick: Choice, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Costs and prices at one layout and load, with the interval of each input, and what is to be said about the chip's price."""
+    chip, assumptions = pick.query.system.chip, cost.assumptions(ask.catalog)
+    tco = owned(chip, assumptions) if ask.is_owned else None
+    about = _chip_price(chip, ask, tco)
+    agreed = replace(ask.terms, chip_price=about.interval)
+    rates = None if ask.sheet is None else rates_at(ask.sheet, pick.load.prompt)
+    values = priced(pick, agreed, ask.hit, rates, assumptions.get("tco_default_electricity"))
+    for name in (field.name for field in dataclasses.fields(agreed)):
+        span = getattr(agreed, name)
+        values |= {f"{name}_lo": span.low, f"{name}_hi": span.high}
+    least, most = hbm_share(chip, ask.catalog)
+    values |= {"memory_share_lo": least, "memory_share_hi": most}
+    values |= {f"own_{part}": getattr(tco, part) for part in PARTS} if tco is not None else {}
+    return values, (about.note,) if about.note else ()
+
+
+def _chip_price(chip: Chip, ask: PriceRequest, tco: OwnershipCost | None) -> ChipPrice:
+    if tco is not None:
+        parts = ", ".join(f"{part} {units.show(getattr(tco, part), 'USD/s')}" for part in PARTS)
+        return ChipPrice(interval=point(tco.total), note=f"an owned {chip.name} costs {units.show(tco.total, 'USD/s')}: {parts}")
+    if ask.terms.chip_price is not None:
+        return ChipPrice(interval=ask.terms.chip_price, note="")
+    return by_metric(chip, ask.metric) if ask.metric else over_all(chip)
+
+
+def rates_at(sheet: PriceSheet, prompt: Any) -> Rates:
+    """A sheet's rates for a prompt of this length: those of the last step below it hold for the whole request."""
+    return next((step.rates for step in reversed(sheet.tiers) if prompt > step.above), sheet.rates)

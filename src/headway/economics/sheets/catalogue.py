@@ -1,0 +1,235 @@
+"""Price sheets by name: those that ship, the user's folders, an installed package, or a file of any known format.
+
+`claude-opus-4.6` is the newest sheet of that model, `claude-opus` the newest of the family, `claude-opus-4.6@2026-02` the one that held
+then, `groq/gpt-oss-120b` that of one provider; `prices.json:gpt-5.4` looks in a file, `genai-prices:gpt-5.4` in the package.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.core import catalog as facts
+from headway.core.catalog import Catalog, default_catalog, fold
+from headway.core.errors import BadFile, HeadwayError, UnknownName, clip
+from headway.economics.sheets.entry import SheetMatches
+from headway.economics.sheets.sheet import PriceSheet
+
+MOST_BYTES = 100_000_000
+SUFFIXES = (".toml", ".json", ".csv")
+
+
+def read_sheets(path: str | Path) -> SheetMatches:
+    """Every price sheet of a TOML, JSON or CSV file in the project's schema, of litellm's price JSON or of models.dev's api.json."""
+    from headway.economics.sheets import schema, table
+
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise BadFile(path, f"is no price sheet by its name; wants {', '.join(SUFFIXES)}")
+    text = _text(path)
+    if suffix == ".csv":
+        return SheetMatches(sheets=table.read_table(path, text))
+    if suffix == ".json":
+        return of_json(path, _json(path, text))
+    return SheetMatches(sheets=schema.sheets_of(_toml(path, text), path))
+
+
+def of_json(path: Path, document: Any) -> SheetMatches:
+    """Sheets of a JSON document, whoever wrote it."""
+    from headway.economics.sheets import litellm, models_dev, schema
+
+    if isinstance(document, list):
+        document = {"sheets": document}
+    if not isinstance(document, Mapping):
+        raise BadFile(path, "is no JSON object")
+    inner = [entry for entry in document.values() if isinstance(entry, Mapping)]
+    if any(isinstance(entry.get("models"), Mapping) for entry in inner):
+        return models_dev.sheets_of(document, path)
+    if any("litellm_provider" in entry or "input_cost_per_token" in entry for entry in inner):
+        return litellm.sheets_of(document, path)
+    return SheetMatches(sheets=schema.sheets_of(document, path))
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadFile(path, f"is larger than a price file may be ({MOST_BYTES:,} bytes)")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise BadFile(path, "cannot be read as UTF-8 text") from None
+    if not text.strip():
+        raise BadFile(path, "is empty")
+    return text
+
+
+def _toml(path: Path, text: str) -> Mapping[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadFile(path, f"is not valid TOML, or cut short: {error}") from None
+
+
+def _json(path: Path, text: str) -> Any:
+    def refuse(word: str) -> Any:
+        raise BadFile(path, f"holds {word}, which is no number of JSON")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [key for key, _ in pairs]
+            raise BadFile(path, f"{next(key for key in names if names.count(key) > 1)}: stands twice in one object")
+        return members
+
+    try:
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, BadFile):
+            raise
+        raise BadFile(path, f"is not valid JSON, or cut short: {error}") from None
+
+
+GENAI = "genai-prices"
+UNDATED = "undated"
+SIZE = re.compile(r"a?\d+(\.\d+)?[bmt]|\d+x\d+b")  # 70b, a3b, 8x22b
+
+
+class AmbiguousSheet(HeadwayError, LookupError):
+    """A name that more than one sheet answers to."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        offers = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        super().__init__(f"price sheet {clip(name)!r} may be {offers}: say which")
+
+
+def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
+    """Every sheet of the catalogue, the oldest first."""
+    return _shipped(catalog or default_catalog())
+
+
+@functools.cache
+def _shipped(catalog: Catalog) -> tuple[PriceSheet, ...]:
+    from headway.economics.sheets.schema import sheets_of
+
+    price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in sheets_of(facts.read(path), path, "datasheet")]
+    return tuple(sorted(price_sheets, key=lambda sheet: (day(sheet), sheet.provider, sheet.model)))
+
+
+def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
+    """The one sheet that a name means.
+
+    >>> one = sheet("claude-opus-4.6@2026-02-20")
+    >>> one.as_of, one.rates.input, one.tiers[0].above
+    ('2026-02', 5e-06, 200000.0)
+    >>> sheet("claude-opus").model
+    'claude-opus-5.5'
+    """
+    return find(name, sheets(catalog), "`headway list sheets` shows those that ship")
+
+
+def read(text: str, catalog: Catalog | None = None) -> SheetMatches:
+    """What a name or a file means on the command line: a file alone means the newest sheet of each of its models."""
+    before, colon, after = text.strip().rpartition(":")
+    if colon and (before.lower() == GENAI or Path(before).suffix.lower() in SUFFIXES):
+        everything = genai() if before.lower() == GENAI else read_sheets(before)
+        return SheetMatches(sheets=(find(after, everything.sheets),))
+    if Path(text).suffix.lower() in SUFFIXES:
+        everything = read_sheets(text)
+        return SheetMatches(sheets=newest(everything.sheets), notes=everything.notes)
+    return SheetMatches(sheets=(sheet(text, catalog),))
+
+
+@functools.cache
+def genai() -> SheetMatches:
+    """Every sheet of the installed genai-prices package."""
+    from headway.economics.sheets.genai import read_genai
+
+    return read_genai()
+
+
+def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
+    """The one sheet that a name means among these: the newest of the model, else the newest of the family it begins."""
+    model_name, at, date = name.strip().partition("@")
+    provider, slash, rest = fold(model_name).partition("/")
+    of_provider = [sheet for sheet in among if fold(sheet.provider) == provider] if slash else []
+    model = rest if of_provider else fold(model_name)
+    candidates = [sheet for sheet in of_provider or among if not at or day(sheet) <= _last(date)]
+    exact = [sheet for sheet in candidates if fold(sheet.model) == model]
+    matching = exact or [sheet for sheet in candidates if fold(sheet.model).startswith(model + "-")]
+    if not model or not matching:
+        raise UnknownName("price sheet", name, names(among), _hint(model_name, date, among) if at else hint)
+    return _choose_sheet(name, newest(matching))
+
+
+def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:
+    """The newest; of several providers the maker of the model, whose name it bears."""
+    makers = [sheet for sheet in matches if fold(sheet.model).startswith(fold(sheet.provider))]
+    if len({fold(sheet.model) for sheet in matches}) == 1 and makers:
+        return makers[0]
+    last = max(day(sheet) for sheet in matches)
+    best = [sheet for sheet in matches if day(sheet) == last]
+    if len(best) > 1 or len({fold(sheet.provider) for sheet in matches}) > 1:
+        raise AmbiguousSheet(name, sorted(f"{sheet.provider}/{sheet.model}" for sheet in matches))
+    return best[0]
+
+
+def _hint(model_name: str, date: str, among: Sequence[PriceSheet]) -> str:
+    dates = [sheet.as_of for sheet in among if fold(sheet.model) == fold(model_name.rpartition("/")[2])]
+    return f"nothing as early as {clip(date, 12)}; the first is of {min(dates)}" if dates else "the part after @ is a date"
+
+
+def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
+    """The last sheet of each model of each provider that holds today; one announced for later only where there is no other."""
+    newest_sheets: dict[tuple[str, str], PriceSheet] = {}
+    today = datetime.date.today().isoformat()
+    for sheet in sorted(among, key=day):
+        if day(sheet) <= today or day(newest_sheets.setdefault((fold(sheet.provider), fold(sheet.model)), sheet)) > today:
+            newest_sheets[fold(sheet.provider), fold(sheet.model)] = sheet
+    return tuple(newest_sheets.values())
+
+
+def names(among: Sequence[PriceSheet]) -> list[str]:
+    """What would work as a name: models, families, and models of a provider."""
+    models = {fold(sheet.model) for sheet in among}
+    begins = {re.split(r"-[a-z]?\d", model)[0] for model in models}
+    return sorted(models | begins | {f"{fold(sheet.provider)}/{fold(sheet.model)}" for sheet in among})
+
+
+def family(sheet: PriceSheet) -> str:
+    """The line of models that one belongs to: its name without version numbers, sizes kept.
+
+    >>> family(sheet("claude-opus")), family(sheet("gpt-5.4")), family(sheet("deepseek-v4-pro")), family(sheet("llama-3.1-8b"))
+    ('claude-opus', 'gpt', 'deepseek-v-pro', 'llama-8b')
+    """
+    parts = fold(sheet.model).split("-")
+    name_parts = [part if SIZE.fullmatch(part) else re.sub(r"\d+(\.\d+)*$", "", part) for part in parts]
+    return "-".join(part for part in name_parts if part) or fold(sheet.model)
+
+
+def version(sheet: PriceSheet) -> tuple[int, ...]:
+    """The numbers of a model's version, to tell the older.
+
+    >>> version(sheet("claude-opus-4.6")), version(sheet("deepseek-v4-pro")), version(sheet("llama-3.1-8b"))
+    ((4, 6), (4,), (3, 1))
+    """
+    parts = [part for part in fold(sheet.model).split("-") if not SIZE.fullmatch(part)]
+    return tuple(int(number) for part in parts for number in re.findall(r"\d+", part))
+
+
+def day(sheet: PriceSheet) -> str:
+    """What a sheet is ordered by: an undated one comes first."""
+    return "" if sheet.as_of == UNDATED else sheet.as_of
+
+
+def _last(date: str) -> str:
+    """The latest text that still counts as within a date: all of 2026-02 is."""
+    return date.strip() + "~"

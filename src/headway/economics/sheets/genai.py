@@ -1,0 +1,128 @@
+"""Price sheets from the genai-prices package: histories by date, prices by hour, thresholds, cache writes of 5 min and 1 h, modes."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headway.core.errors import MissingExtra
+from headway.economics.sheets.common import read_all, tiers_of
+from headway.economics.sheets.entry import SheetMatches
+
+NAMES = {"input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cache_read"}
+WRITE, LONG_WRITE = "cache_write_mtok", "cache_write_1h_mtok"  # the first is of 5 minutes where there is the second
+MODES = {("processing", "batch"), ("service_tier", "flex"), ("service_tier", "priority"), ("service_tier", "fast"), ("speed", "fast")}
+EARLIEST = datetime.date.min
+
+
+def read_genai() -> SheetMatches:
+    """Every sheet of the installed package."""
+    try:
+        from genai_prices.data import providers  # type: ignore[import-not-found]
+    except ImportError:
+        raise MissingExtra("genai-prices", "prices") from None
+    from importlib.metadata import version
+
+    return sheets_of(providers, f"genai-prices {version('genai-prices')}")
+
+
+def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:
+    """A sheet for each date of each model of each provider."""
+    documents, left_out = [], Counter[str]()
+    for provider in providers:
+        for model in provider.models:
+            model_documents = list(_documents(provider.id, model, source))
+            documents += model_documents
+            left_out["models without prices of tokens"] += not model_documents
+    return read_all(documents, Path(source), +left_out)
+
+
+def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any]]:
+    """A model's history: the hours and modes of today are those of its newest sheet."""
+    dated, hours = _rows(model)
+    priced = [(date, steps) for date, steps in dated if {"input", "output"} <= steps[0].keys()]
+    for number, (date, steps) in enumerate(priced):
+        newest = number == len(priced) - 1
+        document: dict[str, Any] = {
+            "currency": "USD", "provider": provider, "model": model.id, "source": source, "rates": dict(steps[0]),
+            "tiers": tiers_of(steps), "as_of": "undated" if date == EARLIEST else date.isoformat(),
+        }  # fmt: skip
+        if model.context_window:
+            document["context_limit"] = float(model.context_window)
+        if not newest:
+            document["notes"] = [f"until {priced[number + 1][0].isoformat()}"]
+        elif len(priced) == 1 and date == EARLIEST:
+            document["notes"] = ["the package does not say since when"]
+        if newest:
+            document["modes"] = _modes(model, steps)
+            document["time_of_day"] = [{"utc": utc, "rates": dict(rates[0]), "tiers": tiers_of(rates)} for utc, rates in hours]
+        yield document
+
+
+def _rows(model: Any) -> tuple[list[tuple[datetime.date, Any]], list[tuple[str, Any]]]:
+    """Prices by the day they begin, the earliest first, and those of hours."""
+    rows = model.prices if isinstance(model.prices, list) else [model.prices]
+    dated, hours = {}, []
+    for row in rows:
+        constraint: Any = getattr(row, "constraint", None)
+        steps = _steps(getattr(row, "prices", row))
+        start = getattr(constraint, "start_date", EARLIEST)
+        if hasattr(constraint, "start_time"):
+            hours.append((f"{_utc(constraint.start_time)}-{_utc(constraint.end_time)}", steps))
+        else:
+            dated[start] = steps
+    return sorted(dated.items()), hours
+
+
+def _utc(time: datetime.time) -> str:
+    """The hour and minute in UTC of a time with or without a zone."""
+    if time.tzinfo:
+        time = datetime.datetime.combine(datetime.date(2000, 1, 2), time).astimezone(datetime.UTC).time()
+    return f"{time:%H:%M}"
+
+
+def _steps(prices: Any) -> dict[float, dict[str, Any]]:
+    """Rates by threshold."""
+    steps: dict[float, dict[str, Any]] = {0.0: {}}
+    writes = {WRITE: "5min" if getattr(prices, LONG_WRITE, None) is not None else "default", LONG_WRITE: "1h"}
+    for key, price in vars(prices).items():
+        if price is None or key not in {**NAMES, **writes}:
+            continue
+        tiers = {0.0: getattr(price, "base", price)} | {float(tier.start): tier.price for tier in getattr(price, "tiers", ())}
+        for above, rate in tiers.items():
+            rates = steps.setdefault(above, {})
+            if key in NAMES:
+                rates[NAMES[key]] = float(rate)
+            else:
+                rates.setdefault("cache_write", {})[writes[key]] = float(rate)
+    return {above: _rates_at(steps, above) for above in steps}
+
+
+def _rates_at(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[str, Any]:
+    """The rates of a threshold with the writes that it leaves as they were below."""
+    rates = dict(steps[above])
+    below = [steps[threshold]["cache_write"] for threshold in sorted(steps) if threshold <= above and "cache_write" in steps[threshold]]
+    if below and "cache_write" in rates:
+        rates["cache_write"] = {ttl: rate for writes in below for ttl, rate in writes.items()}
+    return rates
+
+
+def _modes(model: Any, usual: Mapping[float, Mapping[str, Any]]) -> dict[str, Any]:
+    """Modes by their one condition; what a mode does not restate stays, with the usual thresholds. OpenAI's priority is its fast."""
+    modes: dict[str, Any] = {}
+    for variant in model.price_variants or ():
+        conditions = list(variant.when.items())
+        steps = _steps(variant.prices)
+        if len(conditions) != 1 or conditions[0] not in MODES or not ({"input", "output"} & steps[0].keys()):
+            continue
+        mode_keys = {key for step in steps.values() for key in step}
+        merged = {above: {key: rate for key, rate in usual.get(above, {}).items() if key not in mode_keys} for above in {*steps, *usual}}
+        for above, step in steps.items():
+            merged[above] = {**merged[above], **step}
+        modes.setdefault(conditions[0][1], {"rates": merged[0.0], "tiers": tiers_of(merged)})
+    if "fast" in modes and modes.get("priority") == modes["fast"]:
+        del modes["priority"]
+    return modes

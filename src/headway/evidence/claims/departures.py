@@ -1,0 +1,170 @@
+"""Claims on drain time, departures and rates (TS)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.evidence.claims.claim import Parts, recomputes
+from headway.laws.arithmetic import relative, times
+from headway.laws.queueing.departures import (
+    beat_response_s,
+    beat_wait_s,
+    filling_wait_s,
+    mean_tokens_per_s,
+    share_of_traffic,
+    step_tokens_per_s,
+    timetable_wait_s,
+    train_rate,
+    user_tokens_per_s,
+    worst_latency_s,
+)
+from headway.laws.roofline.balance import balanced_batch, hardware_ratio, mfu_below_balance
+from headway.laws.roofline.batch_step import latency_floor_s
+from headway.laws.roofline.capacity import (
+    active_params_within,
+    balanced_batch_full_memory,
+    balanced_mfu_full_memory,
+    bytes_read,
+    drain_s,
+    memory_reads,
+)
+from headway.laws.step.memory import parameter_bytes
+
+
+@recomputes("TS-01")
+def step_is_drain(inputs: Any) -> Parts:
+    """Drain time of the chip that the lecture speaks of."""
+    return {"B200": drain_s(inputs.hbm, inputs.mem_bw)}
+
+
+@recomputes("TS-02")
+def rubin_drain(inputs: Any) -> Parts:
+    """Drain time at the bandwidth that was said and at the one announced later."""
+    return {"at 20 TB/s": drain_s(inputs.hbm, inputs.mem_bw), "at 22 TB/s": drain_s(inputs.hbm, inputs.later_bw)}
+
+
+@recomputes("TS-03")
+def drain_by_generation(inputs: Any) -> Parts:
+    """Drain time of ten chips."""
+    return {
+        "A100-40": drain_s(inputs.a100_40_hbm, inputs.a100_40_bw),
+        "A100-80": drain_s(inputs.a100_80_hbm, inputs.a100_80_bw),
+        "H100": drain_s(inputs.h100_hbm, inputs.h100_bw),
+        "H200": drain_s(inputs.h200_hbm, inputs.h200_bw),
+        "B200": drain_s(inputs.b200_hbm, inputs.b200_bw),
+        "B300": drain_s(inputs.b300_hbm, inputs.b300_bw),
+        "Rubin": drain_s(inputs.rubin_hbm, inputs.rubin_bw),
+        "TPU v5e": drain_s(inputs.v5e_hbm, inputs.v5e_bw),
+        "TPU v5p": drain_s(inputs.v5p_hbm, inputs.v5p_bw),
+        "TPU v6e": drain_s(inputs.v6e_hbm, inputs.v6e_bw),
+    }
+
+
+@recomputes("TS-04")
+def worst_case(inputs: Any) -> Parts:
+    """Wait and ride."""
+    return {"worst latency": worst_latency_s(inputs.step_s)}
+
+
+@recomputes("TS-05")
+def mean_wait(inputs: Any) -> Parts:
+    """Mean wait and response with a seat for all, and the wait of random arrivals that overflow a train now and then."""
+    return {
+        "mean wait": beat_wait_s(inputs.step_s),
+        "mean wait and ride": beat_response_s(inputs.step_s),
+        "mean wait, 32 seats 90 % full": timetable_wait_s(
+            train_rate(inputs.load, inputs.step_s, inputs.seats), inputs.step_s, inputs.seats
+        ),
+        "mean wait, 4 seats 80 % full": timetable_wait_s(
+            train_rate(inputs.few_load, inputs.step_s, inputs.few_seats), inputs.step_s, inputs.few_seats
+        ),
+    }
+
+
+@recomputes("TS-06")
+def second_read(inputs: Any) -> Parts:
+    """A step longer than the drain, and one that reads weights alone."""
+    drain = drain_s(inputs.hbm, inputs.mem_bw)
+    weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.domain_bw)
+    return {"reads of the memory": memory_reads(inputs.step_s, drain), "reads by a step of weights alone": memory_reads(weights, drain)}
+
+
+@recomputes("TS-07")
+def domain_rate(inputs: Any) -> Parts:
+    """Tokens per second at the stated beat and at the drain times."""
+    return {
+        "2,000 at 20 ms": step_tokens_per_s(inputs.batch, inputs.step_s),
+        "2,000 at 64 steps/s": step_tokens_per_s(inputs.batch, inputs.step_64th),
+        "2,400 at 64 steps/s": step_tokens_per_s(inputs.larger_batch, inputs.step_64th),
+        "2,400 at 20 ms": step_tokens_per_s(inputs.larger_batch, inputs.step_s),
+        "2,000 at 14.4 ms": step_tokens_per_s(inputs.batch, inputs.rubin_step_s),
+        "2,400 at 14.4 ms": step_tokens_per_s(inputs.larger_batch, inputs.rubin_step_s),
+    }
+
+
+@recomputes("TS-08")
+def share_of_gemini(inputs: Any) -> Parts:
+    """One system's share of the traffic at three dates."""
+    return {
+        name: share_of_traffic(inputs.tok_per_s, mean_tokens_per_s(tokens, inputs.month))
+        for name, tokens in (("July 2025", inputs.july), ("May 2025", inputs.may), ("October 2025", inputs.october))
+    }
+
+
+@recomputes("TS-09")
+def gemini_traffic(inputs: Any) -> Parts:
+    """Monthly tokens as a rate."""
+    return {
+        name: mean_tokens_per_s(tokens, inputs.month)
+        for name, tokens in (
+            ("July 2025", inputs.july),
+            ("May 2025", inputs.may),
+            ("October 2025", inputs.october),
+            ("2026", inputs.next_year),
+        )
+    }
+
+
+@recomputes("TS-10")
+def balance_against_drain(inputs: Any) -> Parts:
+    """At the balanced batch the step is the weights' read time, and the rate is the compute bound."""
+    step = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+    balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
+    implied = bytes_read(inputs.stated_step, inputs.mem_bw)
+    return {
+        "step at balance": step,
+        "tokens/s at balance": step_tokens_per_s(balanced, step),
+        "weights implied by 128 k tokens/s": implied,
+        "active parameters implied": active_params_within(implied, inputs.weight_byte, inputs.board_sparsity),
+    }
+
+
+@recomputes("TS-11")
+def balance_with_full_memory(inputs: Any) -> Parts:
+    """Balanced batch and MFU when each step reads all of a full memory."""
+    balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    needed = balanced_batch_full_memory(balanced, inputs.hbm, weights)
+    return {
+        "balanced batch": needed,
+        "MFU at 2400": mfu_below_balance(inputs.batch, needed),
+        "MFU at the weight-only balance": balanced_mfu_full_memory(weights, inputs.hbm),
+    }
+
+
+@recomputes("TS-12")
+def user_rate(inputs: Any) -> Parts:
+    """Per-user rate, and the step of a faster mode."""
+    rate = user_tokens_per_s(inputs.step_s)
+    fast = times(rate, inputs.faster)
+    return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": relative(inputs.step_s, inputs.faster)}
+
+
+@recomputes("TS-13")
+def leaves_anyway(inputs: Any) -> Parts:
+    """Mean wait of a nearly empty train that leaves on the clock, and of one that would wait until it is full."""
+    rate = train_rate(inputs.load, inputs.step_s, inputs.seats)
+    return {
+        "mean wait, leaving on the clock": timetable_wait_s(rate, inputs.step_s, inputs.seats),
+        "mean wait, leaving when full": filling_wait_s(rate, inputs.seats),
+    }

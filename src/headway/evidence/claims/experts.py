@@ -1,0 +1,280 @@
+"""Claims on mixtures of experts: spread over racks, what sparsity costs to serve, and what experts are worth (MOE, SP)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.evidence.claims.claim import Parts, recomputes
+from headway.laws.architecture.params import sparsity
+from headway.laws.arithmetic import relative, times
+from headway.laws.collectives.expert_parallel import (
+    activation_bytes_per_token,
+    copies_per_token,
+    distinct_experts,
+    distinct_places,
+    exchange_bytes,
+    exchange_out,
+    wire_bytes_per_token,
+)
+from headway.laws.collectives.topology import group_domains
+from headway.laws.rack import batch_per_chip, hops_through_switches
+from headway.laws.roofline.balance import balanced_batch, compute_s_per_token, hardware_ratio, sent_s, tensor_ways_paid
+from headway.laws.roofline.batch_step import batch_compute_s, latency_floor_s, machine_s_per_token, roofline_s
+from headway.laws.roofline.capacity import bytes_beside_weights, capacity_params
+from headway.laws.scaling.experts import (
+    dense_exponent,
+    effective_params,
+    experts_for_total,
+    routed_exponent,
+    routed_share,
+    routed_total_params,
+    routing_cutoff,
+    saturated,
+)
+from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio, stage_weights_bytes
+from headway.laws.step.layer_terms import idle_chips
+from headway.laws.step.memory import parameter_bytes
+from headway.training.scaling.fits import routed
+
+
+@recomputes("MOE-01")
+def share_of_experts(inputs: Any) -> Parts:
+    """Active experts over all."""
+    return {"share of the experts": relative(inputs.experts_per_token, inputs.experts)}
+
+
+@recomputes("MOE-02")
+def experts_on_a_chip(inputs: Any) -> Parts:
+    """Experts over the chips that share them evenly."""
+    return {"experts per chip": relative(inputs.experts, inputs.used)}
+
+
+@recomputes("MOE-03")
+def chips_left_idle(inputs: Any) -> Parts:
+    """Chips beyond the even share, and the layout with redundant experts that uses all."""
+    idle = idle_chips(inputs.chips, inputs.used)
+    return {
+        "idle chips": idle,
+        "idle share": relative(idle, inputs.chips),
+        "experts per chip on 72": relative(inputs.experts, inputs.chips),
+        "with redundant experts": relative(inputs.with_redundant, inputs.chips),
+    }
+
+
+@recomputes("MOE-04")
+def two_exchanges(inputs: Any) -> Parts:
+    """Both exchanges over one when each carries the same vectors, and their bytes as DeepSeek sends them."""
+    vector = activation_bytes_per_token(inputs.hidden, inputs.bf16)
+    dispatch = wire_bytes_per_token(inputs.hidden, inputs.fp8, inputs.scale, inputs.tile)
+    both = exchange_bytes(inputs.tokens, inputs.copies, vector, vector)
+    return {
+        "exchanges": relative(both, times(times(vector, inputs.copies), inputs.tokens)),
+        "combine over dispatch, bytes per element": relative(inputs.bf16, inputs.fp8),
+        "combine over dispatch, fp8 with scales": relative(vector, dispatch),
+    }
+
+
+@recomputes("MOE-05")
+def hops_in_a_rack(inputs: Any) -> Parts:
+    """Links between two chips: of one rack, of eight on the same switches."""
+    return {
+        "one rack": hops_through_switches(inputs.chips, inputs.ports),
+        "eight racks in one domain": hops_through_switches(inputs.more_chips, inputs.ports),
+    }
+
+
+@recomputes("MOE-06")
+def router_on_every_chip(inputs: Any) -> Parts:
+    """What the copies cost, and how many tokens each then routes."""
+    router = parameter_bytes(times(times(inputs.hidden, inputs.experts), inputs.moe_layers), inputs.bf16)
+    weights = stage_weights_bytes(parameter_bytes(inputs.total, inputs.fp8), inputs.chips, inputs.stages)
+    return {"router over a chip's weights": relative(router, weights), "tokens per router": batch_per_chip(inputs.batch, inputs.chips)}
+
+
+@recomputes("MOE-07")
+def scale_out_is_slower(inputs: Any) -> Parts:
+    """Bandwidth per chip and direction, scale-up over scale-out."""
+    return {
+        "H100": scale_up_ratio(inputs.h100_up, inputs.h100_out),
+        "GB300 with 800 Gb/s": scale_up_ratio(inputs.gb300_up, inputs.gb300_out),
+        "GB200 with 400 Gb/s": scale_up_ratio(inputs.gb200_up, inputs.gb200_out),
+    }
+
+
+@recomputes("MOE-08")
+def tokens_leave_the_rack(inputs: Any) -> Parts:
+    """The share that leaves one of R racks, and what that does to the all-to-all."""
+    ranks = times(inputs.rack, inputs.two)
+    slower = {f"slower over {racks} racks": racks_slowdown(inputs.ratio, count) for racks, count in
+              ((2, inputs.two), (3, inputs.three), (4, inputs.four), (8, inputs.eight))}  # fmt: skip
+    return {"share that leaves one of two": relative(exchange_out(inputs.copies, ranks, inputs.rack), inputs.copies), **slower}
+
+
+@recomputes("MOE-09")
+def experts_over_nodes(inputs: Any) -> Parts:
+    """Scale-up domains that DeepSeek's expert-parallel groups span."""
+    return {
+        "domains of the decode unit": group_domains(inputs.decode_ep, inputs.next_to, inputs.node),
+        "domains of the prefill unit": group_domains(inputs.prefill_ep, inputs.next_to, inputs.node),
+    }
+
+
+@recomputes("MOE-10")
+def experts_too_small_to_split(inputs: Any) -> Parts:
+    """Ways of tensor parallelism that pay, for one expert and for a dense layer."""
+    return {
+        "one expert of DeepSeek-V3": tensor_ways_paid(inputs.expert_width, inputs.link_bw, inputs.peak, inputs.element),
+        "dense layer of Llama-3.1-70B": tensor_ways_paid(inputs.dense_width, inputs.link_bw, inputs.peak, inputs.element),
+    }
+
+
+@recomputes("MOE-11")
+def all_to_all_time(inputs: Any) -> Parts:
+    """Dispatch and combine of all layers over the step's weight time, in a rack and over scale-out."""
+    vectors = (activation_bytes_per_token(inputs.hidden, element) for element in (inputs.fp8, inputs.bf16))
+    message_bytes = exchange_bytes(batch_per_chip(inputs.batch, inputs.chips), inputs.copies, *vectors)
+    layer = sent_s(message_bytes, inputs.up_bw)
+    weights = latency_floor_s(inputs.total, inputs.fp8, inputs.mem_bw)
+    steps = {"in the rack": times(layer, inputs.moe_layers)} | {
+        f"at {name} GB/s": times(sent_s(message_bytes, bandwidth), inputs.moe_layers)
+        for name, bandwidth in (("100", inputs.out_bw), ("50", inputs.slow_bw))
+    }
+    return {
+        "in the rack over weight time": relative(steps["in the rack"], weights),
+        "at 100 GB/s over weight time": relative(steps["at 100 GB/s"], weights),
+        "bytes per chip and layer": message_bytes,
+        "one layer in the rack": layer,
+        **steps,
+    }
+
+
+@recomputes("MOE-12")
+def sends_per_token(inputs: Any) -> Parts:
+    """One send per expert, and the chips that these experts live on: drawn without replacement, and drawn one by one."""
+    return {
+        "chips reached": distinct_places(inputs.chips, inputs.experts, inputs.active),
+        "sends, one per expert": copies_per_token(inputs.active, inputs.chips, inputs.chips),
+        "chips reached, each draw alone": distinct_experts(inputs.chips, inputs.one, inputs.active),
+        "chips reached by 32 experts": distinct_places(inputs.chips, inputs.experts, inputs.more_active),
+        "chips reached by 32 experts, each draw alone": distinct_experts(inputs.chips, inputs.one, inputs.more_active),
+    }
+
+
+@recomputes("SP-01")
+def which_way_up(inputs: Any) -> Parts:
+    """Both readings of the word."""
+    return {
+        "total over active": sparsity(inputs.experts, inputs.board_experts_per_token),
+        "active over total": sparsity(inputs.board_experts_per_token, inputs.experts),
+    }
+
+
+@recomputes("SP-07")
+def free_given_users(inputs: Any) -> Parts:
+    """Machine time per token at multiples of the balanced batch: the total size must not matter."""
+    balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
+    weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
+
+    def cost(multiple: Any) -> Any:
+        batch = times(balanced, multiple)
+        step = roofline_s(batch_compute_s(batch, inputs.active, inputs.peak), weights)
+        return machine_s_per_token(step, batch)
+
+    return {"at half the balanced batch": cost(inputs.below), "at twice the balanced batch": cost(inputs.above)}
+
+
+@recomputes("SP-08")
+def paid_in_capacity(inputs: Any) -> Parts:
+    """The sparsest model that leaves room for the KV."""
+    kv = times(times(inputs.kv_bytes, inputs.context), inputs.batch)
+    most = capacity_params(inputs.hbm, kv, inputs.weight_byte)
+    kv_room = bytes_beside_weights(inputs.hbm, parameter_bytes(most, inputs.weight_byte))
+    return {"largest sparsity": sparsity(most, inputs.active), "memory left for KV over KV": relative(kv_room, kv)}
+
+
+def _effective(name: str, active: Any, experts: Any) -> Any:
+    """Parameters of the equal dense model by one of Clark's laws."""
+    by = routed()[name]
+    saturated_experts = saturated(experts, by.start, by.most)
+    sparse, dense = routed_exponent(by.a, by.c, saturated_experts), routed_exponent(by.a, by.c, by.start)
+    return effective_params(active, saturated_experts, by.start, sparse, dense, by.b)
+
+
+@recomputes("SP-02")
+def equal_dense_model(inputs: Any) -> Parts:
+    """The equal dense model by each routing of Clark et al., published coefficients."""
+    figures = {
+        title: _effective(name, inputs.active, inputs.experts) for title, name in (("S-BASE", "s-base"), ("RL-R", "rl-r"), ("HASH", "hash"))
+    }
+    return figures | {"S-BASE, 55 experts": _effective("s-base", inputs.active, inputs.fewer)}
+
+
+@recomputes("SP-03")
+def gain_of_experts(inputs: Any) -> Parts:
+    """The dense model of the figure over the active parameters, and the law's."""
+    return {
+        "read off": relative(inputs.dense, inputs.active),
+        "by the law": relative(_effective("s-base", inputs.active, inputs.experts), inputs.active),
+    }
+
+
+@recomputes("SP-04")
+def experts_are_not_parameters(inputs: Any) -> Parts:
+    """All parameters where only the routed FFNs are copied."""
+    total_params = routed_total_params(inputs.active, inputs.experts, routed_share(inputs.blocks, inputs.ffn))
+    return {
+        "total over active": sparsity(total_params, inputs.active),
+        "total": total_params,
+        "total over equal dense": relative(total_params, inputs.dense),
+    }
+
+
+@recomputes("SP-05")
+def law_of_experts(inputs: Any) -> Parts:
+    """The law at the lecture's size by experts, and the paper's own check."""
+    counts = (
+        ("8", inputs.e_8),
+        ("16", inputs.e_16),
+        ("32", inputs.e_32),
+        ("64", inputs.experts),
+        ("128", inputs.e_128),
+        ("256", inputs.e_256),
+        ("512", inputs.e_512),
+    )
+    figures = {f"E = {name}": _effective("s-base", inputs.active, count) for name, count in counts}
+    return figures | {"5 M, E = 128": _effective("s-base", inputs.small, inputs.e_128)}
+
+
+@recomputes("SP-06")
+def total_for_active(inputs: Any) -> Parts:
+    """The power of the rule, as stated and as the figure has it."""
+    return {
+        "exponent": dense_exponent(inputs.four, inputs.experts),
+        "by the figure": dense_exponent(relative(inputs.dense, inputs.active), inputs.experts),
+    }
+
+
+@recomputes("SP-09")
+def ten_for_a_hundred(inputs: Any) -> Parts:
+    """What the law gives for a hundred times the total, at the figure's size and at a frontier one, and where it ends."""
+    experts = experts_for_total(inputs.hundred, routed_share(inputs.blocks, inputs.ffn))
+    by = routed()["s-base"]
+    return {
+        "gain of 100 times the total": relative(_effective("s-base", inputs.active, experts), inputs.active),
+        "the same at 100B active": relative(_effective("s-base", inputs.large, experts), inputs.large),
+        "gain of 64 experts": relative(_effective("s-base", inputs.active, inputs.experts), inputs.active),
+        "size where it ends": routing_cutoff(by.b, by.c),
+    }
+
+
+@recomputes("SP-10")
+def what_limits_size(inputs: Any) -> Parts:
+    """The largest model when domains hold stages, over that of one; a token's compute by active parameters."""
+    largest = capacity_params(inputs.hbm, inputs.kv, inputs.weight_byte)
+    more = capacity_params(times(inputs.hbm, inputs.stages), inputs.kv, inputs.weight_byte)
+    compute = (compute_s_per_token(times(inputs.active, inputs.twice), inputs.peak), compute_s_per_token(inputs.active, inputs.peak))
+    return {
+        "largest model, 8 domains over one": relative(more, largest),
+        "compute of a token, twice the active": relative(*compute),
+        "largest model of one domain": largest,
+    }

@@ -1,0 +1,277 @@
+"""The ledger's rows: each claim recomputed with its own inputs and with today's facts, and the verdict that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.formula import record
+from headway.core.quantity import known
+from headway.evidence.claims import context, cross_checks, departures, experts, over_training, pipeline, prices, roofline, scale_up
+from headway.evidence.claims.claim import RECOMPUTE, Claim, Parts, claims
+from headway.hardware.chip import chip
+from headway.hardware.memory_tier import tier
+from headway.hardware.rack_facts import rack_facts
+from headway.hardware.system import system
+from headway.laws.arithmetic import times
+
+AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
+NOT_COMPUTABLE, NOT_YET = "not computable", "not yet computed"
+WORST_FIRST = (DIFFERS, ROUNDING, AGREES)
+EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative; the last is a factor either way
+
+
+def beside(recomputed: float, target: float, tolerance: str) -> str:
+    """The verdict on one number: `tolerance` is exact, tight, round, oom or a percentage such as "10 %".
+
+    >>> beside(14.4, 15.0, "round"), beside(14.4, 15.0, "tight"), beside(2400.0, 1000.0, "oom"), beside(312.5, 300.0, "10 %")
+    ('rounding', 'differs', 'agrees', 'agrees')
+    """
+    if tolerance == "oom":
+        return AGREES if target / ORDER <= recomputed <= target * ORDER else DIFFERS
+    if tolerance == "round":
+        return AGREES if _near(recomputed, target, TIGHT) else ROUNDING if _near(recomputed, target, ROUND) else DIFFERS
+    return AGREES if _near(recomputed, target, width(tolerance)) else DIFFERS
+
+
+def width(tolerance: str) -> float:
+    """The relative width that a tolerance class allows.
+
+    >>> width("tight"), width("20 %")
+    (0.01, 0.2)
+    """
+    widths = {"exact": EXACT, "tight": TIGHT, "round": ROUND}
+    return widths[tolerance] if tolerance in widths else float(tolerance.removesuffix("%")) / 100
+
+
+def within(recomputed: float, low: float, high: float) -> str:
+    """The verdict on a number stated as a range, ends included."""
+    return AGREES if low <= recomputed <= high else DIFFERS
+
+
+def worst(verdicts: list[str]) -> str:
+    """A claim with several numbers is as good as its worst."""
+    return next(verdict for verdict in WORST_FIRST if verdict in verdicts)
+
+
+def _near(value: float, target: float, relative: float) -> bool:
+    return abs(value - target) <= relative * abs(target) * (1 + 1e-12)
+
+
+GROUPS = (
+    *(roofline, roofline, prices, departures, experts, experts, scale_up, pipeline),
+    *(scale_up, scale_up, context, cross_checks, prices, context, over_training),
+)
+
+
+def computable() -> list[str]:
+    """Ids of the claims that have a recomputation."""
+    return list(RECOMPUTE)
+
+
+def recompute(claim: Claim, inputs: Mapping[str, Any] | None = None) -> Parts | None:
+    """Each figure of a claim worked out again, with some inputs replaced when given; None when there is no recomputation yet."""
+    function = RECOMPUTE.get(claim.id)
+    if function is None:
+        return None
+    return function(SimpleNamespace(**{**claim.inputs, **(inputs or {})}))
+
+
+def recompute_today(claim: Claim) -> Parts | None:
+    """Each part by today's facts; None where the claim uses nothing that the catalogue has, or a fact is missing there."""
+    now = current(claim)
+    return recompute(claim, now) if now and now.keys() == claim.today.keys() else None
+
+
+def current(claim: Claim) -> dict[str, Any]:
+    """What the catalogue says now of each input that it has."""
+    values = {name: _current(path) for name, path in claim.today.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@functools.cache
+def _current(path: str) -> Any | None:
+    return look_up(path)
+
+
+def look_up(path: str) -> Any | None:
+    """A fact by its place in the catalogue: of a chip, rack, tier, system, domain (all chips), model or its last block; KV in a width."""
+    kind, name, field = path.split()
+    try:
+        if kind == "chip":
+            return chip(name).need(field)
+        if kind == "system":
+            return system(name).need(field)
+        if kind == "domain":
+            machine = system(name)
+            return times(machine.chip.need(field), machine.chips)
+        if kind == "rack":
+            return getattr(rack_facts(name), field)
+        if kind == "tier":
+            return tier(name).need(field)
+        return _of_model(kind, name, field)
+    except HeadwayError:  # no longer in the catalogue, or blank there
+        return None
+
+
+def _of_model(kind: str, name: str, field: str) -> Any:
+    from headway.models import totals
+    from headway.models.config import model
+
+    catalog_model = model(name)
+    if kind == "block":
+        return functools.reduce(getattr, field.split("."), catalog_model.blocks[-1])
+    if kind == "kv":
+        width = known(float(field), "bytes per cache element", "byte", "claim", "width that the claim counts in")
+        return totals.kv_bytes_per_token(catalog_model, width)
+    return getattr(totals, field)(catalog_model)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimPart:
+    """One figure of a claim."""
+
+    name: str
+    unit: str
+    stated: float | None
+    reference: float | None
+    recomputed: float
+    today: float | None
+    verdict: str  # "" where the figure is shown and nothing was stated about it
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimInput:
+    """One number that a claim is recomputed with, and what the catalogue says now where it has it."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    date: str
+    today: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRow:
+    """One claim; the figures are those of the first part that its verdict rests on."""
+
+    id: str
+    group: str
+    claim: str
+    stated: float | None
+    recomputed: float | None
+    unit: str
+    tolerance: str
+    verdict: str
+    cause: str
+    note: str
+    today: float | None
+    reference: float | None
+    stated_text: str
+    source: str
+    parts: tuple[ClaimPart, ...]
+    inputs: tuple[ClaimInput, ...]
+
+
+def rows() -> list[ClaimRow]:
+    """Every claim, in order."""
+    return [_row(claim) for claim in claims().values()]
+
+
+def claim(name: str) -> list[ClaimRow]:
+    """The claim of this id, or all claims of this group; any letter case."""
+    label = name.strip().upper()
+    matches = [claim for claim in claims().values() if label in (claim.id, claim.group)]
+    if not matches:
+        groups = list(dict.fromkeys(claim.group for claim in claims().values()))
+        near = {key.lower(): key for key in (*claims(), *groups)}
+        raise UnknownName("claim", name, near, "wants an id such as RB-10 or a group: " + ", ".join(groups))
+    return [_row(claim) for claim in matches]
+
+
+def explain(name: str, today: bool = False) -> Parts:
+    """Each figure of a claim, from its own inputs or today's, as a number that carries the tree of laws and sourced inputs behind it."""
+    claim_id = name.strip().upper()
+    if claim_id not in claims():
+        raise UnknownName("claim", name, {key.lower(): key for key in claims()}, "wants an id such as RB-10")
+    with record():
+        claim = claims()[claim_id]
+        parts = recompute(claim, {key: look_up(path) for key, path in claim.today.items()} if today else None)
+    if parts is None:
+        raise BadValue("claim", claim_id, f"a claim that is computed: {', '.join(computable()[:3])}, ...")
+    return parts
+
+
+def _row(claim: Claim) -> ClaimRow:
+    figures = recompute(claim)
+    parts = _parts(claim, figures) if figures is not None else ()
+    overall = _verdict(claim, parts)
+    first = next((part for part in parts if part.verdict == overall), None)
+    return ClaimRow(
+        id=claim.id,
+        group=claim.group,
+        claim=claim.claim,
+        stated=first.stated if first else None,
+        recomputed=first.recomputed if first else None,
+        unit=first.unit if first else claim.unit,
+        tolerance=_tolerance(claim, first),
+        verdict=overall,
+        cause=claim.cause,
+        note=claim.note,
+        today=first.today if first else None,
+        reference=first.reference if first else None,
+        stated_text=claim.stated_text,
+        source=claim.source,
+        parts=parts,
+        inputs=_inputs(claim),
+    )
+
+
+def _parts(claim: Claim, figures: Parts) -> tuple[ClaimPart, ...]:
+    now = recompute_today(claim)
+    return tuple(
+        ClaimPart(
+            name=name,
+            unit=claim.units.get(name, claim.unit),
+            stated=claim.stated.get(name),
+            reference=claim.reference.get(name),
+            recomputed=float(value),
+            today=None if now is None else float(now[name]),
+            verdict=_part_verdict(claim, name, float(value)),
+        )
+        for name, value in figures.items()
+    )
+
+
+def _inputs(claim: Claim) -> tuple[ClaimInput, ...]:
+    now = current(claim)
+    return tuple(
+        ClaimInput(name=name, value=float(value), unit=value.unit, source=value.source, date=value.date, today=now.get(name))
+        for name, value in claim.inputs.items()
+    )
+
+
+def _part_verdict(claim: Claim, name: str, value: float) -> str:
+    """Against what was stated; against the reference only where the whole claim states no figure."""
+    if name in claim.ranges:
+        return within(value, *claim.ranges[name])
+    target = claim.stated if claim.stated or claim.ranges else claim.reference
+    return beside(value, target[name], claim.tolerance) if name in target else ""
+
+
+def _verdict(claim: Claim, parts: tuple[ClaimPart, ...]) -> str:
+    if parts:
+        return worst([part.verdict for part in parts if part.verdict])
+    return NOT_COMPUTABLE if claim.empirical else NOT_YET
+
+
+def _tolerance(claim: Claim, first: ClaimPart | None) -> str:
+    if first is not None and first.name in claim.ranges:
+        low, high = claim.ranges[first.name]
+        return f"{low:g}..{high:g}"
+    return claim.tolerance

@@ -1,0 +1,152 @@
+"""Claims on scale-up domains and racks: what they hold, what held model size back, what a rack is (FS, RK)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.evidence.claims.claim import Parts, recomputes
+from headway.laws.arithmetic import relative, times
+from headway.laws.rack import cable_count, fewest_within, growth, mesh_links, rack_height, rack_width, star_links
+from headway.laws.roofline.capacity import bytes_beside_weights, domain_bytes, domain_read_s
+from headway.laws.serving.pipeline import stage_weights_bytes
+from headway.laws.step.memory import parameter_bytes
+
+
+@recomputes("FS-01")
+def hopper_box(inputs: Any) -> Parts:
+    """Eight Hoppers."""
+    return {"8 H100": domain_bytes(inputs.chips, inputs.hbm)}
+
+
+@recomputes("FS-02")
+def blackwell_rack(inputs: Any) -> Parts:
+    """Both Blackwell racks."""
+    return {"GB200 NVL72": domain_bytes(inputs.chips, inputs.hbm), "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm)}
+
+
+@recomputes("FS-03")
+def five_trillion(inputs: Any) -> Parts:
+    """Weights of the model by format, and what is left beside the widest."""
+    wide = parameter_bytes(inputs.total, inputs.bf16)
+    return {
+        "left for KV beside bf16 weights": bytes_beside_weights(domain_bytes(inputs.chips, inputs.hbm), wide),
+        "fp4 weights": parameter_bytes(inputs.total, inputs.fp4),
+        "fp8 weights": parameter_bytes(inputs.total, inputs.fp8),
+        "bf16 weights": wide,
+    }
+
+
+@recomputes("FS-04")
+def floor_of_a_domain(inputs: Any) -> Parts:
+    """The weights' read time of one domain, and what the chips of a second domain that holds other layers change."""
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    domain_s = domain_read_s(weights, inputs.chips, inputs.chip_bw)
+    half = domain_read_s(stage_weights_bytes(weights, inputs.one, inputs.domains), inputs.chips, inputs.chip_bw)
+    return {
+        "two domains as stages, over one": relative(times(half, inputs.domains), domain_s),
+        "one domain of twice the chips, over one": relative(
+            domain_read_s(weights, times(inputs.chips, inputs.domains), inputs.chip_bw), domain_s
+        ),
+        "GB200 NVL72": domain_s,
+    }
+
+
+@recomputes("FS-05")
+def growth_by_generation(inputs: Any) -> Parts:
+    """Bandwidth of one chip and size of the domain, each over the one before."""
+    return {
+        "A100 to H100": growth(inputs.h100_bw, inputs.a100_bw),
+        "H200 to B200": growth(inputs.b200_bw, inputs.h200_bw),
+        "scale-up domain": growth(inputs.chips, inputs.before),
+        "H100 to B200": growth(inputs.b200_bw, inputs.h100_bw),
+    }
+
+
+@recomputes("FS-06")
+def floor_of_two_machines(inputs: Any) -> Parts:
+    """The latency floor on eight H100 and on the rack."""
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    before, now = domain_read_s(weights, inputs.before, inputs.h100_bw), domain_read_s(weights, inputs.chips, inputs.gb200_bw)
+    return {
+        "improvement": relative(before, now),
+        "8 H100": before,
+        "GB200 NVL72": now,
+        "weights over the memory of 8 H100": relative(weights, domain_bytes(inputs.before, inputs.h100_hbm)),
+    }
+
+
+@recomputes("FS-07")
+def capacity_or_latency(inputs: Any) -> Parts:
+    """A large model on boxes of eight: stages until it fits, the latency floor that stays, and the rack's."""
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    stages = fewest_within(weights, domain_bytes(inputs.before, inputs.h100_hbm))
+    on_a_chip = stage_weights_bytes(weights, inputs.before, stages)
+    floor = domain_read_s(weights, inputs.before, inputs.h100_bw)
+    staged = times(domain_read_s(times(on_a_chip, inputs.before), inputs.before, inputs.h100_bw), stages)
+    return {
+        "weights over a chip's memory, with stages": relative(on_a_chip, inputs.h100_hbm),
+        "latency floor with stages over without": relative(staged, floor),
+        "latency floor on GB200 NVL72 over 8 H100": relative(domain_read_s(weights, inputs.chips, inputs.gb200_bw), floor),
+        "stages": stages,
+        "latency floor on boxes of 8 H100": staged,
+    }
+
+
+@recomputes("FS-10")
+def pods_before_racks(inputs: Any) -> Parts:
+    """Chips of a TPU pod over those of the switched domain of its years, and the pods' latency floors."""
+    weights = parameter_bytes(inputs.total, inputs.weight_byte)
+    return {
+        "TPU v4 pod over 8 H100": growth(inputs.v4_pod, inputs.hopper),
+        "TPU v5p pod over 8 H100": growth(inputs.v5p_pod, inputs.hopper),
+        "TPU v7 pod over GB200 NVL72": growth(inputs.v7_pod, inputs.blackwell),
+        "TPU v3 pod": times(inputs.v3_side, inputs.v3_side),
+        "latency floor, TPU v4 pod": domain_read_s(weights, inputs.v4_pod, inputs.v4_bw),
+        "latency floor, 8 H100": domain_read_s(weights, inputs.hopper, inputs.h100_bw),
+    }
+
+
+@recomputes("RK-01")
+def chips_in_a_rack(inputs: Any) -> Parts:
+    """Compute trays times the chips of each."""
+    return {"GB200 NVL72": times(inputs.per_tray, inputs.trays)}
+
+
+@recomputes("RK-03")
+def rack_outside(inputs: Any) -> Parts:
+    """Height from its units, width from its floor."""
+    return {"height": rack_height(inputs.rack_units), "width": rack_width(inputs.footprint, inputs.depth)}
+
+
+@recomputes("RK-05")
+def cables_grow_with_chips(inputs: Any) -> Parts:
+    """Links of a star and of a mesh with twice the chips, over those with the chips."""
+    more = times(inputs.chips, inputs.twice)
+    return {
+        "star to central switches": growth(star_links(more, inputs.links), star_links(inputs.chips, inputs.links)),
+        "full mesh": growth(mesh_links(more, inputs.per_pair), mesh_links(inputs.chips, inputs.per_pair)),
+        "cables of the star": cable_count(star_links(inputs.chips, inputs.links), inputs.pairs),
+    }
+
+
+@recomputes("RK-06")
+def domains_by_generation(inputs: Any) -> Parts:
+    """Chips of each scale-up domain; Rubin Ultra's in dies and in packages."""
+    blackwell = times(inputs.per_tray, inputs.trays)
+    return {
+        "Rubin Ultra, dies": times(inputs.ultra, inputs.ultra_dies),
+        "Blackwell": blackwell,
+        "Hopper to Blackwell": growth(blackwell, inputs.hopper),
+        "Rubin Ultra, packages of its name": growth(inputs.ultra_name, inputs.ultra_dies),
+        "Rubin NVL144, packages": growth(inputs.rubin_dies, inputs.rubin_dies_per_chip),
+    }
+
+
+@recomputes("RK-07")
+def genuine_growth(inputs: Any) -> Parts:
+    """Growth of the domain counted in dies, in packages and by name."""
+    return {
+        "in dies": growth(times(inputs.ultra, inputs.ultra_dies), times(inputs.blackwell, inputs.blackwell_dies)),
+        "in packages": growth(inputs.ultra, inputs.blackwell),
+        "by name": growth(inputs.ultra_name, inputs.blackwell),
+    }

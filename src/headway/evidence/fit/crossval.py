@@ -1,0 +1,205 @@
+"""Cross-validation of the engines' fit: what is left out together, each group predicted unseen, and a flat baseline to compare with.
+
+Only the step differs: lengths, layouts, formats, seats and the closed loop are those of the fitted prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headway.core.progress import tick
+from headway.core.quantity import known
+from headway.core.schema import defaults
+from headway.evidence.fit.residuals import Residual, residuals
+from headway.evidence.fit.result import FittedNumbers, HeldOutResiduals, widths
+from headway.evidence.rows.tasks import Task, Unpredictable
+from headway.evidence.serving.engine_fit import EngineFit, EngineNumber, fit, problem, table_at
+from headway.evidence.serving.machines import machines, stack
+from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
+from headway.evidence.serving.quantities import quantities
+from headway.performance.assumptions import Assumptions
+from headway.performance.compile import compile_layout
+from headway.performance.efficiency import Efficiencies, efficiencies
+
+CHIP_FOLDS = 4  # chips are left out a quarter at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Rows that a fit does not see, and which of them it is then scored on."""
+
+    name: str
+    out: frozenset[int]
+    scored: frozenset[int]
+
+
+def folds(tasks: Sequence[Task]) -> list[Fold]:
+    """Every fold; each scored row is in one by source, or in one by chip."""
+    alone = single_source(tasks)
+    all_folds = [_by_source(source, tasks, alone) for source in sorted({task.row.source for task in tasks})]
+    for mode in sorted(alone):
+        chips = sorted({task.setup.system.chip.name for task in tasks if task.row.mode == mode})
+        parts = [chips[start::CHIP_FOLDS] for start in range(min(CHIP_FOLDS, len(chips)))]
+        all_folds += [_by_chips(mode, part, tasks) for part in parts]
+    return [fold for fold in all_folds if fold.scored]
+
+
+def model_folds(tasks: Sequence[Task]) -> list[Fold]:
+    """For kinds that one source alone has, whole models left out: a second look, not the scored one."""
+    all_folds = []
+    for mode in sorted(single_source(tasks)):
+        for model in sorted({task.setup.model.name for task in tasks if task.row.mode == mode}):
+            out = frozenset(index for index, task in enumerate(tasks) if task.setup.model.name == model)
+            all_folds.append(Fold(name=f"model {model}", out=out, scored=frozenset(i for i in out if tasks[i].row.mode == mode)))
+    return all_folds
+
+
+def single_source(tasks: Sequence[Task]) -> frozenset[str]:
+    """Modes that one source alone has rows of."""
+    sources: dict[str, set[str]] = {}
+    for task in tasks:
+        sources.setdefault(task.row.mode, set()).add(task.row.source)
+    return frozenset(mode for mode, names in sources.items() if len(names) == 1)
+
+
+def _by_source(source: str, tasks: Sequence[Task], alone: frozenset[str]) -> Fold:
+    out = frozenset(index for index, task in enumerate(tasks) if task.row.source == source)
+    return Fold(name=f"source {source}", out=out, scored=frozenset(index for index in out if tasks[index].row.mode not in alone))
+
+
+def _by_chips(mode: str, chips: Sequence[str], tasks: Sequence[Task]) -> Fold:
+    out = frozenset(index for index, task in enumerate(tasks) if task.setup.system.chip.name in chips)
+    return Fold(name=f"chips {', '.join(chips)}", out=out, scored=frozenset(index for index in out if tasks[index].row.mode == mode))
+
+
+LEAST_SHIFT = 3.0  # standard errors by which a fold may move a number without being named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberShift:
+    """A number that one group of rows decides: without it, it moves by so many of its standard errors."""
+
+    fold: str
+    number: str
+    errors: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCrossValidation:
+    """Numbers from all rows, and every row as a fit without its group predicts it."""
+
+    engines: EngineFit
+    table: Efficiencies
+    intervals: tuple[FittedNumbers, ...]
+    residuals: tuple[Residual, ...]
+    shifts: tuple[NumberShift, ...]
+    models: tuple[Residual, ...]  # of modes that one source alone has, whole models left out
+
+
+def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
+    """Fit to all rows, then once without each fold; `base` gives the kernels."""
+    start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
+    full_fit = fit(problem(tasks, start), engine_numbers)
+    tick(1)
+    shifts, fits = [], {}  # what is left out may be the same for several kinds of rows: it is fitted once
+
+    def without(fold: Fold) -> tuple[Fold, Efficiencies]:
+        if fold.out not in fits:
+            inside = [task for index, task in enumerate(tasks) if index not in fold.out]
+            fits[fold.out] = fit(problem(inside, start), engine_numbers, full_fit)
+            shifts.extend(_shifts(fold.name, full_fit, fits[fold.out]))
+        tick(1)
+        return fold, table_at(base, engine_numbers, fits[fold.out].values(engine_numbers))
+
+    fold_tables = [without(fold) for fold in folds(tasks)]
+    intervals = widths(_raw_residuals(tasks, fold_tables))
+    out, models = (
+        tuple(residual for fold, table in tables for residual in _residuals(fold, tasks, with_intervals(table, intervals)))
+        for tables in (fold_tables, [without(fold) for fold in model_folds(tasks)])
+    )
+    table = with_intervals(table_at(base, engine_numbers, full_fit.values(engine_numbers)), intervals)
+    return ServingCrossValidation(engines=full_fit, table=table, intervals=intervals, residuals=out, shifts=tuple(shifts), models=models)
+
+
+def with_intervals(table: Efficiencies, intervals: Sequence[FittedNumbers]) -> Efficiencies:
+    """The efficiencies with these widths of intervals."""
+    sections = {name: dict(section) for name, section in table.sections.items()}
+    for number in intervals:
+        value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
+        sections.setdefault(number.section, {})[number.key] = value
+    return Efficiencies(sections)
+
+
+def _shifts(fold: str, full_fit: EngineFit, fold_fit: EngineFit) -> list[NumberShift]:
+    by = (fold_fit.z - full_fit.z) / full_fit.error
+    return [
+        NumberShift(fold=fold, number=f"{number.section}.{number.key}", errors=float(move))
+        for number, move in zip(full_fit.free, by, strict=True)
+        if abs(move) > LEAST_SHIFT
+    ]
+
+
+def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[Residual]:
+    return [residual for residual, _ in _pairs(fold, tasks, table)]
+
+
+def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Efficiencies]]) -> HeldOutResiduals:
+    """Raw residuals of every fold, and what may widen each row's interval."""
+    pairs = [(residual, task) for fold, table in fold_tables for residual, task in _pairs(fold, tasks, table)]
+    wider = _circumstances([task for _, task in pairs])
+    return HeldOutResiduals(
+        key=np.array([width_key(residual.kind, residual.quantity) for residual, _ in pairs]),
+        error=np.array([residual.log_ratio for residual, _ in pairs]),
+        source=np.array([residual.source for residual, _ in pairs]),
+        wider=wider,
+    )
+
+
+def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple[Residual, Task]]:
+    """Each residual of the fold, and the row it is of: rows of several files may share ids and lines."""
+    fold_tasks = [tasks[index] for index in sorted(fold.scored)]
+    task_predictions = zip(fold_tasks, predict(fold_tasks, table), strict=True)
+    return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
+
+
+def _circumstances(tasks: Sequence[Task]) -> dict[str, np.ndarray]:
+    place, setups = placed(tasks)
+    return circumstances(tasks, machines(setups).rows(place), load_of(tasks))
+
+
+OVERLAP = "operators"  # arithmetic and traffic of one operator overlap, operators follow one another
+
+
+def flat_residuals(tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual]) -> list[Residual]:
+    """The residuals with the prediction of the flat model in place of the fitted one; intervals stay and mean nothing there."""
+    known = [task for task in tasks if isinstance(task, Task)]
+    predictions = _predicted(known)
+    return [replace(residual, predicted=predictions[(residual.line, residual.id, residual.quantity)]) for residual in residuals]
+
+
+def floor_residuals(residuals: Sequence[Residual]) -> list[Residual]:
+    """The residuals with the floor in place of the prediction."""
+    return [replace(residual, predicted=residual.floor) for residual in residuals]
+
+
+def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
+    """Every quantity of every row, by line, id and quantity."""
+    if not tasks:
+        return {}
+    place, setups = placed(tasks)
+    assumptions = defaults(Assumptions, {"engine": "none", "overlap": OVERLAP})
+    steps = [compile_layout(setup.work, setup.system, setup.layout, assumptions, setup.formats, efficiencies()).step for setup in setups]
+    all_machines = replace(machines(setups), step=stack(steps))
+    predictions: dict[tuple[int, str, str], float] = {}
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        at = [index for index, task in enumerate(tasks) if task.kind == kind]
+        kind_tasks = [tasks[index] for index in at]
+        estimates = quantities(kind, all_machines.rows(place[np.array(at)]), load_of(kind_tasks), False)
+        for name in ("ttft", "tpot", "rate", "per_chip"):
+            predictions |= {
+                (task.row.line, task.row.id, name): float(value) for task, value in zip(kind_tasks, getattr(estimates, name), strict=True)
+            }
+    return predictions

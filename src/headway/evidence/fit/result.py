@@ -1,0 +1,220 @@
+"""What a fit leaves behind: numbers with their error, how wide 90 % intervals have to be, and the file that keeps them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadFile
+from headway.performance.efficiency import kind_of
+
+INTERVAL = "interval"
+UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedNumbers:
+    """One number of data/efficiency.toml."""
+
+    section: str  # class.family.dtype
+    key: str
+    value: float
+    unit: str
+    error: float  # one standard error, in the number's own unit
+    rows: int
+    range: str  # what it was fitted on
+    meaning: str
+    source: str = "measurements"
+    date: str = "undated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRow:
+    """How far predictions of one group miss: |ln(predicted/measured)| and its sign."""
+
+    kind: str  # class of operator
+    family: str
+    dtype: str
+    scope: str  # in sample, or what was left out of the fit
+    rows: int
+    median: float
+    p90: float
+    bias: float  # median of ln(predicted/measured)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFit:
+    """Numbers and the table of their errors."""
+
+    parameters: tuple[FittedNumbers, ...]
+    errors: tuple[ErrorRow, ...]
+
+
+def line(number: FittedNumbers) -> str:
+    """One number as one line of TOML."""
+    texts = {"range": number.range, "meaning": number.meaning, "source": number.source, "date": number.date, "kind": "fitted"}
+    words = ", ".join(f"{key} = {quoted(text)}" for key, text in texts.items())
+    figures = f"value = {_short(number.value, 4)}, unit = {quoted(number.unit)}, error = {_short(number.error, 2)}, rows = {number.rows}"
+    return f"{number.key} = {{ {figures}, {words} }}"
+
+
+def quoted(text: str) -> str:
+    """A basic string of TOML."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{float(f'{value:.{digits}g}')!r}"
+    return text if "inf" not in text else "inf"
+
+
+def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, keep_other_sections: bool = True) -> None:
+    """Write numbers to `path`: classes that `fitted` has none of stay as they are, when they are to be kept."""
+    previous_numbers = _retained_numbers(fitted, read_efficiency(path)) if keep_other_sections else ()
+    blocks = [head.rstrip("\n")] if head else []
+    all_numbers = (*fitted, *previous_numbers)
+    for section in dict.fromkeys(number.section for number in all_numbers):
+        blocks.append("\n".join([f"[{section}]", *(line(number) for number in all_numbers if number.section == section)]))
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:
+    """Those of classes that are not stated yet: numbers of one class belong together, but for intervals, each of which stands alone."""
+    kinds, places = {kind_of(number.section) for number in new_numbers}, {(number.section, number.key) for number in new_numbers}
+    candidates = (number for number in old_numbers if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
+    return tuple(number for number in candidates if (number.section, number.key) not in places)
+
+
+def read_efficiency(path: Path) -> tuple[FittedNumbers, ...]:
+    """Every number of the file, in its order; none where there is no file yet."""
+    if not path.exists():
+        return ()
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadFile(path, str(error)) from error
+    return tuple(_numbers(document, (), path))
+
+
+def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[FittedNumbers]:
+    numbers = []
+    for key, item in table.items():
+        if isinstance(item, dict) and "value" in item:
+            numbers.append(_fitted_number(item, ".".join(section), key, path))
+        elif isinstance(item, dict):
+            numbers += _numbers(item, (*section, key), path)
+    return numbers
+
+
+def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumbers:
+    """One number, of which a file written by hand may say no more than its value."""
+    values = {name: item.get(name, default) for name, default in UNSAID.items()}
+    for name, value in values.items():
+        wants = str if isinstance(UNSAID[name], str) else int | float
+        if isinstance(value, bool) or not isinstance(value, wants):
+            raise BadFile(path, f"{section}.{key}: got {name} {value!r}; wants {'text' if wants is str else 'a number'}")
+    return FittedNumbers(section=section, key=key, **values)
+
+
+def markdown(errors: tuple[ErrorRow, ...]) -> str:
+    """The table of errors as Markdown."""
+    rows = ["| class | family | dtype | scope | rows | median | p90 | bias |", "|---|---|---|---|---|---|---|---|"]
+    for e in errors:
+        rows.append(f"| {e.kind} | {e.family} | {e.dtype} | {e.scope} | {e.rows} | {e.median:.3f} | {e.p90:.3f} | {e.bias:+.3f} |")
+    return "\n".join(rows)
+
+
+DRAWS = 100  # of the sources, for errors
+SHARE = 0.9  # of rows that the interval is to hold
+KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
+WIDER = ("unmeasured", "foreign", "experts", "limited")
+MEANINGS = {
+    "decode": "half of the 90 % interval of a decode step, as a factor",
+    "prefill": "half of the 90 % interval of a prefill, as a factor",
+    "tpot": "half of the 90 % interval of TPOT under load, as a factor",
+    "ttft": "half of the 90 % interval of TTFT under load, as a factor",
+    "offline": "half of the 90 % interval of saturated throughput, as a factor",
+    "unmeasured": "that many times wider in the logarithm on chips whose kernels were not measured",
+    "foreign": "and on platforms that engines were not first written for: neither NVIDIA's nor cards",
+    "experts": "and for models with routed experts",
+    "limited": "and where the KV cache, not the users, limits the batch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutResiduals:
+    """Residuals of rows that a fit did not see: ln(predicted / measured), and what may widen their interval."""
+
+    key: Any
+    error: Any
+    source: Any
+    wider: dict[str, Any]  # of each of WIDER, whether
+
+
+def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
+    """A factor for each quantity, and how much wider in which circumstances; errors by drawing the sources again."""
+    factors, spread = _widths(samples), _bootstrap_errors(samples)
+    rows = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
+    return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(samples.error)) for name, value in factors.items())
+
+
+def _bootstrap_errors(samples: HeldOutResiduals) -> dict[str, float]:
+    """Standard error of each width: sources drawn with replacement, and rows within them."""
+    names, random = np.unique(samples.source), np.random.default_rng(0)
+    width_draws: dict[str, list[float]] = {}
+    for _ in range(DRAWS):
+        rows = np.concatenate([_resampled_rows(samples.source == name, random) for name in random.choice(names, len(names))])
+        resample = HeldOutResiduals(key=samples.key[rows], error=samples.error[rows], source=samples.source[rows],
+                     wider={name: holds[rows] for name, holds in samples.wider.items()})  # fmt: skip
+        for name, value in _widths(resample).items():
+            width_draws.setdefault(name, []).append(value)
+    return {name: float(np.std(values)) for name, values in width_draws.items()}
+
+
+def _resampled_rows(mask: Any, random: Any) -> Any:
+    rows = np.flatnonzero(mask)
+    return random.choice(rows, len(rows))
+
+
+def _widths(samples: HeldOutResiduals) -> dict[str, float]:
+    """Each source counts as the square root of its rows."""
+    _, place, count = np.unique(samples.source, return_inverse=True, return_counts=True)
+    weight, size = 1 / np.sqrt(count[place]), np.abs(samples.error)
+    growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
+    base: dict[str, float] = {}
+    for _ in range(10):  # each in turn, the others as they are
+        scale = _scale(samples, growth)
+        base = {key: quantile((size / scale)[samples.key == key], weight[samples.key == key]) for key in KEYS if (samples.key == key).any()}
+        base_widths = np.array([base[key] for key in samples.key])
+        for name in WIDER:
+            rows, other_scale = samples.wider[name], _scale(samples, {**growth, name: 1.0})
+            if rows.any():
+                growth[name] = max(1.0, quantile((size / base_widths / other_scale)[rows], weight[rows]))
+    return {key: float(np.exp(value)) for key, value in base.items()} | growth
+
+
+def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
+    scale = np.ones(len(samples.error))
+    for name, factor in growth.items():
+        scale = np.where(samples.wider[name], scale * factor, scale)
+    return scale
+
+
+def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
+    """The value that so large a share of the weight does not exceed."""
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])
+
+
+def _line(key: str, value: float, error: float, rows: int) -> FittedNumbers:
+    return FittedNumbers(
+        section="interval.other", key=key, value=value, unit="", error=error, rows=rows,
+        range="rows left out of the fit, by source; docs/accuracy.md", meaning=MEANINGS[key],
+        source="published serving runs, docs/accuracy.md", date="2026-11",
+    )  # fmt: skip

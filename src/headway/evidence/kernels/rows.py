@@ -1,0 +1,262 @@
+"""Measured kernels as work: which rows are sound, each one's seconds, and what it had to do in seconds at the datasheet peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadFile, MissingExtra
+from headway.hardware.chip import Chip, chip
+
+FAMILY = (("a100", "ampere"), ("a800", "ampere"), ("h100", "hopper"), ("h200", "hopper"), ("h800", "hopper"), ("h20", "hopper"),
+          ("b200", "blackwell"), ("b300", "blackwell"))  # fmt: skip
+Column = Any  # a numpy array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRows:
+    """Rows of one class and dtype; all columns are arrays of one length."""
+
+    chip: Column
+    shape: Column  # rows of one shape err together
+    seconds: Column
+    work: tuple[Column, ...]  # what the class's law takes, at peak
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def where(self, keep: Column) -> KernelRows:
+        """Some of the rows."""
+        return replace(
+            self, chip=self.chip[keep], shape=self.shape[keep], seconds=self.seconds[keep], work=tuple(column[keep] for column in self.work)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """Columns of one measured table."""
+
+    columns: dict[str, Column]
+    origin: object = "measured kernels"
+
+    def __getattr__(self, name: str) -> Column:
+        if name not in self.columns:
+            raise BadFile(self.origin, f"has no column {name}, only {', '.join(self.columns)}")
+        return self.columns[name]
+
+    def where(self, keep: Column) -> KernelTable:
+        """Some of the rows."""
+        return KernelTable({name: column[keep] for name, column in self.columns.items()}, self.origin)
+
+
+def table(folder: Path, name: str) -> KernelTable:
+    """One parquet file of the folder, texts as numpy texts."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise MissingExtra("parquet files", "table") from error
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        raise BadFile(path, "no such file")
+    try:
+        read = parquet.read_table(path)
+    except (ArrowException, OSError):
+        raise BadFile(path, "cannot be read as a parquet table") from None
+    return KernelTable({column: _plain(read.column(column).combine_chunks()) for column in read.column_names}, path)
+
+
+def _plain(column: Any) -> Column:
+    values = column.to_numpy(zero_copy_only=False)
+    return values.astype(str) if values.dtype == object else values
+
+
+def family(name: str) -> str:
+    """The family of a chip that was measured; other for the rest."""
+    return next((value for start, value in FAMILY if name.startswith(start)), "other")
+
+
+def per_chip(names: Column, fact: str) -> Column:
+    """A datasheet fact for each row."""
+    known, place = np.unique(names, return_inverse=True)
+    return np.array([float(getattr(_chip(str(name)), fact) or np.nan) for name in known])[place]
+
+
+def _chip(name: str) -> Chip:
+    return chip(name)
+
+
+def fastest(rows: KernelTable, keys: tuple[str, ...]) -> KernelTable:
+    """The fastest backend of each case: the hardware rather than one library's choice."""
+    codes = shape_codes(*(getattr(rows, key) for key in keys))
+    order = np.lexsort((rows.latency_s, codes))
+    first = np.concatenate([[True], codes[order][1:] != codes[order][:-1]])
+    return rows.where(order[first])
+
+
+def thinned(rows: KernelRows, most: int, seed: int = 4) -> KernelRows:
+    """At most so many rows of each chip, the same ones every time."""
+    keep = np.zeros(len(rows), bool)
+    rng = np.random.default_rng(seed)
+    for name in np.unique(rows.chip):
+        indices = np.flatnonzero(rows.chip == name)
+        keep[indices if len(indices) <= most else rng.choice(indices, most, replace=False)] = True
+    return rows.where(keep)
+
+
+def shape_codes(*columns: Column) -> Column:
+    """A number for each distinct combination."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, place = np.unique(column, return_inverse=True)
+        codes = codes * len(values) + place
+    return np.unique(codes, return_inverse=True)[1]
+
+
+ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes of a weight
+PEAK = {"bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "weight_only": "peak_bf16"}
+DOUBTFUL = 1 | 2 | 4 | 8  # above a peak, or repeats that differ
+MOST_M = 16384
+LEAST_WIDTH = 256  # of an expert on a rank: narrower ones are tests of the splitting, not served
+OLD = "a100_sxm_80"  # measured with engines of a year before the others, and without a tuned kernel for experts
+MOST_GROUP = 64  # query heads that share a KV head
+SMALL = 2e6  # bytes: less than a microsecond
+TILE, PROCESSORS = 128, 128  # queries in a tile of attention, and about as many processors as these chips have
+LATENT, ROPE, HEAD = 512, 64, 128  # of DeepSeek's multi-head latent attention
+
+
+def gemm(folder: Path, dtype: str) -> KernelRows:
+    """Matrix multiplications of a served model's size: compute, weights, activations."""
+    labels = {"bf16": ("bfloat16",), "fp8": ("fp8", "fp8_block"), "nvfp4": ("nvfp4",), "weight_only": ("int4_wo", "int8_wo")}[dtype]
+    rows = table(folder, "gemm")
+    eager = (rows.backend == "vidur") | ((rows.backend == "vllm") & (rows.dtype == "fp8_block"))
+    sound = np.isin(rows.dtype, labels) & ~eager & ((rows.flag & DOUBTFUL) == 0)
+    rows = rows.where(sound & (rows.m <= MOST_M) & (rows.n >= 1024) & (rows.k >= 1024))
+    keys = ("chip", "m", "n", "k") + (("dtype",) if dtype == "weight_only" else ())
+    rows = fastest(rows, keys)
+    m, n, k = (column.astype(float) for column in (rows.m, rows.n, rows.k))
+    element = np.where(rows.dtype == "int8_wo", 1.0, ELEMENT[dtype])
+    peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
+    work = (2 * m * n * k / peak, element * n * k / bandwidth, 2 * (m * k + m * n) / bandwidth)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n, rows.k), seconds=rows.latency_s, work=work)
+
+
+def moe(folder: Path, dtype: str) -> KernelRows:
+    """Gated routed experts of one rank of one layer, routing in balance: compute, weights, activations.
+
+    Every token that enters is read and written once, every pair of token and expert is gathered, multiplied and scattered.
+    """
+    labels = {
+        "bf16": ("bfloat16",),
+        "fp8": ("fp8_block",),  # as checkpoints of experts in FP8 are made
+        "nvfp4": ("nvfp4", "w4a8_mxfp4_mxfp8"),
+        "weight_only": ("int4_wo", "w4a16_mxfp4"),
+    }[dtype]
+    rows = table(folder, "moe")
+    slow = (rows.kernel == "sglang_fused_moe_triton") & (rows.dtype == "bfloat16")  # not tuned for most of these shapes
+    sound = np.isin(rows.dtype, labels) & (rows.level == "fused_moe") & (rows.distribution == "balanced") & ((rows.flag & DOUBTFUL) == 0)
+    rows = rows.where(sound & ~slow & (rows.n_mats == 3) & (rows.inter >= LEAST_WIDTH * rows.tp) & (rows.chip != OLD))
+    rows = fastest(rows, ("chip", "hidden", "inter", "n_experts", "topk", "tp", "ep", "tokens"))
+    hidden, inter, tokens = rows.hidden.astype(float), rows.inter / rows.tp, rows.tokens.astype(float)
+    pairs, experts_per_rank = tokens * rows.topk / rows.ep, rows.n_experts / rows.ep
+    active = np.minimum(experts_per_rank, np.maximum(pairs, 1.0))
+    peak, bandwidth = per_chip(rows.chip, PEAK[dtype]), per_chip(rows.chip, "hbm_bw")
+    matrices = 3 * hidden * inter
+    activation_bytes = (pairs * (2 * hidden + 3 * inter) + 2 * tokens * hidden) * 2
+    work = (2 * pairs * matrices / peak, active * matrices * ELEMENT[dtype] / bandwidth, activation_bytes / bandwidth)
+    codes = shape_codes(rows.chip, rows.hidden, rows.inter, rows.n_experts, rows.topk, rows.tp, rows.ep)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def decode(folder: Path, dtype: str) -> KernelRows:
+    """Attention of new tokens: compute, KV, and pairs of sequence and KV head over the bandwidth."""
+    rows = table(folder, "attention_decode")
+    kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    size = 2.0 * rows.batch * rows.kv_len * rows.n_kv_heads * rows.head_dim * ELEMENT[dtype]
+    aliased = (rows.chip == OLD) & (rows.backend == "trtllm") & (size > 100e6)
+    odd = (rows.head_dim == 192) | ((rows.backend == "trtllm") & (rows.n_heads == rows.n_kv_heads))
+    sound = (rows.kv_dtype == kv) & (rows.window == 0) & ((rows.flag & (DOUBTFUL & ~2)) == 0) & ~aliased & ~odd
+    group = rows.n_heads / rows.n_kv_heads
+    sound &= (group <= MOST_GROUP) & (group >= (2 if dtype == "fp8" else 1))
+    rows = rows.where(sound & _head(rows) & (rows.kv_len >= 128) & _cold(rows, size))
+    rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "kv_len", "batch"))
+    peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
+    attended = rows.batch.astype(float) * rows.kv_len * rows.head_dim
+    blocks = rows.batch * rows.n_kv_heads / bandwidth
+    work = (4 * attended * rows.n_heads / peak, 2 * attended * rows.n_kv_heads * ELEMENT[dtype] / bandwidth, blocks)
+    codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def _head(rows: KernelTable) -> Column:
+    return (rows.head_dim >= 64) & (rows.head_dim <= 256)
+
+
+def _cold(rows: KernelTable, size: Column) -> Column:
+    """Whether KV of that size is read from the HBM, as in an engine, though a benchmark reads the same again and again.
+
+    What the last-level cache holds is left out, but for sizes that take no time wherever they are.
+    """
+    return (size < SMALL) | (size > 1.5 * per_chip(rows.chip, "sram"))
+
+
+def _fills(rows: KernelTable) -> Column:
+    """Whether prompts and heads together make a tile of queries for each processor; a smaller grid leaves some of them idle."""
+    return 1.0 * rows.isl * rows.batch * rows.n_heads >= TILE * PROCESSORS
+
+
+def mla_decode(folder: Path, dtype: str) -> KernelRows:
+    """The absorbed form of latent attention: compute, the latent read once, and sequences over the bandwidth."""
+    rows = table(folder, "mla_decode")
+    kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    sound = (rows.level == "kernel") & (rows.kv_dtype == kv) & (rows.backend != "vllm") & ((rows.flag & (DOUBTFUL & ~2)) == 0)
+    cold = _cold(rows, 1.0 * rows.batch * rows.kv_len * (LATENT + ROPE) * ELEMENT[dtype])
+    rows = fastest(rows.where(sound & cold & (rows.chip != OLD) & (rows.kv_len >= 128)), ("chip", "n_heads", "kv_len", "batch"))
+    peak, bandwidth = per_chip(rows.chip, "peak_bf16"), per_chip(rows.chip, "hbm_bw")
+    attended = rows.batch.astype(float) * rows.kv_len
+    work = (
+        2 * attended * rows.n_heads * (2 * LATENT + ROPE) / peak,
+        attended * (LATENT + ROPE) * ELEMENT[dtype] / bandwidth,
+        rows.batch / bandwidth,
+    )
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+
+
+def prefill(folder: Path, dtype: str) -> KernelRows:
+    """Causal attention of whole prompts: pairs, one more token attended to by each, and how narrow its heads are."""
+    rows = table(folder, "attention_prefill")
+    label = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
+    sound = (rows.dtype == label) & (rows.kv_dtype == label) & (rows.window == 0) & ((rows.flag & DOUBTFUL) == 0)
+    slow = (rows.head_dim == 256) & (rows.backend == "sglang") & (dtype == "fp8")
+    rows = rows.where(sound & ~slow & _head(rows) & (rows.isl >= 64) & _fills(rows))
+    rows = fastest(rows, ("chip", "n_heads", "n_kv_heads", "head_dim", "isl", "batch"))
+    flop = 4.0 * rows.batch * rows.n_heads * rows.head_dim / per_chip(rows.chip, "peak_bf16")
+    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl, np.maximum(HEAD / rows.head_dim, 1.0))
+    codes = shape_codes(rows.chip, rows.n_heads, rows.n_kv_heads, rows.head_dim)
+    return KernelRows(chip=rows.chip, shape=codes, seconds=rows.latency_s, work=work)
+
+
+def mla_prefill(folder: Path, dtype: str) -> KernelRows:
+    """Latent attention of prompts, expanded to heads: pairs, and one more token attended to by each."""
+    rows = table(folder, "mla_prefill")
+    sound = (rows.level == "kernel") & (rows.kv_dtype == {"bf16": "bfloat16", "fp8": "fp8"}[dtype]) & ((rows.flag & DOUBTFUL) == 0)
+    rows = fastest(
+        rows.where(sound & (rows.backend != "vllm") & (rows.chip != OLD) & (rows.isl >= 64) & _fills(rows)),
+        ("chip", "n_heads", "isl", "batch"),
+    )
+    flop = 2.0 * rows.batch * rows.n_heads * (HEAD + ROPE + HEAD) / per_chip(rows.chip, "peak_bf16")
+    work = (flop * rows.isl * (rows.isl + 1.0) / 2, flop * rows.isl)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.n_heads, rows.batch), seconds=rows.latency_s, work=work)
+
+
+def elementwise(folder: Path, dtype: str) -> KernelRows:
+    """Norms, activations, residuals, casts: bytes at peak."""
+    rows = table(folder, "elementwise")
+    unfused = (rows.backend == "sglang") | (rows.op == "norm")
+    eager = (rows.backend == "vidur") & (rows.latency_s < 10e-6)  # measured to a microsecond, launch included
+    rows = rows.where(~unfused & ~eager & ((rows.flag & (4 | 8)) == 0) & (dtype == "bf16"))
+    rows = fastest(rows, ("chip", "op", "rows", "cols"))
+    work = (rows.bytes / per_chip(rows.chip, "hbm_bw"),)
+    return KernelRows(chip=rows.chip, shape=shape_codes(rows.chip, rows.op, rows.cols), seconds=rows.latency_s, work=work)

@@ -1,0 +1,292 @@
+"""What is taken where a row is silent: number formats, placement on chips, and a benchmark's own conditions; each flagged when used."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headway.core.errors import UnknownName
+from headway.models.precision import Precision
+from headway.performance.layout import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A benchmark whose rows are told by the start of their source_key."""
+
+    key: str
+    mean_length_ratio: float  # mean length of its requests over the nominal length
+    spread: float  # standard deviation of their lengths over the mean
+    how: str
+    cache: str  # format of the KV cache that its launch scripts set,
+    of: tuple[str, ...]  # for weights in these formats
+    source: str
+
+
+BENCHMARKS = (
+    Benchmark(
+        key="inferencex",
+        mean_length_ratio=0.9,
+        spread=0.064,
+        how="request lengths uniform from 0.8 to 1 of the nominal ones",
+        cache="fp8",
+        of=("fp8", "nvfp4", "mxfp4"),
+        source="SemiAnalysisAI/InferenceX: README (RANDOM_RANGE_RATIO 0.8); benchmarks/*.sh (kv-cache-dtype fp8, kv_cache_config)",
+    ),
+)
+
+
+@functools.cache
+def benchmark(source: str) -> Benchmark | None:
+    """The benchmark that a row's source_key names, where its conditions are documented.
+
+    >>> benchmark("inferencex_aic").mean_length_ratio, benchmark("a blog")
+    (0.9, None)
+    """
+    return next((entry for entry in BENCHMARKS if source.lower().startswith(entry.key)), None)
+
+
+# Spellings, folded and tried in this order: (pattern, format, arithmetic where it is not the format's own, note).
+SPELLINGS = (
+    (r"bf16|bfloat16|w16a16", "bf16", "", ""),
+    (r"fp16|float16|half|f16|gguf-f16|gguf-fp16|gguf-bf16", "fp16", "", ""),
+    (r"fp32|float32|f32", "bf16", "", "fp32 weights taken as bf16"),
+    (r"w4a8.*|int4.*(fp8|a8)|qserve.*", "int4_g128", "fp8", ""),
+    (r"nvfp4.*|w4a4-nvfp4|fp4-nv", "nvfp4", "", ""),
+    (r"mxfp4.*|w4a4-mx.*|mxfp4-.*", "mxfp4", "", ""),
+    (r"fp4|w4a4|e2m1", "fp4", "", ""),
+    (r"(int8-weight-only|(wo|weight-only)-int8|int8-wo|w8a16)|(gptq|awq|bnb|hqq|mlx|exl2).*-?(int8|8bit|8)|8-?bit", "int8", "bf16",
+     "int8 weights, bf16 arithmetic"),
+    (r"int8.*|w8a8(-int8)?|smoothquant|sq|w8a8-sq", "int8", "", ""),
+    (r"(w8a8-)?fp8.*|e4m3.*|float8.*|mxfp8|w8a8-fp8.*|f8", "fp8", "", ""),
+    (r".*q4f16(-1)?\)?|int4-g32|mlx.*4.*|q4f16.*|int4-g-\(q4f16\)", "int4_g32", "", ""),
+    (r"(gguf-|ggml-)?(i?q)(\d.*)", "gguf", "", ""),
+    (r"w4a16.*|(gptq|awq|hqq|exl2|bnb|marlin|autoround|uint4|int4).*|4-?bit|nf4|u4|woq-?int4|.*(awq|gptq)", "int4_g128", "", ""),
+)  # fmt: skip
+GGUF = {
+    "q2-k": "q2_k", "q3-k": "q3_k_m", "q3-k-m": "q3_k_m", "q3-k-l": "q3_k_m", "q3-k-s": "q3_k_m", "q4-0": "q4_0", "q4-1": "q4_1",
+    "q4-k": "q4_k_m", "q4-k-m": "q4_k_m", "q4-k-s": "q4_k_s", "q4": "q4_k_m", "q5-0": "q5_0", "q5-1": "q5_0", "q5-k": "q5_k_m",
+    "q5-k-m": "q5_k_m", "q5-k-s": "q5_k_m", "q5": "q5_k_m", "q6": "q6_k", "q6-k": "q6_k", "q8": "q8_0", "q8-0": "q8_0",
+    "iq4-xs": "iq4_xs", "iq4-nl": "q4_0", "q4-k-xl": "q4_k_m",
+}  # fmt: skip
+GGUF_EXACT = ("q2-k", "q3-k-m", "q4-0", "q4-1", "q4-k-m", "q4-k-s", "q5-0", "q5-k-m", "q6-k", "q8-0", "iq4-xs")
+# What the head (the matrix that is read with the embedding's shape) is stored in: llama.cpp quantises it to q6_k beside the k-quants and
+# the 4- and 5-bit types, q8_0 beside itself; MLC quantises it too. AWQ, GPTQ, FP8 and FP4 checkpoints leave it as it was trained.
+HEAD = {"q8_0": "q8_0", "int4_g32": "int4_g32"} | dict.fromkeys(
+    ("q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "iq4_xs"), "q6_k"
+)
+IN_A_NAME = re.compile(
+    r"(nvfp4|mxfp4|fp8|fp4|awq|gptq-?int8|gptq|int8|int4|w4a16|w8a8|w4a8|bnb-4bit|4bit|8bit|i?q\d[-_](?:k(?:[-_](?:s|m|l))?|0|1|xs|nl))"
+    r"(?=$|[-_.:/])",
+    re.IGNORECASE,
+)
+# The KV cache where a row does not say, by engine family and weights; the first that applies.
+#   Engines' "auto" follows the checkpoint's kv_cache_quant_algo (TensorRT-LLM KvCacheConfig.dtype, vLLM resolve_kv_cache_dtype_string),
+#   which ModelOpt's NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM runs, set to FP8. Others keep the model's own 16 bits.
+KV_RULES = (
+    ("TensorRT-LLM", ("fp8", "nvfp4"), "fp8"),
+    ("", ("nvfp4",), "fp8"),
+    ("llama.cpp", (), "fp16"),
+    ("", (), "bf16"),
+)
+CACHES = {
+    "bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16", "f16": "fp16", "half": "fp16", "fp8": "fp8", "fp8-e4m3": "fp8",
+    "fp8-e5m2": "fp8", "e4m3": "fp8", "e5m2": "fp8", "int8": "int8", "q8-0": "int8", "int4": "int4", "q4-0": "int4", "fp4": "fp4",
+    "nvfp4": "fp4", "fp8-ds-mla": "fp8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFormats:
+    """A precision read from a row: the formats, what the head is stored in ("" as in the checkpoint), and what was inferred."""
+
+    precision: Precision
+    head: str = ""
+    flags: tuple[str, ...] = ()
+
+
+@functools.cache
+def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str, source: str = "") -> StatedFormats:
+    """The formats that a row means; `stored`: what most of the catalogue's own checkpoint is in; `source`: the row's key.
+
+    >>> found = precision("gguf_q4_k_m", "", "llama-3-8b", "llama.cpp", "NVIDIA", "bf16")
+    >>> found.precision.weights, found.precision.kv, found.head
+    ('q4_k_m', 'fp16', 'q6_k')
+    """
+    flags: list[str] = []
+    text = _plain(weights)
+    if text in ("", "auto", "unknown"):
+        matches = IN_A_NAME.findall(model.rpartition("/")[2])
+        text = _plain(matches[-1]) if matches else ""
+        flags.append(f"weights not stated: {text + ' as the name says' if text else 'as the checkpoint stores them'}")
+    name, compute, note = _weights(text, vendor) if text else ("", "", "")
+    flags += [note] if note else []
+    checkpoint = name or stored
+    if name == stored or {name, stored} == {"fp16", "bf16"}:  # as it is, with the parts that the checkpoint keeps in another format
+        name = ""
+    cache = _cache(kv, checkpoint, model, engine, benchmark(source), flags)
+    if engine == "llama.cpp" and not compute:
+        compute = "fp16acc"  # ggml's CUDA matmuls keep sums in 16 bits unless GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F is set
+    return StatedFormats(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s_]+", "-", text.strip().lower())
+
+
+def _weights(text: str, vendor: str) -> tuple[str, str, str]:
+    """A format, the arithmetic where it is not the format's own, and a note."""
+    for pattern, name, compute, note in SPELLINGS:
+        if re.fullmatch(pattern, text):
+            if name == "gguf":
+                return _gguf(text)
+            if name == "fp4":
+                name = "nvfp4" if vendor == "NVIDIA" else "mxfp4"
+                return name, compute, f"fp4 on {vendor or 'this chip'} taken as {name}"
+            return name, compute, note
+    raise UnknownName("format of weights", text, (), "such as bf16, fp8, nvfp4, mxfp4, int8, awq_int4, gguf_q4_k_m")
+
+
+def _gguf(text: str) -> tuple[str, str, str]:
+    kind = re.sub(r"^(gguf|ggml)-", "", text)
+    if kind not in GGUF:
+        raise UnknownName("GGUF type", text, GGUF, "such as q4_k_m, q8_0, q4_0, q6_k")
+    return GGUF[kind], "", "" if kind in GGUF_EXACT else f"{text} taken as {GGUF[kind]}"
+
+
+def _cache(kv: str, weights: str, model: str, engine: str, run: Benchmark | None, flags: list[str]) -> str:
+    text = _plain(kv)
+    if text not in ("", "auto", "unknown"):
+        if text not in CACHES:
+            raise UnknownName("format of a KV cache", text, CACHES, "such as bf16, fp8, int8")
+        return CACHES[text]
+    if re.search(r"fp8[-_]kv$", model, re.IGNORECASE):
+        flags.append("KV cache not stated: fp8 as the name says")
+        return "fp8"
+    if run is not None and weights in run.of:
+        flags.append(f"KV cache not stated: {run.cache}, as the benchmark's launch scripts set it for {weights} weights")
+        return run.cache
+    default_cache = next(cache for family, of, cache in KV_RULES if family in ("", engine) and (not of or weights in of))
+    flags.append(f"KV cache not stated: {default_cache}, {engine}'s default with {weights} weights")
+    return default_cache
+
+
+ROOM = 2 / 3  # weights may take so much of the usable memory, so that the rest holds a cache worth batching for
+ATTENTION_DP_SINCE = (0, 20)  # of TensorRT-LLM, whose recipes for MoE throughput turn it on (docs: attention data parallelism)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedLayout:
+    """What a row says about its layout, and what the rules look at."""
+
+    chips: int | None
+    tp: int | None
+    ep: int | None
+    pp: int | None
+    dp: int | None
+    engine: str
+    version: tuple[int, int] | None
+    load: str  # saturated: as many requests as fit; else batch or users are given
+    moe: bool
+    split: bool  # one worker of several kinds: the chips do not count its copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedLayout:
+    """A layout of one instance of the engine, how many instances, on how many chips, and what was inferred."""
+
+    layout: Layout
+    replicas: int
+    chips: int
+    flags: tuple[str, ...]
+
+
+def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callable[[int], bool], domain: int) -> PlacedLayout | str:
+    """The layout of a row, or why there is none.
+
+    `holds(tp, pp)`: weights leave room for a cache; `divides(tp)`: tp divides the heads; `domain`: chips on fast links.
+    """
+    flags: list[str] = []
+    chips = row.chips or _chip_count(row, flags)
+    room = max(1, chips // 2) if row.split else chips  # one worker leaves chips for the other kind
+    pp = row.pp or _stages(row, room, flags)
+    tp, dp, ep = row.tp or _tp_degree(row, room // pp, pp, holds, divides, domain, flags), row.dp or 1, row.ep or 1
+    if row.engine == "llama.cpp" and not divides(tp):
+        tp, pp = 1, pp * tp
+        flags.append(f"llama.cpp's split of rows over {pp} chips taken as one of layers: heads do not divide")
+    if row.tp is None and row.pp is None and not holds(tp, pp):
+        pp = next((pp << power for power in range(1, 8) if tp * (pp << power) * dp <= room and holds(tp, pp << power)), pp)
+        flags += [f"pp not stated: {pp}, as the weights need more than {tp} chips"] if pp > 1 and row.engine != "llama.cpp" else []
+    if not row.moe and ep > 1:
+        flags.append(f"ep {ep} left out: the model has no experts")
+        ep = 1
+    inside = ep > 1 and dp > 1
+    if inside and tp * dp * pp > chips >= tp * pp and tp % dp == 0:
+        tp //= dp
+        flags.append(f"tp counted the data parallel ranks too: tp {tp} within each of {dp}")
+    if _attention_dp(row, tp):
+        tp, dp, ep, inside = 1, tp, tp, True
+        flags.append("ep and dp not stated: attention data parallel and experts over all ranks, as TensorRT-LLM's throughput recipes")
+    elif row.moe and row.ep is None and tp > 1:
+        flags.append("ep not stated: experts are split as everything else, by tp")
+    replica_chips = tp * pp * (dp if inside else 1)
+    if replica_chips > chips - row.split:
+        return _lacks(replica_chips, chips)
+    replicas = 1 if row.split else chips // replica_chips
+    if row.split:
+        flags.append("chips of prefill and of decode are not told apart: tp, ep and dp are one decode worker's")
+    elif not inside and dp > 1 and dp != replicas:
+        flags.append(f"dp {dp} of {chips} chips with tp {tp}, pp {pp}: taken as {replicas} replicas")
+    elif replicas * replica_chips != chips:
+        flags.append(f"{chips - replicas * replica_chips} of {chips} chips idle")
+    return PlacedLayout(layout=Layout(tp=tp, ep=ep, dp=dp if inside else 1, pp=pp), replicas=replicas, chips=chips, flags=tuple(flags))
+
+
+def _lacks(replica_chips: int, chips: int) -> str:
+    if replica_chips > chips:
+        return f"the layout needs {replica_chips} chips, the row has {chips}"
+    return "a decode worker takes every chip of the row: none is left for prefill"
+
+
+def _chip_count(row: StatedLayout, flags: list[str]) -> int:
+    worker = (row.tp or 1) * (row.pp or 1) * (row.dp or 1)
+    chips = 2 * worker if row.split else worker
+    flags.append(f"chips not stated: {chips}, " + ("a decode worker and as many for prefill" if row.split else "what the layout needs"))
+    return chips
+
+
+def _stages(row: StatedLayout, chips: int, flags: list[str]) -> int:
+    """llama.cpp splits layers over the chips unless told otherwise; other engines have one stage."""
+    if row.engine == "llama.cpp" and chips > 1 and row.tp in (None, 1) and not row.dp:
+        flags.append(f"layout not stated: llama.cpp splits the layers over {chips} chips")
+        return chips
+    return 1
+
+
+def _tp_degree(
+    row: StatedLayout, chips: int, pp: int, holds: Callable[[int, int], bool], divides: Callable[[int], bool], domain: int, flags: list[str]
+) -> int:
+    """Tensor parallel ways where they are not stated: powers of two that divide the heads, inside a domain.
+
+    A saturated server runs copies on the fewest chips that hold the weights with room for a cache; one with a given load spreads
+    one instance over all chips.
+    """
+    most = max(1, min(chips // (row.dp or 1), domain))
+    degrees = [1 << power for power in range(most.bit_length()) if 1 << power <= most and divides(1 << power)] or [1]
+    if row.load == "saturated":
+        degree = next((tp for tp in degrees if holds(tp, pp)), degrees[-1])
+        why = "the fewest chips that hold the weights with room for a cache"
+    else:
+        degree, why = degrees[-1], "one instance over the chips of a domain"
+    if chips > 1 or degree > 1:
+        flags.append(f"tp not stated: {degree}, {why}")
+    return degree
+
+
+def _attention_dp(row: StatedLayout, tp: int) -> bool:
+    """TensorRT-LLM's offline throughput of MoE models runs attention data parallel where the row leaves both ep and dp open."""
+    is_open = row.ep is None and row.dp is None and tp > 1
+    recent = row.version is not None and row.version >= ATTENTION_DP_SINCE
+    return row.moe and is_open and row.load == "saturated" and row.engine == "TensorRT-LLM" and recent

@@ -1,0 +1,284 @@
+"""Engines, hardware and models as public tables spell them, as families, catalogue names and classes.
+
+A name that is only nearly one of the catalogue is not taken: another size is another thing.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headway.core.catalog import Catalog, fold
+from headway.core.errors import UnknownName
+from headway.hardware.chip import chip
+from headway.hardware.system import system
+from headway.models.config import catalogue_index, spellings
+from headway.models.model import Model
+from headway.models.totals import total_params, works
+
+_SPELLINGS = (
+    ("TensorRT-LLM", r"tensorrt|trt|\bnim\b|triton"),
+    ("SGLang", r"sglang|sgl\b"),
+    ("llama.cpp", r"llama\.?-?_?cpp|ollama|lm-?studio|llama-?bench|gguf|koboldcpp|llamafile|ggml"),
+    ("vLLM", r"vllm|atom\b|dynamo.*vllm"),
+)
+
+
+@functools.cache
+def family(engine: str) -> str:
+    """The family of an engine.
+
+    >>> family("TRT-LLM v1.0"), family("ollama"), family("vllm-rocm 0.6"), family("MLX")
+    ('TensorRT-LLM', 'llama.cpp', 'vLLM', 'other')
+    """
+    text = engine.lower()
+    inner = re.search(r"dynamo[\s\-_(+/]*(trt\w*|tensorrt\S*|vllm|sglang)", text)
+    text = inner[1] if inner else text
+    return next((name for name, pattern in _SPELLINGS if re.search(pattern, text)), "other")
+
+
+@functools.cache
+def version(text: str) -> tuple[int, int] | None:
+    """Major and minor, where a version starts with them.
+
+    >>> version("1.0.0rc3"), version("v0.17"), version("commit 3f2")
+    ((1, 0), (0, 17), None)
+    """
+    match = re.match(r"v?(\d{1,3})\.(\d{1,3})(?!\d)", text.strip().lower())
+    return (int(match[1]), int(match[2])) if match else None
+
+
+GRAPHS_SINCE = (0, 3)  # vLLM: CUDA graphs, its release notes of v0.2.6 (December 2023) and on
+AHEAD_SINCE = (0, 14)  # vLLM: the host prepares a step while the one before runs, by default; its release notes of v0.14.0 (January 2026)
+
+
+@functools.cache
+def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
+    """What a version of an engine family did before it learnt better; by its date where the version is not stated, else none.
+
+    "eager": it launches its kernels one by one; "waiting": a step is prepared when the one before is done.
+
+    >>> older("vLLM", "2023-10"), older("vLLM", "0.6.3"), older("vLLM", "", "2025-10-29"), older("vLLM", "0.19.0")
+    (('eager', 'waiting'), ('waiting',), ('waiting',), ())
+    """
+    if engine != "vLLM":
+        return ()
+    release = version(text)
+    return tuple(
+        name
+        for name, since, month in (("eager", GRAPHS_SINCE, "2024-01"), ("waiting", AHEAD_SINCE, "2026-01"))
+        if (release < since if release else _before(text.strip() or date.strip(), month))
+    )
+
+
+def _before(date: str, month: str) -> bool:
+    """Whether a date, year first, is before a month."""
+    return bool(re.match(r"20\d\d(-|$)", date)) and date[:7] < month
+
+
+NEAR = 0.12  # a capacity in a name and the datasheet's may differ so much: GB or GiB, usable or all
+_COUNT_AND_CHIP = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
+_SLICE = re.compile(r"(.+)-(\d{1,5})")
+CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # whose slices are named by cores, two to a chip (docs.cloud.google.com/tpu)
+_VENDOR = re.compile(r"^(nvidia|amd|intel|apple|google|aws|amazon|habana|meta|geforce|radeon|instinct|tesla|quadro|cloud)-(?=.)")
+_MEMORY = re.compile(r"-?\b(\d+)-?gi?b?\b")
+_FORM = re.compile(
+    r"-(sxm\d?|oam|hbm\d?e?|hgx|dgx|gpu|accelerator|generation|edition|card|chip|soc|desktop|nvlink|nvl\d+)\b|\b(hgx|dgx|gpu)-"
+)
+# Apple sells chips of one name with fewer GPU cores; these have a slower memory too, so they are other chips.
+_SLOWER = re.compile(r"m3-max.*\b30\b|m4-max.*\b32\b")
+_CORES = re.compile(r"-?\b\d+-?cores?(-gpu|-cpu)?\b")
+_BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]?")
+# What the end of a model's name may say that changes neither its shape nor its size.
+_ENDS = re.compile(
+    r"[-.:](instruct|chat|hf|it|base|pt|sft|dpo|rl|preview|thinking|reasoning|nonthinking|exp|latest|turbo|online|offline|text|mtp|"
+    r"kv|kvcache|fp8|fp4|nvfp4|mxfp4|mxfp8|bf16|fp16|f16|fp8kv|dynamic|static|block|ptpc|e4m3|e5m2|w\d+a\d+(kv\d+)?|int\d|[248]bit|\d+bit|g\d+|"
+    r"awq|gptq|gguf|ggml|exl2|mlx|bnb|nf4|marlin|autoround|autofp8|quantized|quant|quark|modelopt|trtllm|tp\d+|unsloth|"
+    r"i?q\d([-_](0|1|k|xs|s|m|l|xl|xxs|nl))*|q\d+f\d+([-_]\d)?|v?\d{4,8}|v\d(\.\d)?|\d+k)$"
+)  # fmt: skip
+_STARTS = re.compile(
+    r"^(meta|nvidia|neuralmagic|redhatai|unsloth|thebloke|bartowski|amd|intel|google|microsoft|mistral-ai|deepseek-ai)-(?=.)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A chip of the catalogue, how many of them the name itself counts, and whether it says how cards are linked."""
+
+    chip: str
+    count: int | None = None
+    link: str = ""  # nvlink or pcie, where the name says so
+
+
+@functools.cache
+def hardware(name: str, catalog: Catalog) -> Hardware:
+    """The chip that a hardware name means; UnknownName when none.
+
+    >>> from headway.core.catalog import default_catalog
+    >>> hardware("8xH100-SXM5-80GB", default_catalog()), hardware("NVIDIA GeForce RTX 4090 24GB", default_catalog())
+    (Hardware(chip='h100_sxm', count=8, link=''), Hardware(chip='rtx4090', count=None, link=''))
+    """
+    match = None if catalog.find("chips", name) else _COUNT_AND_CHIP.fullmatch(name.strip())
+    if match:
+        count, rest = (match[1], match[2]) if match[1] else (match[4], match[3])
+        chip_name = _chip(rest, catalog) if len(count) < 8 else None
+        if chip_name is not None and int(count):
+            return Hardware(chip_name, int(count), _link(name))
+    plain = _chip(name, catalog)
+    if plain is not None:
+        return Hardware(plain, None, _link(name))
+    slice_match = _SLICE.fullmatch(fold(name))
+    chip_name = _chip(slice_match[1], catalog) if slice_match else None
+    if slice_match and chip_name is not None and chip_name.startswith("tpu"):
+        return Hardware(chip_name, max(1, int(slice_match[2]) // (2 if chip_name in CORES else 1)))
+    system_name = catalog.find("systems", name)
+    if system_name is not None:
+        machine = system(name, catalog)
+        return Hardware(machine.chip.name, int(machine.chips))
+    raise UnknownName("chip", name, catalog.names("chips"), "`headway list chips` shows all")
+
+
+def _link(name: str) -> str:
+    text = fold(name)
+    if re.search(r"pcie-linked|(no|without|w/o)-nvlink", text):
+        return "pcie"
+    return "nvlink" if re.search(r"nvl", text) else ""
+
+
+def _chip(name: str, catalog: Catalog) -> str | None:
+    """The first form of a name that the catalogue knows, whose memory is what the name says."""
+    if _SLOWER.search(fold(name)):
+        return None
+    size = _MEMORY.search(fold(name))
+    for form in dict.fromkeys(_hardware_forms(fold(name))):
+        path = catalog.find("chips", form) or _path_without_hyphens(form, catalog)
+        if path is None:
+            continue
+        known_whole = form == fold(name)
+        if known_whole or size is None or _holds(chip(path.stem, catalog).hbm, int(size[1])):
+            return path.stem
+    return None
+
+
+def _holds(memory: float | None, stated_gb: int) -> bool:
+    return memory is None or abs(float(memory) / 1e9 - stated_gb) <= NEAR * stated_gb
+
+
+def _hardware_forms(text: str) -> Iterator[str]:
+    """A name, then without its vendor, brackets, memory and form factor, one after the other."""
+    yield text
+    shorter = text
+    while (cut := _VENDOR.sub("", shorter)) != shorter:
+        shorter = cut
+        yield shorter
+    for pattern in (_BRACKETS, _CORES, _MEMORY, _FORM, _FORM, _FORM):
+        shorter = pattern.sub("", shorter, count=1).strip("-")
+        yield shorter
+
+
+def _path_without_hyphens(form: str, catalog: Catalog):
+    name = _closed_chips(catalog).get(_closed(form))
+    return catalog.find("chips", name) if name else None
+
+
+@functools.cache
+def _closed_chips(catalog: Catalog) -> dict[str, str]:
+    names = {name: name for name in catalog.files("chips")} | catalog.aliases("chips")
+    return _unambiguous((name, target) for name, target in names.items())
+
+
+def _closed(text: str) -> str:
+    """A name without what people put between its parts."""
+    return re.sub(r"[\s_:-]", "", text)
+
+
+def _unambiguous(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
+    """Closed spellings that mean one thing."""
+    meant: dict[str, set[str]] = {}
+    for name, target in pairs:
+        meant.setdefault(_closed(name), set()).add(target)
+    return {name: next(iter(targets)) for name, targets in meant.items() if len(targets) == 1}
+
+
+@functools.cache
+def model_name(name: str) -> str:
+    """The catalogue name of the model that a name means; UnknownName when none.
+
+    >>> model_name("nvidia/Llama-3.1-8B-Instruct-FP8"), model_name("qwen2.5:32b-instruct-q4_K_M")
+    ('llama-3.1-8b', 'qwen2.5-32b')
+    """
+    files = spellings()
+    for form in dict.fromkeys(_model_forms(fold(name))):
+        file = files.get(form) or _closed_models().get(_closed(form))
+        if file is not None:
+            return _name_of(file)
+    known = [row["name"] for row in catalogue_index()]
+    raise UnknownName("model", name, known, "`headway list models` shows all")
+
+
+@functools.cache
+def _closed_models() -> dict[str, str]:
+    return _unambiguous(iter(spellings().items()))
+
+
+@functools.cache
+def _names() -> dict[str, str]:
+    return {row["file"]: row["name"] for row in catalogue_index()}
+
+
+def _name_of(file: str) -> str:
+    return _names()[file]
+
+
+def _model_forms(text: str) -> Iterator[str]:
+    """A name, then without its publisher, then with one end after another taken off, then without a maker's name in front."""
+    yield text
+    bare = text.rpartition("/")[2]
+    for start in (bare, _STARTS.sub("", bare), _BRACKETS.sub("", bare).strip("-"), bare.removesuffix(".gguf"), bare.replace(":", "-")):
+        form = start
+        yield form
+        while (shorter := _ENDS.sub("", form)) != form:
+            form = shorter
+            yield form
+            yield _STARTS.sub("", form)
+
+
+STRUCTURES = ("dense", "moe", "mla-moe")
+# Classes of size, by total parameters below which they end: each about three times the one before.
+SIZES = ((5e9, "3B"), (16e9, "8B"), (50e9, "30B"), (160e9, "70B"), (500e9, "300B"), (float("inf"), "700B"))
+NAMES = tuple(name for _, name in SIZES)
+
+
+def structure(model: Model) -> str:
+    """One of STRUCTURES.
+
+    >>> from headway.models.config import model
+    >>> structure(model("llama-3.1-70b")), structure(model("deepseek-v3")), structure(model("qwen3-30b-a3b"))
+    ('dense', 'mla-moe', 'moe')
+    """
+    blocks = works(model)
+    if not any(block.experts for block in blocks):
+        return "dense"
+    return "mla-moe" if any(block.latent for block in blocks) else "moe"
+
+
+def size(params: float) -> str:
+    """The class of so many parameters.
+
+    >>> size(8e9), size(72e9), size(671e9)
+    ('8B', '70B', '700B')
+    """
+    return next(name for most, name in SIZES if params < most)
+
+
+@functools.lru_cache(maxsize=1000)
+def model_class(model: Model) -> str:
+    """Structure and size.
+
+    >>> from headway.models.config import model
+    >>> model_class(model("llama-3.1-70b"))
+    'dense 70B'
+    """
+    return f"{structure(model)} {size(float(total_params(model)))}"

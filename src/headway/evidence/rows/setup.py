@@ -1,0 +1,219 @@
+"""From a row to what runs: model, machine, layout and formats, made once for all rows that share them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from headway.core.catalog import Catalog
+from headway.core.errors import HeadwayError
+from headway.core.quantity import user_input
+from headway.core.schema import defaults
+from headway.evidence.rows import defaults as formats
+from headway.evidence.rows.defaults import ROOM, StatedLayout, place
+from headway.evidence.rows.names import Hardware, family, hardware, model_name, older, version
+from headway.hardware.chip import Chip, chip
+from headway.hardware.system import System, system
+from headway.models.config import model as find_model
+from headway.models.model import Model, MoE
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.compile import ModelWork, StepModel, compile_layout, work_of
+from headway.performance.formats import Formats, resolve
+from headway.performance.layout import Layout, check, shape
+from headway.serving.serve import known_layout
+
+HOST = 8  # cards that one host joins over PCIe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupKey:
+    """What tells one setup from another, as the row says it."""
+
+    model: str
+    hardware: str
+    chips: int | None
+    tp: int | None
+    ep: int | None
+    pp: int | None
+    dp: int | None
+    engine: str
+    engine_version: str
+    date: str  # of the row
+    weights: str
+    kv: str
+    load: str
+    split: bool
+    benchmark: str  # key of one whose conditions are documented
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Setup:
+    """One way of serving one model: equal setups are one object, so that it is its own key."""
+
+    model: Model
+    system: System
+    layout: Layout  # of one instance
+    precision: Precision
+    engine: str  # a family
+    older: tuple[str, ...]  # what its version lacks, as evidence/engines.py says
+    replicas: int
+    work: ModelWork
+    formats: Formats
+    weights_bytes: float  # on the fullest chip
+    compiled: StepModel  # kernels alone, with the efficiencies that ship
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferredSetup:
+    """A setup and what was inferred on the way to it."""
+
+    setup: Setup
+    flags: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=50_000)
+def find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
+    """The setup of a key, or why it has none: remembered, so that ten thousand rows cost as much as their distinct setups."""
+    try:
+        return _find(key, catalog)
+    except HeadwayError as error:
+        return str(error)
+
+
+def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
+    spec = hardware(key.hardware, catalog)
+    name = model_name(key.model)
+    engine = family(key.engine)
+    device = _chip(spec.chip, catalog)
+    plain = _work(name, "", catalog)
+    row_formats = formats.precision(key.weights, key.kv, key.model, engine, device.vendor, main_format(plain[0]), key.benchmark)
+    work = _work(name, row_formats.head, catalog)[1]
+    row_layout = StatedLayout(
+        chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
+        load=key.load, moe=any(block.experts for block in work.blocks), split=key.split,
+    )  # fmt: skip
+    usable = ROOM * float(device.need("hbm")) * _default_assumptions().hbm_utilization
+    placement = place(
+        row_layout,
+        lambda tp, pp: _weights(name, row_formats, catalog, spec.chip, Layout(tp=tp, pp=pp)) <= usable,
+        lambda tp: all(block.heads % tp == 0 for block in work.blocks if block.heads),
+        _domain(device, spec, HOST),
+    )
+    if isinstance(placement, str):
+        return placement
+    note = _machine(spec, placement.chips, catalog)[1]
+    setup = _setup(name, spec, placement.chips, placement.layout, placement.replicas, row_formats.precision, row_formats.head, engine,
+                   older(engine, key.engine_version, key.date), catalog)  # fmt: skip
+    counts_differ = spec.count is not None and key.chips is not None and spec.count != key.chips
+    flags = (
+        *row_formats.flags,
+        *placement.flags,
+        *([note] if note else []),
+        *([f"{key.hardware} with {key.chips} chips"] if counts_differ else []),
+    )
+    return InferredSetup(setup=setup, flags=flags)
+
+
+def main_format(model: Model) -> str:
+    """The format that most of a checkpoint is stored in."""
+    return model.precision.expert if any(isinstance(block.ffn, MoE) for block in model.blocks) else model.precision.ffn
+
+
+@functools.cache
+def _default_assumptions() -> Assumptions:
+    return defaults(Assumptions)
+
+
+@functools.cache
+def _bare_assumptions() -> Assumptions:
+    return defaults(Assumptions, {"engine": "none"})
+
+
+@functools.cache
+def _chip(name: str, catalog: Catalog) -> Chip:
+    return chip(name, catalog)
+
+
+@functools.cache
+def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, ModelWork]:
+    """A model, its head in a format of its own where the weights' format brings one, and its work."""
+    model = find_model(name, [root / "models" for root in catalog.roots[:-1]])
+    if head:
+        model = replace(model, precision=replace(model.precision, embedding=head))
+    return model, work_of(model)
+
+
+@functools.cache
+def _machine(spec: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]:
+    """Chips of one kind: scale-up domains of their usual size; cards in one host join over its PCIe."""
+    device = _chip(spec.chip, catalog)
+    if chips == 1 or not _over_pcie(device, spec):
+        return system(f"{chips}x{device.name}" if chips > 1 else device.name, catalog), ""
+    link = device.host_link_bw if device.host_link_bw is not None else device.need("scale_up_bw")
+    domain = user_input(min(chips, HOST), f"{chips}x{device.name}.scale_up_domain")
+    machine = System(
+        name=f"{chips}x{device.name}",
+        chip=device,
+        topology="pcie",
+        notes=device.notes,
+        chips=user_input(chips, f"{chips}x{device.name}.chips"),
+        scale_up_domain=domain,
+        scale_up_bw=link,
+        scale_out_bw=device.scale_out_bw,
+    )
+    return machine, "cards are joined by their host's PCIe" if device.topology == "bridge" else ""
+
+
+def _over_pcie(device: Chip, spec: Hardware) -> bool:
+    """Cards whose only link is PCIe, or whose bridge is an accessory that the name does not mention."""
+    if spec.link == "pcie":
+        return True
+    return device.topology == "pcie" or (device.topology == "bridge" and spec.link != "nvlink")
+
+
+def _domain(device: Chip, spec: Hardware, host: int) -> int:
+    return host if _over_pcie(device, spec) else int(device.scale_up_domain or 1)
+
+
+@functools.cache
+def _weights(name: str, row_formats: formats.StatedFormats, catalog: Catalog, chip_name: str, layout: Layout) -> float:
+    """Bytes of weights on the fullest chip of a layout."""
+    work, device = _work(name, row_formats.head, catalog)[1], _chip(chip_name, catalog)
+    chips = int(layout.tp) * int(layout.pp)
+    machine = System(
+        name=f"{chips}x{chip_name}",
+        chip=device,
+        topology="switch",
+        chips=user_input(chips, "chips"),
+        scale_up_domain=user_input(chips, "domain"),
+        scale_up_bw=user_input(1e12, "link", "byte/s"),
+    )
+    resolved_formats = resolve(work.blocks, work.embedding_dtype, device, row_formats.precision)
+    return float(compile_layout(work, machine, known_layout(layout), _default_assumptions(), resolved_formats).weights_bytes)
+
+
+@functools.cache
+def _setup(
+    name: str,
+    spec: Hardware,
+    chips: int,
+    layout: Layout,
+    replicas: int,
+    precision: Precision,
+    head: str,
+    engine: str,
+    lacks: tuple[str, ...],
+    catalog: Catalog,
+) -> Setup:
+    """The one object of these names; whatever the model or the machine does not allow is raised here."""
+    model, work = _work(name, head, catalog)
+    machine = _machine(spec, chips, catalog)[0]
+    legal = check(known_layout(layout), shape(work.blocks))
+    resolved_formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    compiled = compile_layout(work, machine, legal, _bare_assumptions(), resolved_formats)
+    return Setup(
+        model=model, system=machine, layout=legal, precision=precision, engine=engine, older=lacks, replicas=replicas, work=work,
+        formats=resolved_formats,
+        weights_bytes=float(compiled.weights_bytes), compiled=compiled,
+    )  # fmt: skip

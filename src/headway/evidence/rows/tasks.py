@@ -1,0 +1,135 @@
+"""From rows to tasks: which quantity each row measures, under which load (docs/measured_rows.md has the table)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headway.core.catalog import Catalog, default_catalog
+from headway.evidence.rows.defaults import benchmark
+from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.setup import InferredSetup, Setup, SetupKey, find
+
+KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offline", "static", "disagg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to predict about a row: lengths in tokens, `batch` sequences of one instance, `concurrency` users of all of them."""
+
+    row: MeasuredRow
+    setup: Setup
+    kind: str  # one of KINDS
+    prompt: float | None
+    output: float | None
+    context: float | None  # mean KV length during decode
+    batch: float | None
+    concurrency: float | None
+    flags: tuple[str, ...] = ()
+    spread: float = 0.0  # of the length of answers: standard deviation over mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpredictable:
+    """A row without a prediction, and why."""
+
+    row: MeasuredRow
+    why: str
+
+
+def tasks(rows: Iterable[MeasuredRow], catalog: Catalog | None = None) -> list[Task | Unpredictable]:
+    """What to predict about each row, in the order of the rows."""
+    where = catalog or default_catalog()
+    return [_task(row, where) for row in rows]
+
+
+def kind_of(row: MeasuredRow) -> str:
+    """Which quantity a row measures."""
+    if row.mode == "decode_step":
+        return "decode_e2e" if row.roofline == "yes_e2e" else "decode"
+    if row.mode == "offline_throughput":
+        return "static" if row.roofline == "yes_static_batch" and row.concurrency is not None else "offline"
+    if row.mode == "serving_concurrency":
+        return "serving_unloaded" if row.roofline == "tpot_low_qps" and row.concurrency is None else "serving"
+    return row.mode
+
+
+def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
+    kind = kind_of(row)
+    why = _unstated(row, kind)
+    if why:
+        return Unpredictable(row=row, why=why)
+    run = benchmark(row.source)
+    resolution = find(
+        SetupKey(
+            model=row.model, hardware=row.hardware, chips=row.chips, tp=row.tp, ep=row.ep, pp=row.pp, dp=row.dp, engine=row.engine,
+            engine_version=row.engine_version, date=row.date, weights=row.weights, kv=row.kv,
+            load="saturated" if kind == "offline" else "given", split=kind == "disagg", benchmark=run.key if run else "",
+        ),
+        catalog,
+    )  # fmt: skip
+    if isinstance(resolution, str):
+        return Unpredictable(row=row, why=resolution)
+    return _task_under_load(row, kind, resolution)
+
+
+def _unstated(row: MeasuredRow, kind: str) -> str:
+    """What a row leaves out without which nothing can be said, or ""."""
+    if kind == "decode" and row.context is not None:
+        return ""
+    if row.prompt is None:
+        return "input length not stated"
+    if kind != "decode" and not row.prompt:
+        return "a prefill of no tokens"
+    if kind == "prefill":
+        return ""
+    if kind != "decode" and not row.output:
+        return "output length not stated"
+    if kind in ("serving", "disagg") and row.concurrency is None:
+        return "no load stated: neither users nor that it is unloaded"
+    return ""
+
+
+def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> Task:
+    flags = list(resolution.flags)
+    prompt, output = _mean_lengths(row, kind, flags)
+    context = _context(row, kind, prompt, output, flags)
+    batch, concurrency = _batch(row, kind, resolution.setup, flags)
+    run = benchmark(row.source)
+    return Task(
+        row=row, setup=resolution.setup, kind=kind, prompt=prompt, output=output, context=context, batch=batch, concurrency=concurrency,
+        flags=tuple(flags), spread=run.spread if run else 0.0,
+    )  # fmt: skip
+
+
+def _mean_lengths(row: MeasuredRow, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
+    """Mean lengths of prompts and outputs."""
+    run = benchmark(row.source)
+    if run is not None and kind in ("serving", "disagg") and row.prompt and row.output:
+        flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
+        return run.mean_length_ratio * row.prompt, run.mean_length_ratio * row.output
+    return row.prompt, row.output
+
+
+def _context(row: MeasuredRow, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
+    """Mean length of what decode looks back at: as stated, else the prompt and half of the output."""
+    if kind == "prefill":
+        return None
+    if row.context is not None and kind in ("decode", "decode_e2e"):
+        return max(row.context, 1.0)
+    middle = max((prompt or 0.0) + (output or 0.0) / 2, 1.0)
+    if kind == "decode":
+        flags.append(f"context not stated: {middle:g} tokens, the prompt" + (" and half the output" if output else ""))
+    return middle
+
+
+def _batch(row: MeasuredRow, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
+    """Sequences of one instance where they are fixed, and users of all of them where those are."""
+    if kind in ("serving", "disagg", "offline"):
+        return None, row.concurrency
+    if kind == "serving_unloaded":
+        return 1.0, float(setup.replicas)
+    if row.concurrency is None:
+        flags.append("batch not stated: one sequence")
+    total = row.concurrency or 1.0
+    return max(1.0, total / setup.replicas), total

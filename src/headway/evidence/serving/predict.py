@@ -1,0 +1,196 @@
+"""Predictions of rows: every quantity that a row's mode defines, with its floor and its 90 % interval, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.evidence.rows.row import MeasuredRow
+from headway.evidence.rows.setup import Setup
+from headway.evidence.rows.tasks import Task, Unpredictable
+from headway.evidence.serving.machines import Machines, machines
+from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
+from headway.laws.serving.request import interval_factor, interval_high, interval_low
+from headway.laws.step.memory import fits_hbm
+from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+
+QUANTITY = {  # (kind, quantity) -> the key of its width; the others have the first of their kind
+    "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
+    "static": {"": "offline"}, "offline": {"": "offline"},
+    "serving": {"": "tpot", "ttft": "ttft"}, "serving_unloaded": {"": "tpot", "ttft": "ttft"}, "disagg": {"": "tpot", "ttft": "ttft"},
+}  # fmt: skip
+
+
+def width_key(kind: str, quantity: str) -> str:
+    """Which width a quantity of a kind of task has.
+
+    >>> width_key("serving", "ttft"), width_key("serving", "per_chip")
+    ('ttft', 'tpot')
+    """
+    return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
+
+
+def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dict[str, Any]:
+    """What widens an interval, of each task whether it is so: the names of evidence/widths.py."""
+    seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
+    return {
+        "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
+        "foreign": np.array([foreign(task.setup.system.chip) for task in tasks]),
+        "experts": np.array([any(block.experts for block in task.setup.work.blocks) for task in tasks]),
+        "limited": np.nan_to_num(load.users, nan=0.0) / m.replicas > seats,
+    }
+
+
+def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: MeasuredLoad, table: Efficiencies) -> Quantities:
+    """Half the interval as a factor, for each task and quantity."""
+    wider = np.ones(len(tasks))
+    for name, holds in circumstances(tasks, m, load).items():
+        wider = np.where(holds, wider * float(table.interval(name)), wider)
+    names = ("ttft", "tpot", "rate", "per_chip")
+    return Quantities(**{name: interval_factor(float(table.interval(width_key(kind, name))), wider) for name in names})
+
+
+MEMORY = "taken as if it fitted in memory"  # how such a flag begins
+TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch is in the cache; a scheduler seats what fits, one sequence at least
+
+
+def beyond(tasks: Sequence[Task], m: Machines) -> list[tuple[str, ...]]:
+    """What each task, on the machine in the same place, asks beyond memory and context."""
+    sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
+    longest = [_longest(task) for task in tasks]
+    cache = np.ceil(np.array(sequences) / m.step.dp) * m.cache_bytes(np.array(longest))
+    fits = np.broadcast_to(fits_hbm(m.room.weights, cache, m.room.hbm), len(tasks))
+    return [
+        (*_memory(bool(fits[index]), m.room.weights[index], cache[index], m.room.hbm[index]), *_context(task, longest[index]))
+        for index, task in enumerate(tasks)
+    ]
+
+
+def _longest(task: Task) -> float:
+    """Tokens of a sequence at its end; of a decode step at a stated context, that."""
+    if task.kind == "decode":
+        return task.context or 1.0
+    return (task.prompt or 0.0) + (0.0 if task.kind == "prefill" else task.output or 0.0)
+
+
+def _memory(fits: bool, weights: float, cache: float, hbm: float) -> tuple[str, ...]:
+    """The datasheet's capacity is the limit, so that no engine's own reserve makes a flag."""
+    if fits:
+        return ()
+    needs = f"weights need {_gb(weights)}" if weights > hbm else f"weights and KV cache need {_gb(weights + cache)}"
+    return (f"{MEMORY}: {needs} on the fullest chip, which has {_gb(hbm)}",)
+
+
+def _gb(amount: float) -> str:
+    return f"{amount / 1e9:.4g} GB"
+
+
+def _context(task: Task, tokens: float) -> tuple[str, ...]:
+    most: Any = task.setup.model.max_context
+    if most is None or tokens <= most:
+        return ()
+    return (f"{tokens:.0f} tokens exceed the longest context of {task.setup.model.name}, {int(most)}: computed as if it took them",)
+
+
+TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
+# Of Load: of a Task.
+LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedQuantity:
+    """One number with its floor (of a rate: the highest there can be) and its 90 % interval."""
+
+    expected: float
+    floor: float
+    lo: float
+    hi: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is predicted about a row; times in seconds, rates in tokens per second."""
+
+    row: MeasuredRow
+    kind: str = ""
+    setup: Setup | None = None
+    ttft: PredictedQuantity | None = None
+    tpot: PredictedQuantity | None = None
+    rate: PredictedQuantity | None = None
+    per_chip: PredictedQuantity | None = None
+    flags: tuple[str, ...] = ()
+    why: str = ""
+
+
+def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
+    """A prediction for each task, in their order."""
+    efficiency_table = table or efficiencies()
+    known = [task for task in tasks if isinstance(task, Task)]
+    predictions = dict(zip(map(id, known), _predicted(known, efficiency_table), strict=True))
+    return [predictions[id(task)] if isinstance(task, Task) else Prediction(row=task.row, why=task.why) for task in tasks]
+
+
+def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
+    if not tasks:
+        return []
+    place, setups = placed(tasks)
+    all_machines, predictions = machines(setups, table), {}
+    for kind in dict.fromkeys(task.kind for task in tasks):
+        at = [index for index, task in enumerate(tasks) if task.kind == kind]
+        kind_tasks = [tasks[index] for index in at]
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, all_machines.rows(place[at]), table), strict=True))
+    return [predictions[index] for index in range(len(tasks))]
+
+
+def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
+    """Where each task's setup stands among the distinct ones."""
+    setups = {id(task.setup): task.setup for task in tasks}
+    order = {key: index for index, key in enumerate(setups)}
+    return np.array([order[id(task.setup)] for task in tasks]), list(setups.values())
+
+
+def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
+    """What tasks ask, as arrays; NaN where they say nothing."""
+    return MeasuredLoad(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()})
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
+    load = load_of(tasks)
+    expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
+    if kind == "disagg":  # at the floor the chips are shared out anew, for the most requests: one of the times may then be longer
+        floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
+    widths = spreads(kind, tasks, m, load, table)
+    limits = beyond(tasks, m)
+    return [_prediction(task, _estimates(expected, floor, widths, index), limits[index]) for index, task in enumerate(tasks)]
+
+
+def _prediction(task: Task, estimates: dict[str, PredictedQuantity | None], limits: tuple[str, ...]) -> Prediction:
+    ttft, tpot, rate, chip_rate = (estimates[name] for name in (*TIMES, *RATES))
+    flags = (*limits, *task.flags)
+    return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=chip_rate)
+
+
+def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, index: int) -> dict[str, PredictedQuantity | None]:
+    estimates: dict[str, PredictedQuantity | None] = {}
+    for name in TIMES + RATES:
+        value, least, width = (getattr(columns, name)[index] for columns in (expected, floor, widths))
+        estimates[name] = _estimate(value, least, width, name in TIMES)
+    return estimates
+
+
+def _estimate(expected: float, floor: float, width: float, time: bool) -> PredictedQuantity | None:
+    """A time is no shorter than its floor, a rate no higher."""
+    if not np.isfinite(expected):
+        return None
+    if time:
+        low, high = float(interval_low(expected, floor, width)), float(interval_high(expected, width))
+    else:
+        low, high = expected / width, min(expected * width, max(floor, expected))
+    return PredictedQuantity(expected=float(expected), floor=float(floor), lo=low, hi=high)

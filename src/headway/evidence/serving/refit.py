@@ -1,0 +1,95 @@
+"""The whole fit: kernels, engines, cross-validation, intervals; and everything that ships of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headway.core.errors import BadFile
+from headway.core.quantity import known
+from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate, flat_residuals
+from headway.evidence.fit.residuals import UNSCORED
+from headway.evidence.fit.result import FittedNumbers, KernelFit
+from headway.evidence.kernels.efficiency import HEAD, fit_kernels
+from headway.evidence.report import Report
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import Task, Unpredictable, tasks
+from headway.evidence.serving.engine_fit import as_fitted, numbers
+from headway.performance.efficiency import Efficiencies, efficiencies
+
+NO_LENGTH = "input length not stated"
+LEAST_ROWS = 50  # scored rows from which a fit is worth making
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refit:
+    """What a fit leaves: the numbers, and the page about them."""
+
+    numbers: tuple[FittedNumbers, ...]
+    report: Report | None  # None without measured rows
+
+    @property
+    def head(self) -> str:
+        """What the file of numbers says first."""
+        return HEAD
+
+
+def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
+    """Fit what there are data for; the rest stays as it ships."""
+    kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
+    base = with_kernels(efficiencies(), kernel_fit.parameters)
+    if not measured:
+        return Refit(numbers=kernel_fit.parameters, report=None)
+    scored_tasks, unstated = _scored_tasks(measured)
+    engine_numbers, known_tasks = numbers(), [task for task in scored_tasks if isinstance(task, Task)]
+    validation = cross_validate(known_tasks, base, engine_numbers)
+    what = f"{len(validation.residuals)} measurements of {len(known_tasks)} published rows"
+    lines = (*kernel_fit.parameters, *as_fitted(validation.engines, engine_numbers, len(known_tasks), what), *validation.intervals)
+    report = _report(validation, known_tasks, len(scored_tasks), unstated, kernel_fit, command, date)
+    return Refit(numbers=lines, report=report)
+
+
+def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
+    """Scored rows of every file whose input length is stated, and how many more have none."""
+    all_rows = [row for path in paths for row in read_rows(str(path))[0]]
+    rows = [replace(row, line=number) for number, row in enumerate(all_rows, 1)]  # files may share lines and ids, rows do not
+    scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
+    tasks_with_length = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
+    if sum(isinstance(task, Task) for task in tasks_with_length) < LEAST_ROWS:
+        raise BadFile(paths[0], f"has fewer than {LEAST_ROWS} rows that can be predicted and scored")
+    return tasks_with_length, len(scored) - len(tasks_with_length)
+
+
+def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Efficiencies:
+    """The efficiencies with these kernels; sections of the same classes make way."""
+    kinds = {number.section.partition(".")[0] for number in parameters}
+    sections = {name: dict(section) for name, section in table.sections.items() if name.partition(".")[0] not in kinds}
+    for number in parameters:
+        value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
+        sections.setdefault(number.section, {})[number.key] = value
+    return Efficiencies(sections)
+
+
+def _report(
+    validation: ServingCrossValidation,
+    known_tasks: list[Task],
+    stated_rows: int,
+    unstated: int,
+    kernels: KernelFit,
+    command: str,
+    date: str,
+) -> Report:
+    return Report(
+        residuals=validation.residuals,
+        flat=flat_residuals(known_tasks, validation.residuals),
+        kernels=kernels.errors,
+        rows=stated_rows,
+        predicted=len(known_tasks),
+        unstated=unstated,
+        command=command,
+        date=date,
+        shifts=validation.shifts,
+        models=validation.models,
+        numbers=len(validation.engines.free),
+    )

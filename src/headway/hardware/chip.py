@@ -1,0 +1,93 @@
+"""A chip: one package as the datasheet counts it. Peaks are dense, link bandwidth is one direction, blank facts stay None."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from headway.core import catalog as facts
+from headway.core import units
+from headway.core.catalog import Catalog, default_catalog
+from headway.core.errors import BadFile, MissingFact, UnknownName
+from headway.core.schema import Field
+from headway.hardware import chip_price as cost
+
+TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
+PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
+           "int8": "peak_int8", "fp16acc": "peak_fp16"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """What the field publishes about a chip; each number is a Known in SI, or None where no public source was found."""
+
+    name: str
+    vendor: str = ""
+    topology: str = "none"  # how the chips of one scale-up domain are joined, one of TOPOLOGIES
+    scale_up_kind: str = ""
+    notes: str = ""
+    year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
+    peak_bf16: Annotated[Any, Field("flop/s", "dense BF16 (or FP16) peak")] = None
+    peak_fp16: Annotated[Any, Field("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
+    peak_fp8: Annotated[Any, Field("flop/s", "dense FP8 peak")] = None
+    peak_fp4: Annotated[Any, Field("flop/s", "dense FP4 peak")] = None
+    peak_int8: Annotated[Any, Field("flop/s", "dense INT8 peak")] = None
+    hbm: Annotated[Any, Field("byte", "memory capacity, the datasheet's number in GB = 1e9")] = None
+    hbm_bw: Annotated[Any, Field("byte/s", "memory bandwidth")] = None
+    sram: Annotated[Any, Field("byte", "on-chip memory: last-level cache or scratchpad")] = None
+    tdp: Annotated[Any, Field("W", "thermal design power")] = None
+    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
+    scale_up_domain: Annotated[Any, Field(help="chips that scale-up links usually join", integer=True, low=1, open_low=False)] = None
+    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
+    host_dram_bw: Annotated[Any, Field("byte/s", "one chip's share of its host's memory bandwidth")] = None
+    host_link_bw: Annotated[Any, Field("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
+    price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
+    costs: tuple[cost.Cost, ...] = field(default=(), repr=False)
+
+    def need(self, key: str) -> Any:
+        """The fact, or MissingFact saying how to supply it."""
+        return needed(self, key, self.name, "chip")
+
+    def peak(self, dtype: str) -> Any:
+        """The dense peak in a number format, None when the chip has none or none is published."""
+        if dtype not in PEAK_OF:
+            raise UnknownName("number format with a peak", dtype, PEAK_OF, "one of " + ", ".join(PEAK_OF))
+        return getattr(self, PEAK_OF[dtype])
+
+
+def needed(record: Any, key: str, subject: str, kind: str) -> Any:
+    """A fact of a record, or MissingFact saying how to supply it."""
+    fields = facts.declared(type(record))
+    if key not in fields:
+        raise UnknownName(f"{kind} fact", key, fields)
+    value = getattr(record, key)
+    if value is None:
+        raise MissingFact(subject, key, f"give it with --set {kind}.{key}={units.EXAMPLE[fields[key].unit].split(' or ')[0]}")
+    return value
+
+
+def chip_price(chip: Chip, metric: str = cost.DEFAULT_METRIC) -> cost.PriceQuote | None:
+    """What one chip costs per second: the user's price if one was given, else the catalogue's by this metric, else None."""
+    return cost.user_price(chip.price) if chip.price is not None else cost.price(chip.costs, metric)
+
+
+def chip(name: str, catalog: Catalog | None = None) -> Chip:
+    """A chip of the catalogue by any name people type for it.
+
+    >>> chip("H100").hbm_bw, chip("h100-sxm").hbm_bw.name
+    (3350000000000.0, 'h100_sxm.hbm_bw')
+    """
+    where = catalog or default_catalog()
+    return read(where.path("chips", name), where)
+
+
+def read(path: Path, catalog: Catalog) -> Chip:
+    """A chip from its file, with what it costs."""
+    document, name = facts.read(path), path.stem
+    facts.only(document, ("name", "vendor", "topology", "scale_up_kind", "notes", "facts", "sources"), path)
+    topology = facts.text(document, "topology", path) or "none"
+    if topology not in TOPOLOGIES:
+        raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
+    texts = {key: facts.text(document, key, path) for key in ("vendor", "scale_up_kind", "notes")}
+    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=cost.costs(name, catalog))

@@ -1,0 +1,342 @@
+"""One scale-up domain of any size, scaled from a known rack: wires, power, weight, cooling, network, and what fits. Glue over laws/."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.core.quantity import Sourced, default, known, user_input
+from headway.hardware.rack_capacity import ModelNeed, cached_needs, fits, fitting, floor_s
+from headway.hardware.rack_capacity import need as need_of
+from headway.hardware.rack_facts import RackFacts, rack_facts
+from headway.hardware.system import RANK, System
+from headway.hardware.system import system as named_system
+from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_out, exchange_up, wire_bytes_per_token
+from headway.laws.collectives.topology import bisection_bandwidth, group_domains, group_members, torus_link_bandwidth
+from headway.laws.rack import (
+    batch_per_chip,
+    cable_count,
+    chip_connectors,
+    chip_pairs,
+    clos_leaves,
+    clos_links,
+    clos_most_chips,
+    clos_spines,
+    clos_switches,
+    exchange_s,
+    fewest_within,
+    floor_load,
+    growth,
+    mesh_bisection,
+    mesh_links,
+    mesh_links_per_chip,
+    pairs_per_rack_unit,
+    scale_up_total,
+    scaled_to,
+    share_per_chip,
+    star_links,
+    star_switches,
+    switch_bisection,
+    torus_bisection,
+    torus_links,
+    watts_per_rack_unit,
+)
+from headway.laws.roofline.capacity import capacity_params, domain_bytes, drain_s
+from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
+from headway.models.config import model as named_model
+from headway.models.model import Model, MoE
+from headway.models.precision import formats
+from headway.performance.topology import even_sides
+
+UNITY = known(1, "one", "", "constant", "definition")
+FITTING = "counted: models of the catalogue whose checkpoint and one sequence take no more than the domain's memory"
+NO_BYTES = known(0.0, "no bytes", "byte", "constant", "nothing leaves the domain")
+WIRE = "DeepSeek-V3 (arXiv:2412.19437) section 3.3: dispatch in fp8 with a scale per 128 elements, combine in bf16"
+DISPATCH, COMBINE = default(1, "dispatch bytes", "byte", WIRE), default(2, "combine bytes", "byte", WIRE)
+SCALE, NO_SCALE = default(4, "scale bytes", "byte", WIRE), default(0, "no scale", "byte", WIRE)
+TILE = default(128, "elements per scale", "", WIRE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RackRequest:
+    """What is asked of a domain: its chips, and the model and batch that it is judged by."""
+
+    chips: Any
+    model: Model
+    need: ModelNeed
+    batch: Any
+    context: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rack:
+    """One domain; None where a fact is not public or does not apply."""
+
+    system: str
+    chips: Any
+    model: str
+    batch: Any
+    context: Any
+    dies: Any = None
+    chips_growth: Any = None
+    mesh_links: Any = None
+    mesh_cables: Any = None
+    mesh_growth: Any = None
+    mesh_links_per_chip: Any = None
+    mesh_connectors_per_chip: Any = None
+    star_links: Any = None
+    star_cables: Any = None
+    star_growth: Any = None
+    star_switches: Any = None
+    star_connectors_per_chip: Any = None
+    clos_links: Any = None
+    clos_cables: Any = None
+    clos_switches: Any = None
+    clos_most_chips: Any = None
+    torus_links: Any = None
+    levels: str | None = None
+    pairs_per_rack_unit: Any = None
+    domain_power: Any = None
+    domain_weight: Any = None
+    watts_per_rack_unit: Any = None
+    cooling: str | None = None
+    floor_load: Any = None
+    racks: Any = None
+    air_racks: Any = None
+    liquid_racks: Any = None
+    cabinet_racks: Any = None
+    footprints: Any = None
+    one_rack: str | None = None
+    domain_hbm: Any = None
+    drain_s: Any = None
+    scale_up_total: Any = None
+    domain_bisection: Any = None
+    scale_out_ratio: Any = None
+    racks_slowdown: Any = None
+    alltoall_bytes: Any = None
+    alltoall_s: Any = None
+    alltoall_racks_s: Any = None
+    fits: Any = None
+    weights_bytes: Any = None
+    latency_floor_s: Any = None
+    params_fit: Any = None
+    models_fit: Any = None
+    largest_model: str | None = None
+    largest_params: Any = None
+    largest_floor_s: Any = None
+    fitting: Any = ()
+
+
+def racks(
+    system: str | System,
+    chips: Sequence[int] = (),
+    *,
+    model: str | Model = "deepseek-v3",
+    batch: int = 2400,
+    context: int = 8192,
+    facts: RackFacts | None = None,
+) -> list[Rack]:
+    """One row for each number of chips, wired and built like `system`; that system's own domain when none is given.
+
+    >>> [int(row.star_cables) for row in racks("gb200-nvl72", [72, 144, 576])]
+    [5184, 10368, 41472]
+    """
+    base = named_system(system) if isinstance(system, str) else system
+    subject, tokens, length = named_model(model), _count(batch, "batch"), _count(context, "context")
+    known_facts = rack_facts(base.chip.name) if facts is None else facts
+    need, needs = need_of(subject, length), cached_needs(length)
+    counts = [_count(count, "chips") for count in chips] or [base.scale_up_domain]
+    return [
+        rack(base, known_facts, RackRequest(chips=count, model=subject, need=need, batch=tokens, context=length), needs) for count in counts
+    ]
+
+
+def _count(value: Any, name: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadValue(name, value, "a whole number of at least 1")
+    return value if isinstance(value, Sourced) else user_input(value, name, "" if name == "chips" else "token")
+
+
+def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> Rack:
+    """A domain of `ask.chips` chips wired and built like `system`, and which of `needs` fit in it."""
+    return Rack(
+        system=system.name,
+        chips=ask.chips,
+        model=ask.model.name,
+        batch=ask.batch,
+        context=ask.context,
+        **wiring(system, facts, ask.chips),
+        **body(system, facts, ask.chips),
+        **network(system, ask),
+        **room(system, ask.chips, ask.need, needs),
+    )
+
+
+def _law(run: Any, *inputs: Any) -> Any:
+    """What a law says, or None where an input is not known."""
+    return None if any(value is None for value in inputs) else run(*inputs)
+
+
+# -- wires ----------------------------------------------------------------------------------------------------------------------
+
+
+def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
+    """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of so many chips."""
+    per_chip, pairs, ports = facts.links_per_chip, facts.pairs_per_link, facts.ports_per_switch
+    base, rank = system.scale_up_domain, RANK.get(system.topology)
+    mesh, star, clos = mesh_links(chips, UNITY), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
+    leaves, cables = _law(clos_leaves, star, ports), _law(cable_count, star, pairs)
+    mesh_pairs = _law(chip_pairs, mesh_links_per_chip(chips, UNITY), pairs)
+    return {
+        "dies": _law(scaled_to, facts.dies_per_chip, chips),
+        "chips_growth": growth(chips, base),
+        "mesh_links": mesh,
+        "mesh_cables": _law(cable_count, mesh, pairs),
+        "mesh_growth": _law(growth, mesh, mesh_links(base, UNITY)) if base > 1 else None,
+        "mesh_links_per_chip": mesh_links_per_chip(chips, UNITY),
+        "mesh_connectors_per_chip": _law(chip_connectors, mesh_pairs, facts.pairs_per_connector),
+        "star_links": star,
+        "star_cables": cables,
+        "star_growth": _law(growth, star, _law(star_links, base, per_chip)),
+        "star_switches": _law(star_switches, star, ports),
+        "star_connectors_per_chip": _law(chip_connectors, _law(chip_pairs, per_chip, pairs), facts.pairs_per_connector),
+        "clos_links": clos,
+        "clos_cables": _law(cable_count, clos, pairs),
+        "clos_switches": _law(clos_switches, leaves, _law(clos_spines, leaves)),
+        "clos_most_chips": _law(clos_most_chips, ports),
+        "torus_links": _law(torus_links, chips, _axes(system)) if rank else None,
+        "levels": _levels(chips, ports),
+        "pairs_per_rack_unit": _law(pairs_per_rack_unit, cables, facts.rack_units),
+    }
+
+
+def _levels(chips: Any, ports: Any) -> str | None:
+    """How many levels of switches of so many ports join all chips, each with a link in every plane."""
+    if ports is None:
+        return None
+    return "one" if chips <= ports else "two" if chips <= clos_most_chips(ports) else "more than two"
+
+
+def _axes(system: System) -> Any:
+    rank = RANK.get(system.topology)
+    return rank and known(rank, f"{system.name}.axes", "", "derived", f"joined as a {rank}D torus")
+
+
+# -- body -----------------------------------------------------------------------------------------------------------------------
+
+
+def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
+    """Power, weight, cooling and floor, each chip's share as in the known machine; and what keeps it from being one rack."""
+    power = _law(scaled_to, _law(share_per_chip, system.power, system.chips), chips)
+    weight = _law(scaled_to, _law(share_per_chip, system.weight, system.chips), chips)
+    per_rack = facts.chips_per_rack or (facts.rack_units and system.scale_up_domain)  # a box smaller than a rack counts as one
+    return {
+        "domain_power": power,
+        "domain_weight": weight,
+        "watts_per_rack_unit": _law(watts_per_rack_unit, power, facts.rack_units),
+        "cooling": _cooling(power, facts),
+        "floor_load": _law(floor_load, weight, facts.footprint),
+        "racks": _law(fewest_within, chips, per_rack),
+        "air_racks": _law(fewest_within, power, facts.air_limit),
+        "liquid_racks": _law(fewest_within, power, facts.liquid_limit),
+        "cabinet_racks": _law(fewest_within, weight, facts.cabinet_limit),
+        "footprints": _law(fewest_within, _law(floor_load, weight, facts.footprint), facts.floor_limit),
+        "one_rack": _one_rack(power, weight, chips, facts),
+    }
+
+
+def _cooling(power: Any, facts: RackFacts) -> str | None:
+    """What cools the whole domain in one rack."""
+    if power is None:
+        return None
+    if facts.air_limit is not None and power <= facts.air_limit:
+        return "air"
+    return "liquid" if facts.liquid_limit is None or power <= facts.liquid_limit else "beyond liquid"
+
+
+def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | None:
+    """What would have to give for the domain to be one rack: text, "yes" when nothing, None where its density is not known."""
+    limits = (("power", power, facts.liquid_limit), ("weight", weight, facts.cabinet_limit), ("space", chips, facts.chips_per_rack))
+    over = [name for name, value, limit in limits if value is not None and limit is not None and value > limit]
+    return ("no: " + ", ".join(over)) if over else "yes" if facts.chips_per_rack is not None else None
+
+
+# -- network --------------------------------------------------------------------------------------------------------------------
+
+
+def network(system: System, ask: RackRequest) -> dict[str, Any]:
+    """Bandwidths, and one expert layer's dispatch and combine inside one domain and over racks of the known size."""
+    up, out = system.scale_up_bw, system.scale_out_bw
+    domains = group_domains(ask.chips, UNITY, system.scale_up_domain)
+    ratio = _law(scale_up_ratio, up, out)
+    cut = bisection(system, ask.chips)
+    return {
+        "scale_up_total": _law(scale_up_total, up, ask.chips),
+        "domain_bisection": cut,
+        "scale_out_ratio": ratio,
+        "racks_slowdown": _law(racks_slowdown, ratio, domains) if ask.chips > system.scale_up_domain else None,
+        **_exchange(system, ask, cut, domains),
+    }
+
+
+def bisection(system: System, chips: Any) -> Any:
+    """Between the halves of a domain of so many chips joined like the system: its own figure where it has one of that size."""
+    up = system.scale_up_bw
+    if chips == system.scale_up_domain and system.bisection is not None:
+        return system.bisection
+    if up is None or chips < 2:
+        return None
+    if system.topology in RANK:
+        return torus_bisection(torus_link_bandwidth(up, _axes(system)), chips, _longest_side(system, chips))
+    laws = {"switch": switch_bisection, "mesh": mesh_bisection}
+    return laws[system.topology](up, chips) if system.topology in laws else None
+
+
+def _longest_side(system: System, chips: Any) -> Any:
+    if system.shape and chips == system.scale_up_domain:
+        return max(system.shape)
+    side = max(even_sides(int(chips), RANK[system.topology]))
+    return known(side, f"{system.name}.side", "", "derived", f"longest side of the most even torus of {chips} chips")
+
+
+def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[str, Any]:
+    """An expert layer: each chip holds its own tokens and sends one copy to each chosen expert."""
+    routed = next((block.ffn for block in ask.model.blocks if isinstance(block.ffn, MoE)), None)
+    up, out, chips = system.scale_up_bw, system.scale_out_bw, ask.chips
+    if routed is None or up is None or chips < 2:
+        return {}
+    hidden, tokens = ask.model.hidden, batch_per_chip(ask.batch, chips)
+    wires = wire_bytes_per_token(hidden, DISPATCH, SCALE, TILE), wire_bytes_per_token(hidden, COMBINE, NO_SCALE, TILE)
+    message_bytes = exchange_bytes(tokens, exchange_up(routed.per_token, chips, chips), *wires)
+    bandwidth = up if cut is None else bisection_bandwidth(up, cut, chips)
+    row = {"alltoall_bytes": message_bytes, "alltoall_s": exchange_s(message_bytes, bandwidth, NO_BYTES, bandwidth)}
+    if chips > system.scale_up_domain and out is not None and system.topology == "switch":
+        inside = group_members(chips, domains)
+        near = exchange_bytes(tokens, exchange_up(routed.per_token, chips, inside), *wires)
+        far = exchange_bytes(tokens, exchange_out(routed.per_token, chips, inside), *wires)
+        row["alltoall_racks_s"] = exchange_s(near, up, far, out)
+    return row
+
+
+# -- memory ---------------------------------------------------------------------------------------------------------------------
+
+
+def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]) -> dict[str, Any]:
+    """Memory, its drain, and the models that fit."""
+    chip, fitting_models = system.chip, fitting(needs, system, chips)
+    largest = fitting_models[0] if fitting_models else None
+    return {
+        "domain_hbm": _law(domain_bytes, chips, chip.hbm),
+        "drain_s": _law(drain_s, chip.hbm, chip.hbm_bw),
+        "fits": fits(need, system, chips),
+        "weights_bytes": need.weights,
+        "latency_floor_s": floor_s(need, system, chips),
+        "params_fit": _law(capacity_params, _law(domain_bytes, chips, chip.hbm), need.sequence, formats()["fp8"].bytes),
+        "models_fit": known(len(fitting_models), "models_fit", "", "derived", FITTING) if needs and chip.hbm is not None else None,
+        "largest_model": largest and largest.model,
+        "largest_params": largest and largest.total_params,
+        "largest_floor_s": largest and largest.latency_floor_s,
+        "fitting": fitting_models,
+    }

@@ -1,0 +1,74 @@
+"""Which models fit in one scale-up domain, and the floor that its bandwidth sets. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headway.hardware.system import System
+from headway.hardware.trend import checkpoint_bytes
+from headway.laws.arithmetic import total
+from headway.laws.roofline.capacity import domain_bytes, domain_read_s
+from headway.laws.step.memory import fits_hbm
+from headway.models.config import catalogue_index
+from headway.models.config import model as named_model
+from headway.models.model import Model
+from headway.models.totals import kv_stored_bytes, state_bytes_per_sequence, total_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNeed:
+    """What one model asks of a domain: its weights as its checkpoint has them, and one sequence."""
+
+    model: str
+    params: Any
+    weights: Any
+    sequence: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFit:
+    """One model in one domain."""
+
+    model: str
+    total_params: Any
+    weights_bytes: Any
+    latency_floor_s: Any
+
+
+def need(model: Model, context: Any) -> ModelNeed:
+    """Weights, and the KV cache and state of one sequence of `context` tokens."""
+    sequence = total((kv_stored_bytes(model, context), state_bytes_per_sequence(model)))
+    return ModelNeed(model=model.name, params=total_params(model), weights=checkpoint_bytes(model), sequence=sequence)
+
+
+def catalogue_needs(context: Any) -> tuple[ModelNeed, ...]:
+    """Those of every model of the catalogue, the largest first."""
+    needs = (need(named_model(row["name"]), context) for row in catalogue_index())
+    return tuple(sorted(needs, key=lambda row: (-row.params, row.model)))
+
+
+cached_needs = functools.lru_cache(maxsize=4)(catalogue_needs)  # not for explain, which records anew
+
+
+def fits(model_need: ModelNeed, system: System, chips: Any) -> Any:
+    """Whether a model and one sequence fit in a domain of that many chips; None where the memory is not known."""
+    hbm = system.chip.hbm
+    return None if hbm is None else fits_hbm(model_need.weights, model_need.sequence, domain_bytes(chips, hbm))
+
+
+def floor_s(model_need: ModelNeed, system: System, chips: Any) -> Any:
+    """Reading its weights once with the whole domain; None where it does not fit or a fact is missing."""
+    bandwidth = system.chip.hbm_bw
+    return domain_read_s(model_need.weights, chips, bandwidth) if bandwidth is not None and fits(model_need, system, chips) else None
+
+
+def fitting(needs: Sequence[ModelNeed], system: System, chips: Any) -> tuple[ModelFit, ...]:
+    """Every model that fits, the largest first."""
+    return tuple(
+        ModelFit(model=row.model, total_params=row.params, weights_bytes=row.weights, latency_floor_s=floor_s(row, system, chips))
+        for row in needs
+        if fits(row, system, chips)
+    )

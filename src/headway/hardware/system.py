@@ -1,0 +1,228 @@
+"""A system: chips of one kind and what joins them. Inside a scale-up domain they share the fast links; beyond it, scale-out.
+
+Names: a catalogue system (gb200-nvl72), R of one (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
+(tpu-v5p-4x4x8).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from headway.core import catalog as facts
+from headway.core.catalog import Catalog, default_catalog, fold
+from headway.core.errors import BadFile, BadValue, MissingFact, UnknownName, clip
+from headway.core.quantity import known
+from headway.core.schema import Field
+from headway.hardware.chip import TOPOLOGIES, Chip, needed
+from headway.hardware.chip import read as read_chip
+
+MOST_CHIPS = 10_000_000
+RANK = {"torus2d": 2, "torus3d": 3}
+# What is true of the machine as a whole: R machines have R times as much, and it no longer holds when the chips are edited.
+TOTALS = ("power", "weight", "cables", "switches", "hbm_total", "hosts")
+_TIMES = re.compile(r"([+-]?[\d.,_]+(?:e[+-]?\d+)?)\s*[x*×]\s*(.+)", re.IGNORECASE)
+_SHAPED = re.compile(r"(.+?)-([\d.]+(?:x[\d.]+)+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One level of a system's network: how it joins, how fast per chip and direction, and how many chips it reaches."""
+
+    kind: str
+    bw: Any
+    chips: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """Chips and what joins them; each number is a Known in SI, or None where no public source was found."""
+
+    name: str
+    chip: Chip
+    topology: str  # of one scale-up domain, one of chip.TOPOLOGIES
+    shape: tuple[Any, ...] = ()  # of a torus, where it is known
+    notes: str = ""
+    chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
+    scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
+    scale_up_bw: Annotated[Any, Field("byte/s", "scale-up links of one chip together, one direction")] = None
+    scale_out_bw: Annotated[Any, Field("byte/s", "network beyond the scale-up domain per chip, one direction")] = None
+    power: Annotated[Any, Field("W", "power of the whole system")] = None
+    weight: Annotated[Any, Field("kg", "weight of the whole system")] = None
+    cables: Annotated[Any, Field(help="copper cables of the scale-up network", integer=True, open_low=False)] = None
+    switches: Annotated[Any, Field(help="switch chips of the scale-up network", integer=True, open_low=False)] = None
+    hbm_total: Annotated[Any, Field("byte", "memory of the whole system, as its vendor prints it")] = None
+    bisection: Annotated[Any, Field("byte/s", "bisection bandwidth of one scale-up domain, one direction")] = None
+    hosts: Annotated[Any, Field(help="host CPUs", integer=True, open_low=False)] = None
+
+    @property
+    def scale_up(self) -> Link:
+        """The fast level: one scale-up domain."""
+        return Link(kind=self.topology, bw=self.scale_up_bw, chips=self.scale_up_domain)
+
+    @property
+    def scale_out(self) -> Link:
+        """The level that joins scale-up domains."""
+        return Link(kind="scale-out", bw=self.scale_out_bw, chips=self.chips)
+
+    @property
+    def domains(self) -> Any:
+        """How many scale-up domains there are; the last may be partly filled."""
+        count = -(-int(self.chips) // int(self.scale_up_domain))
+        return known(count, f"{self.name}.domains", "", "derived", "chips / scale_up_domain, rounded up")
+
+    def need(self, key: str) -> Any:
+        """The fact, or MissingFact saying how to supply it."""
+        return needed(self, key, self.name, "system")
+
+
+def system(name: str, catalog: Catalog | None = None) -> System:
+    """A system by any of the names above.
+
+    >>> rack, pod = system("gb200-nvl72"), system("16384xh100-sxm")
+    >>> rack.chips, pod.scale_up_domain, pod.domains
+    (72, 8, 2048)
+    """
+    where = catalog or default_catalog()
+    if len(name) > 200:
+        raise UnknownName("system", name, ())
+    named_system = _catalogue_system(name, where)
+    if named_system is not None:
+        return named_system
+    times_match = _TIMES.fullmatch(name.strip())
+    if times_match:
+        count, rest = _count(times_match[1], name), times_match[2].strip()
+        path = where.find("chips", rest) if where.find("systems", rest) is None else None
+        if path:
+            return _filled(count, read_chip(path, where))
+        return _joined(
+            count, system(rest, where) if _TIMES.fullmatch(rest) else _single_system(rest, name, where)
+        )  # 18x8xh800: 18 servers of 8
+    return _single_system(name, name, where)
+
+
+def _catalogue_system(name: str, where: Catalog) -> System | None:
+    """A catalogue system or one chip, when the whole name is one."""
+    path = where.find("systems", name)
+    if path:
+        return read(path, where)
+    path = where.find("chips", name)
+    return _filled(1, read_chip(path, where)) if path else None
+
+
+def _single_system(name: str, typed: str, where: Catalog) -> System:
+    """One system: named or shaped, not multiplied."""
+    machine = _catalogue_system(name, where) or _shaped(name, where)
+    if machine is None:
+        known_names = where.names("systems", "chips")
+        hint = "wants a system (gb200-nvl72), chips (8xh100-sxm) or a torus (tpu-v5p-4x4x8); see `headway list systems`, `list chips`"
+        raise UnknownName("system or chip", name if name else typed, known_names, hint)
+    return machine
+
+
+def _count(text: str, field: str) -> int:
+    wants = f"a whole number of chips or systems from 1 to {MOST_CHIPS}"
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        raise BadValue(field, text, wants) from None
+    if not value.is_integer() or not 1 <= value <= MOST_CHIPS:  # infinity is no integer
+        raise BadValue(field, text, wants)
+    return int(value)
+
+
+def _typed(value: int, name: str, source: str) -> Any:
+    return known(value, name, "", "input", source, "now")
+
+
+def _filled(count: int, chip: Chip) -> System:
+    """N chips: they fill scale-up domains of the chip's usual size."""
+    name = fold(chip.name) if count == 1 else f"{count}x{fold(chip.name)}"
+    chips = _typed(count, f"{name}.chips", f"given by the user: {name}")
+    usual = chips if count == 1 else chip.scale_up_domain
+    if usual is None:
+        raise MissingFact(chip.name, "scale_up_domain", "a catalogue file of yours (--catalog DIR) can say how many chips it joins")
+    return System(
+        name=name,
+        chip=chip,
+        topology=chip.topology,
+        notes=chip.notes,
+        chips=chips,
+        scale_up_domain=usual if usual < count else _typed(count, f"{name}.scale_up_domain", "all chips share one scale-up domain"),
+        scale_up_bw=chip.scale_up_bw,
+        scale_out_bw=chip.scale_out_bw,
+    )
+
+
+def _shaped(name: str, where: Catalog) -> System | None:
+    """A torus by its shape, such as tpu-v5p-4x4x8; None when the name is not of that form."""
+    match = _SHAPED.fullmatch(fold(name))
+    path = where.find("chips", match[1]) if match else None
+    if not match or not path:
+        return None
+    chip = read_chip(path, where)
+    sides = [_count(side, name) for side in match[2].split("x")]
+    rank = RANK.get(chip.topology)
+    if rank is None:
+        raise BadValue(name, match[2], f"a count instead, such as 8x{fold(chip.name)}: {chip.name} is not joined as a torus")
+    example = "4x4x8" if rank == 3 else "4x8"
+    if len(sides) != rank:
+        raise BadValue(name, match[2], f"{rank} sides, as in {fold(chip.name)}-{example}: {chip.name} is joined as a {rank}D torus")
+    count, most = math.prod(sides), chip.need("scale_up_domain")
+    if count > most:
+        raise BadValue(name, f"{match[2]} = {count} chips", f"at most the {most} chips that one torus of {chip.name} joins")
+    torus_name = f"{fold(chip.name)}-{'x'.join(map(str, sides))}"
+    shape = tuple(_typed(side, f"{torus_name}.shape", f"given by the user: {torus_name}") for side in sides)
+    chips = _typed(count, f"{torus_name}.chips", f"given by the user: {torus_name}")
+    domain = _typed(count, f"{torus_name}.scale_up_domain", "all chips share one torus")
+    return replace(_filled(1, chip), name=torus_name, shape=shape, chips=chips, scale_up_domain=domain)
+
+
+def _joined(count: int, member: System) -> System:
+    """R systems joined by scale-out."""
+    name, total = f"{count}x{member.name}", count * int(member.chips)
+    if total > MOST_CHIPS:
+        raise BadValue(name, f"{total} chips", f"at most {MOST_CHIPS} chips")
+    if count == 1:
+        return member
+    totals = {key: _multiplied(count, getattr(member, key), name, key) for key in TOTALS}
+    return replace(member, name=name, chips=_typed(total, f"{name}.chips", f"given by the user: {count} x {member.chips} chips"), **totals)
+
+
+def _multiplied(count: int, fact: Any, name: str, key: str) -> Any:
+    if fact is None:
+        return None
+    return known(count * fact, f"{name}.{key}", fact.unit, "derived", f"{count} x {fact.name} ({fact.source})", fact.date)
+
+
+def read(path: Path, catalog: Catalog) -> System:
+    """A system from its file; what it leaves out about links is what its chip says."""
+    document, name = facts.read(path), path.stem
+    facts.only(document, ("name", "chip", "topology", "shape", "notes", "facts", "sources"), path)
+    chip_name = facts.text(document, "chip", path)
+    chip_path = catalog.find("chips", chip_name)
+    if chip_path is None:
+        raise BadFile(path, str(UnknownName("chip", chip_name, catalog.names("chips"))))
+    chip = read_chip(chip_path, catalog)
+    topology = facts.text(document, "topology", path) or chip.topology
+    if topology not in TOPOLOGIES:
+        raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
+    numbers = facts.numbers(document, System, name, path)
+    if "chips" not in numbers:
+        raise BadFile(path, "facts.chips: missing; wants how many chips the system has")
+    links = {"scale_up_bw": chip.scale_up_bw, "scale_out_bw": chip.scale_out_bw, "scale_up_domain": numbers["chips"]}
+    shape = _read_shape(facts.text(document, "shape", path), name, path, numbers["chips"])
+    notes = facts.text(document, "notes", path)
+    return System(name=fold(name), chip=chip, topology=topology, shape=shape, notes=notes, **links | numbers)
+
+
+def _read_shape(shape_text: str, name: str, path: Path, chips: Any) -> tuple[Any, ...]:
+    if not shape_text:
+        return ()
+    sides = shape_text.split("x")
+    if not all(side.isascii() and side.isdigit() for side in sides) or math.prod(map(int, sides)) != chips:
+        raise BadFile(path, f"shape: got {clip(shape_text)!r}; wants the sides of a torus of {chips} chips, such as 4x4x4")
+    return tuple(known(int(side), f"{name}.shape", "", chips.kind, chips.source, chips.date) for side in sides)

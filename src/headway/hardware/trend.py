@@ -1,0 +1,102 @@
+"""How chips changed by generation: what latency, batch and context owe to each. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from headway.core.catalog import Catalog, default_catalog
+from headway.core.quantity import default
+from headway.hardware.chip import Chip, chip
+from headway.laws.arithmetic import sum_over_blocks, total
+from headway.laws.roofline.balance import hardware_ratio
+from headway.laws.roofline.capacity import byte_per_flop_rate, capacity_context, domain_bytes, domain_read_s, drain_s, flop_per_byte
+from headway.laws.step.memory import parameter_bytes
+from headway.models.config import model as named_model
+from headway.models.model import Model
+from headway.models.precision import formats
+from headway.models.totals import embedding_and_head, kv_bytes_per_token, works
+
+MODEL = "deepseek-v3"
+SEQUENCES = default(1, "sequences", "", "the longest context is that of one sequence alone")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TrendRow:
+    """One chip; None where a fact is not public or the model does not fit."""
+
+    year: Any
+    vendor: str
+    chip: str
+    flop_per_byte_bf16: Any
+    flop_per_byte_fp8: Any
+    flop_per_byte_fp4: Any
+    hardware_ratio_bf16: Any
+    hardware_ratio_fp8: Any
+    hardware_ratio_fp4: Any
+    drain_s: Any
+    hbm_per_flop: Any
+    scale_up_domain: Any
+    model: str
+    fits: bool | None
+    latency_floor_s: Any
+    longest_context: Any
+
+
+def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> list[TrendRow]:
+    """Every chip whose year is known, oldest first."""
+    where = catalog or default_catalog()
+    resolved_model = named_model(model)
+    weights, kv = checkpoint_bytes(resolved_model), kv_bytes_per_token(resolved_model)
+    chips = [chip(name, where) for name in where.files("chips")]
+    dated = sorted((device for device in chips if device.year is not None), key=lambda device: (device.year, device.vendor, device.name))
+    return [_row(device, resolved_model.name, weights, kv) for device in dated]
+
+
+def checkpoint_bytes(model: Model) -> Any:
+    """The whole model as its checkpoint stores it."""
+    width = {name: form.bytes for name, form in formats().items()}
+    blocks = works(model)
+    layers = tuple(
+        total((
+            parameter_bytes(block.mixer_params, width[block.mixer_dtype]),
+            parameter_bytes(block.dense_ffn_params, width[block.ffn_dtype]),
+            sum_over_blocks((block.experts,), (parameter_bytes(block.expert_params, width[block.expert_dtype]),)),
+            parameter_bytes(block.other_params, width["bf16"]),
+        ))
+        for block in blocks
+    )  # fmt: skip
+    ends = tuple(parameter_bytes(table, width[model.precision.embedding]) for table in embedding_and_head(model))
+    return total((sum_over_blocks(tuple(block.count for block in blocks), layers), *ends))
+
+
+def _row(device: Chip, model: str, weights: Any, kv: Any) -> TrendRow:
+    peaks = {"bf16": device.peak_bf16, "fp8": device.peak_fp8, "fp4": device.peak_fp4}
+    bandwidth, width = device.hbm_bw, {name: formats()[name].bytes for name in peaks}
+    intensity = {name: None if None in (peak, bandwidth) else flop_per_byte(peak, bandwidth) for name, peak in peaks.items()}
+    ratio = {name: None if None in (peak, bandwidth) else hardware_ratio(width[name], peak, bandwidth) for name, peak in peaks.items()}
+    fits, floor, context = _of_domain(device, weights, kv)
+    return TrendRow(
+        year=device.year,
+        vendor=device.vendor,
+        chip=device.name,
+        **{f"flop_per_byte_{name}": value for name, value in intensity.items()},
+        **{f"hardware_ratio_{name}": value for name, value in ratio.items()},
+        drain_s=None if None in (device.hbm, bandwidth) else drain_s(device.hbm, bandwidth),
+        hbm_per_flop=None if None in (device.hbm, device.peak_bf16) else byte_per_flop_rate(device.hbm, device.peak_bf16),
+        scale_up_domain=device.scale_up_domain,
+        model=model,
+        fits=fits,
+        latency_floor_s=floor,
+        longest_context=context,
+    )
+
+
+def _of_domain(device: Chip, weights: Any, kv: Any) -> tuple[bool | None, Any, Any]:
+    """Whether the model fits in the chip's usual scale-up domain, its latency floor and its longest context there."""
+    if None in (device.hbm, device.scale_up_domain):
+        return None, None, None
+    context = capacity_context(domain_bytes(device.scale_up_domain, device.hbm), weights, SEQUENCES, kv)
+    if not context > 0:
+        return False, None, None
+    return True, None if device.hbm_bw is None else domain_read_s(weights, device.scale_up_domain, device.hbm_bw), context

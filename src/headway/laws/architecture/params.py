@@ -1,0 +1,328 @@
+"""How many parameters a layer and a model have: mixers by kind, feed-forward parts, vectors, and the sums over parts and layers.
+
+A parameter is a count. Sums are formulas too, so that a total explains itself; the mixers are in mixer_params.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+from headway.core.formula import formula
+from headway.core.units import Number
+
+
+@formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.3; gated: Shazeer 2020 (arXiv:2002.05202)")
+def ffn_params(hidden: Number, intermediate: Number, matrices: Number, biases: Number) -> Number:
+    """A feed-forward network: two matrices, three where it is gated; `biases` is 1 where each matrix has a bias, else 0.
+
+    >>> ffn_params(8192, 28672, 3, 0)  # Llama-3.1-70B, one layer
+    704643072
+    """
+    return matrices * hidden * intermediate + biases * ((matrices - 1) * intermediate + hidden)
+
+
+@formula(source="DeepSeekMoE (arXiv:2401.06066), section 3; Shazeer et al. 2017 (arXiv:1701.06538)")
+def moe_common_params(
+    hidden: Number, experts: Number, shared_experts: Number, shared_intermediate: Number, shared_matrices: Number, shared_gates: Number
+) -> Number:
+    """What every token of an MoE layer uses: the router, the shared experts and their gate.
+
+    >>> moe_common_params(7168, 256, 1, 2048, 3, 0)  # DeepSeek-V3, one MoE layer
+    45875200
+    """
+    return hidden * (experts + shared_matrices * shared_experts * shared_intermediate + shared_gates)
+
+
+@formula(source="definition: the product of its dimensions, summed")
+def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
+    """Norms, biases and scales: stored and loaded, but no matmul uses them.
+
+    >>> vector_params(((8192,), (8192,)))  # the two norms of a Llama-3.1-70B layer
+    16384
+    """
+    return sum(math.prod(shape) for shape in dims)
+
+
+@formula(source="definition")
+def routed_params(expert: Number, experts: Number) -> Number:
+    """All routed experts of one layer.
+
+    >>> routed_params(44040192, 256)  # DeepSeek-V3, one MoE layer
+    11274289152
+    """
+    return expert * experts
+
+
+@formula(source="definition")
+def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Number, vectors: Number) -> Number:
+    """All parameters of one layer.
+
+    >>> layer_params(187105280, 45875200, 44040192, 256, 16896)  # DeepSeek-V3, one MoE layer
+    11507286528
+    """
+    return mixer + dense_ffn + experts * expert + vectors
+
+
+@formula(source="definition")
+def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts_per_token: Number, vectors: Number) -> Number:
+    """The parameters of one layer that one token uses.
+
+    >>> active_layer_params(187105280, 45875200, 44040192, 8, 16896)  # DeepSeek-V3, one MoE layer
+    585318912
+    """
+    return mixer + dense_ffn + experts_per_token * expert + vectors
+
+
+@formula(source="definition")
+def embedding_params(vocab: Number, hidden: Number) -> Number:
+    """One embedding table, or one output head.
+
+    >>> embedding_params(129280, 7168)  # DeepSeek-V3
+    926679040
+    """
+    return vocab * hidden
+
+
+@formula(source="definition; a tied head is the embedding table again and counts once")
+def model_params(embedding: Number, head: Number, layers: Number, final_norm: Number) -> Number:
+    """All parameters: embedding, head (0 when tied), layers, final norm.
+
+    >>> model_params(926679040, 926679040, 669173039104, 7168)  # DeepSeek-V3
+    671026404352
+    """
+    return embedding + head + layers + final_norm
+
+
+@formula(source="definition; the embedding look-up is no matmul, the head is one even when tied")
+def matmul_params(head: Number, layers: Number) -> Number:
+    """The parameters that a token is multiplied with: 2 FLOP each.
+
+    >>> matmul_params(926679040, 35698000000)
+    36624679040
+    """
+    return head + layers
+
+
+@formula(source="definition")
+def sparsity(total: Number, active: Number) -> Number:
+    """Total over active parameters.
+
+    >>> round(sparsity(671026404352, 37552282624), 2)  # DeepSeek-V3
+    17.87
+    """
+    return total / active
+
+
+DEEPSEEK_V2 = "DeepSeek-V2 (arXiv:2405.04434), section 2.1.2, eq. 37-47"
+
+
+@formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.2; grouped queries: Ainslie et al. 2023 (arXiv:2305.13245)")
+def attention_params(
+    hidden: Number,
+    heads: Number,
+    kv_heads: Number,
+    head_dim: Number,
+    value_dim: Number,
+    query_copies: Number,
+    stacks: Number,
+    kv_share: Number,
+) -> Number:
+    """Query, key, value and output projections; layers that share one KV share its two projections.
+
+    >>> attention_params(8192, 64, 8, 128, 128, 1, 1, 1)  # Llama-3.1-70B, one layer
+    150994944.0
+    """
+    return stacks * hidden * (heads * (query_copies * head_dim + value_dim) + kv_heads * (head_dim + value_dim) / kv_share)
+
+
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3, and grouped queries: a KV head is repeated on the chips that share it")
+def kv_projection_params(hidden: Number, kv_heads: Number, head_dim: Number, value_dim: Number, stacks: Number, kv_share: Number) -> Number:
+    """Of attention's projections, those of keys and values, which tensor parallelism splits no further than the KV heads.
+
+    >>> kv_projection_params(8192, 8, 128, 128, 1, 1)  # Llama-3.1-70B, one layer
+    16777216.0
+    """
+    return stacks * hidden * kv_heads * (head_dim + value_dim) / kv_share
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_whole_params(hidden: Number, query_rank: Number, kv_rank: Number, rope_dim: Number, kv_share: Number) -> Number:
+    """Of MLA's projections, those down to the latents: all heads share them, so each tensor-parallel chip holds them whole.
+
+    >>> latent_whole_params(7168, 1536, 512, 64, 1)  # DeepSeek-V3, one layer
+    15138816.0
+    """
+    return hidden * (query_rank + (kv_rank + rope_dim) / kv_share)
+
+
+@formula(source="DeepSeek-V4 report, compressed attention")
+def compressed_whole_params(hidden: Number, query_rank: Number, head_dim: Number) -> Number:
+    """Of compressed attention's projections, those that all heads share: down to the query's rank, and the one entry.
+
+    >>> compressed_whole_params(4096, 1024, 512)  # DeepSeek-V4-Flash, one layer
+    6291456
+    """
+    return hidden * (query_rank + head_dim)
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_attention_params(
+    hidden: Number,
+    heads: Number,
+    query_rank: Number,
+    kv_rank: Number,
+    nope_dim: Number,
+    rope_dim: Number,
+    value_dim: Number,
+    kv_share: Number,
+) -> Number:
+    """MLA: queries through a low rank, keys and values through one latent, a rotary key shared by all heads.
+
+    >>> latent_attention_params(7168, 128, 1536, 512, 128, 64, 128, 1)  # DeepSeek-V3, one layer
+    187105280.0
+    """
+    return (
+        query_rank * (hidden + heads * (nope_dim + rope_dim))
+        + (hidden * (kv_rank + rope_dim) + kv_rank * heads * (nope_dim + value_dim)) / kv_share
+        + heads * value_dim * hidden
+    )
+
+
+@formula(source=DEEPSEEK_V2)
+def latent_attention_params_full_query(
+    hidden: Number, heads: Number, kv_rank: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, kv_share: Number
+) -> Number:
+    """MLA whose queries are projected at full rank, as the smaller models do.
+
+    >>> latent_attention_params_full_query(2048, 16, 512, 128, 64, 128, 1)  # DeepSeek-V2-Lite, one layer
+    13762560.0
+    """
+    return (
+        hidden * heads * (nope_dim + rope_dim)
+        + (hidden * (kv_rank + rope_dim) + kv_rank * heads * (nope_dim + value_dim)) / kv_share
+        + heads * value_dim * hidden
+    )
+
+
+@formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.2")
+def latent_up_params(heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, query_rank: Number, kv_rank: Number) -> Number:
+    """Of MLA's projections, those from latents up to heads, which recomputation runs again.
+
+    >>> latent_up_params(128, 128, 64, 128, 1536, 512)  # DeepSeek-V3, one layer
+    54525952
+    """
+    return heads * ((nope_dim + rope_dim) * query_rank + (nope_dim + value_dim) * kv_rank)
+
+
+@formula(source="DeepSeek-V3.2 (arXiv:2512.02556), section 2.1: the lightning indexer")
+def indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number, head_weights: Number) -> Number:
+    """The indexer's queries, its one key per token and, where it has them, its weight per head.
+
+    >>> indexer_params(7168, 1536, 64, 128, 1)  # DeepSeek-V3.2, one layer
+    13959168
+    """
+    return query_input * heads * dim + hidden * dim + head_weights * hidden * heads
+
+
+@formula(source="DeepSeek-V4 report: the indexer of compressed entries")
+def compressed_indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number) -> Number:
+    """The indexer's queries and its weight per head; its keys come from a compressor of their own.
+
+    >>> compressed_indexer_params(4096, 1024, 64, 128)  # DeepSeek-V4-Flash, a layer of ratio 4
+    8650752
+    """
+    return query_input * heads * dim + hidden * heads
+
+
+@formula(source="DeepSeek-V4 report, compressed attention: grouped low-rank output, shared key = value entry")
+def compressed_attention_params(
+    hidden: Number, heads: Number, head_dim: Number, query_rank: Number, output_groups: Number, output_rank: Number
+) -> Number:
+    """Low-rank queries, one shared entry per token, an output projected by groups of heads to a low rank and back.
+
+    >>> compressed_attention_params(4096, 64, 512, 1024, 8, 1024)  # DeepSeek-V4-Flash, one layer
+    106954752
+    """
+    return (
+        query_rank * (hidden + heads * head_dim) + hidden * head_dim + heads * head_dim * output_rank + output_groups * output_rank * hidden
+    )
+
+
+@formula(source="DeepSeek-V4 report: token-level compressor (weighted pooling of `ratio` tokens)")
+def compressor_params(hidden: Number, dim: Number, overlap: Number) -> Number:
+    """What turns a group of tokens into one entry: a value and a gate projection, twice where groups overlap.
+
+    >>> compressor_params(4096, 512, 2)  # DeepSeek-V4-Flash, a layer of ratio 4
+    8388608
+    """
+    return 2 * overlap * hidden * dim
+
+
+@formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464); Qwen3-Next")
+def gated_delta_params(hidden: Number, key_heads: Number, value_heads: Number, key_dim: Number, value_dim: Number) -> Number:
+    """Query, key, value, gate and output projections, and two scalars per value head.
+
+    >>> gated_delta_params(2048, 16, 32, 128, 128)  # Qwen3-Next-80B-A3B, one layer
+    33685504
+    """
+    return hidden * (2 * key_heads * key_dim + 3 * value_heads * value_dim + 2 * value_heads)
+
+
+@formula(source="Kimi Linear (arXiv:2510.26692), section 4: Kimi delta attention")
+def kimi_delta_params(hidden: Number, heads: Number, head_dim: Number, gate_rank: Number) -> Number:
+    """Query, key, value and output projections, a step size per head, and two gates per channel through a low rank.
+
+    >>> kimi_delta_params(2304, 32, 128, 128)  # Kimi-Linear-48B-A3B, one layer
+    39460864
+    """
+    return hidden * (4 * heads * head_dim + heads) + 2 * gate_rank * (hidden + heads * head_dim)
+
+
+@formula(source="LFM2 technical report (arXiv:2511.23404): gated short convolution")
+def short_convolution_params(hidden: Number) -> Number:
+    """An input projection to two gates and a value, and an output projection.
+
+    >>> short_convolution_params(2048)  # LFM2-1.2B, one layer
+    16777216
+    """
+    return 4 * hidden * hidden
+
+
+@formula(source="MiniMax-01 (arXiv:2501.08313), section 2.2: lightning attention")
+def lightning_params(hidden: Number, heads: Number, head_dim: Number) -> Number:
+    """Query, key, value, output gate and output projections.
+
+    >>> lightning_params(6144, 64, 128)  # MiniMax-M1, one layer
+    251658240
+    """
+    return 5 * hidden * heads * head_dim
+
+
+@formula(source="Gu and Dao 2023, Mamba (arXiv:2312.00752), section 3")
+def mamba_params(hidden: Number, inner: Number, state: Number, dt_rank: Number) -> Number:
+    """Input and gate, step size and state projections, output.
+
+    >>> mamba_params(4096, 8192, 16, 256)  # Jamba-1.5-Mini, one Mamba layer
+    105119744
+    """
+    return 3 * hidden * inner + inner * (dt_rank + 2 * state) + dt_rank * inner
+
+
+@formula(source="Dao and Gu 2024, Mamba-2 (arXiv:2405.21060), section 7")
+def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Number, state: Number) -> Number:
+    """One input projection (gate, values, B, C, step sizes) and the output projection.
+
+    >>> mamba2_params(2560, 80, 64, 1, 128)  # mamba2-2.7b, one layer
+    40181760
+    """
+    return hidden * (3 * heads * head_dim + 2 * groups * state + heads)
+
+
+@formula(source="a depthwise convolution: one filter per channel")
+def convolution_params(channels: Number, kernel: Number) -> Number:
+    """The short causal convolution of state-space and delta layers.
+
+    >>> convolution_params(8192, 4)  # Qwen3-Next-80B-A3B, one layer
+    32768
+    """
+    return channels * kernel

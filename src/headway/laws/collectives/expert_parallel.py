@@ -1,0 +1,227 @@
+"""Experts spread over chips: which of them a batch meets, how uneven their load is, and what dispatch and combine send.
+
+Copies are counted per token of a rank (chips that hold the same tokens) on the chip that receives them, its own tokens included; the
+combine sends the same copies back. `groups` and `active_groups` are the router's limit: experts of at most so many of the groups.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Byte, BytePerToken, Number, PerToken, Token
+
+ONE_TOKEN: Token = 1.0  # each token draws its experts once
+
+
+@formula(source="occupancy of E boxes by T draws of k: E (1 - (1 - k/E)^T)")
+def distinct_experts(experts: Number, experts_per_token: Number, tokens: Token) -> Number:
+    """Experts that at least one token uses, whose weights the step must read: few at a small batch, all at a large one.
+
+    >>> [round(float(distinct_experts(256, 8, t)), 1) for t in (1, 8, 32, 128)]  # DeepSeek-V3
+    [8.0, 57.4, 163.3, 251.6]
+    """
+    return experts * (1 - (1 - experts_per_token / experts) ** (tokens / ONE_TOKEN))
+
+
+@formula(source="tokens times k over E")
+def tokens_per_expert(tokens: Token, experts: Number, experts_per_token: Number) -> Token:
+    """Rows of the matrix product that one expert sees.
+
+    >>> tokens_per_expert(2400, 256, 8)  # DeepSeek-V3
+    75.0
+    """
+    return tokens * experts_per_token / experts
+
+
+@formula(source="definition: experts placed in order, ceil(E/ep) to a chip")
+def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
+    """Tokens of the busiest chip over what it would have were all experts equally busy.
+
+    >>> float(load_imbalance((1, 1, 1, 5), 4)), float(load_imbalance((1, 1, 1, 5), 2)), float(load_imbalance((2, 2, 2, 2), 4))
+    (2.5, 1.5, 1.0)
+    """
+
+    def of(degree: float) -> float:
+        experts_per_chip = math.ceil(len(tokens) / int(degree))
+        chips = [tokens[start : start + experts_per_chip] for start in range(0, len(tokens), experts_per_chip)]
+        return max(sum(chip) / len(chip) for chip in chips) * len(tokens) / sum(tokens)
+
+    return np.vectorize(of, otypes=[float])(ep)[()]
+
+
+PER_TOKEN: PerToken = 1.0
+LIMITED = "DeepSeek-V3 (arXiv:2412.19437) section 2.1.2, node-limited routing"
+DEEPEP = "deepseek-ai/DeepEP: low-latency kernels send a token once per chosen expert, normal ones once per rank and node"
+
+
+@formula(source="uniform routing without replacement: the product of (1 - k/(E-j)) over e experts, at its middle factor")
+def passed_by_share(experts: Number, active: Number, place_experts: Number) -> Number:
+    """Chance that none of the `place_experts` experts of a place is among those chosen; exact for one (DeepSeek-V3, 4 to a chip).
+
+    >>> round(float(passed_by_share(256, 8, 4)), 4)
+    0.8801
+    """
+    return np.maximum(1 - active / (experts - (place_experts - 1) / 2), 0) ** place_experts
+
+
+@formula(source="lecture MOE-12: n (1 - chance of being passed by)")
+def distinct_places(places: Number, experts: Number, active: Number) -> Number:
+    """Chips (or domains) that one token's experts live on; exact with one expert each (8 of 256 experts over 64 chips: 7.68).
+
+    >>> round(float(distinct_places(64, 256, 8)), 2), float(distinct_places(256, 256, 8))
+    (7.68, 8.0)
+    """
+    return places * (1 - passed_by_share(experts, active, experts / places))
+
+
+@formula(source=LIMITED)
+def reachable_places(places: Number, groups: Number, active_groups: Number) -> Number:
+    """Chips (or domains) that a router limited to some groups of experts can reach (4 of 8 groups: 4 of 8 nodes, 72 of 144 chips).
+
+    >>> float(reachable_places(8, 8, 4)), float(reachable_places(144, 8, 4)), float(reachable_places(144, 1, 1))
+    (4.0, 72.0, 144.0)
+    """
+    return places * (1 - passed_by_share(groups, active_groups, np.maximum(groups / places, 1)))
+
+
+@formula(source=LIMITED)
+def places_hit(places: Number, experts: Number, active: Number, groups: Number, active_groups: Number) -> Number:
+    """Distinct chips (or domains) that a token is sent to, with the router's limit.
+
+    >>> round(float(places_hit(18, 256, 8, 1, 1)), 2), round(float(places_hit(18, 256, 8, 8, 4)), 2)  # DeepSeek-V3 over 18 nodes
+    (6.68, 5.59)
+    """
+    return distinct_places(reachable_places(places, groups, active_groups), experts * active_groups / groups, active)
+
+
+@formula(source=DEEPEP)
+def copies_per_token(places_sent: Number, ranks: Number, ep: Number) -> Number:
+    """Copies one chip receives per token of its own rank: `places_sent` by each token, spread over ep places, from all ranks.
+
+    >>> copies_per_token(8, 64, 64)
+    8.0
+    """
+    return places_sent * ranks / ep
+
+
+@formula(source="uniform routing")
+def exchange_up(copies: Number, ranks: Number, inside: Number) -> Number:
+    """Copies that come from other ranks of the same domain (64 chips of one rack, 8 experts: 7.875).
+
+    >>> exchange_up(8, 64, 64)
+    7.875
+    """
+    return copies * (inside - 1) / ranks
+
+
+@formula(source="uniform routing; lecture MOE-08: half leaves for the other of two racks")
+def exchange_out(copies: Number, ranks: Number, inside: Number) -> Number:
+    """Copies that come from other domains.
+
+    >>> exchange_out(8, 144, 72)
+    4.0
+    """
+    return copies * (ranks - inside) / ranks
+
+
+@formula(source=DEEPEP + "; the first chip of a node passes a token on over scale-up")
+def forwarded_up(copies: Number, inside: Number) -> Number:
+    """Copies handed on inside a domain when each token enters it once.
+
+    >>> forwarded_up(8, 8)
+    7.0
+    """
+    return copies * (inside - 1) / inside
+
+
+@formula(source=DEEPEP)
+def forwarded_out(domains_hit: Number, domains: Number, tp: Number) -> Number:
+    """Copies over scale-out when each token enters a domain once, shared by the chips of its rank.
+
+    >>> round(forwarded_out(5.59, 18, 1), 2)
+    5.28
+    """
+    return domains_hit * (1 - 1 / domains) / tp
+
+
+@formula(source="definition: experts spread over fewer places than domains are needed in several")
+def domains_hit(places: Number, hit: Number, domains: Number) -> Number:
+    """Domains that need a token.
+
+    >>> domains_hit(8, 3.5, 8), domains_hit(1, 1.0, 2)
+    (3.5, 2.0)
+    """
+    return hit * domains / places
+
+
+@formula(source="definition")
+def expert_domains(ep: Number, domains: Number) -> Number:
+    """Domains that hold different experts.
+
+    >>> float(expert_domains(144, 18)), float(expert_domains(1, 2))
+    (18.0, 1.0)
+    """
+    return np.minimum(ep, domains)
+
+
+@formula(source="definition")
+def activation_bytes_per_token(hidden: Number, element: Byte) -> BytePerToken:
+    """One token's activation vector on the wire (DeepSeek-V3, bf16).
+
+    >>> activation_bytes_per_token(7168, 2)
+    14336.0
+    """
+    return hidden * element * PER_TOKEN
+
+
+@formula(source="DeepSeek-V3 (arXiv:2412.19437) section 3.3: fp8 in tiles of 128 with a 4-byte scale; combine in bf16 without scales")
+def wire_bytes_per_token(hidden: Number, element: Byte, scale: Byte, tile: Number) -> BytePerToken:
+    """One token's vector on the wire (DeepSeek-V3 dispatch, fp8).
+
+    >>> wire_bytes_per_token(7168, 1, 4, 128)
+    7392.0
+    """
+    return hidden * (element + scale / tile) * PER_TOKEN
+
+
+@formula(source="bisection, see torus.axis_exchange_share; the copies of a token's own domain stay on the torus")
+def torus_exchange_up(copies: Number, share: Number, domains: Number) -> Number:
+    """What the busiest link carries of an exchange that reaches several tori (16 chips in a ring, 8 copies).
+
+    >>> torus_exchange_up(8, 2.0, 1)
+    16.0
+    """
+    return copies * share / domains
+
+
+@formula(source="definition")
+def shared_message(vector: BytePerToken, tp: Number) -> BytePerToken:
+    """Each chip of a tensor-parallel group carries its part of a vector.
+
+    >>> shared_message(14336.0, 8)
+    1792.0
+    """
+    return vector / tp
+
+
+@formula(source="lecture MOE-04: two exchanges a layer, of unequal bytes; both go the same way")
+def mean_message(dispatch: BytePerToken, combine: BytePerToken) -> BytePerToken:
+    """Bytes per token of one of the two phases (DeepSeek-V3: fp8 with scales out, bf16 back).
+
+    >>> mean_message(7392.0, 14336.0)
+    10864.0
+    """
+    return (dispatch + combine) / 2
+
+
+@formula(source="lecture MOE-11")
+def exchange_bytes(tokens: Token, copies: Number, dispatch: BytePerToken, combine: BytePerToken) -> Byte:
+    """Bytes one chip sends for dispatch and combine of a layer (2400 tokens over 64 chips, 8 experts, 7168 wide, 1 + 2 bytes).
+
+    >>> exchange_bytes(2400 / 64, 8, 7168.0, 2 * 7168.0)
+    6451200.0
+    """
+    return tokens * copies * (dispatch + combine)

@@ -1,0 +1,351 @@
+"""Collectives by topology: where a group of chips sits, and the rounds and bytes of each algorithm through switches and on a torus.
+
+Placement: tp innermost (stride 1), then cp, dp, and pp outermost; ep uses the chips of tp*cp*dp, the chips that share an expert innermost.
+
+A group covers `extent` chips of an axis, `gap` links apart, closed to a ring (`wrap` 1) or not. Shares are of one link in one direction.
+
+A group has n members, m in each of d scale-up domains. Every chip has a scale-out link of its own (rail-optimised). All-gather and
+reduce-scatter mirror each other; an all-reduce is one of each, so it has two phases of the same shares.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import BytePerSecond, Number
+
+PLACEMENT = "definition: tp innermost, then cp, dp, pp; groups spread evenly over the domains they need"
+
+
+@formula(source=PLACEMENT)
+def stage_chips(tp: Number, cp: Number, dp: Number) -> Number:
+    """Chips of one pipeline stage: the distance between the chips that hand a token on.
+
+    >>> stage_chips(8, 1, 9)
+    72
+    """
+    return tp * cp * dp
+
+
+@formula(source=PLACEMENT)
+def group_domains(members: Number, stride: Number, domain: Number) -> Number:
+    """Scale-up domains that a group spans (DeepSeek-V3's EP144 over servers of 8: 18; over a rack of 72: 2).
+
+    >>> [float(group_domains(144, 1, size)) for size in (8, 72)], float(group_domains(4, 8, 8))
+    ([18.0, 2.0], 4.0)
+    """
+    return np.minimum(members, np.ceil(members * stride / domain))
+
+
+@formula(source=PLACEMENT)
+def group_members(members: Number, domains: Number) -> Number:
+    """Members of a group in one scale-up domain.
+
+    >>> group_members(144, 18)
+    8.0
+    """
+    return members / domains
+
+
+@formula(source="a link to each peer: a group of n uses n-1 of a chip's D-1 links")
+def mesh_bandwidth(scale_up_bw: BytePerSecond, members: Number, domain: Number) -> BytePerSecond:
+    """What a chip of a full mesh can send within its group (MI300X, 7 links of 64 GB/s: a pair has one of them).
+
+    >>> float(mesh_bandwidth(448e9, 2, 8)) / 1e9, float(mesh_bandwidth(448e9, 8, 8)) / 1e9
+    (64.0, 448.0)
+    """
+    return scale_up_bw * np.maximum(np.minimum(members, domain) - 1, 1) / np.maximum(domain - 1, 1)
+
+
+@formula(source="half the chips send half of what they hold across the cut")
+def bisection_bandwidth(scale_up_bw: BytePerSecond, bisection: BytePerSecond, domain: Number) -> BytePerSecond:
+    """What a chip can send in an all-to-all when a cut through the domain may be the limit (Trainium 3, 144 chips, 9,216 GB/s).
+
+    >>> float(bisection_bandwidth(1280e9, 9216e9, 144)) / 1e9
+    256.0
+    """
+    return np.minimum(scale_up_bw, 4 * bisection / domain)
+
+
+@formula(source="definition: two links per axis of a torus, one per direction")
+def torus_link_bandwidth(scale_up_bw: BytePerSecond, axes: Number) -> BytePerSecond:
+    """One link of a torus, one direction (TPU v5p: 600 GB/s over 6 links).
+
+    >>> torus_link_bandwidth(600e9, 3) / 1e9
+    100.0
+    """
+    return scale_up_bw / (2 * axes)
+
+
+@formula(source="definition: chips are numbered along the first axis, then the second")
+def torus_extent(members: Number, stride: Number, before: Number, side: Number) -> Number:
+    """Members of a group along one axis; `before` is the product of the sides of the axes before it.
+
+    A group that does not fill its axes evenly is taken as the block that holds it.
+
+    >>> [float(torus_extent(8, 4, before, side)) for before, side in ((1, 4), (4, 4), (16, 8))]  # 8 chips, stride 4, of 4x4x8
+    [1.0, 4.0, 2.0]
+    """
+    return np.ceil(np.clip(members * stride / before, 1, side) / np.clip(stride / before, 1, side))
+
+
+@formula(source="definition: chips are numbered along the first axis, then the second")
+def torus_gap(stride: Number, before: Number, side: Number) -> Number:
+    """Links between neighbours of a group along one axis, which as many groups share.
+
+    >>> [float(torus_gap(2, before, side)) for before, side in ((1, 4), (4, 4))]
+    [2.0, 1.0]
+    """
+    return np.clip(stride / before, 1, side)
+
+
+@formula(source="definition: a group that covers an axis has its wrap-around links")
+def torus_wrap(extent: Number, gap: Number, side: Number, wraps: Number) -> Number:
+    """1 where a group closes a ring along an axis, 0 where it is a line.
+
+    >>> float(torus_wrap(4, 1, 4, 1)), float(torus_wrap(2, 1, 4, 1))
+    (1.0, 0.0)
+    """
+    return np.where(extent * gap == side, wraps, 0)
+
+
+@formula(source="hierarchical gathers (NCCL, two levels): a domain takes in each byte once, over the links of all its members")
+def rail_bandwidth(scale_out_bw: BytePerSecond, inside: Number, scale_up_bw: BytePerSecond) -> BytePerSecond:
+    """What a gather over several domains gets per chip, whose domain has `inside` members in it (8 of an H100 node).
+
+    >>> float(rail_bandwidth(50e9, 8, 450e9)) / 1e9, float(rail_bandwidth(50e9, 1, 450e9)) / 1e9
+    (400.0, 50.0)
+    """
+    return np.minimum(scale_out_bw * inside, scale_up_bw)
+
+
+BOOK = "Austin et al. 2025, How to Scale Your Model, chapter 3 (bidirectional rings, one part of the message per axis)"
+
+
+@formula(source=BOOK)
+def axis_links(extent: Number, gap: Number, wrap: Number) -> Number:
+    """Links that feed a chip of the group along one axis: two on a ring, one at the end of a line, shared by the groups in between.
+
+    >>> float(axis_links(4, 1, 1)), float(axis_links(2, 1, 0)), float(axis_links(1, 1, 0))
+    (2.0, 1.0, 0.0)
+    """
+    return np.where(extent > 1, (1 + wrap) / gap, 0.0)
+
+
+@formula(source=BOOK)
+def axis_hops(extent: Number, gap: Number, wrap: Number) -> Number:
+    """Hops to the farthest chip of the group along one axis.
+
+    >>> float(axis_hops(8, 1, 1)), float(axis_hops(8, 1, 0))
+    (4.0, 7.0)
+    """
+    return gap * np.where(wrap > 0, np.floor(extent / 2), extent - 1)
+
+
+@formula(source=BOOK)
+def torus_gather_share(members: Number, links: Number) -> Number:
+    """All-gather or reduce-scatter over all axes at once: what a chip must receive, over the links that feed it.
+
+    >>> round(float(torus_gather_share(128, 6)), 4)  # a whole TPU v5p 4x4x8
+    0.1654
+    """
+    return (members - 1) / members / np.maximum(links, 1e-9)
+
+
+@formula(source=BOOK)
+def torus_one_shot_share(members: Number, links: Number) -> Number:
+    """All-reduce of a short message: every chip receives all others' and adds up.
+
+    >>> float(torus_one_shot_share(4, 2))
+    1.5
+    """
+    return (members - 1) / np.maximum(links, 1e-9)
+
+
+@formula(source="bisection: floor(n^2/4) pairs per direction cross the middle of a line of n, half as many each link of a ring")
+def axis_exchange_share(extent: Number, gap: Number, wrap: Number) -> Number:
+    """All-to-all: what the busiest link of one axis carries, over what a chip holds; a ring of side n: n/8.
+
+    >>> float(axis_exchange_share(8, 1, 1)), float(axis_exchange_share(8, 1, 0))
+    (1.0, 2.0)
+    """
+    return gap * np.floor(extent * extent / 4) / extent / (1 + wrap)
+
+
+@formula(source="definition")
+def longest(values: tuple[Number, ...]) -> Number:
+    """The busiest axis sets the pace of an all-to-all.
+
+    >>> float(longest((0.5, 0.5, 1.0)))  # TPU v5p 4x4x8
+    1.0
+    """
+    return functools.reduce(np.maximum, values)
+
+
+DIRECT = "every chip sends to every other; vLLM and TensorRT-LLM custom all-reduce"
+RING = "Patarasuk, Yuan 2009, J. Parallel Distrib. Comput. 69(2); one ring per rail, as NCCL makes them"
+TREE = "Sanders, Speck, Traeff 2009, Parallel Computing 35(12): two trees, full bandwidth; NCCL"
+LEVELS = "Thakur, Rabenseifner, Gropp 2005, section 4, level by level: scatter inside, exchange along each rail, gather inside"
+
+
+@formula(source="definition")
+def one_round(members: Number) -> Number:
+    """One round where there is somebody to talk to.
+
+    >>> float(one_round(8)), float(one_round(1))
+    (1.0, 0.0)
+    """
+    return np.where(members > 1, 1.0, 0.0)
+
+
+@formula(source="definition: messages of both levels leave at once, and scale-out takes longer")
+def direct_round_up(members: Number, domains: Number) -> Number:
+    """Rounds over scale-up of an exchange in which every chip sends to every other: none to wait for when some go further.
+
+    >>> float(direct_round_up(8, 1)), float(direct_round_up(16, 2))
+    (1.0, 0.0)
+    """
+    return np.where((members > 1) & (domains <= 1), 1.0, 0.0)
+
+
+@formula(source=DIRECT)
+def one_shot_up(inside: Number) -> Number:
+    """Each chip sends the whole message to each other chip of its domain, and adds up what it gets.
+
+    >>> one_shot_up(8)
+    7
+    """
+    return inside - 1
+
+
+@formula(source=DIRECT)
+def one_shot_out(members: Number, inside: Number) -> Number:
+    """Each chip sends the whole message to each chip beyond its domain.
+
+    >>> one_shot_out(16, 8)
+    8
+    """
+    return members - inside
+
+
+@formula(source=DIRECT)
+def direct_up(members: Number, inside: Number) -> Number:
+    """One share to each other chip of the domain: all-gather, reduce-scatter or all-to-all.
+
+    >>> direct_up(8, 8)
+    0.875
+    """
+    return (inside - 1) / members
+
+
+@formula(source=DIRECT)
+def direct_out(members: Number, inside: Number) -> Number:
+    """One share to each chip beyond the domain (R domains: 1 - 1/R).
+
+    >>> direct_out(16, 8)
+    0.5
+    """
+    return (members - inside) / members
+
+
+@formula(source=RING)
+def ring_rounds_up(members: Number, domains: Number) -> Number:
+    """Hops of a ring inside domains.
+
+    >>> ring_rounds_up(16, 2), ring_rounds_up(8, 1)
+    (14, 7)
+    """
+    return members - domains
+
+
+@formula(source=RING)
+def ring_rounds_out(domains: Number) -> Number:
+    """Hops of a ring between domains.
+
+    >>> ring_rounds_out(2)
+    1
+    """
+    return domains - 1
+
+
+@formula(source=RING)
+def ring_up(members: Number, inside: Number, domains: Number) -> Number:
+    """With a ring per rail a chip ends one ring and passes the others on inside its domain.
+
+    >>> float(ring_up(8, 8, 1)), round(float(ring_up(16, 8, 2)), 4)
+    (0.875, 0.8203)
+    """
+    return (members - 1) / members * np.where(domains > 1, 1 - 1 / inside, 1.0)
+
+
+@formula(source=RING)
+def ring_out(members: Number, inside: Number, domains: Number) -> Number:
+    """Each chip carries one of its domain's rings over its rail.
+
+    >>> round(float(ring_out(16, 8, 2)), 4)
+    0.1172
+    """
+    return (members - 1) / members * np.where(domains > 1, 1 / inside, 0.0)
+
+
+@formula(source=TREE)
+def tree_rounds(members: Number) -> Number:
+    """Depth of a binary tree.
+
+    >>> float(tree_rounds(72)), float(tree_rounds(1))
+    (7.0, 0.0)
+    """
+    return np.ceil(np.log2(members))
+
+
+@formula(source=TREE)
+def tree_out(inside: Number, domains: Number) -> Number:
+    """One message per phase and domain, spread over its rails.
+
+    >>> float(tree_out(8, 4))
+    0.125
+    """
+    return np.where(domains > 1, 1 / inside, 0.0)
+
+
+@formula(source=LEVELS)
+def levels_up(inside: Number) -> Number:
+    """Scatter or gather inside the domain.
+
+    >>> levels_up(8)
+    0.875
+    """
+    return (inside - 1) / inside
+
+
+@formula(source=LEVELS)
+def levels_out(members: Number, domains: Number) -> Number:
+    """Scatter or gather along a rail what one chip of each domain holds.
+
+    >>> levels_out(16, 2)
+    0.0625
+    """
+    return (domains - 1) / members
+
+
+@formula(source="definition: the two levels work at once on different chunks of a message; two chunks are the fewest")
+def chunked_rounds(rounds: Number) -> Number:
+    """Rounds of a message cut in two.
+
+    >>> chunked_rounds(1.0)
+    2.0
+    """
+    return 2 * rounds
+
+
+@formula(source="NVIDIA NVLink SHARP (NVSwitch 3, 2022): the switch adds; a chip sends the message once, receives the sum")
+def in_switch_up(inside: Number) -> Number:
+    """Half an all-reduce's bytes over scale-up when the switch adds and copies, in each of two phases.
+
+    >>> float(in_switch_up(8)), float(in_switch_up(1))
+    (0.5, 0.0)
+    """
+    return np.where(inside > 1, 0.5, 0.0)

@@ -1,0 +1,222 @@
+"""The bill of a prefix cache: what it holds, writes, loads and leaves to compute; what providers charge for it, and when it pays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    Number,
+    Second,
+    SecondPerToken,
+    Token,
+    TokenPerSecond,
+    TokenSecond,
+    Usd,
+    UsdPerByteSecond,
+    UsdPerToken,
+    UsdPerTokenSecond,
+)
+
+
+@formula(source="definition")
+def hit_share_of(hit: Token, prompt: Token) -> Number:
+    """Share of the prompt tokens that the cache had.
+
+    >>> hit_share_of(342e9, 608e9)  # DeepSeek's day of 2025-02-27
+    0.5625
+    """
+    return hit / prompt
+
+
+@formula(source="definition")
+def tokens_left(prompt: Token, hit: Token) -> Token:
+    """Prompt tokens that are left to compute.
+
+    >>> tokens_left(608e9, 342e9) / 1e9  # DeepSeek's day, billion
+    266.0
+    """
+    return prompt - hit
+
+
+@formula(source="time integral over the trace, over its length")
+def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
+    """Tokens that a cache without a limit holds, mean over time.
+
+    >>> mean_held_tokens(7.2e9, 3600.0)
+    2000000.0
+    """
+    return token_seconds / span
+
+
+@formula(source="definition")
+def token_rate(tokens: Token, span: Second) -> TokenPerSecond:
+    """Tokens a second over a trace.
+
+    >>> token_rate(608e9, 86400.0) / 1e6  # DeepSeek's day, prompts, million tokens/s
+    7.037037037037037
+    """
+    return tokens / span
+
+
+@formula(source="definition")
+def held_bytes(tokens: Token, kv: BytePerToken) -> Byte:
+    """Room for the KV of so many tokens.
+
+    >>> held_bytes(2e6, 35136) / 1e9  # DeepSeek-V3, fp8, GB
+    70.272
+    """
+    return tokens * kv
+
+
+@formula(source="room x time x its cost")
+def room_usd(room: Byte, span: Second, holding: UsdPerByteSecond) -> Usd:
+    """What holding so much for so long costs.
+
+    >>> round(room_usd(70.272e9, 3600.0, 0.513e-12 / 3600), 4)  # in DDR5 for an hour
+    0.036
+    """
+    return room * span * holding
+
+
+@formula(source="tokens x cost of a token")
+def tokens_usd(tokens: Token, cost: UsdPerToken) -> Usd:
+    """What loading or computing so many tokens costs.
+
+    >>> round(tokens_usd(266e9, 0.138e-6))  # DeepSeek's day, all that was missed
+    36708
+    """
+    return tokens * cost
+
+
+@formula(source="sum")
+def cache_usd(holding: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
+    """All that prompts cost with a cache: holding, wear, loading what is found, computing what is not.
+
+    >>> cache_usd(1.0, 0.5, 0.25, 8.0)
+    9.75
+    """
+    return holding + worn + loaded + computed
+
+
+@formula(source="definition")
+def usd_each(cost: Usd, requests: Number) -> Usd:
+    """The same per request.
+
+    >>> usd_each(10.0, 4000)
+    0.0025
+    """
+    return cost / requests
+
+
+@formula(source="definition")
+def saved_share(cost: Usd, without: Usd) -> Number:
+    """Share of the bill without a cache that the cache saves; below 0 where it costs more than it saves.
+
+    >>> saved_share(6.0, 8.0)
+    0.25
+    """
+    return 1 - cost / without
+
+
+@formula(source="list rates: what was not found is written, what was found is read")
+def listed_usd(miss: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
+    """What prompts cost at a provider's rates, all of each cached.
+
+    >>> round(listed_usd(0.7e6, 6.25e-6, 0.3e6, 0.5e-6), 3)  # a million prompt tokens of Opus 4.6, 5 minutes, 30 % found
+    4.525
+    """
+    return miss * write + hit * read
+
+
+@formula(source="fee over holding cost: what could be held for the money")
+def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
+    """KV bytes per token at which a cache fee equals the cost of holding: an upper bound that says nothing without the markup.
+
+    >>> round(kv_bytes_paid_for(5e-6, 3600.0, 0.025e-9 / 3600))  # $5/Mtok for an hour, in HBM
+    200000
+    """
+    return fee / (hold * holding)
+
+
+@formula(source="fee over cost")
+def fee_markup(paid_for: BytePerToken, kv: BytePerToken) -> Number:
+    """How many times what it costs to hold a token's KV is asked for.
+
+    >>> round(fee_markup(200e3, 35136), 2)  # $5/Mtok for an hour, DeepSeek-V3's fp8 KV in HBM
+    5.69
+    """
+    return paid_for / kv
+
+
+@formula(source="definition: what writing to the cache costs beyond the plain input rate")
+def write_premium(write: UsdPerToken, base: UsdPerToken) -> UsdPerToken:
+    """The fee in a cache-write rate: the rest of it pays for computing the token, cached or not.
+
+    >>> round(write_premium(10e-6, 5e-6) * 1e6, 2), round(write_premium(6.25e-6, 5e-6) * 1e6, 2)  # Opus, 1 h and 5 min, USD/Mtok
+    (5.0, 1.25)
+    """
+    return write - base
+
+
+@formula(source="definition: a fee by the hour, for one hold")
+def storage_fee(storage: UsdPerTokenSecond, hold: Second) -> UsdPerToken:
+    """What a storage fee adds up to over one hold.
+
+    >>> round(storage_fee(4.5e-6 / 3600, 3600.0) * 1e6, 2)  # $4.50 per Mtok and hour
+    4.5
+    """
+    return storage * hold
+
+
+@formula(source="definition")
+def longer_by(longer: Second, shorter: Second) -> Second:
+    """What the longer of two times to live adds.
+
+    >>> longer_by(3600.0, 300.0)
+    3300.0
+    """
+    return longer - shorter
+
+
+@formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")
+def kv_bytes_read_for(read_share: Number, recompute: SecondPerToken, bandwidth: BytePerSecond) -> BytePerToken:
+    """KV bytes per token at which loading takes that share of the time that computing takes.
+
+    >>> round(kv_bytes_read_for(0.1, 44.4e-6, 64e9) / 1e3)  # a tenth of the input rate, 100B active on 4.5 PFLOP/s, PCIe 5 x16, kB
+    284
+    """
+    return read_share * recompute * bandwidth
+
+
+@formula(source="Pope 2026 lecture, claim AP-17: n >= (m_write - 1) / (1 - m_read)")
+def break_even_reads(write_multiple: Number, read_multiple: Number) -> Number:
+    """How often a prefix must be read within its time to live before writing it has paid, rates as multiples of the input rate.
+
+    >>> round(break_even_reads(1.25, 0.1), 2), round(break_even_reads(2.0, 0.1), 2)  # Claude Opus 4.6, 5 min and 1 h
+    (0.28, 1.11)
+    """
+    return (write_multiple - 1) / (1 - read_multiple)
+
+
+@formula(source="reads are whole")
+def whole_reads(reads: Number) -> Number:
+    """The least whole number of reads that pays.
+
+    >>> float(whole_reads(0.28)), float(whole_reads(1.11))  # Claude Opus 4.6, 5 min and 1 h
+    (1.0, 2.0)
+    """
+    return np.ceil(reads)
+
+
+@formula(source="tokens held, over time, at a fee by the hour")
+def holding_fee(token_seconds: TokenSecond, fee: UsdPerTokenSecond) -> Usd:
+    """What a provider that charges for storage asks for keeping prefixes.
+
+    >>> round(holding_fee(100e3 * 3600.0, 4.5e-6 / 3600), 2)  # 100k tokens for an hour at $4.50 per Mtok and hour
+    0.45
+    """
+    return token_seconds * fee

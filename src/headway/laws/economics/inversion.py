@@ -1,0 +1,218 @@
+"""A price read backwards: what a rate says of the model and the machine behind it, by the laws that made it.
+
+Forwards: chip time of a token x chip price x markup. Prefill is compute; a decode step reads weights once for its batch and each
+sequence's KV, computes, and has a fixed cost. Backwards: each rate gives one equation, and the rest is prior.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    Number,
+    Second,
+    SecondPerToken,
+    Token,
+    UsdPerSecond,
+    UsdPerToken,
+    UsdPerTokenSquared,
+)
+
+ONE_TOKEN: Token = 1.0  # what a decode step gives each sequence
+NONE: Number = 1.0  # the share of a whole that every price holds at least
+LECTURE = "Pope 2026 lecture, claims "
+
+
+# -- forwards -------------------------------------------------------------------------------------------------------------------
+
+
+@formula(source="prefill of DeepSeek-V3 at 15 % of peak beside half of it for a dense model, both published; the fitted step model agrees")
+def sparse_mfu(dense_mfu: Number, sparsity: Number, exponent: Number) -> Number:
+    """Experts are small matrices that need exchanges, so that a sparse model prefills at a smaller share of the peak than a dense one.
+
+    >>> round(float(sparse_mfu(0.5, 671 / 37, 0.42)), 2)  # DeepSeek-V3
+    0.15
+    """
+    return dense_mfu * sparsity**-exponent
+
+
+@formula(source="definition of MFU")
+def prefill_chip_s(compute: SecondPerToken, mfu: Number) -> SecondPerToken:
+    """Chip time of a prompt token, which compute binds.
+
+    >>> f"{prefill_chip_s(2 * 37e9 / 1978.9e12, 0.15):.3g}"  # DeepSeek-V3 on H800, fp8
+    '0.000249'
+    """
+    return compute / mfu
+
+
+@formula(source="weights that must fit: the rest of the memory holds KV")
+def chips_for(weights: Byte, capacity: Byte, share: Number) -> Number:
+    """Chips of one replica, as many as keep the weights within a share of their memory.
+
+    >>> round(float(chips_for(671e9, 80e9, 0.5)), 1)  # DeepSeek-V3 in fp8 on H100
+    16.8
+    """
+    return np.maximum(weights / (share * capacity), NONE)
+
+
+@formula(source="a step's fixed cost and its weights are shared by the batch; KV and compute are each sequence's own")
+def decode_chip_s(
+    compute: SecondPerToken, fixed: Second, chips: Number, weights: Byte, kv: Byte, batch: Number, mem_bw: BytePerSecond,
+    eff_compute: Number, eff_memory: Number,
+) -> SecondPerToken:  # fmt: skip
+    """Chip time of an output token.
+
+    >>> one = decode_chip_s(3.74e-5, 1.5e-3, 16.8, 671e9, 4989 * 35136.0, 704, 3.35e12, 0.35, 0.67)  # DeepSeek-V3
+    >>> f"{one:.3g}"
+    '0.000645'
+    """
+    read = (weights / batch + kv) / (mem_bw * eff_memory)
+    return compute / eff_compute + (fixed * chips / batch + read) / ONE_TOKEN
+
+
+@formula(source="context times what each token of it keeps")
+def context_kv(context: Token, kv: BytePerToken) -> Byte:
+    """KV bytes that one decoded token reads.
+
+    >>> context_kv(4989, 35136.0)  # DeepSeek-V3, fp8, mean context of its published day
+    175293504.0
+    """
+    return context * kv
+
+
+@formula(source="price = chip time x chip price x what is added for idle hours and margin")
+def price_of(chip_s: SecondPerToken, chip: UsdPerSecond, markup: Number) -> UsdPerToken:
+    """The rate that a token of so much chip time is sold at.
+
+    >>> round(price_of(2.49e-4, 2 / 3600, 4.0) * 1e6, 2)  # DeepSeek-V3's input, 2025-02-27
+    0.55
+    """
+    return chip_s * chip * markup
+
+
+@formula(source="definition: idle hours and margin, and what a list price has beyond both")
+def whole_markup(utilisation: Number, cost_share: Number, policy: Number) -> Number:
+    """How many times the cost of busy chips a price is.
+
+    >>> round(whole_markup(0.5, 0.4, 1.0), 2)
+    5.0
+    """
+    return policy / (utilisation * cost_share)
+
+
+@formula(source="between cost (none of it: a longer tier must only stay profitable, claim AP-14) and all of it")
+def carried_markup(markup: Number, share: Number) -> Number:
+    """What is added to the cost of further context, when the price of a longer tier carries that share of a markup's logarithm.
+
+    >>> round(carried_markup(4.0, 0.5), 3)
+    2.0
+    """
+    return markup**share
+
+
+@formula(source="definition: what a list price has beside cost, idle hours and margin")
+def with_policy(markup: Number, policy: Number) -> Number:
+    """A markup times what policy adds to it or takes from it.
+
+    >>> with_policy(2.0, 1.25)
+    2.5
+    """
+    return markup * policy
+
+
+# -- backwards ------------------------------------------------------------------------------------------------------------------
+
+
+@formula(source="price_of, solved for the chip time")
+def chip_s_paid(rate: UsdPerToken, chip: UsdPerSecond, markup: Number) -> SecondPerToken:
+    """The chip time that a rate pays for.
+
+    >>> f"{chip_s_paid(0.55e-6, 2 / 3600, 4.0):.3g}"
+    '0.000247'
+    """
+    return rate / (chip * markup)
+
+
+@formula(source="prefill_chip_s and two operations per parameter, solved for the parameters")
+def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: SecondPerToken) -> Number:
+    """Active parameters of a model whose prompt token takes so much chip time; `compute_of_one` is one parameter's.
+
+    >>> round(active_from_prefill(2.49e-4, 0.15, 2 / 1978.9e12) / 1e9, 1)  # DeepSeek-V3, in billions
+    37.0
+    """
+    return chip_s * mfu / compute_of_one
+
+
+@formula(source="definition of sparsity, solved for the total")
+def total_from_sparsity(active_params: Number, sparsity: Number) -> Number:
+    """All parameters of a model.
+
+    >>> round(total_from_sparsity(37e9, 18.135) / 1e9)  # DeepSeek-V3, in billions
+    671
+    """
+    return active_params * sparsity
+
+
+@formula(source="definition: a secant of rate against context")
+def rate_slope(shorter_rate: UsdPerToken, longer_rate: UsdPerToken, shorter: Token, longer: Token) -> UsdPerTokenSquared:
+    """What each further token of context adds to the rate of an output token.
+
+    >>> round(rate_slope(5e-6, 9e-6, 16e3, 80e3) * 1e12, 1)  # Qwen3-Coder-480B's first two tiers, USD/Mtok per M tokens
+    62.5
+    """
+    return (longer_rate - shorter_rate) / (longer - shorter)
+
+
+@formula(source="definition")
+def within_tier(above: Token, to: Token, share: Number) -> Token:
+    """The context that lies at a share of a tier of contexts.
+
+    >>> within_tier(32e3, 128e3, 0.5)  # Qwen3-Coder-480B's second tier
+    80000.0
+    """
+    return above + (to - above) * share
+
+
+@formula(source="reading KV at full bandwidth, sold at cost: all of the slope is KV, so that real KV is smaller")
+def kv_slope_bound(slope: UsdPerTokenSquared, mem_bw: BytePerSecond, chip: UsdPerSecond) -> BytePerToken:
+    """The most KV bytes per token that a ladder's slope pays for.
+
+    >>> round(kv_slope_bound(62.5e-12, 3.35e12, 2 / 3600) / 1e3)  # Qwen3-Coder-480B on H800, kB; 127 in fp8
+    377
+    """
+    return slope / chip * mem_bw * ONE_TOKEN
+
+
+@formula(source="kv_slope_bound, with the bandwidth that is reached and what is added to the cost")
+def kv_from_slope(bound: BytePerToken, eff_memory: Number, markup: Number) -> BytePerToken:
+    """KV bytes per token behind a ladder's slope.
+
+    >>> round(kv_from_slope(377e3, 0.67, 2.0) / 1e3)  # Qwen3-Coder-480B, kB
+    126
+    """
+    return bound * eff_memory / markup
+
+
+@formula(source=LECTURE + "AP-04, AP-05: compute time = KV time at the context where the price steps")
+def kv_at_knee(compute: SecondPerToken, mem_bw: BytePerSecond, knee: Token) -> BytePerToken:
+    """KV bytes per token if a price step were the context at which reading KV takes as long as computing at the full peak.
+
+    >>> round(kv_at_knee(2 * 100e9 / 2000e12, 3.3333e12, 200e3))  # the lecture's 100B model, chip of 300 FLOP per byte pair
+    1667
+    """
+    return compute * mem_bw / knee * ONE_TOKEN
+
+
+@formula(source=LECTURE + "AP-13: a step of so much at a context, from a decode that is memory-bound by the output/input ratio")
+def kv_joint(knee: BytePerToken, step: Number, ratio: Number) -> BytePerToken:
+    """KV bytes per token that satisfy the step and the output/input ratio together; `knee` is kv_at_knee at the same context.
+
+    >>> round(kv_joint(1667.0, 1.5, 5.0)), round(kv_joint(1667.0 * 200 / 500, 1.5, 5.0))  # at 200k, at 500k
+    (4168, 1667)
+    """
+    return knee * (step - 1) * ratio

@@ -1,0 +1,143 @@
+"""Fast and slow: what speed costs on one kind of machine, where the lever is the number of sequences that share it.
+
+Multiples are over a standard rung: speed is a user's tokens per second, price the cost of the same work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Number, Second, Token, TokenPerSecond
+
+CLAIM = "Pope 2026 lecture, claim "
+
+
+@formula(source="definition")
+def speed_multiple(standard_tpot: Second, tpot: Second) -> Number:
+    """How many times faster than on the standard rung a user's tokens come.
+
+    >>> speed_multiple(0.020, 0.008)  # fast mode as first sold
+    2.5
+    """
+    return standard_tpot / tpot
+
+
+@formula(source="definition, solved for the time per token")
+def tpot_at_speed(standard_tpot: Second, speed: Number) -> Second:
+    """The time per output token that a multiple of the standard speed allows.
+
+    >>> tpot_at_speed(0.020, 2.5)
+    0.008
+    """
+    return standard_tpot / speed
+
+
+@formula(source="equal work at an equal rent of a chip; prefill and idle chips are paid for on both sides")
+def price_multiple(standard_rate: TokenPerSecond, rate: TokenPerSecond) -> Number:
+    """A chip that sustains fewer tokens per second makes each of its requests dearer in proportion.
+
+    >>> round(price_multiple(4425.8, 651.9), 2)  # DeepSeek-V3 on a GB200 NVL72, 342 sequences against 18,936
+    6.79
+    """
+    return standard_rate / rate
+
+
+@formula(source="definition; idle chips are counted")
+def sequences_per_chip(concurrency: Number, chips: Number) -> Number:
+    """Sequences that share the machine, so that machines of different size compare.
+
+    >>> sequences_per_chip(18936, 72)
+    263.0
+    """
+    return concurrency / chips
+
+
+@formula(source="definition")
+def batch_ratio(standard: Number, tier_batch: Number) -> Number:
+    """How many times more sequences share a chip on the standard rung: what a faster rung gives up.
+
+    >>> round(batch_ratio(263.0, 4.75), 1)
+    55.4
+    """
+    return standard / tier_batch
+
+
+@formula(source=CLAIM + "RB-21: a token's price is in proportion to t / B")
+def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
+    """Chip time of one output token while decoding: a sequence's share of the step.
+
+    >>> round(chip_time_per_token(0.020, 263.0) * 1e6, 1)
+    76.0
+    """
+    return tpot / sequences
+
+
+@formula(source="definition; prefill left out")
+def decode_price_multiple(standard: Second, tier_s: Second) -> Number:
+    """How many times more chip time than on the standard rung an output token takes.
+
+    >>> round(decode_price_multiple(76.04e-6, 1212e-6), 1)
+    15.9
+    """
+    return tier_s / standard
+
+
+@formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")
+def batch_ratio_identity(price: Number, speed: Number) -> Number:
+    """The ratio of batches that a price multiple and a speed multiple imply together.
+
+    >>> batch_ratio_identity(6.0, 2.5)  # Claude Opus 4.6 fast
+    15.0
+    """
+    return price * speed
+
+
+@formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
+def closed_standard_batch(speed: Number, balanced: Token) -> Token:
+    """Compute time is linear in the batch and equals the floor at the balanced one, so a slower standard is so many times beyond it.
+
+    >>> closed_standard_batch(2.5, 2400.0)  # with the lecture's balanced batch: its "double or triple"
+    6000.0
+    """
+    return speed * balanced
+
+
+@formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
+def closed_fast_batch(price: Number, balanced: Token) -> Token:
+    """On the floor the step no longer shortens and a token costs 1 / B, so a price multiple divides the balanced batch.
+
+    >>> closed_fast_batch(6.0, 2400.0)
+    400.0
+    """
+    return balanced / price
+
+
+@formula(source="straight line between two rungs in the logarithms of both multiples")
+def between_rungs(at: Number, slower_x: Number, faster_x: Number, slower_y: Number, faster_y: Number) -> Number:
+    """A multiple between two rungs; batches and layouts are discrete, and between near rungs both multiples are close to powers.
+
+    >>> round(float(between_rungs(2.5, 1.91, 2.57, 1.25, 2.38)), 2)
+    2.24
+    """
+    return slower_y * np.exp(np.log(faster_y / slower_y) * np.log(at / slower_x) / np.log(faster_x / slower_x))
+
+
+@formula(source="elasticity between two rungs: d ln(speed) / d ln(price)")
+def speed_bought(slower_speed: Number, speed: Number, slower_price: Number, price: Number) -> Number:
+    """Per cent of speed that one per cent of price buys on the way from the next slower rung: near 0 on the floor.
+
+    >>> round(float(speed_bought(1.0, 2.5, 1.0, 6.0)), 2)
+    0.51
+    """
+    return np.log(speed / slower_speed) / np.log(price / slower_price)
+
+
+@formula(source="definition")
+def offer_over_ladder(offered: Number, ladder: Number) -> Number:
+    """How many times the ladder's price multiple an offer asks for the same speed multiple: above 1 the offer pays for more than batch.
+
+    >>> round(offer_over_ladder(6.0, 2.23), 2)
+    2.69
+    """
+    return offered / ladder

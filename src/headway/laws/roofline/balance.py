@@ -1,0 +1,205 @@
+"""Where two limits meet: compute against memory by batch, attention against the rest by context, a link against the chips behind it.
+
+One parameter costs each token a multiply and an add, and costs the step `weight_byte` bytes once, so the two are equal at a number of
+tokens that depends on the chip alone: the hardware ratio. Everything here is in tokens per step; decode gives each sequence one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import (
+    Byte,
+    BytePerSecond,
+    BytePerToken,
+    FlopPerByte,
+    FlopPerSecond,
+    FlopPerToken,
+    Number,
+    Second,
+    SecondPerToken,
+    Token,
+)
+
+MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add per parameter and token
+ONE_TOKEN: Token = 1.0  # what a decode step gives each sequence
+
+
+@formula(source="Scaling Book, Roofline: critical batch")
+def hardware_ratio(weight_byte: Byte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Token:
+    """Tokens per weight read at which a chip computes as long as it reads: the same for every model.
+
+    >>> round(hardware_ratio(2.0, 989.4e12, 3.35e12))  # H100, bf16
+    295
+    """
+    return weight_byte * peak_flops / (MULTIPLY_ADD * mem_bw)
+
+
+@formula(source="compute time = weight time, solved for the batch")
+def balanced_batch(ratio: Token, total_params: Number, active_params: Number) -> Token:
+    """Tokens per step that use the compute and the bandwidth of the whole model equally, KV apart.
+
+    >>> round(balanced_batch(300.0, 671e9, 37e9))  # DeepSeek-V3
+    5441
+    """
+    return ratio * total_params / active_params
+
+
+@formula(source="each expert's matrix product sees ratio tokens, uniform routing")
+def balanced_batch_per_expert(ratio: Token, experts: Number, experts_per_token: Number) -> Token:
+    """Tokens per step that give each routed expert the hardware ratio of tokens: experts balance later than the whole model.
+
+    >>> balanced_batch_per_expert(300.0, 256, 8)  # DeepSeek-V3
+    9600.0
+    """
+    return ratio * experts / experts_per_token
+
+
+@formula(source="compute time = weight time + KV time, solved for the batch: t_w / (c - k)")
+def balanced_batch_with_kv(weights_s: Second, compute_s_per_token: SecondPerToken, kv_s_per_token: SecondPerToken) -> Token:
+    """Tokens per step that balance once each brings its KV to read; infinite when KV alone takes as long as compute.
+
+    >>> float(balanced_batch_with_kv(1.0e-3, 4.0e-7, 2.0e-7)), float(balanced_batch_with_kv(1.0e-3, 2.0e-7, 2.0e-7))
+    (5000.0, inf)
+    """
+    slack = compute_s_per_token - kv_s_per_token
+    return weights_s / np.where(slack > 0, slack, compute_s_per_token) * np.where(slack > 0, 1.0, np.inf)
+
+
+@formula(source="two floating-point operations per active parameter over the peak")
+def compute_s_per_token(active_params: Number, peak_flops: FlopPerSecond) -> SecondPerToken:
+    """The compute that no batch amortises, per token.
+
+    >>> f"{compute_s_per_token(37e9, 324e15):.3g}"  # DeepSeek-V3, fp8, on 72 B200
+    '2.28e-07'
+    """
+    return MULTIPLY_ADD * active_params / peak_flops
+
+
+@formula(source="context times KV bytes per token over the bandwidth")
+def kv_s_per_token(context: Token, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> SecondPerToken:
+    """The KV read that no batch amortises, per token generated.
+
+    >>> f"{kv_s_per_token(8192, 35136.0, 576e12):.3g}"  # DeepSeek-V3, fp8 cache
+    '5e-07'
+    """
+    return context * kv_bytes_per_token / mem_bw / ONE_TOKEN
+
+
+@formula(source="share of the peak that a memory-bound step uses")
+def mfu_below_balance(tokens: Token, balanced_tokens: Token) -> Number:
+    """Below the balanced batch the chip waits for memory, so its use of compute falls in proportion.
+
+    >>> round(float(mfu_below_balance(2400.0, 5441.0)), 3), float(mfu_below_balance(9600.0, 5441.0))
+    (0.441, 1.0)
+    """
+    return np.minimum(tokens / balanced_tokens, 1.0)
+
+
+@formula(source="definition: model FLOP utilisation")
+def mfu(compute_s: Second, step_s: Second) -> Number:
+    """The share of a step in which the compute units had work.
+
+    >>> mfu(5e-3, 20e-3)
+    0.25
+    """
+    return compute_s / step_s
+
+
+@formula(source="KV time = compute time, solved for the context: c BW / kappa")
+def kv_balanced_context(compute_s_per_token: SecondPerToken, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Token:
+    """The context at which reading a sequence's KV takes as long as computing its token: no batch balances beyond it.
+
+    >>> round(kv_balanced_context(2.284e-7, 35136.0, 576e12))  # DeepSeek-V3, fp8 cache, on GB200 NVL72
+    3744
+    """
+    return compute_s_per_token * mem_bw / kv_bytes_per_token * ONE_TOKEN
+
+
+
+
+@formula(source="2 N_a = 2 layers heads (qk + v) L, solved for L")
+def attention_crossover_context(active_params: Number, layers: Number, heads: Number, qk_width: Number, v_width: Number) -> Token:
+    """The context at which attention computes as much as all matrix products with weights: shorter for many wide heads.
+
+    >>> round(attention_crossover_context(70.6e9, 80, 64, 128, 128))  # Llama-3.1-70B
+    53864
+    """
+    return MULTIPLY_ADD * active_params / (MULTIPLY_ADD / ONE_TOKEN * layers * heads * (qk_width + v_width))
+
+
+@formula(source="multiply-adds per cached token over its bytes")
+def attention_flop_per_cached_byte(
+    query_heads: Number, qk_width: Number, v_width: Number, cached_width: Number, kv_byte: Byte
+) -> FlopPerByte:
+    """Arithmetic done on each byte of cache that decode reads: query heads that share a cache share the read.
+
+    >>> round(attention_flop_per_cached_byte(128, 576, 512, 576, 1.0))  # DeepSeek-V3, absorbed MLA, fp8
+    484
+    """
+    return MULTIPLY_ADD * query_heads * (qk_width + v_width) / (cached_width * kv_byte / ONE_TOKEN)
+
+
+@formula(source="time to read a cached byte over time to compute on it")
+def kv_slope_over_compute_slope(flop_per_cached_byte: FlopPerByte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Number:
+    """How much steeper memory time grows with context than attention compute does: above one, memory is met first.
+
+    >>> round(kv_slope_over_compute_slope(2.0, 1978.9e12, 3.35e12))  # H100, fp8, one query head per cached head
+    295
+    """
+    return peak_flops / mem_bw / flop_per_cached_byte
+
+
+@formula(source="one token written for each L read")
+def kv_write_share(context: Token) -> Number:
+    """KV bytes written over KV bytes read in a decode step: memory traffic is almost all reads.
+
+    >>> kv_write_share(1000)
+    0.001
+    """
+    return ONE_TOKEN / context
+
+
+@formula(source="Pope et al. 2022 (arXiv:2211.05102): heads are split over chips, and the fullest chip holds whole heads")
+def multihead_width_per_chip(heads: Number, head_width: Number, chips: Number) -> Number:
+    """Cache width per token on the fullest chip when each head has its own keys and values.
+
+    >>> float(multihead_width_per_chip(48, 128, 64))  # PaLM-540B made multihead, on 64 TPU v4
+    128.0
+    """
+    return np.ceil(heads / chips) * head_width
+
+
+@formula(source="Pope et al. 2022 (arXiv:2211.05102): one shared head, each chip holds its share of the sequences")
+def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
+    """Cache width per token and chip when the heads share keys and values and the batch is split over chips.
+
+    >>> multiquery_width_per_chip(256, 64)  # PaLM-540B on 64 TPU v4
+    4.0
+    """
+    return head_width / chips
+
+
+
+
+@formula(source="bytes over bandwidth, without latency: a floor")
+def sent_s(message: Byte, bandwidth: BytePerSecond) -> Second:
+    """A message on one chip's links (lecture MOE-11: 6.45 MB over NVLink 5).
+
+    >>> round(sent_s(6451200.0, 900e9) * 1e6, 3)
+    7.168
+    """
+    return message / bandwidth
+
+
+@formula(source="Scaling Book, Training: Y < F / alpha, compute 4 B D F / Y / C against gather and scatter, 2 w B D / W")
+def tensor_ways_paid(width: Number, link_bw: BytePerSecond, peak_flops: FlopPerSecond, element: BytePerToken) -> Number:
+    """Ways to split a feed-forward layer of this width before sending its activations takes longer than multiplying them.
+
+    Below 1 not even the first split pays. In bf16 on H100: Llama-3.1-70B, one expert of DeepSeek-V3.
+
+    >>> [round(tensor_ways_paid(width, 450e9, 989.4e12, 2.0), 2) for width in (28672, 2048)]
+    [13.04, 0.93]
+    """
+    return MULTIPLY_ADD * width * link_bw / (element * peak_flops)

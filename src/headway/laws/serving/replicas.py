@@ -1,0 +1,313 @@
+"""Replicas: how many a machine holds and a rate needs, how loaded they are, and how chips are shared by prefill and decode pools."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import (
+    Byte,
+    BytePerSecond,
+    Number,
+    PerSecond,
+    Same,
+    Second,
+    Token,
+    TokenPerMtok,
+    TokenPerSecond,
+    Usd,
+    UsdPerMtok,
+    UsdPerSecond,
+)
+
+
+@formula(source="operational law: busy servers = rate * service time")
+def replicas_needed(rate: PerSecond, request: Second) -> Number:
+    """Fewest replicas whose capacity is not below a rate.
+
+    >>> int(replicas_needed(40.0, 0.23625))
+    10
+    """
+    return np.maximum(np.ceil(rate * request), 1)
+
+
+@formula(source="definition; replicas fill one domain after the other, the last paid for as far as it is used, or take whole ones")
+def chips_needed(replicas: Number, domain: Number, replica: Number) -> Number:
+    """Chips of so many replicas with what full domains leave idle (10 replicas of 3 chips in nodes of 8: 4 full nodes and 2 replicas).
+
+    >>> int(chips_needed(10, 8, 3)), int(chips_needed(10, 8, 4)), int(chips_needed(3, 8, 16))
+    (38, 40, 48)
+    """
+    inside = np.maximum(np.floor(domain / replica), 1)
+    before = np.floor((replicas - 1) / inside)
+    filled = before * domain + (replicas - before * inside) * replica
+    return np.where(replica > domain, replicas * np.ceil(replica / domain) * domain, filled)
+
+
+@formula(source="definition")
+def per_replica(request: Second, replicas: Number) -> Second:
+    """Time between two requests that all replicas finish.
+
+    >>> per_replica(0.24, 10)
+    0.024
+    """
+    return request / replicas
+
+
+@formula(source="definition")
+def utilisation(rate: PerSecond, capacity: PerSecond) -> Number:
+    """Share of the capacity that a rate takes; at 1 the queue grows without end.
+
+    >>> utilisation(40.0, 50.0)
+    0.8
+    """
+    return rate / capacity
+
+
+@formula(source="definition; what is idle is paid for")
+def usd_per_request_at(price: UsdPerSecond, chips: Number, rate: PerSecond) -> Usd:
+    """Cost of a request when so many chips serve that rate, loaded or not.
+
+    >>> round(usd_per_request_at(2 / 3600, 40, 40.0), 6)
+    0.000556
+    """
+    return price * chips / rate
+
+
+@formula(source="unit of the objective when no price is known")
+def chip_seconds_per_request_at(chips: Number, rate: PerSecond) -> Second:
+    """Chip time of a request when so many chips serve that rate.
+
+    >>> chip_seconds_per_request_at(40, 40.0)
+    1.0
+    """
+    return chips / rate
+
+
+@formula(source="definition")
+def offered_tok_per_s(rate: PerSecond, output: Token) -> TokenPerSecond:
+    """Output tokens that a rate of requests asks for.
+
+    >>> offered_tok_per_s(40.0, 1000)
+    40000.0
+    """
+    return rate * output
+
+
+NEW_TOKEN: Token = 1.0
+
+
+@formula(source="definition; a replica stays inside one scale-up domain or takes whole ones; the last domain may be partly filled")
+def replicas_held(chips: Number, domain: Number, replica: Number) -> Number:
+    """Replicas of so many chips that a system holds (16 H100 in two nodes of 8, 3 chips each: 2 + 2).
+
+    >>> int(replicas_held(16, 8, 3)), int(replicas_held(72, 72, 64)), int(replicas_held(144, 8, 64))
+    (4, 1, 2)
+    """
+    full_domains = np.floor(chips / domain)
+    inside = full_domains * np.floor(domain / replica) + np.floor((chips - domain * full_domains) / replica)
+    return np.where(replica > domain, np.floor(full_domains / np.ceil(replica / domain)), inside)
+
+
+@formula(source="definition; a batch between two multiples of the ranks takes as long as the upper one, so only multiples can be best")
+def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
+    """Sequences of a replica whose every rank and pipeline stage holds the same number.
+
+    >>> full_batch(29, 18, 2)
+    1044
+    """
+    return rank_sequences * dp * pp
+
+
+@formula(source="steady state: between two of a user's tokens the replica also prefills its share of other users' prompts")
+def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
+    """TPOT that a user sees when others' prompts interleave: the decode step and batch * prefill / output on top.
+
+    >>> round(interleaved_tpot_s(64, 0.23625, 1000), 6)
+    0.01512
+    """
+    return batch * request / (output / NEW_TOKEN)
+
+
+@formula(source="definition")
+def raised(value: Same, factor: Number) -> Same:
+    """An input after the change that an elasticity asks about.
+
+    >>> round(raised(8e12, 1.01) / 1e12, 2)
+    8.08
+    """
+    return value * factor
+
+
+@formula(source="definition; for what should be small: a cost, a time")
+def gain_of_less(before: Same, after: Same) -> Number:
+    """How many times better an objective is for which less is better.
+
+    >>> gain_of_less(3.0, 1.5)
+    2.0
+    """
+    return before / after
+
+
+@formula(source="definition; for what should be large: a rate")
+def gain_of_more(before: Same, after: Same) -> Number:
+    """How many times better an objective is for which more is better.
+
+    >>> gain_of_more(1.5, 3.0)
+    2.0
+    """
+    return after / before
+
+
+@formula(source="definition: d ln(objective) / d ln(input), by one finite step, the optimum searched again")
+def elasticity(gain: Number, factor: Number) -> Number:
+    """Per cent by which the best objective improves per cent of an input; positive helps.
+
+    >>> round(float(elasticity(1.005, 1.01)), 3)
+    0.501
+    """
+    return np.log(gain) / np.log(factor)
+
+
+MILLION: TokenPerMtok = 1e6
+DISAGGREGATED = "DistServe (Zhong et al. 2024, arXiv:2401.09670) and Splitwise (Patel et al. 2024, arXiv:2311.18677)"
+
+
+@formula(source="definition; the fullest chip of a replica sends or takes its own part of a prompt's KV over its own link")
+def link_s(kv_bytes: Byte, link: BytePerSecond, efficiency: Number) -> Second:
+    """Time in which one side's chips move the KV cache of one prompt (DeepSeek-V3, 4k tokens in bf16 on one chip, 50 GB/s: 7 ms).
+
+    >>> round(link_s(70_272 * 4000, 50e9, 0.8), 5)
+    0.00703
+    """
+    return kv_bytes / (link * efficiency)
+
+
+@formula(source=DISAGGREGATED + "; the slower side's links bind, no overlap with prefill is taken for granted")
+def transfer_s(prefill_side: Second, decode_side: Second) -> Second:
+    """Time of the hand-over of one prompt's KV cache from the prefill to the decode pool.
+
+    >>> float(transfer_s(0.007, 0.003))
+    0.007
+    """
+    return np.maximum(prefill_side, decode_side)
+
+
+@formula(source=DISAGGREGATED)
+def handed_over_s(ttft: Second, transfer: Second) -> Second:
+    """TTFT with the hand-over of the KV cache in it.
+
+    >>> round(handed_over_s(0.2, 0.007), 3)
+    0.207
+    """
+    return ttft + transfer
+
+
+@formula(source="definition")
+def prompt_s(prefill: Second, lanes: Number) -> Second:
+    """Replica time of one of the prompts that are prefilled together.
+
+    >>> prompt_s(0.4, 8)
+    0.05
+    """
+    return prefill / lanes
+
+
+@formula(source="definition: a replica is held up by its work or by its links; ranks send at once")
+def pool_request_s(work: Second, side: Second, ranks: Number) -> Second:
+    """Replica time per request in one pool.
+
+    >>> float(pool_request_s(0.05, 0.007, 8))
+    0.05
+    """
+    return np.maximum(work, side / ranks)
+
+
+@formula(source="definition: the slower pool sets the pace")
+def pools_capacity(prefill_replicas: Number, prefill_request: Second, decode_replicas: Number, decode_request: Second) -> PerSecond:
+    """Requests per second that both pools carry.
+
+    >>> round(float(pools_capacity(4, 0.05, 3, 0.04)), 1)
+    75.0
+    """
+    return np.minimum(prefill_replicas / prefill_request, decode_replicas / decode_request)
+
+
+@formula(source="definition: the chip time that a request takes of both pools, with whole numbers of replicas left out")
+def fluid_capacity(
+    chips: Number, prefill_chips: Number, prefill_request: Second, decode_chips: Number, decode_request: Second
+) -> PerSecond:
+    """Requests per second that no split of so many chips between two pools exceeds.
+
+    >>> round(fluid_capacity(272, 32, 0.05, 48, 0.04), 1)
+    77.3
+    """
+    return chips / (prefill_chips * prefill_request + decode_chips * decode_request)
+
+
+@formula(source="definition")
+def between_s(capacity: PerSecond) -> Second:
+    """Time between two finished requests.
+
+    >>> between_s(50.0)
+    0.02
+    """
+    return 1 / capacity
+
+
+@formula(source="definition: prefill replicas fill whole domains one after the other, decode replicas take what is left in each")
+def decode_replicas_held(prefill_replicas: Number, chips: Number, domain: Number, prefill_chips: Number, decode_chips: Number) -> Number:
+    """Decode replicas that a system still holds (2 nodes of 8: 3 prefill replicas of 3 chips leave 1 of 5 chips, or 3 of 2).
+
+    >>> int(decode_replicas_held(3, 16, 8, 3, 5)), int(decode_replicas_held(3, 16, 8, 3, 2)), int(decode_replicas_held(4, 144, 8, 32, 16))
+    (1, 3, 1)
+    """
+    replicas_per_domain, full_domains = np.maximum(np.floor(domain / prefill_chips), 1), np.floor(chips / domain)
+    filled = np.floor(prefill_replicas / replicas_per_domain) * np.ceil(prefill_chips / domain)
+    over = np.where(prefill_chips > domain, 0, prefill_replicas - filled * replicas_per_domain)
+    mixed = np.floor((domain - over * prefill_chips) / decode_chips)
+    rest = np.where(filled < full_domains, mixed + (full_domains - filled - 1) * np.floor(domain / decode_chips), 0)
+    beside = filled * np.floor(np.maximum(domain - replicas_per_domain * prefill_chips, 0) / decode_chips)
+    spanning = np.floor((full_domains - filled - np.minimum(over, 1)) / np.ceil(decode_chips / domain))
+    inside = beside + rest + np.floor((chips - full_domains * domain) / decode_chips)
+    return np.where(decode_chips > domain, np.maximum(spanning, 0), inside)
+
+
+@formula(source="definition")
+def pool_chips(replicas: Number, replica: Number) -> Number:
+    """Chips that the replicas of one pool use.
+
+    >>> pool_chips(4, 32)
+    128
+    """
+    return replicas * replica
+
+
+@formula(source="definition")
+def pools_used(prefill: Number, decode: Number) -> Number:
+    """Chips that both pools use.
+
+    >>> pools_used(128, 144)
+    272
+    """
+    return prefill + decode
+
+
+@formula(source="definition; idle chips are shared as the used ones are")
+def pool_share(own_chips: Number, used_chips: Number) -> Number:
+    """Share of what is paid that one pool bears.
+
+    >>> pool_share(32, 128)
+    0.25
+    """
+    return own_chips / used_chips
+
+
+@formula(source="definition; chip time of one pool over the tokens that it works on")
+def usd_per_mtok_pool(price: UsdPerSecond, chips: Number, share: Number, capacity: PerSecond, tokens: Token) -> UsdPerMtok:
+    """Cost of a million tokens of one pool.
+
+    >>> round(usd_per_mtok_pool(2 / 3600, 128, 0.25, 75.0, 4000), 4)
+    0.0593
+    """
+    return price * chips * share / (capacity * tokens) * MILLION

@@ -1,0 +1,368 @@
+"""From parameters and a layout to the terms of a step: who holds which share, and each term as seconds at peak on the fullest chip."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, PerToken, Second, SecondPerToken
+
+
+@formula(source="definition; expert parallelism re-uses the chips of the other ways")
+def replica_chips(tp: Number, cp: Number, dp: Number, pp: Number) -> Number:
+    """Chips of one replica.
+
+    >>> replica_chips(4, 1, 2, 3)
+    24
+    """
+    return tp * cp * dp * pp
+
+
+@formula(source="definition")
+def used_chips(replica: Number, replicas: Number) -> Number:
+    """Chips that hold a replica.
+
+    >>> used_chips(24, 3)
+    72
+    """
+    return replica * replicas
+
+
+@formula(source="definition; a system is rented whole")
+def idle_chips(chips: Number, busy_chips: Number) -> Number:
+    """Chips of the system that hold nothing, counted and paid for.
+
+    >>> int(idle_chips(72, 64))
+    8
+    """
+    return np.maximum(chips - busy_chips, 0)
+
+
+@formula(source="lecture PP-10; the fullest stage holds ceil(layers/pp)")
+def stage_share(layers: Number, pp: Number) -> Number:
+    """Share of the layers on the fullest pipeline stage (DeepSeek-V3's 61 layers over 4 stages: 16).
+
+    >>> round(float(stage_share(61, 4)) * 61, 9)
+    16.0
+    """
+    return np.ceil(layers / pp) / layers
+
+
+@formula(source="lecture PP-05, PP-18: stages run one after the other; the slowest sets the pace")
+def depth_factor(layers: Number, pp: Number) -> Number:
+    """Time of the whole depth against an even split: pp * ceil(layers/pp) / layers.
+
+    >>> round(float(depth_factor(61, 4)), 4)
+    1.0492
+    """
+    return pp * np.ceil(layers / pp) / layers
+
+
+@formula(source="definition; the fullest chip, KV heads replicated once tp exceeds them")
+def head_share(heads: Number, tp: Number) -> Number:
+    """Share of the heads (KV heads, or 1 for a shared latent) that the fullest tensor-parallel chip holds.
+
+    >>> float(head_share(8, 4)), float(head_share(8, 16)), float(head_share(1, 8))
+    (0.25, 0.125, 1.0)
+    """
+    return np.ceil(heads / tp) / heads
+
+
+@formula(source="definition")
+def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number:
+    """Chips that share each routed expert's matrices.
+
+    >>> expert_tensor_ways(8, 1, 1, 4)
+    2.0
+    """
+    return tp * cp * dp / ep
+
+
+@formula(source="definition; tensor-parallel chips hold the same tokens")
+def expert_ranks(dp: Number, cp: Number) -> Number:
+    """Groups of chips that hold different tokens.
+
+    >>> expert_ranks(8, 2)
+    16
+    """
+    return dp * cp
+
+
+@formula(source="lecture MOE-02, MOE-03: the fullest chip holds ceil(E/ep)")
+def experts_held(experts: Number, redundant: Number, ep: Number) -> Number:
+    """Routed experts on the fullest chip, copies of busy ones included (256 over 72 chips: 4; with 32 copies, 4 on every chip).
+
+    >>> float(experts_held(256, 0, 72)), float(experts_held(256, 32, 72))
+    (4.0, 4.0)
+    """
+    return np.ceil((experts + redundant) / ep)
+
+
+@formula(source="uniform routing: the fullest chip's experts over all, copies sharing their tokens; lecture MOE-03")
+def expert_load(experts: Number, redundant: Number, chip_experts: Number, tensor_degree: Number) -> Number:
+    """Share of the group's routed work done by the fullest chip (256 experts over 72 chips, without copies and with 32).
+
+    >>> round(72 * expert_load(256, 0, 4, 1), 3), 72 * expert_load(256, 32, 4, 1)
+    (1.125, 1.0)
+    """
+    return chip_experts / (experts + redundant) / tensor_degree
+
+
+@formula(source="definition")
+def expert_share_held(experts: Number, chip_experts: Number, tensor_degree: Number) -> Number:
+    """Share of the routed weights that the fullest chip holds.
+
+    >>> expert_share_held(256, 4, 1)
+    0.015625
+    """
+    return chip_experts / experts / tensor_degree
+
+
+MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add, per parameter and token
+CLAIMS = "Pope 2026 lecture, claims "
+
+
+@formula(source=CLAIMS + "RB-02 with 2 FLOP per multiply-add")
+def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """Time for one token through so many matrix parameters, at peak (70e9 on an H100 in bf16: 0.14 ms).
+
+    >>> round(matmul_s_per_token(70e9, 989.4e12) * 1e3, 4)
+    0.1415
+    """
+    return MULTIPLY_ADD * params / peak
+
+
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3: columns and rows of every matrix are split over tp")
+def split_params(params: Number, tp: Number) -> Number:
+    """Matrix parameters on each tensor-parallel chip.
+
+    >>> split_params(704_643_072, 8)  # Llama-3.1-70B, the FFN of one layer
+    88080384.0
+    """
+    return params / tp
+
+
+@formula(source="Megatron-LM (arXiv:1909.08053), section 3; what all heads share is kept whole, KV heads are repeated past their number")
+def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
+    """A mixer's parameters on the fullest tensor-parallel chip.
+
+    >>> mixer_params_chip(187_105_280, 15_138_816, 0, 1.0, 8)  # DeepSeek-V3, one layer over 8 chips
+    36634624.0
+    """
+    return (params - replicated_params - kv) / tp + replicated_params + kv * kv_share
+
+
+@formula(source="definition; a recurrent state is split by heads")
+def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) -> SecondPerToken:
+    """Time for one token's state update in a recurrent layer, at peak.
+
+    >>> recurrence_s_per_token(2e9, 1e15, 2)
+    1e-06
+    """
+    return flop / peak / tp
+
+
+@formula(source="definition")
+def dense_s_per_token(layers: SecondPerToken, depth: Number) -> SecondPerToken:
+    """One token through the projections and dense FFN of one chip, all stages one after the other.
+
+    >>> dense_s_per_token(1.75e-5, 1.0)
+    1.75e-05
+    """
+    return layers * depth
+
+
+@formula(source=CLAIMS + "RB-05: weights over bandwidth")
+def dense_weights_s(layers: Byte, head: Byte, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Reading the weights that every step uses, those of one chip.
+
+    >>> round(dense_weights_s(17.1e9, 0.26e9, 1.0, 3.35e12) * 1e3, 3)
+    5.182
+    """
+    return (layers * depth + head) / bandwidth
+
+
+@formula(source=CLAIMS + "RB-24, MOE-02")
+def expert_s_per_token(params: Number, active: Number, load: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """One token's routed experts on the chip that holds most of them.
+
+    >>> round(expert_s_per_token(44e6 * 58, 8, 4 / 256, 1.0, 5e15) * 1e9, 3)
+    127.6
+    """
+    return MULTIPLY_ADD * params * active * load * depth / peak
+
+
+@formula(source=CLAIMS + "RB-05, MOE-02")
+def expert_read_s(params: Number, element: Byte, experts: Number, load: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Reading every routed expert of the fullest chip.
+
+    >>> round(expert_read_s(44e6 * 58, 1, 256, 4 / 256, 1.0, 8e12) * 1e3, 3)
+    1.276
+    """
+    return params * experts * load * element * depth / bandwidth
+
+
+@formula(source=CLAIMS + "RB-03; KV heads split over tp, sequence over cp")
+def span_read_s(elements: PerToken, element: Byte, share: Number, cp: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """KV of one attended token of one layer (or of equal layers together), read by the fullest chip.
+
+    >>> round(span_read_s(2048 * 80, 2, 1 / 8, 1, 1.0, 3.35e12) * 1e9, 3)
+    12.227
+    """
+    return elements * element * share * depth / cp / bandwidth
+
+
+@formula(source=CLAIMS + "CW-02: 4*d_head FLOP per head and attended token")
+def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
+    """Scores and values of one query against one attended token, on the fullest chip.
+
+    >>> round(span_score_s(4 * 128 * 64 * 80, 1 / 8, 1, 1.0, 989.4e12) * 1e12, 1)
+    331.2
+    """
+    return flop * share * depth / cp / peak
+
+
+@formula(source="a recurrent state is read and written at each step")
+def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
+    """Recurrent state of one sequence through the HBM of one chip (Qwen3-Next: 19.8 M elements).
+
+    >>> round(state_s(19.76e6, 2, 1, 1.0, 3.35e12) * 1e6, 2)
+    23.59
+    """
+    return 2 * elements * element * depth / tp / bandwidth
+
+
+@formula(source="definition")
+def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
+    """Recurrent state of one sequence on one chip.
+
+    >>> state_bytes(19_759_104, 2, 1)
+    39518208.0
+    """
+    return elements * element / tp
+
+
+KERNELS_PER_MIXER: Number = 4  # norm, projections, attention, output projection
+KERNELS_PER_FFN: Number = 3  # norm, up (with gate), down
+KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
+
+
+@formula(source="count of launches in a fused implementation; unfitted")
+def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) -> Number:
+    """Kernels one chip launches in a step, one after the other.
+
+    >>> kernels_per_step(80, 80, 0, 1.0)
+    560.0
+    """
+    return (mixers * KERNELS_PER_MIXER + ffns * KERNELS_PER_FFN + moes * KERNELS_PER_MOE) * depth
+
+
+ACTIVATION: BytePerToken = 2.0  # a 16-bit element of an activation
+VECTORS: Number = 4  # a norm reads its input and the residual, and writes both
+
+
+@formula(source="each matrix reads and writes one vector of the hidden size, and its other side once")
+def matmul_activations_s(params: Number, hidden: Number, matmuls: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """What one token brings in and out of a layer's matrix multiplications on one chip (Llama-3.1-70B: 4 over a hidden size of 8192).
+
+    >>> round(matmul_activations_s(855_638_016, 8192, 4, 3.35e12) * 1e9, 1)
+    81.9
+    """
+    return ACTIVATION * (matmuls * hidden + params / hidden) / bandwidth
+
+
+@formula(source="count of a fused implementation: residual and norm in one kernel, read and written")
+def elementwise_s(hidden: Number, sublayers: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
+    """Norms and residuals of one token through the HBM; tensor-parallel chips each do them whole.
+
+    >>> round(elementwise_s(8192, 160, 1.0, 3.35e12) * 1e6, 2)  # Llama-3.1-70B
+    3.13
+    """
+    return ACTIVATION * VECTORS * hidden * sublayers * depth / bandwidth
+
+
+@formula(source="definition: a token visits `active` experts; each copies it in and out and writes its inner vectors")
+def expert_activation_s(
+    params: Number,
+    hidden: Number,
+    active: Number,
+    load: Number,
+    tensor_degree: Number,
+    count: Number,
+    depth: Number,
+    bandwidth: BytePerSecond,
+) -> SecondPerToken:
+    """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in
+    `tensor_degree` is entered in each.
+
+    What enters the chip is gathered from and scattered to its tokens besides.
+
+    >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
+    1206
+    """
+    entered = active * load * tensor_degree
+    elements = 2 * hidden * (entered + np.minimum(entered, 1)) + active * load * params / hidden
+    return ACTIVATION * elements * count * depth / bandwidth
+
+
+@formula(source="FlashDecoding: one block per sequence and KV head at least")
+def attention_blocks(heads: Number, share: Number, count: Number, depth: Number) -> Number:
+    """Blocks of decode attention that one sequence asks of a chip (Llama-3.1-70B over 8 chips: 80).
+
+    >>> attention_blocks(8, 1 / 8, 80, 1.0)
+    80.0
+    """
+    return heads * share * count * depth
+
+
+@formula(source="definition: kernels follow one another, each with its own fixed cost")
+def launches_s(count: Number, t0: Second, depth: Number) -> Second:
+    """Fixed cost of so many kernels of one class.
+
+    >>> round(launches_s(320, 3e-6, 1.0) * 1e6, 1)
+    960.0
+    """
+    return count * t0 * depth
+
+
+@formula(source="definition; llama.cpp joins the parts of a split layer on the host, one chip after the other")
+def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Number, pp: Number) -> Second:
+    """The engine's own work in a step, exposed: per step in every pipeline stage, per layer, and per layer and chip of a split one.
+
+    >>> round(float(engine_s(1.5e-3, 80, 2e-6, 0.0, 8, 1)) * 1e6, 1)
+    1660.0
+    """
+    return step * pp + layers * (layer + np.where(tp > 1, split * tp, 0 * split))
+
+
+@formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
+def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Number:
+    """Share of a peak that an engine's kernels reach; attention and routed experts have a factor of their own.
+
+    >>> round(float(engine_reach(0.8, 0.9, 1)), 3), float(engine_reach(0.8, 1.5, 1))
+    (0.72, 1.0)
+    """
+    return np.minimum(efficiency * factor * class_factor, 1)
+
+
+@formula(source="definition: attention's terms count with the 16-bit peak, to which its shares were fitted whatever the cache's format")
+def attention_gain(peak: FlopPerSecond, wide_peak: FlopPerSecond) -> Number:
+    """How much faster attention may be than its terms, where the cache's format has a higher peak (FP8 on an H100).
+
+    >>> round(attention_gain(1978.9e12, 989.4e12), 2)
+    2.0
+    """
+    return peak / wide_peak
+
+
+FULL_HEAD: Number = 128
+
+
+@formula(source="fitted to prefill kernels: tiles are made for heads of 128")
+def narrow_reach(efficiency: Number, head: Number, narrow: Number) -> Number:
+    """Share of peak that attention reaches on heads narrower than a tile (64: about 0.6 of it).
+
+    >>> round(float(narrow_reach(0.6, 64, 0.77)), 3), float(narrow_reach(0.6, 256, 0.77))
+    (0.352, 0.6)
+    """
+    return efficiency * np.minimum(head / FULL_HEAD, 1) ** narrow

@@ -1,0 +1,253 @@
+"""The parts of a step, each at peak rates: matrix multiplications, weights read, attention, KV traffic, link time.
+
+`place` turns a replica's work into one rank's; the rest are the lecture's lines (RB-02, RB-03) with experts, spans and state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Number, Second, SecondPerToken, Token
+from headway.laws.architecture.kv import attended_tokens
+from headway.laws.collectives.expert_parallel import distinct_experts
+from headway.laws.step.coefficients import ExpertTerm, RankWork, SpanTerm, StepCoefficients
+
+NEW_TOKEN: Token = 1.0  # a decode step makes one token per sequence
+NONE: Token = 0.0
+NOTHING: Token = 1e-300  # keeps 0 / 0 a zero
+LECTURE = "Pope 2026 lecture, claims "
+
+
+@formula(source=LECTURE + "PP-08, PP-09; a rank holds whole sequences")
+def rank_sequences(sequences: Number, dp: Number, pp: Number) -> Number:
+    """Sequences on the fullest data-parallel rank in one micro-batch; on a single rank a fraction is a what-if and kept.
+
+    >>> float(rank_sequences(100, 72, 1))
+    2.0
+    """
+    return np.where(dp * pp == 1, sequences, np.ceil(sequences / (dp * pp)))
+
+
+@formula(source="definition")
+def mean_context(kv_tokens: Token, sequences: Number) -> Token:
+    """Tokens attended to per sequence, 0 when nothing is decoded.
+
+    >>> float(mean_context(8192 * 64, 64))
+    8192.0
+    """
+    return kv_tokens / np.maximum(sequences, 1e-300)
+
+
+@formula(source="causal mask: tokens * (start + end) / 2 pairs, end = start + tokens")
+def chunk_start(tokens: Token, pairs: Token) -> Token:
+    """Context before a prefill chunk of `tokens` whose (query, key) pairs number `pairs` (tokens attended, summed over queries).
+
+    >>> float(chunk_start(1000.0, 500e3)), float(chunk_start(500.0, 500 * 750.0))
+    (0.0, 500.0)
+    """
+    return np.maximum(NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - tokens / 2, 0 * tokens)
+
+
+@formula(source="causal mask: tokens * (start + end) / 2 pairs")
+def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
+    """Context at the end of that chunk.
+
+    >>> float(chunk_end(1000.0, 500e3, 0.0))
+    1000.0
+    """
+    return 2 * NEW_TOKEN * pairs / np.maximum(tokens, NOTHING) - start
+
+
+@formula(source="integral of min(c, cap) for c from start to end")
+def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
+    """Pairs that a span with a cap leaves of a chunk's causal triangle.
+
+    >>> float(capped_pairs(1000.0, 0.0, 1000.0, np.inf)), float(capped_pairs(1000.0, 0.0, 1000.0, 100.0))
+    (500000.0, 95000.0)
+    """
+    low, high = np.minimum(start, cap), np.minimum(end, cap)
+    area = (high * high - low * low) / 2 + high * (np.maximum(end, high) - np.maximum(start, high))
+    return tokens * area / np.maximum(end - start, NOTHING) / NEW_TOKEN
+
+
+@formula(source="integral of sqrt(c * root) for c from start to end")
+def root_pairs(start: Token, end: Token, root: Token) -> Token:
+    """Pairs that a square-root law leaves of a chunk's causal triangle.
+
+    >>> round(float(root_pairs(0.0, 900.0, 100.0)))
+    180000
+    """
+    per_query = np.sqrt(np.minimum(root, 1e200 * NEW_TOKEN)) * (end**1.5 - start**1.5)
+    return 2 / 3 * per_query / NEW_TOKEN
+
+
+@formula(source="definition; context-parallel chips share a prompt's tokens, and each holds every decoded token")
+def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
+    """Tokens that pass through one chip's projections in a step.
+
+    >>> chip_tokens(64, 0.0, 1)
+    64.0
+    """
+    return sequences * NEW_TOKEN + prompt_tokens / cp
+
+
+@formula(source="definition: a prompt is sampled from once, after its last token")
+def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
+    """Tokens that pass through the head of one chip in a step.
+
+    >>> float(sampled_tokens(64, 8192.0)), float(sampled_tokens(64, 0.0))
+    (65.0, 64.0)
+    """
+    return sequences * NEW_TOKEN + np.minimum(prompt_tokens, NEW_TOKEN)
+
+
+@formula(source="definition")
+def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) -> Token:
+    """Tokens that a replica's experts see in one micro-batch: those of all its data-parallel ranks.
+
+    >>> expert_group_tokens(2, 72, 0.0)
+    144.0
+    """
+    return sequences * dp * NEW_TOKEN + prefill_tokens
+
+
+@formula(source="definition")
+def per_rank(tokens: Token, ranks: Number) -> Token:
+    """Prompt tokens (or pairs) on one of the ranks that share them.
+
+    >>> per_rank(8192.0, 4)
+    2048.0
+    """
+    return tokens / ranks
+
+
+def place(
+    coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
+) -> RankWork:
+    """One rank's share of a step that decodes and prefills for the whole replica."""
+    sequences = rank_sequences(decode_sequences, coefficients.dp, coefficients.pp)
+    prompt, pairs = per_rank(prefill_tokens, coefficients.prefill_ranks), per_rank(prefill_pairs, coefficients.prefill_ranks)
+    start = chunk_start(prompt, pairs)
+    return RankWork(
+        sequences=sequences,
+        context=mean_context(kv_tokens, decode_sequences),
+        prompt_tokens=prompt,
+        start=start,
+        end=chunk_end(prompt, pairs, start),
+        tokens=chip_tokens(sequences, prompt, coefficients.cp),
+        sampled=sampled_tokens(sequences, prompt),
+        group_tokens=expert_group_tokens(sequences, coefficients.dp, prefill_tokens),
+    )
+
+
+@formula(source=LECTURE + "RB-02 with 2 FLOP per multiply-add")
+def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken, sampled: Token) -> Second:
+    """Multiplications every token takes part in, and the head's (Llama-3.1-70B over 8 H100: 17.3 and 0.27 us per token at peak).
+
+    >>> round(dense_compute_s(1.73e-5, 64.0, 2.7e-7, 64.0), 6)
+    0.001124
+    """
+    return compute * tokens + head * sampled
+
+
+@formula(source=LECTURE + "RB-24: the expert group's tokens share its experts")
+def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """Routed experts' multiplications on the chip that holds most experts.
+
+    >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
+    0.0004096
+    """
+    return sum((term.compute * group_tokens for term in experts), start=zero)
+
+
+@formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
+def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """Reading the experts that at least one token chose (DeepSeek-V3: one token touches 8 of 256).
+
+    >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
+    3.125e-05
+    """
+    return sum((term.weights * distinct_experts(term.experts, term.active, group_tokens) / term.experts for term in experts), start=zero)
+
+
+@formula(source="definition")
+def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
+    """What goes in and out of the routed experts' matmuls, through the HBM.
+
+    >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
+    1.2288e-05
+    """
+    return sum((term.activations * group_tokens for term in experts), start=zero)
+
+
+def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
+    """Pairs one span leaves of a rank's prompt."""
+    return np.minimum(
+        capped_pairs(rank_work.prompt_tokens, rank_work.start, rank_work.end, span.cap),
+        root_pairs(rank_work.start, rank_work.end, span.root),
+    )
+
+
+@formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
+def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+    """Scores and values: each new token against its context, and the causal triangle of prompts.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(attention_compute_s((span,), work, 0.0)), 9)
+    0.000128
+    """
+    return decode_score_s(spans, rank_work, zero) + prefill_score_s(spans, rank_work, zero)
+
+
+@formula(source=LECTURE + "CW-02")
+def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+    """Scores and values of each new token against its context.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(decode_score_s((span,), work, 0.0)), 9)
+    0.000128
+    """
+    return rank_work.sequences * sum(
+        (span.decode_compute * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=zero
+    )
+
+
+@formula(source=LECTURE + "CW-02; causal mask")
+def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
+    """Scores and values of a rank's prompt: its causal triangle.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_score_s((span,), work, 0.0)), 9)
+    0.0015
+    """
+    return sum((span.prefill_compute * span_pairs(span, rank_work) for span in spans), start=zero)
+
+
+@formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
+def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, zero: Second) -> Second:
+    """Scores and values that a prompt's queries compute beside the triangle: `pad` tokens each.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
+    >>> round(float(prefill_pad_s((span,), work, 100.0, 0.0)), 9)
+    0.0003
+    """
+    return sum((span.prefill_compute * (rank_work.prompt_tokens * (pad / NEW_TOKEN)) for span in spans), start=zero)
+
+
+@formula(source=LECTURE + "RB-03, RB-20")
+def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, rank_work: RankWork) -> Second:
+    """KV cache and recurrent state through the HBM: read for each attended token, written for each new one.
+
+    >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
+    >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
+    >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, work)), 9)
+    0.00064064
+    """
+    read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
+    before = sum((span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans), start=0 * state)
+    return rank_work.sequences * read + (before + kv_write * (rank_work.sequences * NEW_TOKEN + rank_work.prompt_tokens))

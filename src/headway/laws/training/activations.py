@@ -1,0 +1,244 @@
+"""What training keeps per token of a layer until its backward pass, in bytes, and for how many micro-batches by schedule.
+
+Of a pipeline of one stage it is one micro-batch, whatever the schedule.
+
+Korthikanti et al. count a GPT layer as s b h (34 + 5 a s / h): 10 that tensor parallelism alone leaves whole, 24 that it splits, and the
+scores. `replicated_bytes` and `split` carry that division to any block; sequence parallelism splits both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Byte, BytePerToken, Number, Token
+
+NARAYANAN = "Narayanan et al. 2021 (arXiv:2104.04473) section 2.2"
+ZERO_BUBBLE = "Qi et al. 2023 (arXiv:2401.10241) and the sail-sg zero-bubble README, table of schedules"
+
+
+@formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965): every forward before the first backward")
+def gpipe_in_flight(micro_batches: Number) -> Number:
+    """GPipe keeps them all.
+
+    >>> gpipe_in_flight(64)
+    64
+    """
+    return micro_batches
+
+
+@formula(source=NARAYANAN + ".1: the first stage runs p forwards before its first backward")
+def one_forward_one_backward_in_flight(stages: Number, micro_batches: Number) -> Number:
+    """1F1B, and ZB-H1 in the same memory: as many as there are stages, so that a pipeline does not cut the first stage's activations.
+
+    >>> float(one_forward_one_backward_in_flight(8, 64)), float(one_forward_one_backward_in_flight(8, 4))
+    (8.0, 4.0)
+    """
+    return np.minimum(stages, micro_batches)
+
+
+@formula(source=NARAYANAN + ".2; Korthikanti et al. 2022 (arXiv:2205.05198) section 4.2.3: 1 + (p-1)/(p v)")
+def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number) -> Number:
+    """Interleaved 1F1B runs ahead by up to a pass over the stages with each chunk.
+
+    >>> round(float(interleaved_in_flight(8, 64, 3)), 3)
+    10.333
+    """
+    return np.minimum(stages * (1 + (stages - 1) / (stages * chunks)), micro_batches)
+
+
+@formula(source=ZERO_BUBBLE)
+def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
+    """ZB-H2 fills the start with more forwards: 2p - 1.
+
+    >>> float(zero_bubble_h2_in_flight(8, 64))
+    15.0
+    """
+    return np.minimum(2 * stages - 1, micro_batches)
+
+
+@formula(source="deepseek-ai/DualPipe README, table of schedules: PP + 1 activations, twice the parameters")
+def dualpipe_in_flight(stages: Number, micro_batches: Number) -> Number:
+    """DualPipe: both directions together (a chip of one stage has no pipeline).
+
+    >>> float(dualpipe_in_flight(16, 64)), float(dualpipe_in_flight(1, 64))
+    (17.0, 1.0)
+    """
+    return np.where(stages > 1, np.minimum(stages + 1, micro_batches), 1)
+
+
+KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
+NORM_INPUTS: Number = 2.0  # a layer has two norms
+BLOCK_INPUTS: Number = 2.0  # and two blocks of matmuls: the mixer, the FFN
+DROPOUT_MASKS: Number = 2.0  # one byte each, after either block
+EXPERT_INPUTS: Number = 3.0  # what an expert reads, and its permuted copies on the way there and back
+KEPT_SCORES: Number = 2.0  # softmax and its dropped copy, with a mask between them
+ONE_TOKEN: Token = 1.0
+FLOAT: Byte = 4.0
+
+
+@formula(source=KORTHIKANTI + " section 4.2: norm inputs, block inputs, dropout masks")
+def whole_activation_bytes(hidden: Number, element: Byte, mask: Byte) -> BytePerToken:
+    """What tensor parallelism leaves whole on every chip: 10 h in 16 bits with dropout, 8 h without.
+
+    >>> whole_activation_bytes(12288, 2, 1) / 12288, whole_activation_bytes(12288, 2, 0) / 12288
+    (10.0, 8.0)
+    """
+    return hidden * ((NORM_INPUTS + BLOCK_INPUTS) * element + DROPOUT_MASKS * mask) / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.1, for any matrices: each h x n matrix reads or makes one vector of n, which is kept")
+def matmul_activation_bytes(params: Number, hidden: Number, element: Byte) -> BytePerToken:
+    """What a layer's matmuls keep, which tensor parallelism splits: 24 h for a GPT layer of 12 h^2 parameters.
+
+    >>> matmul_activation_bytes(12 * 12288**2, 12288, 2) / 12288
+    24.0
+    """
+    return params / hidden * element / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.1; latent attention expands keys and values per head")
+def latent_activation_bytes(
+    heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, ranks: Number, element: Byte
+) -> BytePerToken:
+    """What multi-head latent attention keeps: queries, keys, values and outputs of every head, and the latents they come from.
+
+    >>> latent_activation_bytes(128, 128, 64, 128, 1536 + 512 + 64, 2)  # DeepSeek-V3, one layer
+    168064.0
+    """
+    return (2 * heads * (nope_dim + rope_dim + value_dim) + ranks) * element / ONE_TOKEN
+
+
+@formula(source="Megatron-LM, recompute of MLA's up-projections; DeepSeek-V3 (arXiv:2412.19437) section 3.2.3")
+def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, ranks: Number, element: Byte) -> BytePerToken:
+    """What it keeps where up-projections run again: latents, outputs, and queries that come from no latent (DeepSeek-V3: none).
+
+    >>> latent_selective_bytes(128, 0, 128, 1536 + 512 + 64, 2)
+    36992.0
+    """
+    return (heads * (query_dim + value_dim) + ranks) * element / ONE_TOKEN
+
+
+@formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
+def expert_activation_bytes(hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte) -> BytePerToken:
+    """What routed experts keep per token (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
+
+    >>> expert_activation_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)
+    442368.0
+    """
+    return active * imbalance * (EXPERT_INPUTS * hidden + params / hidden) * element / ONE_TOKEN
+
+
+@formula(source="Megatron-LM MoE: permuted copies and activation functions are made again; what reaches an expert is kept as sent")
+def expert_selective_bytes(
+    hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, dispatch_element: Byte
+) -> BytePerToken:
+    """What routed experts keep per token under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
+
+    >>> expert_selective_bytes(7168, 3 * 7168 * 2048, 3, 8, 1, 2, 1)
+    122880.0
+    """
+    vectors = params / hidden * (1 - 1 / matrices)
+    return active * imbalance * (hidden * dispatch_element + vectors * element) / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
+def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused: Number) -> BytePerToken:
+    """Attention scores that a layer keeps: softmax, dropout mask and the dropped scores, or a log-sum-exp where attention is fused.
+
+    >>> float(score_bytes(96, 2048, 2, 1, 0)) / (96 * 2048), float(score_bytes(96, 2048, 2, 1, 1)) / 96
+    (5.0, 4.0)
+    """
+    return np.where(fused, heads * FLOAT / ONE_TOKEN, heads * (sequence / ONE_TOKEN) * (KEPT_SCORES * element + mask) / ONE_TOKEN)
+
+
+@formula(source="PyTorch's selective checkpointing: what matmuls make is kept, norms and activation functions run again")
+def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
+    """Share of a part's activations that selective recomputation keeps: of a gated FFN's three vectors, two (Llama-3.1-8B).
+
+    >>> round(kept_share(3, 1, 1), 3), kept_share(3, 1, 0)
+    (0.667, 1.0)
+    """
+    return 1 - again * recomputed / parts
+
+
+@formula(source="definition")
+def dropped_share(stored_bytes: BytePerToken, total_bytes: BytePerToken) -> Number:
+    """Share of a layer's activations that is not kept, and made again.
+
+    >>> dropped_share(34.0, 114.0)  # GPT-3's scores, 80 of 114
+    0.7017543859649122
+    """
+    return 1 - stored_bytes / total_bytes
+
+
+@formula(source=KORTHIKANTI + " table 2, by recompute mode")
+def layer_activation_bytes(
+    replicated_bytes: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, sequence_degree: Number
+) -> BytePerToken:
+    """What one layer keeps of one token on one chip; `sequence_degree` is tp with sequence parallelism, else 1.
+
+    >>> layer_activation_bytes(10.0, 24.0, 80.0, 1, 8, 1), layer_activation_bytes(10.0, 24.0, 80.0, 0, 8, 8)  # TP; TP, SP and selective
+    (23.0, 4.25)
+    """
+    return replicated_bytes / sequence_degree + (split + keeps_scores * scores) / tp
+
+
+@formula(source=KORTHIKANTI + " table 2: full recomputation keeps each layer's input alone")
+def checkpoint_bytes(hidden: Number, element: Byte, sequence_degree: Number) -> BytePerToken:
+    """What a fully recomputed layer keeps of one token.
+
+    >>> checkpoint_bytes(12288, 2, 1) / 12288
+    2.0
+    """
+    return hidden * element / (sequence_degree * ONE_TOKEN)
+
+
+@formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
+def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
+    """Activations on a chip of the first stage: every layer it holds, of every micro-batch in flight, and the layer at hand.
+
+    >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12, 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
+    12.3515625
+    """
+    return (layer_bytes * layers * micro_batches + at_hand) * tokens
+
+
+@formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
+def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: Byte, sequence_degree: Number, tp: Number) -> BytePerToken:
+    """What the head keeps of one token on the last stage; `logit` is 4 where the loss is one kernel (Llama-3.1-8B, one chip).
+
+    >>> head_activation_bytes(4096, 128256, 2, 4, 1, 1)
+    529408.0
+    """
+    return (2.0 * hidden * element / sequence_degree + vocab * logit / tp) / ONE_TOKEN
+
+
+@formula(source=KORTHIKANTI + " section 4.3: the embedding's dropout mask, for every micro-batch in flight")
+def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, sequence_degree: Number) -> BytePerToken:
+    """What the embedding keeps of one token on the first stage.
+
+    >>> embedding_activation_bytes(12288, 1, 8, 8) / 12288
+    1.0
+    """
+    return hidden * mask * in_flight / (sequence_degree * ONE_TOKEN)
+
+
+@formula(source=KORTHIKANTI + " section 4.3")
+def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_last: Number, tokens: Token) -> Byte:
+    """What the ends of the model keep on the first or the last stage, or both on the only one.
+
+    >>> float(head_bytes_chip(0.0, 529408.0, 1, 0, 8192)) / 1e9
+    4.336910336
+    """
+    return np.where(pp == 1, embedding + head, np.where(is_last, head, embedding)) * tokens
+
+
+@formula(source="PyTorch's caching allocator holds freed blocks; CUDA contexts and communicators take a fixed part")
+def allocated_bytes(tensor_bytes: Byte, fragmentation: Number, fixed: Byte) -> Byte:
+    """Memory that a chip shows as taken, over what tensors need.
+
+    >>> round(allocated_bytes(60e9, 0.05, 2e9) / 1e9, 3)
+    65.0
+    """
+    return tensor_bytes * (1 + fragmentation) + fixed

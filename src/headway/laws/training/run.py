@@ -1,0 +1,191 @@
+"""A training run: its FLOPs in the conventions of sources, and failures, restarts, money and energy beside its steps.
+
+A backward pass costs two forward ones (gradients of inputs and of weights). Sources differ in whether attention's causal half counts and
+whether a recomputed forward does: never compare two printed figures without their convention.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import (
+    Flop,
+    FlopPerSecond,
+    FlopPerToken,
+    Joule,
+    Number,
+    PerSecond,
+    Second,
+    Token,
+    TokenPerSecond,
+    Usd,
+    UsdPerSecond,
+    Watt,
+)
+
+TWO_FLOP: FlopPerToken = 2.0  # a multiply and an add per parameter and token
+KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198) appendix A"
+
+
+@formula(source="Kaplan et al. 2020 (arXiv:2001.08361) section 2.1: 2 N forward, 4 N backward")
+def training_passes(trainable: Number) -> Number:
+    """Forward passes that a step's matmuls amount to: 3, and 2 where no weight gets a gradient (LoRA).
+
+    >>> training_passes(1), training_passes(0)
+    (3, 2)
+    """
+    return 2 + trainable
+
+
+@formula(source="2 N, embedding look-up excluded, head included")
+def matmul_flop_per_token(params: Number) -> FlopPerToken:
+    """A token's forward pass through the matmuls (Llama-3.1-8B).
+
+    >>> matmul_flop_per_token(7_504_924_672) / 1e9
+    15.009849344
+    """
+    return TWO_FLOP * params
+
+
+@formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
+def attention_flop_per_token(score: FlopPerToken, mean_context: Token, token: Token) -> FlopPerToken:
+    """A token's forward pass through attention of one layer, `mean_context` tokens looked at on average.
+
+    >>> attention_flop_per_token(4 * 64 * 128, 8192, 1) / 1e6  # Llama-3.1-70B, 8k, without the causal half
+    268.435456
+    """
+    return score * mean_context / token
+
+
+@formula(source=KORTHIKANTI + ": model FLOPs, whatever is recomputed")
+def model_flop_per_token(matmul: FlopPerToken, attention: FlopPerToken, passes: Number) -> FlopPerToken:
+    """What a token costs in training by one convention of attention (GPT-3 175B, 2k, attention in full).
+
+    >>> round(model_flop_per_token(2 * 174.6e9, 96 * 4 * 12288 * 2048, 3) / 1e12, 4)
+    1.0766
+    """
+    return passes * (matmul + attention)
+
+
+@formula(source=KORTHIKANTI + ": what the hardware runs, recomputation included")
+def hardware_flop_per_token(model: FlopPerToken, forward: FlopPerToken, recomputed: Number) -> FlopPerToken:
+    """Model FLOPs and the forward passes made again: full recomputation runs 4/3.
+
+    >>> hardware_flop_per_token(6.0, 2.0, 1)
+    8.0
+    """
+    return model + forward * recomputed
+
+
+@formula(source="definition: FLOPs of the model over those of the machine")
+def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPerSecond) -> Number:
+    """MFU from model FLOPs, HFU from hardware FLOPs; `rate` is of one chip (MPT-70b on H100: 41 % printed).
+
+    >>> round(flop_utilisation(6 * 64_862_437_376 + 12 * 80 * 8192 * 2048, 1007, 989.5e12), 4)
+    0.4124
+    """
+    return per_token * rate / peak
+
+
+@formula(source="definition")
+def achieved_flops(per_token: FlopPerToken, rate: TokenPerSecond) -> FlopPerSecond:
+    """FLOP/s of one chip by one convention.
+
+    >>> round(achieved_flops(6 * 64.86e9 + 12 * 80 * 8192 * 2048, 1007) / 1e12)
+    408
+    """
+    return per_token * rate
+
+
+@formula(source="definition: the run's model FLOPs")
+def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
+    """FLOPs of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).
+
+    >>> f"{run_flop(6 * 405.9e9, 15.6e12):.2e}"
+    '3.80e+25'
+    """
+    return per_token * tokens
+
+
+@formula(source="definition")
+def training_run_s(tokens: Token, batch: Token, step: Second) -> Second:
+    """Time of a run of so many optimiser steps, without failures.
+
+    >>> training_run_s(15.6e12, 16e6, 10.0) / 86400 > 100
+    True
+    """
+    return tokens / batch * step
+
+
+YOUNG = "Young 1974, CACM 17(9); Daly 2006, FGCS 22(3): half an interval is lost with each failure"
+
+
+@formula(source="definition: failures of independent chips add up")
+def failure_rate(chips: Number, chip_mtbf: Second) -> PerSecond:
+    """Interruptions of a run per second (Llama 3: 419 in 54 days of 16,384 chips, one chip in 51,000 h).
+
+    >>> round(failure_rate(16384, 51000 * 3600) * 54 * 86400)
+    416
+    """
+    return chips / chip_mtbf
+
+
+@formula(source=YOUNG + ": sqrt(2 c / lambda)")
+def best_interval_s(checkpoint: Second, failures: PerSecond) -> Second:
+    """Time between checkpoints that loses least.
+
+    >>> round(float(best_interval_s(60, 16384 / (51000 * 3600))) / 60)
+    19
+    """
+    return np.sqrt(2 * checkpoint / failures)
+
+
+@formula(source=YOUNG)
+def goodput_share(checkpoint: Second, interval: Second, failures: PerSecond, restart: Second) -> Number:
+    """Share of the wall time that advances the run: checkpoints, restarts, and work lost with each failure taken off.
+
+    >>> round(goodput_share(60, 1160, 16384 / (51000 * 3600), 900), 3)
+    0.825
+    """
+    return 1 / (1 + checkpoint / interval) * (1 - failures * (restart + interval / 2))
+
+
+@formula(source="definition")
+def wall_s(work: Second, goodput: Number) -> Second:
+    """Calendar time of a run.
+
+    >>> wall_s(80.0, 0.8)
+    100.0
+    """
+    return work / goodput
+
+
+@formula(source="definition: a system is rented whole, idle chips too")
+def run_usd(price: UsdPerSecond, chips: Number, wall: Second) -> Usd:
+    """Cost of a run (DeepSeek-V3: 2.788 M H800 hours at 2 USD).
+
+    >>> round(run_usd(2 / 3600, 2048, 2.788e6 / 2048 * 3600) / 1e6, 3)
+    5.576
+    """
+    return price * chips * wall
+
+
+@formula(source="definition")
+def chip_power_w(power: Watt, chips: Number) -> Watt:
+    """Power of so many chips.
+
+    >>> chip_power_w(700.0, 8)
+    5600.0
+    """
+    return power * chips
+
+
+@formula(source="definition")
+def run_energy_j(power: Watt, wall: Second) -> Joule:
+    """Energy of a run.
+
+    >>> run_energy_j(5600.0, 3600) / 3.6e6
+    5.6
+    """
+    return power * wall

@@ -1,0 +1,156 @@
+"""What training keeps per parameter on one chip: weights, gradients, optimiser states, and how ZeRO shards them.
+
+Bytes per parameter follow the recipe (data/training/optimizers.toml): mixed-precision Adam keeps 2 + 2 + 12.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Byte, Number, Truth
+
+ZERO = "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054), section 5"
+MEGATRON = "Megatron-LM, theoretical_memory_usage.py"
+
+
+@formula(source=ZERO)
+def sharded_from(stage: Number, first: Number, data_ranks: Number) -> Number:
+    """Ways that a kind of state is split: all data-parallel ranks from ZeRO stage `first` on, none before it.
+
+    >>> float(sharded_from(2, 1, 64)), float(sharded_from(2, 3, 64))  # ZeRO-2 splits optimiser states, not weights
+    (64.0, 1.0)
+    """
+    return np.where(stage >= first, data_ranks, 1)
+
+
+@formula(source=MEGATRON + ": n / (etp e p)")
+def expert_data_ways(stage_chips: Number, expert_degree: Number) -> Number:
+    """Chips of a stage that hold the same experts.
+
+    >>> expert_data_ways(128, 64)  # DeepSeek-V3 on 2,048 H800: 16 stages, 64 expert-parallel ways
+    2.0
+    """
+    return stage_chips / expert_degree
+
+
+@formula(source="definition")
+def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
+    """Model state of one kind of parameter on a chip.
+
+    >>> round(states_bytes(174.6e9 / 64, 18) / 2**30, 2)  # GPT-3 175B, t=8, p=8: 45.56 GiB published
+    45.73
+    """
+    return params * bytes_per_param
+
+
+@formula(source=ZERO + "; FSDP keeps the layer at hand and the next one whole, and under a pipeline the whole stage with its gradients")
+def gathered_bytes(
+    layer: Number, stage_params: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number
+) -> Byte:
+    """Whole weights that a chip holds for a while under ZeRO-3, whose own share is sharded.
+
+    >>> float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 3, 1)) / 1e9, float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 1, 1))  # Llama-3.1-70B
+    (3.4228, 0.0)
+    """
+    return np.where(stage >= 3, np.where(pp > 1, stage_params * (weight + gradient), layers_kept * layer * weight), 0 * layer * weight)
+
+
+@formula(source="definition: a stage holds whole chunks of layers, the fullest of them the most")
+def stage_layers(layers: Number, pp: Number, vpp: Number) -> Number:
+    """Layers of the fullest stage (DeepSeek-V3's 61 over 16 stages: 4).
+
+    >>> float(stage_layers(61, 16, 1)), float(stage_layers(96, 8, 3))
+    (4.0, 12.0)
+    """
+    return vpp * np.ceil(layers / (pp * vpp))
+
+
+@formula(source="Megatron-LM: chips of a tensor-parallel group never hold the same experts twice")
+def expert_ways(ep: Number, tp: Number) -> Number:
+    """Ways that a layer's routed experts are divided: whole over ep, and their matrices over what tp has beyond it.
+
+    >>> float(expert_ways(64, 1)), float(expert_ways(1, 8))
+    (64.0, 8.0)
+    """
+    return np.maximum(ep, tp)
+
+
+@formula(source=MEGATRON + ": the embedding on the first stage, the head on the last, both on the only one")
+def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Number:
+    """Embedding or head on a stage, or both where it is the only one.
+
+    >>> float(end_params(1e9, 2e9, 1, 0)), float(end_params(1e9, 2e9, 8, 0)), float(end_params(1e9, 2e9, 8, 1))
+    (3000000000.0, 1000000000.0, 2000000000.0)
+    """
+    return np.where(pp == 1, first + last, np.where(is_last, last, first))
+
+
+@formula(source="definition")
+def fuller(first: Byte, last: Byte) -> Byte:
+    """The fuller of the first and the last stage.
+
+    >>> float(fuller(60e9, 50e9))
+    60000000000.0
+    """
+    return np.maximum(first, last)
+
+
+@formula(source="definition")
+def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> Byte:
+    """One part of whichever stage is the fuller.
+
+    >>> float(part_of_fuller(20e9, 1e9, 60e9, 50e9))
+    20000000000.0
+    """
+    return np.where(of_first >= of_last, first, last)
+
+
+@formula(source="definition")
+def allowance_bytes(allocated: Byte, tensor_bytes: Byte) -> Byte:
+    """What is taken beyond what tensors need.
+
+    >>> allowance_bytes(65e9, 60e9)
+    5000000000.0
+    """
+    return allocated - tensor_bytes
+
+
+@formula(source="definition")
+def stage_state_params(dense: Number, routed: Number) -> Number:
+    """Parameters whose states a chip updates: its shard of the dense ones and of the experts.
+
+    >>> stage_state_params(1e9, 2e9)
+    3000000000.0
+    """
+    return dense + routed
+
+
+@formula(source="definition")
+def memory_fits(memory: Byte, capacity: Byte) -> Truth:
+    """Whether what training needs is no more than what a chip has.
+
+    >>> bool(memory_fits(75e9, 80e9))
+    True
+    """
+    return memory <= capacity
+
+
+@formula(source="definition: a 90 % interval, symmetric in the logarithm, never below what is certain")
+def memory_low(expected: Byte, certain: Byte, spread: Number) -> Byte:
+    """Lower end of the interval of a chip's memory.
+
+    >>> round(float(memory_low(60e9, 20e9, 1.2)) / 1e9, 3)
+    50.0
+    """
+    return np.maximum(expected / spread, certain)
+
+
+@formula(source="definition: a 90 % interval, symmetric in the logarithm")
+def memory_high(expected: Byte, spread: Number) -> Byte:
+    """Upper end of the interval of a chip's memory.
+
+    >>> memory_high(60e9, 1.2) / 1e9
+    72.0
+    """
+    return expected * spread

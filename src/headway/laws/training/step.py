@@ -1,0 +1,337 @@
+"""How long an optimiser step takes: passes over a micro-batch, what hides behind them, and the pipeline with its bubble by schedule.
+
+`forward`, `input_grad` and `weight_grad` are one stage's times for one micro-batch; a backward is the sum of the last two.
+
+Times are of the fullest chip. `hidden` is the share of the shorter of two times that runs beside the longer one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headway.core.formula import formula
+from headway.core.units import Byte, BytePerSecond, BytePerToken, FlopPerSecond, FlopPerToken, Number, Second, Token, TokenPerSecond, Watt
+
+ZERO_BUBBLE = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv:2401.10241) section 2"
+DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
+
+
+@formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965); the same for 1F1B, Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.1")
+def one_forward_one_backward_bubble(stages: Number, micro_batches: Number) -> Number:
+    """GPipe and 1F1B: the pipeline fills and drains once per step.
+
+    >>> one_forward_one_backward_bubble(4, 16)
+    0.1875
+    """
+    return (stages - 1) / micro_batches
+
+
+@formula(source="Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.2")
+def interleaved_bubble(stages: Number, micro_batches: Number, chunks: Number) -> Number:
+    """Interleaved 1F1B: each chip holds several chunks of the layers, and fills that much sooner.
+
+    >>> interleaved_bubble(8, 32, 4)
+    0.0546875
+    """
+    return (stages - 1) / (chunks * micro_batches)
+
+
+@formula(source=ZERO_BUBBLE)
+def zero_bubble_h1(stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second) -> Number:
+    """ZB-H1: weight gradients fill part of the bubble, in the memory of 1F1B.
+
+    >>> round(float(zero_bubble_h1(8, 24, 1.0, 1.0, 1.0)), 4)
+    0.0972
+    """
+    idle = (stages - 1) * np.maximum(forward + input_grad - weight_grad, 0 * forward)
+    return idle / (micro_batches * (forward + input_grad + weight_grad))
+
+
+@formula(source=ZERO_BUBBLE)
+def zero_bubble_h2(stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second) -> Number:
+    """ZB-H2: none left when the three times are equal, in twice the memory.
+
+    >>> float(zero_bubble_h2(8, 24, 1.0, 1.0, 1.0))
+    0.0
+    """
+    idle = (stages - 1) * np.maximum(forward + input_grad - 2 * weight_grad, 0 * forward)
+    return idle / (micro_batches * (forward + input_grad + weight_grad))
+
+
+@formula(source=DUALPIPE)
+def dualpipe_bubble(
+    stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second, both: Second
+) -> Number:
+    """DualPipe: micro-batches enter from both ends; `both` is a forward and a backward run together.
+
+    >>> round(float(dualpipe_bubble(8, 24, 1.0, 1.0, 1.0, 3.0)), 4)
+    0.0833
+    """
+    idle = np.maximum(stages / 2 - 1, 0) * np.maximum(both + input_grad - 2 * weight_grad, 0 * both)
+    return idle / (micro_batches * (forward + input_grad + weight_grad))
+
+
+@formula(source="definition: idle time over the whole step, not over the ideal one")
+def wall_time_share(bubble: Number) -> Number:
+    """Share of a step's wall time that is idle (PP-07: 4 stages, 16 micro-batches: 0.158).
+
+    >>> round(wall_time_share(3 / 16), 3)
+    0.158
+    """
+    return bubble / (1 + bubble)
+
+
+@formula(source="1F1B lower bound: the slowest stage paces all but the first micro-batch")
+def unequal_stages_s(stage_s: tuple[Second, ...], micro_batches: Number) -> Second:
+    """A step whose stages take different times, such as one with the head on its last stage.
+
+    >>> float(unequal_stages_s((1.0, 1.0, 1.0, 1.5), 16))
+    27.0
+    """
+    return (micro_batches - 1) * max(stage_s) + sum(stage_s[1:], start=stage_s[0])
+
+
+@formula(source="definition")
+def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number) -> Number:
+    """Micro-batches of one step that each data-parallel rank runs (16 M tokens of 8 k over 128 ranks).
+
+    >>> micro_batches(16 * 2**20, 8192, 128, 1)
+    16.0
+    """
+    return batch / (sequence * dp * micro_batch)
+
+
+@formula(source="Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer")
+def spared_layers(layers: Number, pp: Number, stage_layers: Number) -> Number:
+    """Layers that the last stage has fewer than the fullest: half of what full stages would have too many.
+
+    >>> float(spared_layers(126, 16, 8)), float(spared_layers(96, 8, 12))  # Llama-3.1-405B: 126 layers where 128 would fit
+    (1.0, 0.0)
+    """
+    return np.minimum(np.ceil((pp * stage_layers - layers) / 2), stage_layers)
+
+
+@formula(source="definition: the slowest stage sets the pace, a full one or the last with the head")
+def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) -> Second:
+    """Time of a micro-batch at the stage that all others wait for.
+
+    >>> float(pace_s(8.0, 1.0, 8, 1)), float(pace_s(8.0, 1.0, 8, 0))
+    (8.0, 9.0)
+    """
+    return np.maximum(stage, stage * (1 - spared / stage_layers) + head)
+
+
+@formula(source="definition")
+def head_wait_s(pace: Second, stage: Second) -> Second:
+    """What the head adds to a micro-batch: time that full stages wait for the last one.
+
+    >>> head_wait_s(9.0, 8.0)
+    1.0
+    """
+    return pace - stage
+
+
+@formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
+def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
+    """All micro-batches through the pipeline: at the pace of the slowest stage, and the time that filling and draining leaves idle.
+
+    >>> pipeline_s(1.0, 1.0, 64, 7 / 64)  # 1F1B over 8 stages
+    71.0
+    """
+    return count * (pace + idle * stage)
+
+
+@formula(source="Qi et al. 2023 (arXiv:2401.10241) section 2: a backward pass is input gradients and weight gradients")
+def input_grad_s(both: Second, forward: Second, weight_grad: Second) -> Second:
+    """The part of the backward pass that the stage before waits for.
+
+    >>> round(float(input_grad_s(0.9, 0.3, 0.2)), 6)
+    0.4
+    """
+    return np.maximum(both - forward - weight_grad, 0 * both)
+
+
+FLASH = "Dao 2023, FlashAttention-2 (arXiv:2307.08691) section 3.1: five matmuls backward for two forward, scores recomputed"
+KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
+ONE_TOKEN: Token = 1.0
+
+
+@formula(source="definition: tokens of a micro-batch that one rank of context parallelism holds")
+def micro_tokens(micro_batch: Number, sequence: Token, cp: Number) -> Token:
+    """Tokens of one micro-batch on one chip, before tensor parallelism splits their matmuls.
+
+    >>> micro_tokens(2, 8192, 2)
+    8192.0
+    """
+    return micro_batch * sequence / cp
+
+
+@formula(source="causal attention, work balanced over cp (zigzag)")
+def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
+    """Query and key pairs of one micro-batch on a chip: each token looks at half its sequence, or at a window (in units of one query).
+
+    >>> float(micro_pairs(8192, 8192, float("inf"))), float(micro_pairs(8192, 8192, 1024))
+    (33554432.0, 7864320.0)
+    """
+    attention_span = np.minimum(window, sequence)
+    return tokens / ONE_TOKEN * (attention_span - attention_span * attention_span / (2 * sequence))
+
+
+@formula(source="definition")
+def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond) -> Second:
+    """A forward pass of one micro-batch through a chip's matmuls, at their peak (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens).
+
+    >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12) * 1e3, 1)
+    144.9
+    """
+    return params * tokens * flop / peak
+
+
+@formula(source="definition")
+def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> Second:
+    """A forward pass through attention's scores and values, at their peak.
+
+    >>> round(scores_at_peak_s(80 * 32768 / 8, 8192 * 4096, 989.5e12) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
+    11.11
+    """
+    return score * pairs / peak
+
+
+@formula(source="definition: efficiency is the share of a peak that is reached")
+def reached_s(at_peak: Second, efficiency: Number) -> Second:
+    """Time of work that reaches a share of its peak.
+
+    >>> reached_s(0.12, 0.6)
+    0.2
+    """
+    return at_peak / efficiency
+
+
+@formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
+def score_passes(fused: Number, recomputed: Number) -> Number:
+    """Forward passes that attention's forward and backward amount to: 3.5 fused, 3 with kept scores, one more where recomputed.
+
+    >>> float(score_passes(1, 0)), float(score_passes(0, 0)), float(score_passes(0, 1))
+    (3.5, 3.0, 4.0)
+    """
+    return np.where(fused, 3.5, 3.0) + recomputed
+
+
+@formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
+def activation_traffic_s(activation_bytes: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
+    """Memory time of passing over what is kept once: norms, activation functions, residuals, rotary embeddings pass over it several times.
+
+    >>> round(activation_traffic_s(34 * 4096, 8192, 32, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
+    17.9
+    """
+    return activation_bytes * tokens * layers / bandwidth
+
+
+@formula(source="definition: what communication adds to the work that it runs beside")
+def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
+    """The part of communication that is not hidden.
+
+    >>> float(exposed_s(3.0, 1.0, 0.75)), float(exposed_s(1.0, 3.0, 1.0))
+    (0.25, 2.0)
+    """
+    return np.maximum(network - hidden * np.minimum(work, network), 0 * network)
+
+
+@formula(source="1F1B: every stage runs every micro-batch; the slowest sets the pace")
+def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Second) -> Second:
+    """One pass of a stage over one micro-batch.
+
+    >>> stage_pass_s(0.2, 0.02, 0.05, 0.03)
+    0.30000000000000004
+    """
+    return matmuls + scores + traffic + network
+
+
+@formula(source="definition: every state is read and written once, the gradient read, the weight written")
+def update_s(params: Number, bytes_per_param: Byte, bandwidth: BytePerSecond) -> Second:
+    """The optimiser's step over a chip's own share of the states, at the peak of its memory.
+
+    >>> round(update_s(8e9 / 64, 30, 3.35e12) * 1e3, 2)  # 8 B parameters over 64 chips
+    1.12
+    """
+    return params * bytes_per_param / bandwidth
+
+
+@formula(source="definition")
+def optimiser_step_s(pipeline: Second, reduction: Second, update: Second) -> Second:
+    """A whole step: the pipeline, gradients' reduction that is not hidden, the update.
+
+    >>> optimiser_step_s(10.0, 0.5, 0.1)
+    10.6
+    """
+    return pipeline + reduction + update
+
+
+@formula(source="definition")
+def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSecond:
+    """Training speed per chip of the machine, idle ones included.
+
+    >>> tokens_per_s_chip(16 * 2**20, 10.0, 4096)
+    409.6
+    """
+    return batch / (step * chips)
+
+
+@formula(source="definition")
+def repeated_share(again: Number, params: Number) -> Number:
+    """Share of a forward pass through matmuls that selective recomputation runs again.
+
+    >>> round(repeated_share(54_525_952, 583_467_008), 3)  # DeepSeek-V3, one layer: MLA's up-projections
+    0.093
+    """
+    return again / params
+
+
+@formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
+def traffic_passes(recomputed: Number) -> Number:
+    """Traffic of activations of one micro-batch over that without recomputation.
+
+    >>> round(traffic_passes(1), 3)
+    1.333
+    """
+    return 1 + recomputed / 3
+
+
+@formula(source="definition")
+def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
+    """A forward pass of a stage over one micro-batch, of which traffic is a third.
+
+    >>> round(forward_s(0.2, 0.02, 0.06), 6)
+    0.24
+    """
+    return matmuls + scores + traffic / 3
+
+
+@formula(source="definition: kernels launched one by one, whatever their size")
+def launches_of_layers_s(layers: Number, per_layer: Second) -> Second:
+    """Fixed cost of a stage's layers on one micro-batch.
+
+    >>> launches_of_layers_s(32, 1e-4)
+    0.0032
+    """
+    return layers * per_layer
+
+
+@formula(source="definition: states are read and written, gradients read, weights written")
+def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
+    """Memory traffic of the optimiser per parameter (mixed-precision Adam with 32-bit gradients: 30).
+
+    >>> update_bytes(2, 4, 12)
+    30
+    """
+    return weight + gradient + 2 * states
+
+
+@formula(source="CMOS: dynamic power is f V^2, and V rises with f; frequency goes as the square root of power where that binds")
+def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak: FlopPerSecond) -> Number:
+    """Clock under load of a chip with less power for each FLOP than its sister (H100 of 500 W against 700 W).
+
+    >>> round(float(clock_share(500, 989.5e12, 700, 989.5e12)), 3)
+    0.845
+    """
+    return np.minimum(1, np.sqrt(power / peak * (usual_peak / usual_power)))

@@ -1,0 +1,129 @@
+"""A model by what a person types: a catalogue name, an alias, a config.json or its folder, or a Hugging Face id."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import os
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from headway.core.catalog import default_catalog, fold
+from headway.core.errors import BadFile, BadValue, HeadwayError, MissingExtra, UnknownName, UnsupportedModel
+from headway.models.model import Model
+from headway.models.readers.families import read_config
+from headway.models.readers.read import Config, load, parse
+
+
+@functools.cache
+def catalogue_index() -> tuple[dict[str, str], ...]:
+    """One row per model of the catalogue: name, file, hf_id, family, total_params, active_params."""
+    text = resources.files("headway").joinpath("data/model_index.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+@functools.cache
+def spellings() -> dict[str, str]:
+    """Every spelling of every catalogue model, folded, with the file that holds it."""
+    files = {row["name"]: row["file"] for row in catalogue_index()}
+    file_by_spelling = {fold(name): file for name, file in files.items()}
+    file_by_spelling |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
+    return file_by_spelling | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
+
+
+def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
+    """The model called `name`: catalogue name or alias, a config.json or a folder with one, or a Hugging Face id.
+
+    `folders` are searched first, for NAME.json. Raises UnknownName, BadFile, BadValue or UnsupportedModel, each one clear line.
+    """
+    if isinstance(name, Model):
+        return name
+    text = os.fspath(name)
+    if not isinstance(text, str) or not text.strip() or "\x00" in text or len(text) > 4096:
+        raise BadValue("model", text, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
+    for folder in folders:
+        for path in sorted(Path(folder).glob("*.json")):
+            if fold(path.stem) == fold(text):
+                return from_file(path)
+    file = spellings().get(fold(text)) or _variant(fold(text))
+    if file is not None:
+        return _from_catalogue(file)
+    path = _existing(text)
+    return _from_hub(text) if path is None else from_file(path)
+
+
+def _variant(text: str) -> str | None:
+    """An id of the same publisher as a catalogue model, whose name is another spelling of it (an instruct variant)."""
+    owner, slash, name = text.partition("/")
+    file = spellings().get(name) if slash else None
+    published = (row["hf_id"] for row in catalogue_index() if row["file"] == file)
+    return file if any(fold(hf_id).startswith(owner + "/") for hf_id in published) else None
+
+
+def _existing(text: str) -> Path | None:
+    """The path that `text` is, when something is there or a .json file was clearly meant."""
+    path = Path(text)
+    try:
+        path = path.expanduser() if text.startswith("~/") else path
+        return path if path.exists() or text.endswith(".json") else None
+    except (OSError, RuntimeError):  # a name too long for a file, no home folder
+        return None
+
+
+@functools.cache
+def _from_catalogue(file: str) -> Model:
+    text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
+    row = next(row for row in catalogue_index() if row["file"] == file)
+    return from_data(parse(text, file), row["name"], row["hf_id"])
+
+
+def from_file(path: Path) -> Model:
+    """The model of a config.json, or of a folder that holds one."""
+    config_path = path / "config.json" if path.is_dir() else path
+    name = config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem
+    data = load(config_path)
+    return from_data(data, name, str(config_path))
+
+
+def from_data(data: dict[str, Any], name: str, source: str) -> Model:
+    """The model that the keys of a config.json describe."""
+    try:
+        return read_config(Config(data, name, source))
+    except HeadwayError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise UnsupportedModel(
+            "structure", type(error).__name__, f"a value has an unexpected type ({error}); see src/headway/models/readers"
+        ) from error
+
+
+def _cached(text: str) -> Path | None:
+    """The newest config.json that a Hugging Face download left on this machine."""
+    try:
+        home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
+    except RuntimeError:  # no home folder
+        return None
+    root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    snapshots = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
+    return max(snapshots, key=lambda path: path.stat().st_mtime) if snapshots else None
+
+
+def _from_hub(text: str) -> Model:
+    """A Hugging Face id: the cached copy, or a download when the optional package is there."""
+    names = [row["name"] for row in catalogue_index()]
+    if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
+        raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
+    cached = _cached(text)
+    if cached is not None:
+        return from_data(load(cached), fold(text.split("/")[1]), text)
+    try:
+        from huggingface_hub import hf_hub_download  # type: ignore[import-not-found]
+    except ImportError:
+        raise MissingExtra(f"{text!r} is not in the catalogue (headway list models); reading it from Hugging Face", "hub") from None
+    try:
+        path = hf_hub_download(text, "config.json")
+    except Exception as error:  # the hub raises a dozen types, for no network, no such repository, gated, ...
+        raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
+    return from_data(load(Path(path)), fold(text.split("/")[1]), text)

@@ -1,0 +1,136 @@
+"""What is known of a model, as one record to print; and the list of models, which reads no model at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core.formula import Traced
+from headway.core.quantity import Sourced, number, user_input
+from headway.core.schema import Field
+from headway.models.model import Attention, Block, CompressedAttention, Dense, LatentAttention, Model, MoE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """One row: the numbers of a model, and its parts as nested objects."""
+
+    name: Annotated[str, Field(help="model, by its catalogue name or file")]
+    family: Annotated[str, Field(help="family of the architecture")]
+    total_params: Annotated[Any, Field(help="all parameters of the text decoder, a tied embedding once")]
+    active_params: Annotated[Any, Field(help="parameters that one token uses, the input embedding included")]
+    matmul_params: Annotated[Any, Field(help="parameters that one token is multiplied with: head included, embedding look-up not")]
+    sparsity: Annotated[Any, Field(help="total over active parameters")]
+    layers: Annotated[Any, Field(help="layers")]
+    hidden: Annotated[Any, Field(help="width of the residual stream")]
+    vocab: Annotated[Any, Field(help="rows of the embedding")]
+    max_context: Annotated[Any, Field("token", "longest context that the config names")]
+    kv_bytes_per_token: Annotated[
+        Any, Field("byte/token", "cache that one more token adds far beyond every window, 2-byte elements, index keys apart")
+    ]
+    index_bytes_per_token: Annotated[Any, Field("byte/token", "index keys that one more token adds, 2-byte elements")]
+    context: Annotated[Any, Field("token", "context at which kv_read_bytes_per_token is taken")]
+    kv_read_bytes_per_token: Annotated[
+        Any, Field("byte/token", "cache read for one decoded token at `context`, index included, divided by it")
+    ]
+    state_bytes_per_sequence: Annotated[Any, Field("byte", "recurrent and convolution state, and DeepSeek-V4's window; 2-byte elements")]
+    params: Annotated[dict[str, Any], Field(help="parameters by part")]
+    precision: Annotated[dict[str, str], Field(help="number format of each part of the checkpoint")]
+    blocks: Annotated[list[dict[str, Any]], Field(help="layers that look alike, with their attention and feed-forward part")]
+    notes: Annotated[list[str], Field(help="remarks")]
+    source: Annotated[str, Field(help="where the config comes from")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """One model of the catalogue."""
+
+    name: str
+    family: str
+    total_params: int
+    active_params: int
+    hf_id: str
+
+
+def list_models() -> tuple[ModelEntry, ...]:
+    """Every model of the catalogue, by name; instant, since the counts are in the index."""
+    from headway.models.config import catalogue_index
+
+    return tuple(
+        ModelEntry(
+            name=row["name"],
+            family=row["family"],
+            total_params=int(row["total_params"]),
+            active_params=int(row["active_params"]),
+            hf_id=row["hf_id"],
+        )
+        for row in catalogue_index()
+    )
+
+
+def about_model(model: Model, context: Any = 8192) -> ModelSummary:
+    """Everything that follows from a model alone."""
+    from headway.laws.architecture import kv, params
+    from headway.models import totals as whole
+
+    at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
+    total, active = whole.total_params(model), whole.active_params(model)
+    return ModelSummary(
+        name=model.name,
+        family=model.family,
+        total_params=_plain_count(total),
+        active_params=_plain_count(active),
+        matmul_params=_plain_count(whole.matmul_params(model)),
+        sparsity=_plain_count(params.sparsity(total, active)),
+        layers=_plain_count(whole.layers(model)),
+        hidden=model.hidden,
+        vocab=model.vocab,
+        max_context=model.max_context,
+        kv_bytes_per_token=_plain_count(whole.kv_bytes_per_token(model)),
+        index_bytes_per_token=_plain_count(whole.index_bytes_per_token(model)),
+        context=at,
+        kv_read_bytes_per_token=_plain_count(kv.bytes_per_context_token(whole.kv_read_bytes(model, at), at)),
+        state_bytes_per_sequence=_plain_count(whole.state_bytes_per_sequence(model)),
+        params={name: _plain_count(value) for name, value in whole.params_by_part(model).items()},
+        precision={part: getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")},
+        blocks=[_block(block) for block in model.blocks],
+        notes=list(model.notes),
+        source=model.source,
+    )
+
+
+def _plain_count(value: Any) -> Any:
+    """A count as an int; a recorded value stays what it is, so that it can explain itself."""
+    return value if isinstance(value, Traced | Sourced) else number(float(value))
+
+
+def _block(block: Block) -> dict[str, Any]:
+    mixer, ffn = block.attention, block.ffn
+    row: dict[str, Any] = {"layers": block.count, "attention": type(mixer).__name__}
+    if isinstance(mixer, Attention | LatentAttention):
+        row["look_back"] = mixer.look.name
+    if isinstance(mixer, CompressedAttention):
+        row["compress_ratio"] = mixer.ratio
+    names = (
+        "heads",
+        "kv_heads",
+        "head_dim",
+        "query_rank",
+        "kv_rank",
+        "nope_dim",
+        "rope_dim",
+        "value_dim",
+        "key_heads",
+        "value_heads",
+        "key_dim",
+    )
+    names += ("window", "state", "inner", "groups", "kernel", "kv_share")
+    row |= {name: getattr(mixer, name) for name in names if isinstance(getattr(mixer, name, None), Sourced)}
+    if isinstance(mixer, Attention | LatentAttention) and mixer.look.name != "dense":
+        row["look_back_tokens"] = min(mixer.look.cap_tokens, mixer.look.sqrt_tokens)
+    row["ffn"] = type(ffn).__name__
+    if isinstance(ffn, Dense | MoE):
+        row["intermediate"] = ffn.intermediate
+    if isinstance(ffn, MoE):
+        row |= {"experts": ffn.experts, "experts_per_token": ffn.per_token, "shared_experts": ffn.shared_experts}
+    return row

@@ -1,0 +1,52 @@
+"""Number formats: what the user chooses, and what each format weighs and runs at."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, Any
+
+from headway.core.quantity import known
+from headway.core.schema import Field
+
+WEIGHTS = ("bf16", "fp16", "fp8", "int8", "int4", "fp4", "mxfp4", "nvfp4", "int4_g128", "int4_g32",
+           "q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "q8_0", "iq4_xs")  # fmt: skip
+CACHE = ("bf16", "fp16", "fp8", "int8", "int4", "fp4")
+COMPUTE = ("bf16", "fp16", "fp16acc", "fp8", "int8", "fp4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Formats of weights, KV cache and arithmetic; empty means as the checkpoint is stored."""
+
+    weights: Annotated[
+        str, Field(choices=("", *WEIGHTS), help="format of projections, FFN, experts; embedding and head stay as stored")
+    ] = ""
+    kv: Annotated[str, Field(choices=("", *CACHE), help="format of the KV cache (default bf16)")] = ""
+    compute: Annotated[str, Field(choices=("", *COMPUTE), help="format of the matrix multiplications (default that of the weights)")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One number format."""
+
+    name: str
+    bytes: Any
+    peak: str  # which of a chip's peaks a multiplication in this format runs at
+
+
+@functools.cache
+def formats() -> dict[str, Format]:
+    """Every format by name."""
+    import tomllib
+
+    table = tomllib.loads(files("headway").joinpath("data/dtypes.toml").read_text(encoding="utf-8"))
+    return {
+        name: Format(
+            name=name,
+            bytes=known(row["bytes"]["value"], f"{name}.bytes", "byte", row["bytes"]["kind"], row["bytes"]["source"], row["bytes"]["date"]),
+            peak=row["peak"],
+        )
+        for name, row in table.items()
+    }

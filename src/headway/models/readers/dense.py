@@ -1,0 +1,274 @@
+"""Decoders in which every token uses every parameter: Llama and its relatives, and Gemma-3n, whose last layers share earlier KV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.models.model import AttentionPattern, Dense, Model, Vector
+from headway.models.readers.read import MAX_COUNT, Config, translate_layers, whole_number
+from headway.models.readers.standard import (
+    COPIES,
+    PLAIN,
+    DecoderShape,
+    Style,
+    attention,
+    block,
+    dense,
+    finish,
+    layer_count,
+    mixer_vectors,
+    norms,
+    shape,
+    uniform,
+    window,
+)
+
+
+def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> list[AttentionPattern]:
+    """How far each layer looks back: layer_types where given, else one sliding window for all or none."""
+    has_window = config.data.get("sliding_window") is not None
+    types = config.layer_list("layer_types", s.layers)
+    if types is not None:
+        config.seen.add("sliding_window")
+        choices = {"full_attention": AttentionPattern()} | ({"sliding_attention": window(config)} if has_window else {})
+        return translate_layers(types, choices, config, "layer_types")
+    config.ignore("sliding_window")
+    uses_window = config.flag("use_sliding_window", default=sliding_default)
+    return [window(config) if has_window and uses_window else AttentionPattern()] * s.layers
+
+
+def plain(config: Config, s: DecoderShape, style: Style, patterns: list[AttentionPattern] | None = None, *width: str) -> Model:
+    """A decoder whose layers are all alike but for how far they look back."""
+    ffn = dense(config, s.hidden, style, *width)
+    return finish(config, uniform(s, style, ffn, looks(config, s, True) if patterns is None else patterns), s.hidden, style)
+
+
+def llama(config: Config) -> Model:
+    """Llama 1 to 3 and what keeps its shape: Yi, InternLM3, SmolLM3, MiniCPM, Granite, Seed-OSS."""
+    bias = config.flag("attention_bias", "bias", "use_bias", "qkv_bias")
+    out = config.flag("attention_out_bias", default=bias)
+    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=out, mlp_bias=config.flag("mlp_bias")))
+
+
+def mistral(config: Config) -> Model:
+    """Mistral: Llama with 8 KV heads where the file is silent, and a sliding window where it names one."""
+    config.assume("MistralConfig", num_key_value_heads=8)
+    return plain(config, shape(config), Style())
+
+
+def qwen2(config: Config) -> Model:
+    """Qwen2 and 2.5: a bias on query, key and value."""
+    s = shape(config)
+    return plain(config, s, Style(qkv_bias=True), qwen_looks(config, s))
+
+
+def qwen_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
+    """Qwen slides only where use_sliding_window says so, and only from layer max_window_layers on."""
+    if not config.flag("use_sliding_window"):
+        config.ignore("sliding_window", "layer_types")
+        return [AttentionPattern()] * s.layers
+    if config.data.get("layer_types") is not None:
+        return looks(config, s)
+    first = int(config.count("max_window_layers", low=0, default=28))
+    return [AttentionPattern() if layer < first else window(config) for layer in range(s.layers)]
+
+
+def qwen3(config: Config) -> Model:
+    """Qwen3: a norm on each query and key head."""
+    s, bias = shape(config, head_dim_default=128), config.flag("attention_bias")
+    return plain(config, s, Style(qk_norm="head", qkv_bias=bias, out_bias=bias), qwen_looks(config, s))
+
+
+def phi3(config: Config) -> Model:
+    """Phi-3 and Phi-4: Llama with fused projections; `partial_rotary_factor` changes no count."""
+    config.flag("attention_bias")
+    return plain(config, shape(config), Style())
+
+
+def phi(config: Config) -> Model:
+    """Phi-1 and Phi-2: one LayerNorm before attention and FFN in parallel, biases everywhere, on the head too."""
+    if config.flag("qk_layernorm"):
+        raise config.refuse("qk_layernorm", "extend src/headway/models/readers/dense.py")
+    style = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norms=1, norm_parts=2, head_bias=True)
+    return plain(config, shape(config), style)
+
+
+def gemma(config: Config) -> Model:
+    """Gemma: heads of 256, a tied head."""
+    return plain(config, shape(config, head_dim_default=256), Style(tied=True))
+
+
+def gemma2(config: Config) -> Model:
+    """Gemma-2: norms before and after each part, every other layer a sliding window, the first one included."""
+    config.assume("Gemma2Config", sliding_window=4096)
+    s = shape(config, head_dim_default=256)
+    return plain(config, s, Style(norms=4, tied=True), alternating(config, s, 2))
+
+
+def gemma3(config: Config) -> Model:
+    """Gemma-3: Gemma-2 with query and key norms, and one full layer in six."""
+    config.assume(
+        "Gemma3TextConfig", vocab_size=262208, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, num_attention_heads=8,
+        num_key_value_heads=4, head_dim=256, sliding_window=4096, max_position_embeddings=131072,
+    )  # fmt: skip
+    s = shape(config)
+    return plain(config, s, Style(norms=4, qk_norm="head", tied=True), alternating(config, s, 6))
+
+
+def alternating(config: Config, s: DecoderShape, period: int) -> list[AttentionPattern]:
+    """layer_types where given; else every `period`-th layer is full and the others slide."""
+    if config.data.get("layer_types") is not None:
+        return looks(config, s)
+    every_nth = int(config.count("sliding_window_pattern", "_sliding_window_pattern", default=period))
+    return [AttentionPattern() if (layer + 1) % every_nth == 0 else window(config) for layer in range(s.layers)]
+
+
+def cohere(config: Config) -> Model:
+    """Command-R: one LayerNorm without bias for attention and FFN in parallel, a tied head."""
+    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
+    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, qk_norm="full" if qk else "", tied=True))
+
+
+def cohere2(config: Config) -> Model:
+    """Command-R7B and Command-A: Command-R with three sliding layers for each full one."""
+    config.assume("Cohere2Config", sliding_window=4096)
+    s, bias = shape(config), config.flag("attention_bias")
+    return plain(config, s, Style(norms=1, qkv_bias=bias, out_bias=bias, tied=True), alternating(config, s, 4))
+
+
+def olmo(config: Config) -> Model:
+    """OLMo: norms without parameters."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(norm_parts=0, qkv_bias=bias, out_bias=bias))
+
+
+def olmo2(config: Config) -> Model:
+    """OLMo-2 and 3: norms after each part, and over all query and key heads together; OLMo-3 slides in three layers of four."""
+    s, bias = shape(config), config.flag("attention_bias")
+    patterns = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
+    return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), patterns)
+
+
+def starcoder2(config: Config) -> Model:
+    """StarCoder2: LayerNorm, a plain FFN, biases everywhere, a tied head."""
+    bias = config.flag("use_bias", default=True)
+    config.assume("Starcoder2Config", num_key_value_heads=2)
+    return plain(config, shape(config), Style(matrices=PLAIN, qkv_bias=bias, out_bias=bias, mlp_bias=bias, norm_parts=2, tied=True))
+
+
+def glm(config: Config) -> Model:
+    """GLM-4-9B: a bias on query, key and value."""
+    return plain(config, shape(config, head_dim_default=128), Style(qkv_bias=config.flag("attention_bias")))
+
+
+def glm4(config: Config) -> Model:
+    """GLM-4-0414: GLM with norms before and after each part."""
+    return plain(config, shape(config, head_dim_default=128), Style(norms=4, qkv_bias=config.flag("attention_bias")))
+
+
+def nemotron(config: Config) -> Model:
+    """Nemotron-4: LayerNorm, a plain squared-ReLU FFN."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(matrices=PLAIN, norm_parts=2, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+
+
+def stablelm(config: Config) -> Model:
+    """StableLM: LayerNorm, a bias on query, key and value where the file says so."""
+    norms = 1 if config.flag("use_parallel_residual") else 2
+    qk = "full" if config.flag("qk_layernorm") else ""
+    return plain(config, shape(config), Style(norms=norms, norm_parts=2, qkv_bias=config.flag("use_qkv_bias"), qk_norm=qk))
+
+
+def exaone4(config: Config) -> Model:
+    """EXAONE-4: norms after each part and on each query and key head; the large one slides in three layers of four."""
+    s = shape(config)
+    pattern = config.raw("sliding_window_pattern")
+    layer_patterns = None
+    if config.data.get("layer_types") is None and isinstance(pattern, str) and config.data.get("sliding_window") is not None:
+        choices = {"L": window(config), "G": AttentionPattern()}
+        layer_patterns = translate_layers(
+            [pattern[layer % len(pattern)] for layer in range(s.layers)] if pattern else [], choices, config, "sliding_window_pattern"
+        )
+    return plain(config, s, Style(qk_norm="head"), layer_patterns)
+
+
+def arcee(config: Config) -> Model:
+    """Arcee: Llama with a plain squared-ReLU FFN."""
+    bias = config.flag("attention_bias")
+    return plain(config, shape(config), Style(matrices=PLAIN, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias")))
+
+
+def hunyuan_dense(config: Config) -> Model:
+    """Hunyuan dense: Llama with query and key norms."""
+    bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm", default=True)
+    return plain(config, shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else ""))
+
+
+def palm(config: Config) -> Model:
+    """PaLM: one KV head, one norm for attention and FFN in parallel, a tied head."""
+    bias = config.flag("attention_bias")
+    if not config.flag("parallel_attn", default=True):
+        raise config.refuse("parallel_attn")
+    return plain(config, shape(config), Style(norms=1, qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"), tied=True))
+
+
+TWO = COPIES[2]
+
+
+def gemma3n(config: Config) -> Model:
+    """Gemma-3n text decoder."""
+    config.assume(
+        "Gemma3nTextConfig", vocab_size=262400, vocab_size_per_layer_input=262144, hidden_size=2048, hidden_size_per_layer_input=256,
+        num_hidden_layers=35, num_attention_heads=8, num_key_value_heads=2, head_dim=256, sliding_window=512, num_kv_shared_layers=15,
+        laurel_rank=64, altup_num_inputs=4, intermediate_size=16384, max_position_embeddings=32768,
+    )  # fmt: skip
+    s, style = shape(config), Style(norms=4, qk_norm="head", tied=True)
+    shared = int(config.count("num_kv_shared_layers", low=0, high=s.layers))
+    config.ignore("layer_types")
+    default_types = ["full_attention" if (layer + 1) % 5 == 0 else "sliding_attention" for layer in range(s.layers)]
+    types = config.layer_list("layer_types", s.layers) or default_types
+    looks = translate_layers(types, {"full_attention": AttentionPattern(), "sliding_attention": window(config)}, config, "layer_types")
+    vectors = (norms(s.hidden, style), mixer_vectors(s, style), _streams(config, s.hidden))
+    layers = [
+        block(attention(s, look, caches=layer < s.layers - shared), ffn, *vectors)
+        for layer, (look, ffn) in enumerate(zip(looks, _ffns(config, s.hidden, style, s.layers), strict=True))
+    ]
+    config.ignore("activation_sparsity_pattern", "altup_active_idx", "altup_coef_clip", "altup_correct_scale")
+    config.notes.append("embeddings of each layer, Laurel and AltUp are counted as parameters; their small matmuls are not timed")
+    return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), *_ends(config, s.hidden)))
+
+
+def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]:
+    """One width, or one for each layer."""
+    if not isinstance(config.data.get("intermediate_size"), list):
+        return [dense(config, hidden, style)] * layers
+    widths = [
+        whole_number(width, "config.json intermediate_size", 1, MAX_COUNT) for width in config.layer_list("intermediate_size", layers) or []
+    ]
+    intermediates = {width: config.derived(width, "intermediate_size", "an entry of intermediate_size") for width in set(widths)}
+    return [dense(config, hidden, style, intermediate=intermediates[width]) for width in widths]
+
+
+def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
+    """Of each layer: the low-rank residual (Laurel), the mixing of streams (AltUp), the gate of the layer's own embedding."""
+    rank, streams, layer_width = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
+    return (
+        Vector(name="Laurel projections", dims=(TWO, hidden, rank)),
+        Vector(name="Laurel, AltUp and layer-embedding norms, AltUp scale", dims=(COPIES[4], hidden)),
+        Vector(name="AltUp router", dims=(hidden, streams)),
+        Vector(name="AltUp correction", dims=(streams, streams)),
+        Vector(name="AltUp prediction", dims=(streams, streams, streams)),
+        Vector(name="gate and projection of the layer's embedding", dims=(TWO, hidden, layer_width)),
+    )
+
+
+def _ends(config: Config, hidden: Any) -> tuple[Vector, ...]:
+    """Of the model: the embeddings of all layers, their projection, and what splits and joins the streams."""
+    layers, layer_width = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
+    further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
+    return (
+        Vector(name="embedding of each layer", dims=(config.count("vocab_size_per_layer_input"), layers, layer_width)),
+        Vector(name="projection to the layers' embeddings", dims=(hidden, layers, layer_width)),
+        Vector(name="norm of it", dims=(layer_width,)),
+        Vector(name="stream projections, in and out", dims=(TWO, further_streams, hidden, hidden)),
+    )

@@ -1,0 +1,78 @@
+"""Which reader reads which model_type. An architecture that is not here is refused, with this file named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headway.core.errors import UnsupportedModel, nearest
+from headway.models.model import Model
+from headway.models.readers import dense, gpt, latent, linear, mixture, recurrent, sparse
+from headway.models.readers.read import Config
+
+Reader = Callable[[Config], Model]
+READERS: dict[str, Reader] = {
+    # dense
+    "llama": dense.llama, "granite": dense.llama, "internlm3": dense.llama, "smollm3": dense.llama, "seed_oss": dense.llama,
+    "minicpm": dense.llama, "baichuan": dense.llama, "internlm2": dense.llama, "ernie4_5": dense.llama,
+    "mistral": dense.mistral, "ministral": dense.mistral, "ministral3": dense.mistral, "qwen2": dense.qwen2, "mimo": dense.qwen2,
+    "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
+    "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
+    "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
+    "gemma3n_text": dense.gemma3n,
+    "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
+    "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
+    "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
+    "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
+    # GPT-2's generation
+    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
+    "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
+    # experts
+    "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
+    "qwen3_vl_moe_text": mixture.qwen3_moe, "glm4_moe": mixture.deepseek_like, "glm4v_moe_text": mixture.deepseek_like,
+    "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
+    "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
+    "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
+    "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
+    # latent and sparse attention
+    "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,
+    "glm4_moe_lite": latent.deepseek_v3,
+    "deepseek_v32": latent.deepseek_v32, "glm_moe_dsa": latent.deepseek_v32, "deepseek_v4": latent.deepseek_v4,
+    "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
+    # fixed state
+    "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
+    "nemotron_h": recurrent.nemotron_h, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
+    "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
+    "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
+    "minimax_text_01": linear.minimax_lightning,
+    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2,
+    # encoder and decoder
+    "switch_transformers": gpt.switch,
+}  # fmt: skip
+WRAPPERS = ("text_config", "language_config", "llm_config")  # where a multimodal config keeps its decoder
+
+
+def read_config(config: Config) -> Model:
+    """The model that this config.json describes."""
+    inner = next((key for key in WRAPPERS if isinstance(config.data.get(key), dict)), None)
+    kind = config.data.get("model_type")
+    if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
+        return read_config(unwrapped(config, inner))
+    if kind is None:
+        raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
+    reader = READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        near = nearest(kind, READERS) if isinstance(kind, str) else []
+        offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
+        raise UnsupportedModel("model_type", kind, f"{offer}; extend src/headway/models/readers/families.py")
+    model = reader(config)
+    config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
+    return model
+
+
+def unwrapped(config: Config, key: str) -> Config:
+    """The text decoder of a multimodal config, with what the outer level says about it."""
+    outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
+    inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
+    decoder = Config(inner, config.name, config.source)
+    decoder.notes = [*config.notes, "the vision or audio part is left out"]
+    return decoder

@@ -1,0 +1,192 @@
+"""DeepSeek-V2 to V4 and what shares their shape (Kimi-K2): latent attention, compressed entries, leading dense layers, shared experts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.models.model import NONE, UNITY, AttentionPattern, CompressedAttention, Indexer, LatentAttention, Model, Vector
+from headway.models.readers.read import Config, translate_layers
+from headway.models.readers.standard import COPIES, Style, block, constant, dense, finish, layer_count, moe, norms
+
+
+def deepseek_v2(config: Config) -> Model:
+    """DeepSeek-V2: MLA; its router has no correction bias."""
+    return _deepseek(config, router_bias=False)
+
+
+def deepseek_v3(config: Config) -> Model:
+    """DeepSeek-V3, R1, Kimi-K2: MLA, one shared expert, a correction bias on the router."""
+    return _deepseek(config, router_bias=True)
+
+
+def deepseek_v32(config: Config) -> Model:
+    """DeepSeek-V3.2: V3 with a lightning indexer that picks the tokens attention reads."""
+    return _deepseek(config, router_bias=True, sparse=True)
+
+
+def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
+    style, hidden, layers = Style(), config.count("hidden_size"), layer_count(config)
+    mixer, vectors = latent_attention(config, hidden, sparse)
+    experts = config.count("n_routed_experts", "num_experts", default=None)
+    if experts is None:
+        return finish(config, [block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)] * layers, hidden, style)
+    routed, bias = deepseek_experts(config, hidden, experts, router_bias)
+    sparse_layers = deepseek_sparse(config, layers)
+    blocks = [
+        block(mixer, routed, norms(hidden, style), vectors, bias)
+        if is_sparse
+        else block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)
+        for is_sparse in sparse_layers
+    ]
+    config.ignore("intermediate_size")
+    left_out(config)
+    return finish(config, blocks, hidden, style)
+
+
+def left_out(config: Config) -> None:
+    """Say that layers which predict further tokens are not counted."""
+    if config.raw("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"):
+        config.notes.append("multi-token prediction layers are left out")
+
+
+def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: bool) -> tuple[Any, tuple[Vector, ...]]:
+    """Routed and shared experts of one size, and the router's correction bias."""
+    width = config.count("moe_intermediate_size")
+    groups, topk = config.count("n_group", default=None), config.count("topk_group", default=None)
+    limit = {"groups": groups, "groups_chosen": topk} if groups is not None and topk is not None and topk <= groups else {}
+    shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
+    routed = moe(
+        hidden,
+        experts=experts,
+        per_token=config.count("num_experts_per_tok", "num_experts_per_token"),
+        intermediate=width,
+        shared=shared,
+        shared_intermediate=width,
+        **limit,
+    )
+    noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
+    return routed, (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()
+
+
+def deepseek_sparse(config: Config, layers: int) -> list[bool]:
+    """Which layers are routed: after the leading dense ones, every moe_layer_freq-th (a number, or a list of 0 and 1)."""
+    first = int(config.count("first_k_dense_replace", default=0, low=0))
+    if isinstance(config.data.get("moe_layer_freq"), list):
+        return [bool(flag) and layer >= first for layer, flag in enumerate(config.layer_list("moe_layer_freq", layers) or [])]
+    step = int(config.count("moe_layer_freq", default=1))
+    return [layer >= first and layer % step == 0 for layer in range(layers)]
+
+
+def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentAttention, tuple[Vector, ...]]:
+    """MLA, its norms and biases, and the indexer where there is one."""
+    config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
+    heads, query_rank = config.count("num_attention_heads"), config.count("q_lora_rank", default=None)
+    kv_rank, rope = config.count("kv_lora_rank"), config.count("qk_rope_head_dim")
+    vectors = [Vector(name="latent norm", dims=(kv_rank,))]
+    if query_rank is not None:
+        vectors.append(Vector(name="query norm", dims=(query_rank,)))
+    if config.flag("attention_bias"):
+        vectors += [Vector(name="projection bias", dims=(size,)) for size in (query_rank or NONE, kv_rank, rope, hidden)]
+    indexer = None
+    if sparse:
+        indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank or hidden)
+        vectors.append(Vector(name="index key norm, weight and bias", dims=(COPIES[2], indexer.dim)))
+    mixer = LatentAttention(
+        hidden=hidden,
+        heads=heads,
+        query_rank=query_rank,
+        kv_rank=kv_rank,
+        nope_dim=config.count("qk_nope_head_dim"),
+        rope_dim=rope,
+        value_dim=config.count("v_head_dim"),
+        look=top_k(config) if sparse else AttentionPattern(),
+        indexer=indexer,
+    )
+    return mixer, tuple(vectors)
+
+
+def top_k(config: Config) -> AttentionPattern:
+    """Reads the tokens that an indexer picks; all stay stored."""
+    return AttentionPattern(name="topk", cap_tokens=config.count("index_topk", unit="token"))
+
+
+OVERLAPPED = 4  # entries of this ratio see two groups of tokens, and an indexer picks among them
+RATIOS = {0: None, 4: 4, 128: 128}
+TWO, THREE = COPIES[2], constant(3, "scales of a hyper-connection")
+
+
+def deepseek_v4(config: Config) -> Model:
+    """DeepSeek-V4: each layer has a ratio: 0 the window alone, 4 picked entries, 128 all entries."""
+    hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
+    config.ignore("num_key_value_heads")
+    routed, bias = deepseek_experts(config, hidden, config.count("n_routed_experts"), router_bias=True)
+    ratios = translate_layers(config.layer_list("compress_ratios", layers) or [], RATIOS, config, "compress_ratios")
+    hashed = int(config.count("num_hash_layers", default=0, low=0))
+    mixers = {ratio: _mixer(config, hidden, ratio) for ratio in set(ratios)}
+    joins = _hyper_connections(config, hidden)
+    blocks = [
+        block(mixers[ratio][0], routed, norms(hidden, style), mixers[ratio][1], joins, () if layer < hashed else bias)
+        for layer, ratio in enumerate(ratios)
+    ]
+    left_out(config)
+    config.ignore("compress_rope_theta")
+    return finish(config, blocks, hidden, style, (*norms(hidden, style, 1), *_head_connection(config, hidden)))
+
+
+def _mixer(config: Config, hidden: Any, ratio: int | None) -> tuple[CompressedAttention, tuple[Vector, ...]]:
+    head_dim, heads, query_rank = config.count("head_dim"), config.count("num_attention_heads"), config.count("q_lora_rank")
+    config.ignore("qk_rope_head_dim")
+    vectors = [
+        Vector(name="query norm", dims=(query_rank,)),
+        Vector(name="entry norm", dims=(head_dim,)),
+        Vector(name="attention sinks", dims=(heads,)),
+    ]
+    indexer, overlap, tokens, top = None, UNITY, None, None
+    if ratio is not None:
+        tokens = config.derived(ratio, "compress ratio", "an entry of compress_ratios", "token")
+        overlap = TWO if ratio == OVERLAPPED else UNITY
+        vectors += _compressor_vectors(tokens, overlap, head_dim)
+    for key in ("index_n_heads", "index_head_dim", "index_topk"):
+        config.count(key)
+    if ratio == OVERLAPPED:
+        indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank)
+        top = config.count("index_topk")
+        vectors += _compressor_vectors(tokens, overlap, indexer.dim)
+    mixer = CompressedAttention(
+        hidden=hidden,
+        heads=heads,
+        head_dim=head_dim,
+        query_rank=query_rank,
+        output_groups=config.count("o_groups"),
+        output_rank=config.count("o_lora_rank"),
+        window=config.count("sliding_window", unit="token"),
+        ratio=tokens,
+        overlap=overlap,
+        top_entries=top,
+        indexer=indexer,
+    )
+    return mixer, tuple(vectors)
+
+
+def _compressor_vectors(ratio: Any, overlap: Any, dim: Any) -> list[Vector]:
+    return [Vector(name="position bias of the compressor", dims=(ratio, overlap, dim)), Vector(name="compressor norm", dims=(dim,))]
+
+
+def _hyper_connections(config: Config, hidden: Any) -> tuple[Vector, ...]:
+    """Two per layer: weights from all residual streams to what mixes them, (2 + n) * n numbers for n streams."""
+    streams = config.count("hc_mult")
+    mixes = config.derived((2 + int(streams)) * int(streams), "hyper-connection weights", "(2 + hc_mult) * hc_mult")
+    return (
+        Vector(name="hyper-connections", dims=(TWO, mixes, streams, hidden)),
+        Vector(name="hyper-connection bases", dims=(TWO, mixes)),
+        Vector(name="hyper-connection scales", dims=(TWO, THREE)),
+    )
+
+
+def _head_connection(config: Config, hidden: Any) -> tuple[Vector, ...]:
+    streams = config.count("hc_mult")
+    return (
+        Vector(name="hyper-connection of the head", dims=(streams, streams, hidden)),
+        Vector(name="its bases", dims=(streams,)),
+        Vector(name="its scale", dims=(UNITY,)),
+    )

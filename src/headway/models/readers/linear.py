@@ -1,0 +1,156 @@
+"""Decoders with linear attention or short convolutions: Qwen3-Next and 3.5, MiniMax-01 and M1, Kimi-Linear, LFM2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.models.model import UNITY, GatedDelta, Lightning, Mixer, Model, ShortConvolution, Vector
+from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
+from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
+from headway.models.readers.read import Config, translate_layers
+from headway.models.readers.standard import (
+    DOUBLE,
+    DecoderShape,
+    Style,
+    attention,
+    block,
+    dense,
+    finish,
+    layer_count,
+    mixer_vectors,
+    norms,
+    shape,
+)
+
+
+def qwen3_next(config: Config) -> Model:
+    """Qwen3-Next: three gated DeltaNet layers for each one of gated attention, with many small experts."""
+    s, style = shape(config, head_dim_default=256), Style(qk_norm="head")
+    delta = GatedDelta(
+        hidden=s.hidden,
+        key_heads=config.count("linear_num_key_heads"),
+        value_heads=config.count("linear_num_value_heads"),
+        key_dim=config.count("linear_key_head_dim"),
+        value_dim=config.count("linear_value_head_dim"),
+        kernel=config.count("linear_conv_kernel_dim"),
+    )
+    inner = (Vector(name="decay and step bias", dims=(DOUBLE, delta.value_heads)), Vector(name="gated norm", dims=(delta.value_dim,)))
+    gated = config.flag("attn_output_gate", default=True)
+    full = (attention(s, query_copies=DOUBLE if gated else UNITY), mixer_vectors(s, style))
+    types = config.layer_list("layer_types", s.layers)
+    period = int(config.count("full_attention_interval", default=4))
+    kinds = types or ["full_attention" if (layer + 1) % period == 0 else "linear_attention" for layer in range(s.layers)]
+    mixers = translate_layers(kinds, {"full_attention": full, "linear_attention": (delta, inner)}, config, "layer_types")
+    has_experts = config.count("num_experts", default=0, low=0) > 0
+    routed = qwen_experts(config, s.hidden, shared=True) if has_experts else None
+    sparse = qwen_sparse(config, s.layers) if has_experts else [False] * s.layers
+    layers = [
+        block(mixer, routed if routed and is_sparse else dense(config, s.hidden, style), norms(s.hidden, style), vectors)
+        for (mixer, vectors), is_sparse in zip(mixers, sparse, strict=True)
+    ]
+    config.ignore("intermediate_size", "sliding_window", "mamba_ssm_dtype")
+    left_out(config)
+    return finish(config, layers, s.hidden, style)
+
+
+def minimax_lightning(config: Config) -> Model:
+    """MiniMax-01 and M1: lightning attention with softmax attention every eighth layer, experts in all."""
+    s, style = shape(config), Style()
+    if config.count("shared_intermediate_size", default=0, low=0):
+        raise config.refuse("shared_intermediate_size", "a shared expert of MiniMax-01; extend src/headway/models/readers/linear.py")
+    ffn = mixtral_experts(config, s.hidden)
+    linear = block(
+        Lightning(hidden=s.hidden, heads=s.heads, head_dim=s.head_dim),
+        ffn,
+        norms(s.hidden, style),
+        (Vector(name="output norm", dims=(s.heads, s.head_dim)),),
+    )
+    full = block(attention(s), ffn, norms(s.hidden, style))
+    types = config.layer_list("layer_types", s.layers)
+    if types is not None:
+        layers = translate_layers(types, {"linear_attention": linear, "full_attention": full}, config, "layer_types")
+    else:
+        layers = translate_layers(
+            config.layer_list("attn_type_list", s.layers) or [1] * s.layers, {0: linear, 1: full}, config, "attn_type_list"
+        )
+    config.ignore("sliding_window")
+    return finish(config, layers, s.hidden, style)
+
+
+def kimi_linear(config: Config) -> Model:
+    """Kimi-Linear: three layers of Kimi delta attention for each one of MLA, DeepSeek-V3's experts."""
+    hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
+    inner = config.table("linear_attn_config")
+    if inner is None:
+        raise config.refuse("linear_attn_config", "Kimi-Linear lists its full and linear layers there")
+    full = set(inner.places("full_attn_layers"))  # counted from 1
+    inner.ignore("kda_layers")
+    mixers: dict[bool, tuple[Mixer, tuple[Vector, ...]]] = {
+        True: latent_attention(config, hidden, sparse=False),
+        False: _kimi_delta(inner, hidden),
+    }
+    inner.check_unread("src/headway/models/readers/linear.py")
+    config.ignore("num_key_value_heads", "num_expert_group", "mla_use_nope")
+    routed, router = deepseek_experts(config, hidden, config.count("num_experts"), router_bias=True)
+    plain = dense(config, hidden, style)
+    blocks = []
+    for layer, sparse in enumerate(deepseek_sparse(config, layers)):
+        mixer, vectors = mixers[layer + 1 in full]
+        blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else ()))
+    left_out(config)
+    return finish(config, blocks, hidden, style)
+
+
+def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
+    """A delta rule that decays each channel by itself; decay and output gate come through a low rank of one head's width."""
+    heads, dim = inner.count("num_heads"), inner.count("head_dim")
+    mixer = GatedDelta(
+        hidden=hidden,
+        key_heads=heads,
+        value_heads=heads,
+        key_dim=dim,
+        value_dim=dim,
+        kernel=inner.count("short_conv_kernel_size"),
+        gate_rank=dim,
+    )
+    vectors = (
+        Vector(name="decay", dims=(heads,)), Vector(name="step bias", dims=(heads, dim)), Vector(name="gated norm", dims=(dim,)),
+    )  # fmt: skip
+    return mixer, vectors
+
+
+def lfm2(config: Config) -> Model:
+    """LFM2: short convolutions with grouped-query attention at listed places."""
+    s, style = shape(config), Style(qk_norm="head", tied=True)
+    if config.flag("conv_bias"):
+        raise config.refuse("conv_bias", "extend src/headway/models/readers/linear.py")
+    conv = ShortConvolution(hidden=s.hidden, kernel=config.count("conv_L_cache"))
+    kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
+    choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}
+    ffn = dense(config, s.hidden, style, intermediate=_lfm2_width(config))
+    blocks = [
+        block(mixer, ffn, norms(s.hidden, style), vectors) for mixer, vectors in translate_layers(kinds, choices, config, "layer_types")
+    ]
+    config.ignore("conv_dim", "conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "num_heads")
+    return finish(config, blocks, s.hidden, style)
+
+
+def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
+    places = config.places("full_attn_idxs")
+    if not places:
+        raise BadValue("config.json layer_types", "nothing", "a list with an entry for each layer, or full_attn_idxs")
+    return ["full_attention" if layer in places else "conv" for layer in range(s.layers)]
+
+
+def _lfm2_width(config: Config) -> Any:
+    """Two thirds of the named width, scaled, rounded up to a multiple: unless the file switches that off."""
+    base_width = config.count("block_ff_dim", "intermediate_size")
+    multiple = int(config.count("block_multiple_of", default=256))
+    factor = config.raw("block_ffn_dim_multiplier", default=1.0)
+    if not config.flag("block_auto_adjust_ff_dim", default=True):
+        return base_width
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 100:
+        raise BadValue("config.json block_ffn_dim_multiplier", factor, "a number above 0")
+    width = int(factor * int(2 * int(base_width) / 3))
+    return config.derived(-(-width // multiple) * multiple, "FFN width", "2/3 * block_ff_dim, times its multiplier, rounded up")

@@ -1,0 +1,193 @@
+"""A config.json as typed numbers that know their key: every wrong value is one clear error, every key read is remembered."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.core.errors import BadFile, BadValue, UnsupportedModel, clip
+from headway.core.quantity import known
+
+MAX_FILE_BYTES = 8 * 2**20  # the largest real config.json is under 1 MiB
+MAX_COUNT = 10**9  # no dimension of a real model comes near
+MAX_LAYERS = 100_000
+_MISSING = object()
+
+# Keys by which an architecture changes its arithmetic. One that is set and that no reader looked at is an error, never ignored.
+ARITHMETIC = re.compile(
+    r"(.*_)?(experts?|expert)(_.*)?|moe_.*|.*_moe|.*lora_rank|.*head_dim|head_dim|.*sliding_window.*|layer_types|attn_type_list|block_types?|"
+    r"layers_block_type|hybrid_.*|index_.*|sparse_.*config|attention_chunk_size|linear_(?!rope).*|mamba_.*|ssm_.*|full_attention_.*|attn_layer_.*|"
+    r"compress_ratios?|num_kv_shared_layers|use_cla|cla_.*|kv_share.*|first_k_dense.*|interleave_moe.*|"
+    r"attention_(qkv_|out_)?bias|qkv_bias|mlp_bias|block_configs|hidden_size_per_layer_input|vocab_size_per_layer_input|"
+    r"altup_.*|laurel_.*|num_(q|k|v|kv|query|key|value)_.*heads|.*_intermediate_size|intermediate_size_.*|use_qk_norm|qk_norm|add_cross_attention|"
+    r"attention_output_gate|attn_output_gate|o_groups|hc_mult|n_group_kv|ffn_config|attn_config|cross_attention.*|short_conv.*|conv_.*"
+)
+# The same shapes of name, but no parameter, byte or FLOP depends on them: routing scores, dropout, losses, scaling.
+HARMLESS = re.compile(
+    r".*(dropout|_coef|_coeff|_loss.*|_scale|scaling_factor|_eps|_std|_jitter.*|noise|_capacity.*|_init.*|score_func.*|scoring.*|topk_method|norm_topk.*)|"
+    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_renorm.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
+    r"max_window_layers|cache_implementation|.*_range|.*_limit|.*_alpha|.*_act|n_group|topk_group|mamba_(dt|proj|conv)_(min|max|rank|floor|limit)|moe_token_.*"
+)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`, refused when it is too large, broken, too deep or no object."""
+    try:
+        size = path.stat().st_size
+        if not path.is_file():  # a device or a pipe might never end
+            raise BadFile(path, "is not a file; wants a Hugging Face config.json")
+        if size > MAX_FILE_BYTES:
+            raise BadFile(path, f"{size / 1e6:.0f} MB is too large for a config.json (at most {MAX_FILE_BYTES / 1e6:.0f} MB)")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BadFile(path, f"cannot be read ({error.strerror or error})") from None
+    except UnicodeDecodeError:
+        raise BadFile(path, "is not UTF-8 text, so not a config.json") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: object) -> dict[str, Any]:
+    """The JSON object that `text` holds."""
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise BadFile(path, "is nested too deeply for a config.json") from None
+    except ValueError as error:
+        why = "is empty" if not text.strip() else f"is not valid JSON ({clip(error)})"
+        raise BadFile(path, f"{why}; wants a Hugging Face config.json") from None
+    if not isinstance(data, dict):
+        raise BadFile(path, f"holds a {type(data).__name__}; wants a JSON object with the keys of a config.json")
+    return data
+
+
+class Config:
+    """One config.json being read: hands out Known numbers and remembers which keys were looked at."""
+
+    def __init__(self, data: dict[str, Any], name: str, source: str) -> None:
+        self.data, self.name, self.source = data, name, source
+        self.seen: set[str] = set()
+        self.assumed: dict[str, str] = {}  # keys that the file leaves to its class, and which class
+        self.notes: list[str] = []
+        self._memo: dict[tuple, Any] = {}  # a number is made once, so that equal layers hold the same object
+
+    def raw(self, *keys: str, default: Any = None) -> Any:
+        """The first of `keys` that is present and not null."""
+        value = default
+        for key in keys:
+            self.seen.add(key)
+            if value is default and self.data.get(key) is not None:
+                value = self.data[key]
+        return value
+
+    def ignore(self, *keys: str) -> None:
+        """Keys that this architecture carries but that change nothing it stores or computes."""
+        self.seen.update(keys)
+
+    def count(self, *keys: str, default: Any = _MISSING, low: int = 1, high: int = MAX_COUNT, unit: str = "") -> Any:
+        """A whole number under one of `keys` (synonyms); a default says its own origin or is derived by the caller."""
+        self.seen.update(keys)
+        key = next((key for key in keys if self.data.get(key) is not None), None)
+        if key is None:
+            if default is _MISSING:
+                raise BadValue(f"config.json {keys[0]}", "nothing", f"a whole number >= {low} under this key")
+            return (
+                self.fixed(default, keys[0], "not in config.json; the architecture's default", "default", unit)
+                if type(default) is int
+                else default
+            )
+        value = whole_number(self.data[key], f"config.json {key}", low, high)
+        if key in self.assumed:
+            return self._make(value, key, unit, "default", self.assumed[key])
+        return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
+
+    def assume(self, owner: str, **defaults: Any) -> None:
+        """Fill absent keys with the defaults of the configuration class `owner`: files written as a difference leave them out."""
+        missing = {key: value for key, value in defaults.items() if self.data.get(key) is None}
+        self.data = missing | {key: value for key, value in self.data.items() if key not in missing}
+        self.assumed |= dict.fromkeys(missing, f"not in config.json; default of {owner} in transformers")
+
+    def flag(self, *keys: str, default: bool = False) -> bool:
+        value = self.raw(*keys)
+        if value is None:
+            return default
+        if not isinstance(value, bool) and value not in (0, 1):
+            raise BadValue(f"config.json {keys[0]}", value, "true or false")
+        return bool(value)
+
+    def text(self, *keys: str, default: str = "") -> str:
+        value = self.raw(*keys, default=default)
+        if not isinstance(value, str):
+            raise BadValue(f"config.json {keys[0]}", value, "a text")
+        return value
+
+    def layer_list(self, key: str, length: int) -> list[Any] | None:
+        """A list with one entry per layer (more are cut: they belong to prediction layers), or None when absent."""
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) < length:
+            raise BadValue(f"config.json {key}", value, f"a list with an entry for each of the {length} layers")
+        return value[:length]
+
+    def places(self, key: str) -> list[int]:
+        """A list of layer numbers; empty when absent."""
+        value = self.raw(key, default=[])
+        if not isinstance(value, list):
+            raise BadValue(f"config.json {key}", value, "a list of layer numbers")
+        return [whole_number(item, f"config.json {key}", 0, MAX_LAYERS) for item in value]
+
+    def table(self, key: str) -> Config | None:
+        """A nested object as a Config of its own."""
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise BadValue(f"config.json {key}", value, "an object")
+        return Config(value, self.name, f"{self.source}, {key}")
+
+    def derived(self, value: int, name: str, how: str, unit: str = "") -> Any:
+        """A number that the config gives indirectly; `how` is the sum."""
+        if not 0 <= value <= MAX_COUNT:
+            raise BadValue(f"config.json {name}", value, f"a derived count ({how}) between 0 and {MAX_COUNT}")
+        return self._make(int(value), name, unit, "derived", f"{how} of config.json of {self.source}")
+
+    def fixed(self, value: int, name: str, why: str, kind: str = "constant", unit: str = "") -> Any:
+        """A number that the architecture itself sets."""
+        return self._make(value, name, unit, kind, why)
+
+    def _make(self, value: int, name: str, unit: str, kind: str, source: str) -> Any:
+        key = (value, name, unit, kind, source)
+        if key not in self._memo:
+            self._memo[key] = known(value, f"{self.name}.{name}", unit, kind, source)
+        return self._memo[key]
+
+    def refuse(self, key: str, hint: str = "") -> UnsupportedModel:
+        """The error for a value under `key` that this reader does not cover."""
+        self.seen.add(key)
+        return UnsupportedModel(key, self.data.get(key), hint or "extend the readers in src/headway/models/readers")
+
+    def check_unread(self, reader: str) -> None:
+        """Refuse a key that changes the arithmetic and that the reader never looked at."""
+        for key, value in self.data.items():
+            if key in self.seen or value in (None, False, 0, "", [], {}) or key.startswith("_"):
+                continue
+            if ARITHMETIC.fullmatch(key) and not HARMLESS.fullmatch(key):
+                raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
+
+
+def whole_number(value: Any, field: str, low: int, high: int) -> int:
+    """`value` as a whole number from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value != int(value):
+        raise BadValue(field, value, f"a whole number from {low} to {high}")
+    return int(value)
+
+
+def translate_layers(pattern: Sequence[Any], choices: dict[Any, Any], config: Config, key: str) -> list[Any]:
+    """Each entry of a per-layer list translated by `choices`; one that is not among them is refused."""
+    for item in pattern:
+        if isinstance(item, list | dict) or item not in choices:
+            raise UnsupportedModel(key, item, f"known values are {', '.join(map(str, choices))}; extend src/headway/models/readers")
+    return [choices[item] for item in pattern]

@@ -1,0 +1,132 @@
+"""What a whole model asks for: its layers' work summed. Glue: the arithmetic is in laws/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.core.quantity import known
+from headway.laws import arithmetic
+from headway.laws.architecture import kv, params
+from headway.models.model import NONE, UNITY, Model
+from headway.models.work import CacheStore, LayerWork, block_work
+
+KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
+
+
+def works(model: Model) -> tuple[LayerWork, ...]:
+    """The work of each block of equal layers."""
+    return tuple(block_work(block, model) for block in model.blocks)
+
+
+def embedding_and_head(model: Model) -> tuple[Any, Any]:
+    """Parameters of the embedding table, and of the head: 0 where it is the same table."""
+    table = params.embedding_params(model.vocab, model.embedding_dim)
+    return table, NONE if model.tied else params.embedding_params(model.vocab, model.embedding_dim)
+
+
+def other_params(model: Model) -> Any:
+    """Final norm, learned positions and the like."""
+    return params.vector_params(tuple(vector.dims for vector in model.vectors)) if model.vectors else NONE
+
+
+def total_params(model: Model) -> Any:
+    """All parameters, a tied table once."""
+    sizes = tuple(params.layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts, w.other_params) for w in works(model))
+    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
+
+
+def active_params(model: Model) -> Any:
+    """The parameters that one token uses, the input embedding included."""
+    sizes = tuple(
+        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, w.other_params)
+        for w in works(model)
+    )
+    return params.model_params(*embedding_and_head(model), _sum(model, sizes), other_params(model))
+
+
+def matmul_params(model: Model) -> Any:
+    """The parameters that one token is multiplied with: the head counts (tied or not), the embedding look-up does not."""
+    sizes = tuple(
+        params.active_layer_params(w.mixer_params, w.dense_ffn_params, w.expert_params, w.experts_per_token, NONE) for w in works(model)
+    )
+    return params.matmul_params(params.embedding_params(model.vocab, model.embedding_dim), _sum(model, sizes))
+
+
+def layers(model: Model) -> Any:
+    """How many layers there are."""
+    return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), tuple(UNITY for _ in model.blocks))
+
+
+def params_by_part(model: Model) -> dict[str, Any]:
+    """Where the parameters are; the parts sum to the total."""
+    block_works = works(model)
+    table, head = embedding_and_head(model)
+    return {
+        "embedding": table,
+        "head": head,
+        "mixers": _sum(model, tuple(w.mixer_params for w in block_works)),
+        "dense_ffn_shared_experts_and_routers": _sum(model, tuple(w.dense_ffn_params for w in block_works)),
+        "routed_experts": _sum(model, tuple(params.routed_params(w.expert_params, w.experts) for w in block_works)),
+        "norms_and_biases": arithmetic.total((_sum(model, tuple(w.other_params for w in block_works)), other_params(model))),
+    }
+
+
+def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """What one more token adds to the cache, far beyond every window; index keys apart."""
+    return _marginal(model, element_bytes, index=False)
+
+
+def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """Index keys that one more token adds."""
+    return _marginal(model, element_bytes, index=True)
+
+
+def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+    """Cache bytes that one decoded token reads at `context`, index keys included."""
+    return kv.cache_bytes(_over_spans(model, context), element_bytes)
+
+
+def kv_stored_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
+    """Cache bytes that one sequence of `context` tokens occupies, index keys included, recurrent state not."""
+    elements = tuple(
+        arithmetic.total(tuple(kv.stored_elements(store.elements_per_token, context, store.cap_tokens) for store in w.stores))
+        if w.stores
+        else NONE
+        for w in works(model)
+    )
+    return kv.cache_bytes(_sum(model, elements), element_bytes)
+
+
+def state_bytes_per_sequence(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """State of fixed size per sequence: recurrence and convolution, and the uncompressed window of DeepSeek-V4."""
+    per_layer = tuple(kv.state_sum(w.state_elements, _window_state(w.stores)) for w in works(model))
+    return kv.cache_bytes(_sum(model, per_layer), element_bytes)
+
+
+def _window_state(stores: tuple[CacheStore, ...]) -> Any:
+    """A window that lives beside a compressed cache is a state of fixed size; a plain sliding window is cache."""
+    window = next((store for store in stores if store.what == "window"), None)
+    return NONE if window is None else kv.stored_elements(window.elements_per_token, window.cap_tokens, window.cap_tokens)
+
+
+def _over_spans(model: Model, context: Any) -> Any:
+    per_layer = []
+    for w in works(model):
+        read = tuple(
+            kv.read_elements(span.read_elements_per_token, kv.attended_tokens(context, span.cap_tokens, span.sqrt_tokens))
+            for span in w.spans
+        )
+        per_layer.append(arithmetic.total(read) if read else NONE)
+    return _sum(model, tuple(per_layer))
+
+
+def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
+    per_layer = []
+    for w in works(model):
+        elements = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
+        per_layer.append(arithmetic.total(elements) if elements else NONE)
+    return kv.kv_bytes(_sum(model, tuple(per_layer)), element_bytes)
+
+
+def _sum(model: Model, values: tuple[Any, ...]) -> Any:
+    return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), values)

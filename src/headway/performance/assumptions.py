@@ -1,0 +1,59 @@
+"""What an estimate takes for granted until it is measured: efficiencies, fixed costs, the spread, the price. All named, all editable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core.schema import Field
+from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
+from headway.performance.efficiency import ENGINES
+
+STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
+SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
+IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
+EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1, and
+LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0, the floor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """Named defaults; None stands for what was fitted (data/efficiency.toml)."""
+
+    overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
+    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = (
+        "exposed"
+    )
+    engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work is added in the fitted step model")] = "other"
+    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that all kernels reach, instead of the fitted ones")] = None
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that all kernels reach, instead of the fitted ones")] = None
+    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach, instead of the fitted one")] = None
+    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel, instead of the fitted ones")] = None
+    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on all fixed costs of a step: kernels' and the engine's")] = 1
+    eff_in_switch: Annotated[Any, Field(high=1, help="the same where the switch does the adding, instead of the fitted one")] = None
+    eff_exchange: Annotated[Any, Field(high=1, help="the same of exchanges between experts, instead of the fitted one")] = None
+    eff_out: Annotated[Any, Field(high=1, help="the same over scale-out, instead of the fitted one")] = None
+    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
+    alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
+    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None
+    alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts, scale-up, not the fitted one")] = (
+        None
+    )
+    alpha_exchange_out: Annotated[Any, Field("s", open_low=False, help="the same over scale-out, instead of the fitted one")] = None
+    imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = 1
+    expert_load: Annotated[
+        str, Field(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")
+    ] = ""
+    spread: Annotated[Any, Field(low=1, open_low=False, high=100, help=SPREAD)] = None
+    hbm_utilization: Annotated[Any, Field(high=1, help="share of HBM for weights and KV cache, as in vLLM's gpu_memory_utilization")] = 0.9
+    activation_bytes: Annotated[Any, Field("byte", help="bytes per element of an activation on the wire")] = 2
+    dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
+    state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state")] = 2
+    hit_rate: Annotated[
+        Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache: loaded, not prefilled")
+    ] = 0
+    accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="tokens that a step yields by speculation or MTP, mean")] = 1
+    draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
+    price_metric: Annotated[str, Field(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = (
+        "rental_3yr"
+    )

@@ -1,0 +1,320 @@
+"""From a system and a layout to the collectives of a step: which chips talk, over which links, by which algorithms.
+
+Only laws do arithmetic here; this file chooses the laws that a topology has. A collective is a tuple of lines, one per algorithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.errors import MissingFact
+from headway.core.quantity import known
+from headway.laws.arithmetic import times, total
+from headway.laws.collectives.cost import least, line_alpha, line_slope, line_slope_together, reached_bandwidth
+from headway.laws.collectives.expert_parallel import (
+    copies_per_token,
+    domains_hit,
+    exchange_out,
+    exchange_up,
+    expert_domains,
+    forwarded_out,
+    forwarded_up,
+    mean_message,
+    places_hit,
+    shared_message,
+    torus_exchange_up,
+)
+from headway.laws.collectives.topology import (
+    axis_exchange_share,
+    axis_hops,
+    axis_links,
+    chunked_rounds,
+    direct_out,
+    direct_round_up,
+    direct_up,
+    group_domains,
+    group_members,
+    in_switch_up,
+    levels_out,
+    levels_up,
+    longest,
+    mesh_bandwidth,
+    one_round,
+    one_shot_out,
+    one_shot_up,
+    ring_out,
+    ring_rounds_out,
+    ring_rounds_up,
+    ring_up,
+    stage_chips,
+    torus_gather_share,
+    torus_one_shot_share,
+    tree_out,
+    tree_rounds,
+)
+from headway.laws.serving.pipeline import hops_out, hops_up
+from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm
+from headway.laws.step.layer_terms import expert_ranks, replica_chips
+from headway.performance.layout import Layout
+from headway.performance.topology import Fabric, FabricAxis, LinkCosts, axes
+
+UNITY = known(1, "one", "", "constant", "definition")
+ONE_PHASE = known(1, "one phase", "", "constant", "an exchange in one direction")
+TWO_PHASES = known(2, "two phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
+NO_BYTES = known(0.0, "no bytes", "", "constant", "this level carries nothing")
+
+
+Way = tuple[CollectiveLine, Any]  # an algorithm and its slope at peak
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedLayer:
+    """One kind of expert layer, as what its exchanges need."""
+
+    layers: Any
+    experts: Any
+    active: Any
+    dispatch: Any  # one token's bytes on the way to its experts; it comes back as a vector
+    groups: Any = UNITY  # experts of at most `groups_chosen` of so many groups
+    groups_chosen: Any = UNITY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTraffic:
+    """What a model sends: how often, and how many bytes per token."""
+
+    layers: Any
+    sublayers: Any  # each ends in an all-reduce over tp
+    routed: tuple[RoutedLayer, ...]
+    depth: Any
+    vector: Any  # one token's activations, in bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Algorithm:
+    """Rounds, and bytes over the message, per phase and level."""
+
+    phases: Any
+    rounds_up: Any
+    rounds_out: Any
+    up: Any
+    out: Any
+    together: bool  # both levels at once, or one after the other
+    in_switch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipGroup:
+    """Chips that talk to each other: n members, m in each of d scale-up domains, so far apart."""
+
+    members: Any
+    stride: Any
+    inside: Any
+    domains: Any
+
+
+def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
+    """Where a group of that many chips, `stride` apart, sits."""
+    domains = group_domains(members, stride, fabric.domain)
+    return ChipGroup(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
+
+
+def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
+    """The collectives of one step, all layers; a way of one chip sends nothing and is left out."""
+    terms = []
+    if most(layout.tp) > 1:
+        terms.append(
+            all_reduce_term(fabric, group(fabric, layout.tp, UNITY), traffic.vector, costs, times(traffic.sublayers, traffic.depth))
+        )
+    if most(layout.cp) > 1:
+        message, count = shared_message(traffic.vector, layout.tp), times(traffic.layers, traffic.depth)
+        terms.append(all_reduce_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, count))
+    if most(expert_ranks(layout.dp, layout.cp)) > 1:
+        for routed in traffic.routed:
+            message = mean_message(routed.dispatch, traffic.vector)
+            terms.append(exchange_term(fabric, layout, routed, message, costs, times(routed.layers, traffic.depth)))
+    if most(layout.pp) > 1:
+        terms.append(hop_term(fabric, layout, shared_message(traffic.vector, layout.tp), costs))
+    return tuple(terms)
+
+
+def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+    """Every all-reduce that the fabric can run."""
+    algorithms = _torus_reduce(fabric, peers) if fabric.kind == "torus" else _switch_reduce(fabric, peers)
+    bandwidth = _group_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
+
+
+def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+    """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
+    algorithms = _torus_gather(fabric, peers, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(peers, ONE_PHASE)
+    bandwidth = _group_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
+
+
+def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
+    """A uniform all-to-all of `message` per chip, its own part included."""
+    up = (
+        torus_exchange_up(UNITY, _exchange_share(fabric, peers), peers.domains)
+        if fabric.kind == "torus"
+        else direct_up(peers.members, peers.inside)
+    )
+    rounds = _hops(fabric, peers) if fabric.kind == "torus" else direct_round_up(peers.members, peers.domains)
+    algorithms = [_exchange(ONE_PHASE, rounds, one_round(peers.domains), up, direct_out(peers.members, peers.inside))]
+    bandwidth = _exchange_bandwidth(fabric, peers.inside)
+    return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True))
+
+
+def hop_term(fabric: Fabric, layout: Layout, message: Any, costs: LinkCosts) -> CollectiveTerm:
+    """Hops between pipeline stages, inside a scale-up domain and between domains."""
+    domains = group_domains(layout.pp, stage_chips(layout.tp, layout.cp, layout.dp), fabric.domain)
+    inside, beyond = hops_up(layout.pp, domains), hops_out(layout.pp, domains)
+    hops = Algorithm(phases=ONE_PHASE, rounds_up=inside, rounds_out=beyond, up=inside, out=beyond, together=False)
+    pair = _group_bandwidth(fabric, UNITY)
+    return _term(UNITY, _algorithm_lines([hops], message, pair, fabric.out, costs))
+
+
+def exchange_term(
+    fabric: Fabric, layout: Layout, routed: RoutedLayer, message: Any, costs: LinkCosts, count: Any = UNITY
+) -> CollectiveTerm:
+    """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
+    ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
+    peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
+    domains, inside, places = peers.domains, peers.inside, expert_domains(ep, peers.domains)
+    hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.groups_chosen)
+    entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.groups_chosen), domains)
+    torus = fabric.kind == "torus"
+    share = _exchange_share(fabric, peers) if torus else None
+    near, far = _hops(fabric, peers) if torus else direct_round_up(ranks, domains), one_round(domains)
+    spread = _hops(fabric, peers) if torus else one_round(inside)
+
+    def direct(copies: Any, rounds_up: Any, rounds_out: Any) -> Algorithm:
+        up = torus_exchange_up(copies, share, domains) if torus else exchange_up(copies, ranks, inside)
+        return _exchange(TWO_PHASES, rounds_up, rounds_out, up, exchange_out(copies, ranks, inside))
+
+    copies = copies_per_token(hit, ranks, ep)
+    passed_on = torus_exchange_up(copies, share, UNITY) if torus else forwarded_up(copies, inside)
+    algorithms = [
+        direct(copies_per_token(routed.active, ranks, ep), near, far),
+        direct(copies, chunked_rounds(near), chunked_rounds(far)),  # counts go first, so that a chip knows what comes
+        _exchange(TWO_PHASES, chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
+    ]
+    everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
+    bandwidth = _exchange_bandwidth(fabric, peers.inside)
+    lines = _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs, exchange=True)
+    return _term(count, lines + _algorithm_lines(everything, message, bandwidth, fabric.out, costs))
+
+
+def _exchange(phases: Any, rounds_up: Any, rounds_out: Any, up: Any, out: Any) -> Algorithm:
+    return Algorithm(phases=phases, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
+
+
+def _switch_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
+    n, m, d = peers.members, peers.inside, peers.domains
+    one_shot = _exchange(ONE_PHASE, direct_round_up(n, d), one_round(d), one_shot_up(m), one_shot_out(n, m))
+    rounds_up, rounds_out, up, out = tree_rounds(m), tree_rounds(d), one_round(m), tree_out(m, d)
+    tree = Algorithm(phases=TWO_PHASES, rounds_up=rounds_up, rounds_out=rounds_out, up=up, out=out, together=True)
+    in_switch = _levels(TWO_PHASES, one_round(m), d, in_switch_up(m), levels_out(n, d)) if fabric.in_switch else []
+    return [one_shot, tree, *_switch_gather(peers, TWO_PHASES), *(replace(how, in_switch=True) for how in in_switch)]
+
+
+def _switch_gather(peers: ChipGroup, phases: Any) -> list[Algorithm]:
+    n, m, d = peers.members, peers.inside, peers.domains
+    near, far, up, out = direct_round_up(n, d), one_round(d), direct_up(n, m), direct_out(n, m)
+    direct = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
+    near, far, up, out = ring_rounds_up(n, d), ring_rounds_out(d), ring_up(n, m, d), ring_out(n, m, d)
+    ring = Algorithm(phases=phases, rounds_up=near, rounds_out=far, up=up, out=out, together=True)
+    return [direct, ring, *_levels(phases, one_round(m), d, levels_up(m), levels_out(n, d))]
+
+
+def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[Algorithm]:
+    """Level by level: one after the other, and both at once on two chunks."""
+    far = one_round(domains)
+    return [
+        Algorithm(phases=phases, rounds_up=rounds, rounds_out=far, up=up, out=out, together=False),
+        Algorithm(phases=phases, rounds_up=chunked_rounds(rounds), rounds_out=chunked_rounds(far), up=up, out=out, together=True),
+    ]
+
+
+def _torus_reduce(fabric: Fabric, peers: ChipGroup) -> list[Algorithm]:
+    up = torus_one_shot_share(peers.inside, _feeding(fabric, peers))
+    one_shot = _exchange(ONE_PHASE, _hops(fabric, peers), one_round(peers.domains), up, one_shot_out(peers.members, peers.inside))
+    return [one_shot, *_torus_gather(fabric, peers, TWO_PHASES)]
+
+
+def _torus_gather(fabric: Fabric, peers: ChipGroup, phases: Any) -> list[Algorithm]:
+    up = torus_gather_share(peers.inside, _feeding(fabric, peers))
+    return _levels(phases, _hops(fabric, peers), peers.domains, up, levels_out(peers.members, peers.domains))
+
+
+def _axes(fabric: Fabric, peers: ChipGroup) -> tuple[FabricAxis, ...]:
+    return axes(fabric, peers.members, peers.stride)
+
+
+def _feeding(fabric: Fabric, peers: ChipGroup) -> Any:
+    return total(tuple(axis_links(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
+
+
+def _hops(fabric: Fabric, peers: ChipGroup) -> Any:
+    return total(tuple(axis_hops(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
+
+
+def _exchange_share(fabric: Fabric, peers: ChipGroup) -> Any:
+    return longest(tuple(axis_exchange_share(axis.extent, axis.gap, axis.wrap) for axis in _axes(fabric, peers)))
+
+
+def _group_bandwidth(fabric: Fabric, inside: Any) -> Any:
+    return mesh_bandwidth(fabric.up, inside, fabric.domain) if fabric.kind == "mesh" else fabric.up
+
+
+def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
+    return _group_bandwidth(fabric, inside) if fabric.kind == "mesh" else fabric.exchange
+
+
+def _algorithm_lines(
+    algorithms: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
+) -> list[Way]:
+    """Each algorithm's line at the efficiency it reaches, and its slope at the links' peak."""
+    alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
+    beyond, lines = reached_bandwidth(out_bw, costs.beyond), []
+    for how in algorithms:
+        slope = line_slope_together if how.together else line_slope
+        share = costs.in_switch if how.in_switch else costs.exchange if exchange else costs.efficiency
+        achieved_slope = slope(how.phases, how.up, how.out, message, reached_bandwidth(up_bw, share), beyond)
+        alpha = line_alpha(how.phases, how.rounds_up, how.rounds_out, *alphas)
+        lines.append((CollectiveLine(alpha=alpha, slope=achieved_slope), slope(how.phases, how.up, how.out, message, up_bw, out_bw)))
+    return lines
+
+
+def _term(count: Any, lines: list[Way]) -> CollectiveTerm:
+    """The term, without the lines that another beats or equals at every size, for every layout."""
+    best_lines: list[CollectiveLine] = []
+    for line, _ in lines:
+        if not any(_beats(rival, line) for rival in best_lines):
+            best_lines = [rival for rival in best_lines if not _beats(line, rival)] + [line]
+    return CollectiveTerm(count=count, lines=tuple(best_lines), floor=least(tuple(peak for _, peak in lines)))
+
+
+def _beats(line: CollectiveLine, rival: CollectiveLine) -> bool:
+    return _all(line.alpha <= rival.alpha) and _all(line.slope <= rival.slope)
+
+
+def _all(truth: Any) -> bool:
+    return bool(truth.all()) if hasattr(truth, "all") else bool(truth)
+
+
+def most(number: Any) -> float:
+    """The largest of a number or an array of them: structure, not arithmetic."""
+    return float(number.max()) if hasattr(number, "max") else float(number)
+
+
+def crosses(fabric: Fabric, layout: Layout) -> bool:
+    """Whether any replica of the layout is larger than a scale-up domain."""
+    return most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
+
+
+def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:
+    """MissingFact when a layout needs scale-out links whose rate is not known."""
+    if crosses(fabric, layout) and fabric.out_is_missing:
+        raise MissingFact(name, "scale_out_bw", "give it with --set system.scale_out_bw=50GB/s")

@@ -1,0 +1,357 @@
+"""Compile a model, a machine and a layout to the terms of a step and to bytes on the fullest chip.
+
+Only laws do arithmetic here: what this file does is choose which law applies to which block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core.quantity import default, known
+from headway.hardware.system import System
+from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token, load_imbalance, wire_bytes_per_token
+from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS, CollectiveTerm, ExpertTerm, SpanTerm, StepCoefficients
+from headway.laws.step.layer_terms import (
+    attention_blocks,
+    attention_gain,
+    dense_s_per_token,
+    dense_weights_s,
+    depth_factor,
+    elementwise_s,
+    expert_activation_s,
+    expert_load,
+    expert_read_s,
+    expert_s_per_token,
+    expert_share_held,
+    expert_tensor_ways,
+    experts_held,
+    head_share,
+    kernels_per_step,
+    matmul_activations_s,
+    matmul_s_per_token,
+    mixer_params_chip,
+    recurrence_s_per_token,
+    replica_chips,
+    span_read_s,
+    span_score_s,
+    split_params,
+    stage_share,
+    state_bytes,
+    state_s,
+)
+from headway.laws.step.memory import end_bytes, parameter_bytes, routed_bytes, store_bytes_per_token, weights_bytes_chip
+from headway.models.model import NONE, UNITY, Model
+from headway.models.totals import embedding_and_head, other_params, works
+from headway.models.work import LayerWork
+from headway.performance.achieved import KernelCounts, achieved_efficiency, dense_part, with_links
+from headway.performance.assumptions import Assumptions
+from headway.performance.collectives import MessageTraffic, RoutedLayer, most, need_scale_out, network_terms
+from headway.performance.efficiency import Efficiencies
+from headway.performance.formats import Formats
+from headway.performance.layout import Layout
+from headway.performance.topology import fabric, link_costs
+
+FP8_BYTE = known(1, "fp8", "byte", "constant", "8 bits")
+SCALE = known(4, "scale", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: one fp32 scale per tile")
+TILE = known(128, "tile", "", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3: tiles of 1 x 128")
+NO_BYTES = known(0.0, "no experts", "byte", "constant", "the architecture has no such part")
+NO_WRITE = known(0.0, "no cache", "s/token", "constant", "the architecture has no such part")
+SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWork:
+    """A model, as what its layers ask for."""
+
+    name: str
+    hidden: Any
+    blocks: tuple[LayerWork, ...]
+    layers: Any
+    ffns: Any  # layers with a dense FFN
+    moes: Any
+    table_params: Any  # embedding; the head multiplies as many
+    head_params: Any  # stored beside it: 0 when tied
+    vector_params: Any  # final norm, learned positions and the like
+    embedding_dtype: str
+    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where they were measured
+
+
+def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
+    """The work of a model, its layers counted by what they hold."""
+    blocks = works(model)
+    table, head = embedding_and_head(model)
+    return ModelWork(
+        name=model.name,
+        hidden=model.hidden,
+        blocks=blocks,
+        layers=_count(blocks),
+        ffns=_count(tuple(block for block in blocks if block.dense_ffn_params and not block.experts)),
+        moes=_count(tuple(block for block in blocks if block.experts)),
+        table_params=table,
+        head_params=head,
+        vector_params=other_params(model),
+        embedding_dtype=model.precision.embedding,
+        expert_load=expert_load,
+    )
+
+
+def _count(blocks: tuple[LayerWork, ...]) -> Any:
+    return total(tuple(block.count for block in blocks)) if blocks else NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepModel:
+    """A layout on a machine."""
+
+    step: StepCoefficients
+    weights_bytes: Any
+    stores: tuple[tuple[Any, Any], ...]  # (bytes per stored token on the fullest chip before cp and stages, cap)
+    state_bytes: Any  # recurrent state of a sequence on a chip
+    stage: Any
+    chips: Any
+    formats: Formats
+
+
+def compile_layout(
+    work: ModelWork, system: System, layout: Layout, assumptions: Assumptions, formats: Formats, table: Efficiencies | None = None
+) -> StepModel:
+    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays, and `table` other efficiencies than ship."""
+    depth = depth_factor(work.layers, layout.pp)
+    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
+    states = sum_over_blocks(parts.counts(), tuple(block.state_elements for block in work.blocks))
+    step = StepCoefficients(
+        dense_compute=parts.dense_compute(),
+        head_compute=parts.head_compute(),
+        dense_weights=parts.dense_weights(),
+        experts=parts.experts(),
+        spans=parts.spans(),
+        state=state_s(states, assumptions.state_bytes, layout.tp, depth, parts.bandwidth),
+        kv_write=parts.kv_write(),
+        collectives=_collectives(parts, system, with_links(assumptions, system.chip, table), chips),
+        activations=parts.activations(),
+        elementwise=elementwise_s(work.hidden, parts.sublayers(), depth, parts.bandwidth),
+        blocks=parts.blocks(),
+        dp=layout.dp,
+        pp=layout.pp,
+        cp=layout.cp,
+        layers=work.layers,
+        attention_gain=attention_gain(formats.attention_peak, formats.wide_peak),
+        imbalance=load_imbalance(work.expert_load, layout.ep) if work.expert_load else assumptions.imbalance,
+        prefill_ranks=layout.dp,
+        overlap=default(OVERLAPS[assumptions.overlap], "overlap", "", f"overlap model {assumptions.overlap!r}"),
+        communication=default(COMMUNICATIONS[assumptions.communication], "communication", "", assumptions.communication),
+        achieved=achieved_efficiency(parts.kernels(), system.chip, formats, layout, assumptions, table),
+    )
+    return StepModel(
+        step=step,
+        weights_bytes=parts.weights_bytes(),
+        stores=parts.stores(),
+        state_bytes=state_bytes(states, assumptions.state_bytes, layout.tp),
+        stage=stage_share(work.layers, layout.pp),
+        chips=chips,
+        formats=formats,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """One model on one layout: each method is one group of terms."""
+
+    work: ModelWork
+    formats: Formats
+    layout: Layout
+    depth: Any
+    bandwidth: Any
+
+    def counts(self) -> tuple[Any, ...]:
+        return tuple(block.count for block in self.work.blocks)
+
+    def dense_params(self, block: LayerWork) -> tuple[Any, Any]:
+        """Mixer and dense FFN of one layer on one chip."""
+        tp = self.layout.tp
+        share = head_share(block.kv_heads, tp)
+        mixer = mixer_params_chip(block.mixer_params, block.mixer_whole_params, block.mixer_kv_params, share, tp)
+        return mixer, split_params(block.dense_ffn_params, tp)
+
+    def dense_bytes(self) -> Any:
+        """What every token uses of all layers, on one chip: projections, dense FFN, and norms, which each chip keeps."""
+        layer_bytes = []
+        for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
+            mixer, ffn = self.dense_params(block)
+            vectors = parameter_bytes(block.other_params, self.formats.vectors.bytes)
+            layer_bytes.append(total((parameter_bytes(mixer, form[0].bytes), parameter_bytes(ffn, form[1].bytes), vectors)))
+        return sum_over_blocks(self.counts(), tuple(layer_bytes))
+
+    def dense_compute(self) -> Any:
+        layer_times = []
+        for block, peaks in zip(self.work.blocks, self.formats.peaks, strict=True):
+            mixer, ffn = self.dense_params(block)
+            state = recurrence_s_per_token(block.recurrence_flop_per_token, peaks[0], self.layout.tp)
+            layer_times.append(total((matmul_s_per_token(mixer, peaks[0]), matmul_s_per_token(ffn, peaks[1]), state)))
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_times)), self.depth)
+
+    def activations(self) -> Any:
+        """What goes in and out of the dense matmuls of all layers, on one chip."""
+        layer_activations = []
+        for block in self.work.blocks:
+            params = total(self.dense_params(block))
+            matmuls = total((block.mixer_matmuls, block.ffn_matmuls))
+            layer_activations.append(matmul_activations_s(params, self.work.hidden, matmuls, self.bandwidth))
+        return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_activations)), self.depth)
+
+    def blocks(self) -> Any:
+        """Blocks of decode attention of one sequence on one chip."""
+        block_counts = tuple(
+            attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
+            for block in self.work.blocks if block.spans
+        )  # fmt: skip
+        return total(block_counts) if block_counts else NONE
+
+    def sublayers(self) -> Any:
+        """Mixers and feed-forward layers, each with its norm and its all-reduce."""
+        return total((self.work.layers, self.work.ffns, self.work.moes))
+
+    def kernels(self) -> KernelCounts:
+        """How many kernels of each class a chip runs in a step."""
+        blocks, work = self.work.blocks, self.work
+        matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
+        dense, routed = dense_part(self.formats, blocks)
+        return KernelCounts(
+            matmuls=total((matmuls, UNITY)), attentions=work.layers, moes=work.moes, elementwise=self.sublayers(), layers=work.layers,
+            launches=kernels_per_step(work.layers, work.ffns, work.moes, self.depth), depth=self.depth,
+            latent=any(block.latent for block in blocks), dense=dense, routed=routed,
+            head=next((block.head for block in blocks if block.spans), UNITY),
+            fused=_converted(blocks[dense[0]], dense[1], self.formats.weights[dense[0]][dense[1]].name),
+        )  # fmt: skip
+
+    def head_compute(self) -> Any:
+        return matmul_s_per_token(split_params(self.work.table_params, self.layout.tp), self.formats.head_peak)
+
+    def dense_weights(self) -> Any:
+        head = parameter_bytes(split_params(self.work.table_params, self.layout.tp), self.formats.head.bytes)
+        return dense_weights_s(self.dense_bytes(), head, self.depth, self.bandwidth)
+
+    def routed(self) -> list[tuple[int, LayerWork]]:
+        return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
+
+    def routed_traffic(self, index: int, block: LayerWork, vector: Any, assumptions: Assumptions) -> RoutedLayer:
+        """An expert layer's exchanges: dispatched as asked; else in fp8 tiles with a scale where the experts are fp8."""
+        dispatch = vector
+        if assumptions.dispatch_bytes is not None:
+            dispatch = activation_bytes_per_token(self.work.hidden, assumptions.dispatch_bytes)
+        elif self.formats.weights[index][2].name == "fp8":
+            dispatch = wire_bytes_per_token(self.work.hidden, FP8_BYTE, SCALE, TILE)
+        return RoutedLayer(layers=block.count, experts=block.experts, active=block.experts_per_token, dispatch=dispatch,
+                      groups=block.expert_groups, groups_chosen=block.groups_chosen)  # fmt: skip
+
+    def placement(self, block: LayerWork) -> tuple[Any, Any]:
+        """Routed experts of a block on the fullest chip, and the chips that share each of them."""
+        layout = self.layout
+        expert_tp = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
+        return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
+
+    def experts(self) -> tuple[ExpertTerm, ...]:
+        terms = []
+        for index, block in self.routed():
+            params, form, (resident, tp) = times(block.expert_params, block.count), self.formats.weights[index][2], self.placement(block)
+            load, share = expert_load(block.experts, self.layout.redundant, resident, tp), expert_share_held(block.experts, resident, tp)
+            terms.append(
+                ExpertTerm(
+                    compute=expert_s_per_token(params, block.experts_per_token, load, self.depth, self.formats.peaks[index][2]),
+                    weights=expert_read_s(params, form.bytes, block.experts, share, self.depth, self.bandwidth),
+                    activations=expert_activation_s(
+                        block.expert_params, self.work.hidden, block.experts_per_token, load, tp, block.count, self.depth, self.bandwidth
+                    ),
+                    experts=block.experts,
+                    active=block.experts_per_token,
+                )
+            )
+        return tuple(terms)
+
+    def weights_bytes(self) -> Any:
+        layout, work = self.layout, self.work
+        routed = tuple(
+            routed_bytes(
+                times(block.expert_params, block.count),
+                self.formats.weights[index][2].bytes,
+                block.experts,
+                expert_share_held(block.experts, *self.placement(block)),
+            )
+            for index, block in self.routed()
+        )
+        form = self.formats.head.bytes
+        vectors = parameter_bytes(work.vector_params, self.formats.vectors.bytes)
+        ends = end_bytes(parameter_bytes(work.table_params, form), parameter_bytes(work.head_params, form), vectors, layout.pp, layout.tp)
+        share = stage_share(work.layers, layout.pp)
+        return weights_bytes_chip(self.dense_bytes(), total(routed) if routed else NO_BYTES, ends, share)
+
+    def share(self, block: LayerWork, what: str) -> Any:
+        """Share of a cache on the fullest chip; an index key is one per token, kept by every tensor-parallel chip."""
+        return head_share(UNITY if what == "index" else block.kv_heads, self.layout.tp)
+
+    def spans(self) -> tuple[SpanTerm, ...]:
+        """Spans of all blocks, those with equal limits added up."""
+        groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
+        limits: dict[tuple[float, float], tuple[Any, Any]] = {}
+        kv, cp, peak_ = self.formats.kv.bytes, self.layout.cp, self.formats.wide_peak
+        for block in self.work.blocks:
+            heads = head_share(block.heads, self.layout.tp)
+            for span in block.spans:
+                elements = times(span.read_elements_per_token, block.count)
+                terms = (
+                    span_read_s(elements, kv, self.share(block, span.what), cp, self.depth, self.bandwidth),
+                    span_score_s(times(span.decode_score_flop, block.count), heads, cp, self.depth, peak_),
+                    span_score_s(times(span.prefill_score_flop, block.count), heads, cp, self.depth, peak_),
+                )
+                key = (float(span.cap_tokens), float(span.sqrt_tokens))
+                limits.setdefault(key, (span.cap_tokens, span.sqrt_tokens))
+                groups.setdefault(key, []).append(terms)
+        return tuple(
+            SpanTerm(cap=cap, root=root, **dict(zip(SPAN_FIELDS, map(total, zip(*groups[key], strict=True)), strict=True)))
+            for key, (cap, root) in limits.items()
+        )
+
+    def kv_write(self) -> Any:
+        writes = tuple(
+            span_read_s(times(store.elements_per_token, block.count), self.formats.kv.bytes, self.share(block, store.what),
+                        self.layout.cp, self.depth, self.bandwidth)
+            for block in self.work.blocks for store in block.stores
+        )  # fmt: skip
+        return total(writes) if writes else NO_WRITE
+
+    def stores(self) -> tuple[tuple[Any, Any], ...]:
+        """(bytes per stored token on the fullest chip, most tokens stored), equal limits added up."""
+        groups: dict[float, list[Any]] = {}
+        limits: dict[float, Any] = {}
+        for block in self.work.blocks:
+            for store in block.stores:
+                key = float(store.cap_tokens)
+                limits.setdefault(key, store.cap_tokens)
+                elements = times(store.elements_per_token, block.count)
+                groups.setdefault(key, []).append(store_bytes_per_token(elements, self.formats.kv.bytes, self.share(block, store.what)))
+        return tuple((total(tuple(terms)), limits[key]) for key, terms in groups.items())
+
+
+def _converted(block: LayerWork, part: int, stored: str) -> bool:
+    """Whether a part is stored in another format than the checkpoint's own."""
+    return stored != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
+
+
+def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[CollectiveTerm, ...]:
+    """What a replica's chips send each other in a step; a one-chip replica sends nothing and needs no link."""
+    if most(chips) == 1:
+        return ()
+    joined, work = fabric(system), parts.work
+    need_scale_out(joined, parts.layout, system.name)
+    vector = activation_bytes_per_token(work.hidden, assumptions.activation_bytes)
+    traffic = MessageTraffic(
+        layers=work.layers,
+        sublayers=parts.sublayers(),
+        routed=tuple(parts.routed_traffic(index, block, vector, assumptions) for index, block in parts.routed()),
+        depth=parts.depth,
+        vector=vector,
+    )
+    return network_terms(traffic, joined, parts.layout, link_costs(system, assumptions))

@@ -1,0 +1,79 @@
+"""Which number format each part of a model is stored and multiplied in: the checkpoint's, the user's, or what the chip falls back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.hardware.chip import Chip
+from headway.models.precision import Format, Precision, formats
+from headway.models.work import LayerWork
+
+STORED = ("mixer", "ffn", "expert")  # the parts of a block whose weights may have a format of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formats:
+    """The formats a compiled layout uses, resolved from the checkpoint, the user's choice and the chip's peaks."""
+
+    weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
+    runs: tuple[tuple[str, ...], ...]  # the format each is multiplied in,
+    peaks: tuple[tuple[Any, ...], ...]  # and the chip's peak in it
+    kv: Format
+    attention_peak: Any  # in the cache's format,
+    wide_peak: Any  # and in 16 bits
+    head: Format
+    head_peak: Any
+    vectors: Format
+    labels: tuple[str, str, str]  # weights, kv, compute, as rows show them
+    notes: tuple[str, ...]
+
+
+def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
+    """The format a multiplication runs in and its peak: the wanted one, or the widest the chip has."""
+    name = formats()[dtype].peak
+    peak_rate = chip.peak(name)
+    if peak_rate is not None:
+        return name, peak_rate
+    for fallback in ("bf16", "fp8", "int8", "fp4"):
+        peak_rate = chip.peak(fallback)
+        if peak_rate is not None:
+            return fallback, peak_rate
+    return "bf16", chip.need("peak_bf16")
+
+
+def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
+    """Formats of every part: as in the checkpoint unless the user chose; arithmetic falls back to what the chip has."""
+    table, notes = formats(), []
+    stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
+    runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
+    for dtype in sorted({precision.compute or name for names in stored for name in names}):
+        name, _ = peak(chip, dtype)
+        if name != table[dtype].peak:
+            notes.append(f"{chip.name} has no {table[dtype].peak} peak in the catalogue: {dtype} weights are multiplied in {name}")
+    kv = table[precision.kv or "bf16"]
+    wide, attention_peak = peak(chip, kv.name if kv.peak == "fp8" else "bf16")
+    if wide != (kv.peak if kv.peak == "fp8" else "bf16"):
+        notes.append(f"{chip.name}: attention is computed in {wide}")
+    main = main_part(blocks)
+    return Formats(
+        weights=tuple(tuple(table[name] for name in names) for names in stored),
+        runs=tuple(tuple(name for name, _ in row) for row in runs),
+        peaks=tuple(tuple(value for _, value in row) for row in runs),
+        kv=kv,
+        attention_peak=attention_peak,
+        wide_peak=peak(chip, "bf16")[1],
+        head=table[embedding],
+        head_peak=peak(chip, precision.compute or embedding)[1],
+        vectors=table["bf16"],
+        labels=(stored[main[0]][main[1]], kv.name, runs[main[0]][main[1]][0]),
+        notes=tuple(notes),
+    )
+
+
+def main_part(blocks: tuple[LayerWork, ...]) -> tuple[int, int]:
+    """Where most weights are (block, part): the format a row is labelled with."""
+    last = len(blocks) - 1
+    if blocks[last].experts:
+        return last, 2
+    return last, 1 if blocks[last].dense_ffn_params else 0

@@ -1,0 +1,120 @@
+"""Layouts: how a model is spread over chips, which spreads are legal, and why one is not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from headway.core.errors import BadValue, IllegalLayout
+from headway.core.quantity import default
+from headway.core.schema import Field
+
+MOST_LAYOUTS = 100_000
+
+
+def _degree(help: str) -> Field:
+    return Field(integer=True, low=1, open_low=False, high=1e7, help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Ways of parallelism. Chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
+
+    tp: Annotated[Any, _degree("tensor parallel ways")] = 1
+    ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
+    dp: Annotated[Any, _degree("attention data parallel ways within a replica")] = 1
+    pp: Annotated[Any, _degree("pipeline stages")] = 1
+    cp: Annotated[Any, _degree("context parallel ways")] = 1
+    replicas: Annotated[Any, _degree("independent replicas")] = 1
+    redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
+
+    def __str__(self) -> str:
+        parts = [f"{field.name}={getattr(self, field.name)}" for field in fields(self) if field.name != "replicas"]
+        return " ".join(part for part in parts if not part.endswith(("=1", "redundant=0"))) or "tp=1"
+
+
+NAMES = tuple(field.name for field in fields(Layout))
+UNASKED = {name: default(1, name, "", "one way unless asked") for name in NAMES}
+UNASKED["redundant"] = default(0, "redundant", "", "no copies of experts unless asked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """What a layout has to divide."""
+
+    heads: tuple[Any, ...]  # of each kind of block that has heads
+    experts: Any  # the fewest routed experts of any MoE block; 0 for a dense model
+    layers: Any
+
+
+def shape(blocks: Iterable[Any]) -> ModelShape:
+    """The shape of a model's compiled blocks."""
+    blocks = tuple(blocks)
+    routed = [block.experts for block in blocks if block.experts]
+    return ModelShape(
+        heads=tuple(block.heads for block in blocks if block.heads),
+        experts=min(routed) if routed else 0,
+        layers=sum(block.count for block in blocks),
+    )
+
+
+def illegal(layout: Layout, shape: ModelShape) -> str:
+    """Why a layout breaks a rule, or ""."""
+    for heads in shape.heads:
+        if heads % layout.tp:
+            return f"tp {layout.tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
+    ranks = layout.tp * layout.cp * layout.dp
+    if shape.experts == 0 and layout.ep > 1:
+        return f"ep {layout.ep} needs routed experts, and the model has none"
+    if shape.experts == 0 and layout.redundant:
+        return "redundant experts need routed experts, and the model has none"
+    if layout.ep > max(shape.experts + layout.redundant, 1):
+        return f"ep {layout.ep} is more than the {shape.experts + layout.redundant} routed experts"
+    if ranks % layout.ep:
+        return f"ep {layout.ep} does not divide tp*cp*dp = {ranks}"
+    if layout.pp > shape.layers:
+        return f"pp {layout.pp} is more than the {shape.layers} layers"
+    return ""
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
+
+
+def check(layout: Layout, shape: ModelShape) -> Layout:
+    """The layout itself, or IllegalLayout."""
+    why = illegal(layout, shape)
+    if why:
+        raise IllegalLayout(layout, why)
+    return layout
+
+
+def expand(shape: ModelShape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+    """The legal layouts of a product of ways, and a note that counts and names what was dropped; one illegal layout is an error."""
+    values = [axes.get(name, UNASKED[name]) for name in NAMES]
+    lists = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
+    count = 1
+    for members in lists:
+        count *= len(members)
+    if count > MOST_LAYOUTS:
+        raise BadValue("layout", f"{count} combinations", f"at most {MOST_LAYOUTS}")
+    layouts = [Layout(**dict(zip(NAMES, combo, strict=True))) for combo in itertools.product(*lists)]
+    reasons = [illegal(layout, shape) for layout in layouts]
+    legal = [layout for layout, why in zip(layouts, reasons, strict=True) if not why]
+    if not legal:
+        raise IllegalLayout(layouts[0], reasons[0] + (f" (nor is any of the other {count - 1} layouts legal)" if count > 1 else ""))
+    first = next((f"{layout}: {why}" for layout, why in zip(layouts, reasons, strict=True) if why), "")
+    illegal_count = count - len(legal)
+    return legal, (f"dropped {illegal_count} of {count} layouts as illegal, such as {first}",) if illegal_count else ()
+
+
+def stacked(layouts: list[Layout], ndim: int) -> Layout:
+    """Many layouts as one whose numbers are arrays along the first of `ndim` axes; a single one as it is."""
+    if len(layouts) == 1:
+        return layouts[0]
+    import numpy as np
+
+    tall = (-1, *(1,) * (ndim - 1))
+    return Layout(**{name: np.array([int(getattr(layout, name)) for layout in layouts]).reshape(tall) for name in NAMES})

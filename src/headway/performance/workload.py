@@ -1,0 +1,60 @@
+"""What is asked of a machine: requests, how fast they must be answered, and how unevenly experts are used."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from headway.core.errors import BadFile
+from headway.core.quantity import known
+from headway.core.schema import Field
+
+MOST = 1e12  # beyond any batch or context; keeps products finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """One point or grid of work: either a context, or a prompt and an output."""
+
+    batch: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST, help="sequences decoded together in one replica")] = 1
+    context: Annotated[
+        Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens attended to in the decode step")
+    ] = None
+    prompt: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="prompt tokens of a request")] = None
+    output: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="output tokens of a request")] = None
+    rate: Annotated[Any, Field("1/s", high=MOST, help="requests that arrive per second, over all replicas")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SLO:
+    """Limits that a plan must keep; None is no limit."""
+
+    ttft: Annotated[Any, Field("s", help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
+    tpot: Annotated[Any, Field("s", help="time per output token at most, as vLLM's bench serve defines it")] = None
+    tpot_interleaved: Annotated[Any, Field("s", help="the same at most, others' prompts prefilled in between")] = None
+    e2e: Annotated[Any, Field("s", help="TTFT and all output tokens at most: E2E as vLLM's bench serve defines it")] = None
+
+
+MOST_BYTES = 1_000_000
+
+
+def read_expert_load(path: str) -> tuple[Any, ...]:
+    """Tokens per expert: a JSON list of numbers, or one number a line; BadFile for anything else."""
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise BadFile(path, f"is larger than {MOST_BYTES} bytes; wants a list of numbers, one per expert")
+        text = Path(path).read_text(encoding="utf-8").strip()
+        values = json.loads(text) if text.startswith("[") else [float(line) for line in text.splitlines()]
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadFile(path, f"wants tokens per expert, a JSON list or one number a line ({type(error).__name__})") from None
+    if not isinstance(values, list) or not all(map(_is_count, values)) or sum(values) <= 0:
+        raise BadFile(path, "wants tokens per expert: finite numbers, none negative, not all zero")
+    source = f"expert load in {Path(path).name}"
+    return tuple(known(float(value), f"tokens of expert {index}", "", "input", source) for index, value in enumerate(values))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

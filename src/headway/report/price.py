@@ -1,0 +1,291 @@
+"""What `price` says and draws: costs, sheets and what they show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.core.listing import Listing
+from headway.report import output, serving
+from headway.report.figures import CONFIG, SCHEMA
+
+BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
+ENDS = ("chip_price", "utilisation", "margin")
+DRIVERS = {
+    "estimate": "the estimate of the times",
+    "chip_price": "the price of a chip",
+    "utilisation": "utilisation",
+    "margin": "the margin",
+}
+GRID_VIEW = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
+        "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
+HOW = (
+    "intervals: 90 %, the estimate's own 90 % interval with the price of a chip (even in its logarithm between the ends), utilisation and "
+    "margin (even between theirs), deviations of the logarithms in quadrature; ends: every input at its better or its worse end at once"
+)
+
+
+def describe(table: Any) -> output.Summary:
+    """The sentence, a table by kind of token or by row, and what drives the width."""
+    from headway.economics.price.price import LAID
+
+    rows = list(table)
+    if not rows:
+        return output.Summary("No row is left.")
+    priced = [row for row in rows if row.get("price_out") is not None]
+    if not priced:
+        return output.Summary(f"{_where(rows[0])}: no price, {rows[0]['why']}.", [*LAID, "why"])
+    if len(rows) == 1:
+        row = rows[0]
+        return output.Summary(f"{_where(row)}: {_sold(row)}.", people=_by_kind(row), after=[*_after(row), HOW])
+    view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
+    summary = _margins(priced) or _span(priced)
+    return output.Summary(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {summary}.", view, [HOW])
+
+
+def _span(rows: Sequence[Mapping[str, Any]]) -> str:
+    least, most = (output.cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
+    return f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
+
+
+def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    from headway.economics.price.price import LAID
+
+    keys = [
+        key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
+    ]
+    varying_keys = [key for key in keys if len({row.get(key) for row in rows}) > 1]
+    for name in ENDS:  # a point is shown once
+        if all(row.get(f"{name}_lo") == row.get(f"{name}_hi") for row in rows):
+            varying_keys = [key for key in varying_keys if key not in (f"{name}_lo", f"{name}_hi")]
+        else:
+            varying_keys = [key for key in varying_keys if key != name]
+    return varying_keys
+
+
+def _margins(rows: Sequence[Mapping[str, Any]]) -> str:
+    if rows[0].get("sheet_margin") is None:
+        return ""
+    ends = (pick(rows, key=lambda row: row["sheet_margin"]) for pick in (min, max))
+    least, most = (f"{row['sheet_margin']:.0%} (hit rate {row['hit_rate']:.0%})" for row in ends)
+    return f"the list leaves a margin of {least} to {most}"
+
+
+def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
+    if {"model", "system"} & set(varying):
+        return "Cost to price"
+    if varying:
+        return f"{row['model']} on {row['system']}"
+    return f"{row['model']} on {row['system']} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
+
+
+def _pool(row: Mapping[str, Any]) -> str:
+    """The prefill pool, before what is then the decode pool's."""
+    if row.get("prefill_replicas") is None:
+        return ""
+    prefill_layout = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
+    return f"{int(row['prefill_chips'])} chips that prefill ({serving.layout(prefill_layout)}) and {int(row['decode_chips'])} that decode: "
+
+
+def _sold(row: Mapping[str, Any]) -> str:
+    def price_text(kind: str) -> str:
+        middle, low, high = (output.cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
+        return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
+
+    ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
+    kinds = ", ".join(price_text(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
+    return f"{kinds}, at {', '.join(ends)}{_at_list(row)}"
+
+
+def _at_list(row: Mapping[str, Any]) -> str:
+    if row.get("sheet_margin") is None:
+        return ""
+    middle, low, high = (row[f"sheet_margin{end}"] for end in ("", "_lo", "_hi"))
+    return f"; the list leaves a margin of {middle:.0%} (90 % {low:.0%} .. {high:.0%}) at a hit rate of {row['hit_rate']:.0%}"
+
+
+def _interval(row: Mapping[str, Any], name: str) -> str:
+    low, high = (output.cell(f"{name}_{end}", row) for end in ("lo", "hi"))
+    return low if low == high else f"{low} .. {high}"
+
+
+def _by_kind(row: Mapping[str, Any]) -> Listing:
+    """One row for each kind of token."""
+    shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
+    token_rows = []
+    for kind, name in BY_KIND.items():
+        if row.get(f"cost_{kind}") is None:
+            continue
+        cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
+        line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price, ends": price[2]}
+        if row.get(f"sheet_{kind}") is not None:
+            line["list"] = output.cell(f"sheet_{kind}", row)
+        share = shares[kind]
+        token_rows.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
+    return Listing(token_rows)
+
+
+def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
+    middle, low, high, least, most = (output.cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
+    return middle, f"{low} .. {high}", f"{least} .. {most}"
+
+
+def _after(row: Mapping[str, Any]) -> list[str]:
+    lines = [f"what binds a step: {row['bound']}; TPOT {output.cell('tpot_s', row)}, {output.cell('tok_per_s_chip', row)} per chip"]
+    shares = {name: row.get(f"width_{name}") for name in DRIVERS}
+    drivers = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda item: -(item[1] or 0)) if share]
+    if drivers:
+        lines.append(f"what drives the width of the price of output: {', '.join(drivers)}")
+    if row["utilisation"] < 1:
+        lines.append(
+            f"idle hours are paid for: at a utilisation of {row['utilisation']:.0%} they are {1 - row['utilisation']:.0%} of the cost"
+        )
+    if row.get("power_share") is not None:
+        lines.append(f"power is {_share(row, 'power_share')} of the price of a chip by the hour")
+    if row.get("memory_share_lo") is not None:
+        lines.append(
+            f"HBM is {row['memory_share_lo']:.1%} .. {row['memory_share_hi']:.1%} of what a chip costs to buy (more with --memory-share)"
+        )
+    return lines
+
+
+def _share(row: Mapping[str, Any], name: str) -> str:
+    low, high = row[f"{name}_lo"], row[f"{name}_hi"]
+    return f"{low:.1%}" if low == high else f"{low:.1%} .. {high:.1%}"
+
+
+def figure(table: Any) -> dict[str, Any]:
+    """Margin against hit rate at a sheet; else prices against what varies most."""
+    from headway.report import figures
+
+    rows = [row for row in table if row.get("price_out") is not None]
+    varying = [key for key in _varying(rows) if "~" not in key and key not in serving.TEXTS] if rows else []
+    if not varying:
+        raise BadValue("--plot", "nothing varies", "a list or a range, such as --hit 0..0.95 or --margin 0,0.4,0.8")
+    x = "hit_rate" if "hit_rate" in varying else max(varying, key=lambda key: len({row[key] for row in rows}))
+    ys = ("sheet_margin",) if rows[0].get("sheet_margin") is not None else ("price_in", "price_out")
+    title = f"{rows[0]['model']} on {rows[0]['system']}"
+    return figures.table(rows, x, ys, [key for key in varying if key != x], title, "band: 90 % interval")
+
+
+Rows = Sequence[Mapping[str, Any]]
+MOST_BARS = 24
+MOST_LINES = 12
+PARTS = {"usd_input": "input", "usd_written": "written to the cache", "usd_cached": "read from the cache", "usd_storage": "kept",
+         "usd_output": "output"}  # fmt: skip
+COLOURS = ["#2e86ab", "#d1495b", "#3c9d5d", "#8d6cab", "#b0b0b0"]
+PANELS = (
+    ("rates, USD per Mtok", {"input_usd_per_mtok": "input", "output_usd_per_mtok": "output"}, "log"),
+    ("output rate over input rate", {"output_multiple": "output / input"}, "linear"),
+    (
+        "cache rates over the input rate",
+        {"cached_multiple": "read", "write_multiple": "write", "write_long_multiple": "longest write"},
+        "log",
+    ),
+    ("above the context step, over below", {"step_input_multiple": "input", "step_output_multiple": "output"}, "linear"),
+    ("fastest mode over standard", {"fast_multiple": "price", "fast_speed_multiple": "speed, as advertised"}, "linear"),
+    ("cheapest mode, and other hours, over standard", {"slow_multiple": "cheapest mode", "hours_multiple": "other hours"}, "linear"),
+)
+
+
+def history(rows: Rows, title: str) -> dict[str, Any]:
+    """A panel for each kind of price, against the date; a colour for each line of models."""
+    dated = [row for row in rows if row["as_of"] != "undated"]
+    lines = [name for name, _ in Counter(_line(row) for row in dated).most_common(MOST_LINES)]
+    days = sorted(_day(row) for row in dated)
+    panels = [panel for about in PANELS if (panel := _panel(dated, lines, days, *about))]
+    if not panels:
+        raise BadValue("--plot", "these rows", "sheets with a date")
+    panels[0]["layer"].append(_names([row for row in dated if _line(row) in lines]))
+    hidden_lines = len({_line(row) for row in dated}) - len(lines)
+    apart = {"strokeDash": "independent", "shape": "independent"}
+    caption = "each point is a dated sheet; a line joins one provider's line of models"
+    subtitle = caption + (f"; {hidden_lines} lines more are not drawn" if hidden_lines > 0 else "")
+    return {
+        "$schema": SCHEMA, "config": CONFIG, "title": {"text": title, "subtitle": subtitle, "offset": 14}, "concat": panels, "columns": 2,
+        "resolve": {"legend": apart, "scale": apart},
+    }  # fmt: skip
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return f"{row['provider']} {row['line']}"
+
+
+def _day(row: Mapping[str, Any]) -> str:
+    return (row["as_of"] + "-01-01")[:10]
+
+
+def _panel(rows: Rows, lines: Sequence[str], days: Sequence[str], title: str, keys: Mapping[str, str], scale: str) -> dict[str, Any] | None:
+    """One panel, None where no row has anything for it."""
+    stepped = {_line(row) for row in rows if row["step_above"]}
+    points = []
+    for row in rows:
+        for key, what in keys.items():
+            none = 1.0 if key.startswith("step_") and _line(row) in stepped else None  # no step: the rate above is the rate below
+            value = none if row[key] is None else row[key]
+            if value and _line(row) in lines:
+                points.append({"date": _day(row), "value": value, "line": _line(row), "model": row["model"], "what": what})
+    if not points:
+        return None
+    x = {"field": "date", "type": "temporal", "title": None, "scale": {"domain": [days[0], days[-1]], "nice": "month"},
+         "axis": {"format": "%b %y", "labelAngle": 0, "tickCount": {"interval": "month", "step": 2}, "labelOverlap": True}}  # fmt: skip
+    spread = {"type": "log", "nice": True, "padding": 6} if scale == "log" else {"type": "linear", "zero": True, "nice": True}
+    y = {"field": "value", "type": "quantitative", "title": None, "axis": {"format": "~g", "tickCount": 5}, "scale": spread}
+    colours = {"domain": list(lines), "scheme": "tableau20" if len(lines) > 10 else "tableau10"}
+    colour = {"field": "line", "type": "nominal", "title": None, "scale": colours}
+    series = [what for what in keys.values() if any(point["what"] == what for point in points)]
+    legend = {"orient": "bottom", "symbolFillColor": "#555555", "symbolStrokeWidth": 0} if len(keys) > 1 else None
+    about: dict[str, Any] = {"field": "what", "type": "nominal", "title": None, "legend": legend}
+    dash = about | {"scale": {"domain": series, "range": [[1, 0], [5, 4], [2, 2]][: len(series)]}}
+    shape = about | {"scale": {"domain": series, "range": ["circle", "diamond", "square"][: len(series)]}}
+    same = {"x": x, "y": y, "color": colour}
+    tooltip = [{"field": "model"}, {"field": "value"}, {"field": "date"}]
+    layers = [
+        {"mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2}, "encoding": same | {"strokeDash": dash}},
+        {"mark": {"type": "point", "filled": True, "size": 50, "opacity": 1}, "encoding": same | {"shape": shape, "tooltip": tooltip}},
+    ]
+    heading = {"text": title, "fontSize": 13, "fontWeight": "normal"}
+    return {"width": 470, "height": 230, "title": heading, "data": {"values": points}, "layer": layers}
+
+
+def _names(rows: Rows) -> dict[str, Any]:
+    """The version of each sheet's model over its output rate."""
+    points = [{"date": _day(row), "value": row["output_usd_per_mtok"], "name": _version(row)} for row in rows if row["output_usd_per_mtok"]]
+    mark = {"type": "text", "align": "left", "angle": -40, "dx": 5, "dy": -5, "fontSize": 10, "color": "#555555"}
+    axes = {"x": {"field": "date", "type": "temporal"}, "y": {"field": "value", "type": "quantitative"}}
+    return {"data": {"values": points}, "mark": mark, "encoding": axes | {"text": {"field": "name"}}}
+
+
+def _version(row: Mapping[str, Any]) -> str:
+    """What a model's name has beyond its line's."""
+    words = row["line"].split("-")
+    return "-".join(part for part in row["model"].split("-") if part not in words)
+
+
+def bills(rows: Rows, title: str) -> dict[str, Any]:
+    """Each way to buy as a bar of its parts, the cheapest on top."""
+    bars = [row for row in rows if row["usd"] is not None][:MOST_BARS]
+    if not bars:
+        raise BadValue("--plot", "these rows", "at least one bill")
+    names = [_way(row) for row in bars]
+    points = [
+        {"way": name, "part": what, "usd": row[key], "order": place}
+        for name, row in zip(names, bars, strict=True) for place, (key, what) in enumerate(PARTS.items()) if row.get(key)
+    ]  # fmt: skip
+    hidden_bars = len(rows) - len(bars)
+    y = {"field": "way", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 420}}
+    x = {"field": "usd", "type": "quantitative", "title": "USD", "stack": True}
+    cost_parts = [what for what in PARTS.values() if any(point["part"] == what for point in points)]
+    shades = [shade for what, shade in zip(PARTS.values(), COLOURS, strict=True) if what in cost_parts]
+    colour = {"field": "part", "type": "nominal", "title": None, "sort": cost_parts, "scale": {"domain": cost_parts, "range": shades}}
+    caption = {"text": title, "subtitle": f"{hidden_bars} dearer ways are not drawn" if hidden_bars > 0 else ""}
+    mark = {"type": "bar", "tooltip": True}
+    return {"$schema": SCHEMA, "config": CONFIG, "title": caption, "width": 520, "data": {"values": points}, "mark": mark,
+            "encoding": {"y": y, "x": x, "color": colour, "order": {"field": "order", "type": "quantitative"}}}  # fmt: skip
+
+
+def _way(row: Mapping[str, Any]) -> str:
+    layout = f", {row['prompt_layout']}" if row["prompt_layout"] not in ("any", "as recorded") else ""
+    return f"{row['provider']}/{row['model']}, {row['mode']}, {'no cache' if row['cache'] == 'none' else row['cache']}{layout}"

@@ -1,0 +1,224 @@
+"""What `scale` says and draws: scaling laws put to use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core import columns
+from headway.core.errors import BadValue
+from headway.report import figures, output
+from headway.report.output import Summary, cell, format_value
+
+Row = Mapping[str, Any]
+LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
+SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", *LOSSES,
+         "size_exponent", "data_exponent", "beyond")  # fmt: skip
+GIVEN_VIEW = ("kind", "law", "flop", "active", "tokens", "tokens_per_param", "loss", "over_training", "over_law", "served_exact",
+         "served_exact_lo~served_exact_hi", "served_rule", "serve_exact", "serve_rule", *LOSSES, "beyond", "why")  # fmt: skip
+LIFE = ("kind", "law", "tokens", "over_training", "over_training_lo~over_training_hi", "over_law", "share_train", "share_rl",
+        "share_serve", "rule_regret", "rule_cheapest_active", "rule_cheapest_tokens", "chosen_regret", "epochs", "fresh_share",
+        "beyond")  # fmt: skip
+QUALITY = ("kind", "law", "loss", "active", "tokens", "over_training", "saved", "serve_over_train", "rule_active", "rule_tokens",
+           "rule_regret", "beyond", "why")  # fmt: skip
+EXPERTS = ("law", "experts", "total_of_law", "total_over_active", "effective_params", "effective_over_active", "cutoff_params",
+           "loss_routed", "in_range", "beyond")  # fmt: skip
+VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, "experts": EXPERTS}
+
+
+def words(request: Any, rows: Sequence[Row]) -> Summary:
+    """The first point in one sentence, with the range over the laws at it; then every row."""
+    if not rows:
+        return Summary("No row is left.")
+    first = rows[0]
+    peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
+    say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]
+    view = [key for key in VIEWS[request.mode] if key not in request.varied]
+    lead = ("kind", "law") if "kind" in view else ("law",)
+    ordered = [*lead, *request.varied, *(key for key in view if key not in lead)]
+    headline, after = say(first, peers)
+    more = f" (the first of {len(request.points)} points)" if len(request.points) > 1 else ""
+    return Summary(headline.removesuffix(".") + more + ".", ordered, after)
+
+
+def _range(peers: Sequence[Row], key: str) -> str:
+    """Least and most over the laws, with their names."""
+    known = sorted(((row[key], row["law"]) for row in peers if row.get(key) is not None), key=lambda pair: pair[0])
+    if len(known) < 2 or known[0][0] == known[-1][0]:
+        return ""
+    low, high = (f"{_value_text(value, key)} ({law})" for value, law in (known[0], known[-1]))
+    return f"{low} .. {high} over {len(known)} laws"
+
+
+def _value_text(value: Any, key: str) -> str:
+    if key.startswith(("over_", "rule_over", "chosen_over")):
+        return f"{value:,.3g}x"
+    return f"{value:.1%}" if key.endswith(("regret", "saved")) else format_value(value, columns.unit(key))
+
+
+def _of(row: Row, key: str) -> str:
+    return cell(key, row)
+
+
+def _in_brackets(*parts: str) -> str:
+    texts = [part for part in parts if part]
+    return f" ({'; '.join(texts)})" if texts else ""
+
+
+def _interval(row: Row, key: str) -> str:
+    return f"90 % {_of(row, f'{key}_lo~{key}_hi')}" if row.get(f"{key}_lo") is not None else ""
+
+
+def _split(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    size = f"{_of(first, 'active')} parameters{_in_brackets(_interval(first, 'active'), _range(peers, 'active'))}"
+    data = f"{_of(first, 'tokens')} tokens{_in_brackets(_interval(first, 'tokens'), _range(peers, 'tokens'))}"
+    ratio = f"{first['tokens_per_param']:.3g} a parameter, loss {first['loss']:.4g}"
+    text = f"{_of(first, 'flop')} are best spent by {first['law']} on {size} and {data}: {ratio}."
+    if first.get("epochs") is not None:
+        text = text.removesuffix(".") + f", {first['epochs']:.3g} epochs worth {_of(first, 'tokens_worth')} fresh tokens."
+    spread = _range(peers, "tokens_per_param")
+    return text, [f"tokens per parameter: {spread}"] if spread else []
+
+
+def _given_size(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    text = f"{_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens: loss {first['loss']:.4g} by {first['law']}"
+    text += f", {first['over_training']:,.3g}x Chinchilla"
+    if first.get("served_exact") is None:
+        return f"{text}; {first['why']}.", []
+    text += f"; right for {_of(first, 'served_exact')} tokens served{_in_brackets(_range(peers, 'served_exact'))}"
+    return f"{text}, and by the simple rule for {_of(first, 'served_rule')}.", []
+
+
+def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    over = _in_brackets(_range(peers, "over_training"))
+    text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
+    text += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
+    text += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
+    text += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
+    shares = ", ".join(
+        f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
+    )
+    after = [
+        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})"
+    ]
+    after.append(f"what would help: the rule's quality costs least as {_of(first, 'rule_cheapest_active')} parameters on "
+                 f"{_of(first, 'rule_cheapest_tokens')} tokens")  # fmt: skip
+    if first.get("chosen_regret") is not None:
+        after.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
+                     f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
+    return text, after
+
+
+def _quality(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    text = f"the quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens, with {_of(first, 'served')} served, costs "
+    text += f"least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens by {first['law']}"
+    text += f"{_in_brackets(_range(peers, 'active'))}: {first['saved']:.1%} less."
+    if first.get("rule_regret") is None:
+        return text, [f"training = serving: {first['why']}"]
+    equal = f"{_of(first, 'rule_active')} parameters on {_of(first, 'rule_tokens')} tokens"
+    return text, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
+
+
+def _count(experts: Any) -> str:
+    return "1 expert" if experts == 1 else f"{experts:,.0f} experts"
+
+
+def _experts(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+    inside = [row for row in peers if row.get("in_range")]
+    text = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense, "
+    text += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
+    where = f"{len(inside)} of {len(peers)} laws were fitted there" if inside else "no law is known to have been fitted there"
+    return f"{text}; {where}.", []
+
+
+PANEL_KEYS = {
+    "split": ("active", "tokens"),
+    "given": ("loss", "served_exact"),
+    "life": ("over_training", "rule_regret"),
+    "quality": ("active", "tokens"),
+    "experts": ("effective_over_active",),
+}
+TITLES = {
+    "split": "Compute split best, by law",
+    "given": "What a model's training is right for, by law",
+    "life": "How far to over-train, and what training = serving costs beyond the cheapest, by law",
+    "quality": "The cheapest model of a quality, by law",
+    "experts": "What experts are worth, by law",
+}
+NAMES = {
+    "active": "active parameters",
+    "over_training": "tokens over Chinchilla's",
+    "rule_regret": "cost of training = serving beyond the cheapest",
+    "served_exact": "tokens served that it is right for",
+    "effective_over_active": "equal dense over active parameters",
+}
+LINEAR = ("loss", "rule_regret")
+MOST_PANELS = 12
+
+
+def figure(request: Any, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One panel for each number drawn, one for each value of further lists."""
+    keys = [key for key in PANEL_KEYS[request.mode] if any(row.get(key) is not None for row in rows)]
+    if not keys:
+        raise BadValue("--plot", "these rows", "rows with " + " or ".join(PANEL_KEYS[request.mode]))
+    along = request.varied[0] if request.varied else None
+    panels = [_lines(rows, along, key, request.varied[1:]) if along else _beside(rows, key) for key in keys]
+    bars = "" if along else "; bars: 90 % interval from the errors of the coefficients"
+    title = {"text": TITLES[request.mode], "subtitle": "hollow: outside the fitted range" + bars}
+    return {"$schema": figures.SCHEMA, "config": figures.CONFIG, "title": title, "hconcat": panels}
+
+
+def _axis(key: str) -> dict[str, Any]:
+    scale = {"zero": False} if key in LINEAR else {"type": "log", "nice": False}
+    label_expr = "format(datum.value, '.0e')" if key == "flop" else "replace(format(datum.value, '~s'), 'G', 'B')"
+    text = {"format": "~%"} if key.endswith("regret") else {"labelExpr": label_expr, "tickCount": 6}
+    return {"field": key, "type": "quantitative", "title": NAMES.get(key, key.replace("_", " ")), "scale": scale, "axis": text}
+
+
+def _points(rows: Sequence[Mapping[str, Any]], key: str, along: Sequence[str]) -> list[dict[str, Any]]:
+    """What is drawn of each row that has it."""
+    points = []
+    for row in rows:
+        if row.get(key) is not None and (key in LINEAR or row[key] > 0):
+            ends = {f"{key}{end}": row[f"{key}{end}"] for end in ("_lo", "_hi") if row.get(f"{key}{end}")}
+            place = {name: row[name] for name in along}
+            value_text = f"{row[key]:.1%}" if key.endswith("regret") else output.format_value(row[key], columns.unit(key))
+            points.append({"law": row["law"], "said": value_text, key: row[key], "fitted": bool(row.get("in_range"))} | ends | place)
+    return points
+
+
+def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequence[str]) -> dict[str, Any]:
+    """The number against what varies, a line for each law."""
+    points = _points(rows, key, (along, *rest))
+    for point in points:
+        point["at"] = ", ".join(f"{name} {output.format_value(point[name], columns.unit(name))}" for name in rest)
+    series = {which: list(dict.fromkeys(point[which] for point in points)) for which in ("law", "at")}
+    if len(series["at"]) > MOST_PANELS:
+        raise BadValue("--plot", f"{len(series['at'])} values of {' and '.join(rest)}", f"at most {MOST_PANELS}")
+    colour = {"field": "law", "type": "nominal", "title": None, "sort": series["law"], "scale": {"scheme": "tableau10"},
+              "legend": {"symbolFillColor": "transparent"}}  # fmt: skip
+    encoding = {"x": _axis(along) | {"scale": {"type": "log", "nice": False}}, "y": _axis(key), "color": colour}
+    hollow = {"fillOpacity": _filled(), "fill": colour | {"legend": None}}
+    marks = [{"mark": {"type": "line", "strokeWidth": 2}}, {"mark": {"type": "point", "size": 30}, "encoding": hollow}]
+    if not rest:
+        return {"width": 420, "height": 340, "data": {"values": points}, "encoding": encoding, "layer": marks}
+    spec = {"width": 250, "height": 210, "encoding": encoding, "layer": marks}
+    facet = {"field": "at", "type": "nominal", "title": None, "sort": series["at"]}
+    return {"data": {"values": points}, "facet": facet, "columns": 3, "spec": spec}
+
+
+def _beside(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """The laws one below the other, with the interval where there is one."""
+    points = _points(rows, key, ())
+    names = list(dict.fromkeys(point["law"] for point in points))
+    y = {"field": "law", "type": "nominal", "title": None, "sort": names, "axis": {"labelLimit": 200}}
+    x = _axis(key)
+    bars = {"transform": [{"filter": f"isValid(datum.{key}_lo)"}], "mark": {"type": "rule", "strokeWidth": 2, "color": "#2e86ab"},
+            "encoding": {"x": x | {"field": f"{key}_lo", "title": x["title"]}, "x2": {"field": f"{key}_hi"}}}  # fmt: skip
+    dots = {"mark": {"type": "point", "size": 90, "color": "#d1495b", "fill": "#d1495b"}, "encoding": {"x": x, "fillOpacity": _filled()}}
+    numbers = {"mark": {"type": "text", "dy": -11, "fontSize": 11}, "encoding": {"x": x, "text": {"field": "said"}}}
+    return {"width": 380, "height": {"step": 34}, "data": {"values": points}, "encoding": {"y": y}, "layer": [bars, dots, numbers]}
+
+
+def _filled() -> dict[str, Any]:
+    return {"condition": {"test": "datum.fitted", "value": 1}, "value": 0}

@@ -1,0 +1,191 @@
+"""What `sim` says and draws: latencies, queue and occupancy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.report import output, serving
+
+VIEW = (
+    "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
+    "p99_itl_s", "mean_e2e_s", "req_per_s", "goodput_req_per_s", "output_tok_per_s", "decode_batch_mean", "kv_used_mean", "hit_rate",
+    "usd_per_mtok", "why",
+)  # fmt: skip
+BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
+DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
+DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
+DRAINED = 0.9  # of the rate that was sent, below which filling and draining weigh on what ended
+PERCENT_LIMIT = 10  # times its capacity, above which a load is no percentage
+
+
+def describe(rows: Any) -> output.Summary:
+    """The sentence, the columns to show, and the lines below the table."""
+    row_list = list(rows)
+    if not row_list:
+        return output.Summary("No row is left.")
+    runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
+    kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
+    rejected = _rejected(row_list[0])
+    if len(runs) <= 1:
+        return output.Summary(_sentence(row_list[0]), kinds, [*rejected, *_draining(row_list[0]), *_sensitive(row_list[0]), DEFINED])
+    at = kinds.index("p99_itl_s")
+    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
+
+
+def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
+    """Which limits a row does not keep."""
+    misses = [
+        f"{key} is {serving.value(row, key)}, above {output.format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
+        for key, most in limits.items()
+        if _misses(row, key, most)
+    ]
+    return f"at {serving.value(row, 'rate')} {' and '.join(misses)}"
+
+
+def _misses(row: Mapping[str, Any], key: str, most: float) -> bool:
+    return row.get(key) is None or row[key] > most
+
+
+def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Of many runs: how many are stable, and from which load on the rest are not."""
+    known = [row for row in runs if row.get("fits") is not False]
+    stable = [row for row in known if row["stable"]]
+    sentence = f"{len(runs)} simulations, {len(stable)} of them stable"
+    rates = [row["rate"] for row in stable if row.get("rate")]
+    if rates and len(rates) == len(stable):
+        last = max(stable, key=lambda row: row["rate"])
+        load = f" ({_load_text(last)})" if last.get("utilisation") else ""
+        sentence += f", the highest at {serving.value(last, 'rate')}{load}: p99 TTFT {serving.value(last, 'p99_ttft_s')}"
+        sentence += f", p99 TPOT {serving.value(last, 'p99_tpot_s')}"
+    return sentence + "."
+
+
+def _rejected(row: Mapping[str, Any]) -> list[str]:
+    """Requests that the cache could never hold."""
+    if not row.get("rejected"):
+        return []
+    room = f"the {serving.value(row, 'kv_tokens')} tokens of a replica's KV cache"
+    return [f"{row['rejected']:,} of {row['requests']:,} requests are rejected: they are longer than {room}."]
+
+
+def _draining(row: Mapping[str, Any]) -> list[str]:
+    """That a run was short beside its answers, so that what it says of a load that goes on is too little."""
+    offered_rate, ended = row.get("offered_req_per_s"), row.get("req_per_s")
+    if not (row.get("stable") and offered_rate and ended and ended < DRAINED * offered_rate and not row["cancelled"] + row["rejected"]):
+        return []
+    few = f"{serving.value(row, 'offered_req_per_s')} were sent, {serving.value(row, 'req_per_s')} ended until the last answer was out"
+    return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
+
+
+def _sensitive(row: Mapping[str, Any]) -> list[str]:
+    """What latencies would be had steps been estimated otherwise."""
+    if row.get("mean_ttft_lo_s") is None:
+        return []
+
+    def ends(key: str) -> str:
+        low, high = (row.get(f"{key}_{end}_s") for end in ("lo", "hi"))
+        upper = "overload" if low is not None and high is None else serving.value(row, f"{key}_hi_s")
+        return f"{serving.value(row, f'{key}_lo_s')} .. {upper}"
+
+    ttft, tpot = (f"{name.upper()} {ends(f'mean_{name}')} (p99 {ends(f'p99_{name}')})" for name in ("ttft", "tpot"))
+    return [f"had every step been shorter .. longer (--sensitivity): {ttft}, {tpot}."]
+
+
+def _load_text(row: Mapping[str, Any]) -> str:
+    share, able = row.get("utilisation"), serving.value(row, "capacity_req_per_s")
+    if not share:
+        return "the load asked"
+    bare = "" if row.get("hit_rate") is None else " without found prefixes"
+    return (
+        f"{share:.0%} of its capacity{bare} ({able})"
+        if share < PERCENT_LIMIT
+        else f"{output.format_value(share, '')} times its capacity{bare} ({able})"
+    )
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    about = f"{row['model']} on {row['system']}, {serving.layout(row)}"
+    if row.get("fits") is False:
+        return f"{about}: does not run: {row['why']}."
+    if not row["completed"]:
+        return f"{about}: no request was completed."
+    load = _load_text(row)
+    if not row["stable"] and row["mean_ttft_s"] is None:
+        grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
+        return f"{about}: overloaded, at {load}; {grows}."
+    if row["kind"] == "found":
+        about = f"{about} meets the limits up to {serving.value(row, 'rate')}"
+    if row["kind"] == "beyond":
+        about = f"{about} meets the limits at no rate, not even {serving.value(row, 'rate')}"
+    latencies = (
+        f"TTFT {serving.value(row, 'mean_ttft_s')} (p99 {serving.value(row, 'p99_ttft_s')}), TPOT {serving.value(row, 'mean_tpot_s')}"
+    )
+    more = "" if row["stable"] else " Overloaded: the queue grows as long as the trace lasts, and these latencies with it."
+    tail = f"(p99 {serving.value(row, 'p99_tpot_s')}), {serving.value(row, 'output_tok_per_s')} of output.{more}"
+    return f"{about}: at {load} {latencies} {tail}"
+
+
+CURVE = ("mean_ttft_s", "p99_ttft_s", "p99_tpot_s", "output_tok_per_s")
+PANELS = {"running": "requests in service", "waiting": "requests waiting", "kv_blocks": "KV blocks held"}
+SHARES = 100
+
+
+def figure(rows: Any, run: Any) -> dict[str, Any]:
+    """The figure that fits the rows."""
+    from headway.report import figures
+
+    points = [row for row in rows if row["kind"] == "point"]
+    if not points:
+        raise BadValue("--plot", "no rows", "rows to draw")
+    if run is None:
+        raise BadValue("--plot", "no layout that runs", "something to draw")
+    title = f"{points[0]['model']} on {points[0]['system']}"
+    for load in ("rate", "users"):
+        if len({row.get(load) for row in points}) > 1:
+            series = [key for key in ("tp", "ep", "dp", "pp", "replicas") if len({row[key] for row in points}) > 1]
+            return figures.table(points, load, CURVE, series, title, "where the queue grows without end there is no latency")
+    heading = {"text": title, "subtitle": "the last run: latencies by share of requests, and what went on"}
+    return {
+        "$schema": figures.SCHEMA, "config": figures.CONFIG, "title": heading,
+        "vconcat": [{"hconcat": [_shares(run, key) for key in ("ttft_s", "tpot_s", "e2e_s")]}, {"hconcat": _over_time(run)}],
+    }  # fmt: skip
+
+
+def _shares(run: Any, key: str) -> dict[str, Any]:
+    import numpy as np
+
+    from headway.sim.report import measured
+
+    values = measured(run, 0.0).values(key, known=True)
+    at = np.linspace(0, 100, SHARES + 1)
+    points = [{"x": float(x), "y": float(y)} for x, y in zip(np.percentile(values, at), at, strict=True)] if len(values) else []
+    return _line(points, f"{key.removesuffix('_s').upper()} (s)", "% of requests", "log")
+
+
+def _over_time(run: Any) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from headway.sim.report import curves
+
+    replica_curves = [curves(state) for state in run.states]
+    panels = []
+    for key, words in PANELS.items():
+        points = [
+            {"x": float(time), "y": float(value), "line": f"replica {number}"}
+            for number, curve in enumerate(replica_curves[:8])
+            for time, value in zip(curve["time_s"], np.asarray(curve[key]), strict=True)
+        ]
+        panels.append(_line(points, "time (s)", words, "linear"))
+    return panels
+
+
+def _line(points: list[dict[str, Any]], x: str, y: str, scale: str) -> dict[str, Any]:
+    several = len({point.get("line") for point in points}) > 1
+    colour = {"color": {"field": "line", "type": "nominal", "title": None}} if several else {"color": {"value": "#2e86ab"}}
+    across = {"field": "x", "type": "quantitative", "title": x, "scale": {"type": scale, "zero": False}}
+    return {
+        "width": 260, "height": 200, "data": {"values": points}, "mark": {"type": "line", "interpolate": "monotone"},
+        "encoding": {"x": across, "y": {"field": "y", "type": "quantitative", "title": y}, **colour},
+    }  # fmt: skip

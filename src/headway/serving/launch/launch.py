@@ -1,0 +1,171 @@
+"""Launch lines: the command that realises a layout on vLLM, SGLang or TensorRT-LLM, or why it cannot and the closest layout it can."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from headway.core.errors import UnknownName
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.layout import Layout, illegal
+from headway.performance.workload import Load
+from headway.serving.launch import sglang, trtllm, vllm
+from headway.serving.launch.request import LaunchRequest, ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag, or one key of the options file, and where it was seen."""
+
+    source: str
+    date: str
+    values: tuple[str, ...] = ()  # empty: any value of its type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What is kept of one engine."""
+
+    name: str
+    version: str
+    sources: dict[str, str]
+    flags: dict[str, Flag]
+    keys: dict[str, Flag]  # of the options file, nested ones with dots
+
+
+@functools.cache
+def flags(engine: str) -> Flags:
+    """The kept list of `vllm`, `sglang` or `trtllm`."""
+    import tomllib
+
+    table = tomllib.loads(files("headway").joinpath(f"data/engines/{engine}.toml").read_text(encoding="utf-8"))
+    return Flags(
+        name=table["name"],
+        version=table["version"],
+        sources=table["sources"],
+        flags=_read(table["flags"]),
+        keys=_read(table.get("keys", {})),
+    )
+
+
+def _read(rows: dict[str, dict]) -> dict[str, Flag]:
+    return {name: Flag(source=row["source"], date=row["date"], values=tuple(row.get("values", ()))) for name, row in rows.items()}
+
+
+def nearest(request: LaunchRequest, why: Callable[[LaunchRequest], str]) -> Layout | None:
+    """The legal layout for which `why` is "", closest in the product of ratios: on the same chips, else on a power of two of them."""
+    for chips in (request.stage_chips, *_powers(request.stage_chips)):
+        fits = [variant for variant in _spread(request, chips) if not illegal(_layout(variant), request.needs.shape) and not why(variant)]
+        if fits:
+            return _layout(min(fits, key=lambda variant: (_distance(request, variant), variant.tp, variant.cp, variant.ep)))
+    return None
+
+
+def offer(request: LaunchRequest, closest: Layout | None) -> str:
+    """The nearest layout in words, with what of it differs from the chips asked for."""
+    if closest is None:
+        return "it has no layout for this model"
+    chips = closest.tp * closest.cp * closest.dp * closest.pp
+    copies = f", {closest.replicas} replicas" if closest.replicas != request.replicas else ""
+    fewer = f", on {chips} chips" if not copies and chips != request.chips else ""
+    return f"nearest it can: {closest}{copies}{fewer}"
+
+
+def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
+    experts = [ep for ep in _divisors(chips) if ep <= max(request.needs.shape.experts, 1)]
+    for tp in (tp for tp in _divisors(chips) if not any(heads % tp for heads in request.needs.shape.heads)):
+        for cp in _divisors(chips // tp):
+            for ep in experts:
+                yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
+                if request.redundant:
+                    yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep, redundant=0)
+    if chips == request.stage_chips and not request.needs.shape.experts:  # data parallelism of a dense model is replicas by another name
+        yield replace(request, dp=1, replicas=request.replicas * request.dp)
+
+
+def _distance(request: LaunchRequest, variant: LaunchRequest) -> float:
+    return round(sum(abs(math.log(getattr(variant, name) / getattr(request, name))) for name in ("tp", "cp", "dp", "ep", "replicas")), 9)
+
+
+def _layout(request: LaunchRequest) -> Layout:
+    return Layout(
+        tp=request.tp, ep=request.ep, dp=request.dp, pp=request.pp, cp=request.cp, replicas=request.replicas, redundant=request.redundant
+    )
+
+
+def _powers(most: int) -> list[int]:
+    return [2**n for n in reversed(range(most.bit_length()))]
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
+
+
+__all__ = ["ENGINES", "Flags", "Launch", "flags", "launch"]
+
+ENGINES = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to type. `lines` is empty where `unsupported` says why, and `nearest` is then the closest layout the engine can do."""
+
+    engine: str
+    version: str
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    unsupported: str = ""
+    nearest: Layout | None = None
+
+
+def launch(
+    engine: str,
+    model: Model,
+    layout: Layout,
+    precision: Precision | None = None,
+    load: Load | None = None,
+    *,
+    memory: Any = None,
+    chips_per_host: Any = None,
+) -> Launch:
+    """The lines that serve `model` on `layout`; `load` sets the limits and `memory` is the share of HBM for weights and KV cache."""
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
+    request = ask(model, layout, precision or Precision(), load, memory, chips_per_host)
+    return answer(engine, request)
+
+
+def answer(engine: str, request: LaunchRequest) -> Launch:
+    """Lines and notes of one engine, or what it cannot express."""
+    writer, engine_flags = ENGINES[engine], flags(engine)
+    why = writer.layout_why(request)
+    if why:
+        closest = nearest(request, writer.layout_why)
+        text = f"{engine_flags.name}: {why}; {offer(request, closest)}"
+        return Launch(engine=engine, version=engine_flags.version, unsupported=text, nearest=closest)
+    why = writer.format_why(request)
+    if why:
+        return Launch(engine=engine, version=engine_flags.version, unsupported=f"{engine_flags.name}: {why}")
+    lines, notes = writer.write(request)
+    return Launch(engine=engine, version=engine_flags.version, lines=lines, notes=(*notes, *_always(request, engine_flags)))
+
+
+def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
+    """Notes that no engine changes."""
+    notes = []
+    if request.model == "$MODEL":
+        notes.append("MODEL is the folder or Hugging Face id of the checkpoint")
+    if request.replicas > 1:
+        placement = f"each on its own {request.chips} chips, behind a router"
+        notes.append(f"{request.replicas} replicas: run this for REPLICA=0..{request.replicas - 1}, {placement}")
+    if request.chips > 1 and not request.host:
+        notes.append(f"written as if one host holds all {request.chips} chips of a replica")
+    if request.arithmetic:
+        notes.append(f"the engine picks the arithmetic from the weights; {request.arithmetic} cannot be asked for")
+    return [*notes, f"flags as of {engine_flags.name} {engine_flags.version}"]

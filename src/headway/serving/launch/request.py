@@ -1,0 +1,214 @@
+"""What is asked of an engine: the layout as plain numbers, what of the model it must divide, the formats and the limits."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from headway.core.errors import BadValue
+from headway.models.model import Attention, Dense, LatentAttention, Model, MoE
+from headway.models.precision import Precision
+from headway.performance.layout import NAMES, Layout, ModelShape
+from headway.performance.workload import Load
+
+UNQUANTIZED = ("bf16", "fp16", "fp32")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchNeeds:
+    """What a layout has to divide, and what the checkpoint stores."""
+
+    shape: ModelShape
+    grouped: tuple[tuple[int, int], ...]  # (query heads, KV heads) of each kind of MHA, GQA or MQA block
+    has_other_mixers: bool  # some block is neither of these nor MLA
+    widths: tuple[int, ...]  # of the routed experts
+    dense: bool  # some block has a dense feed-forward part
+    stored: tuple[str, ...]  # formats of the weights that `weights` replaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRequest:
+    """One replica of a layout, `replicas` times."""
+
+    model: str
+    needs: LaunchNeeds
+    tp: int
+    ep: int
+    dp: int
+    pp: int
+    cp: int
+    replicas: int
+    redundant: int  # copies of busy experts
+    weights: str  # "" where the checkpoint is served as stored
+    kv: str  # "" where the engine's default serves
+    arithmetic: str  # "" where it follows the weights
+    batch: int | None
+    length: int | None
+    memory: float | None
+    host: int | None  # chips of one host
+
+    @property
+    def stage_chips(self) -> int:
+        """Chips of one pipeline stage."""
+        return self.tp * self.cp * self.dp
+
+    @property
+    def chips(self) -> int:
+        """Chips of one replica."""
+        return self.stage_chips * self.pp
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of one replica, as many of its chips on each; 1 where their size is not given."""
+        least = -(-self.chips // self.host) if self.host else 1
+        return next(count for count in range(least, self.chips + 1) if self.chips % count == 0)
+
+    @property
+    def spare(self) -> int:
+        """Expert slots that copies fill where every chip holds as many experts: those asked for, and those that even it out."""
+        return self.redundant + -(self.needs.shape.experts + self.redundant) % self.ep
+
+    @property
+    def per_rank(self) -> int | None:
+        """Sequences of one data-parallel rank, the fullest."""
+        return None if self.batch is None else -(-self.batch // self.dp)
+
+
+def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any) -> LaunchRequest:
+    """Everything an engine's writer reads."""
+    needs = _needs(model)
+    same = set(needs.stored) == {precision.weights}
+    weights = "" if same else precision.weights
+    follows = precision.compute in ("", precision.weights) or (not weights and set(needs.stored) == {precision.compute})
+    return LaunchRequest(
+        model=_argument(model),
+        needs=needs,
+        **{name: _whole_number(name, getattr(layout, name)) for name in NAMES},
+        weights=weights,
+        kv=precision.kv,
+        arithmetic="" if follows else precision.compute,
+        batch=None if load is None else _whole_number("batch", load.batch),
+        length=_length(load),
+        memory=None if memory is None else _share(memory),
+        host=None if host is None else _whole_number("chips_per_host", host),
+    )
+
+
+def _needs(model: Model) -> LaunchNeeds:
+    mixers = [block.attention for block in model.blocks]
+    parts = [block.ffn for block in model.blocks]
+    moes = [part for part in parts if isinstance(part, MoE)]
+    dense = any(isinstance(part, Dense) for part in parts)
+    stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moes else ()))
+    heads = [getattr(mixer, "heads", 0) for mixer in mixers]
+    return LaunchNeeds(
+        shape=ModelShape(
+            heads=tuple(count for count in heads if count),
+            experts=min((part.experts for part in moes), default=0),
+            layers=sum(block.count for block in model.blocks),
+        ),
+        grouped=tuple((int(mixer.heads), int(mixer.kv_heads)) for mixer in mixers if isinstance(mixer, Attention)),
+        has_other_mixers=any(not isinstance(mixer, Attention | LatentAttention) for mixer in mixers),
+        widths=tuple(int(part.intermediate) for part in moes),
+        dense=dense,
+        stored=stored,
+    )
+
+
+def _argument(model: Model) -> str:
+    """The Hugging Face id or the folder of a config.json, quoted for a shell; $MODEL where a lone file hides its weights."""
+    path = PurePath(model.source or model.name)
+    if path.name == "config.json":
+        path = path.parent
+    return "$MODEL" if path.suffix == ".json" else shlex.quote(str(path))
+
+
+def _length(load: Load | None) -> int | None:
+    if load is None:
+        return None
+    if load.prompt is not None and load.output is not None:
+        return _whole_number("prompt", load.prompt) + _whole_number("output", load.output)
+    return None if load.context is None else _whole_number("context", load.context)
+
+
+def copies_why(request: LaunchRequest, engine: str) -> str:
+    """Copies of experts, for an engine whose kept flags have none for them."""
+    return f"copies of experts ({request.redundant}) are not among the flags kept for {engine}" if request.redundant else ""
+
+
+def _whole_number(name: str, value: Any) -> int:
+    """One whole number: a launch line is of one layout and one load, not of a grid."""
+    try:
+        if value == int(value) and int(value) >= (name != "redundant"):
+            return int(value)
+    except (TypeError, ValueError):
+        pass
+    raise BadValue(name, value, "one whole number to write a launch line for")
+
+
+def _share(value: Any) -> float:
+    try:
+        if 0 < float(value) <= 1:
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise BadValue("memory", value, "a share of HBM, above 0 and at most 1")
+
+
+# -- reasons that more than one engine has ---------------------------------------------------------------------------------------
+
+
+def heads_why(request: LaunchRequest, degree: int) -> str:
+    """Tensor parallelism over `ways` chips has to divide the heads of every block."""
+    for heads in request.needs.shape.heads:
+        if heads % degree:
+            return f"attention over {degree} chips does not divide {heads} heads"
+    return ""
+
+
+def expert_why(request: LaunchRequest) -> str:
+    """The chips that share an expert have to divide its width."""
+    share = request.stage_chips // request.ep
+    for width in request.needs.widths:
+        if width % share:
+            return f"{share} chips share each expert (tp*cp*dp/ep), which does not divide its width {width}"
+    return ""
+
+
+def context_why(request: LaunchRequest) -> str:
+    """Decode context parallelism only splits what tensor parallelism would hold twice."""
+    if request.cp == 1:
+        return ""
+    if request.needs.has_other_mixers:
+        return "context parallelism is for MHA, GQA, MQA and MLA blocks only"
+    for heads, kv_heads in request.needs.grouped:
+        if kv_heads > request.tp:
+            return f"context parallelism needs tp of at least the {kv_heads} KV heads (it splits copies of a head), and tp is {request.tp}"
+        if heads // kv_heads % request.cp:
+            return f"cp {request.cp} does not divide {heads // kv_heads} query heads per KV head"
+    return ""
+
+
+def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:
+    """Whether the engine can make the weights asked for from the checkpoint while loading."""
+    if not request.weights:
+        return ""
+    stored = "+".join(dict.fromkeys(request.needs.stored))
+    if request.weights in loads and all(part in UNQUANTIZED for part in request.needs.stored):
+        return ""
+    weights = request.weights
+    return f"cannot turn a checkpoint stored in {stored} into {weights} while loading; give one stored in {weights} as the model"
+
+
+def kv_why(request: LaunchRequest, formats: dict[str, str]) -> str:
+    """Whether the engine has a KV cache of that format."""
+    if not request.kv or request.kv in formats:
+        return ""
+    return f"has no {request.kv} KV cache; it has {', '.join(formats)}"
+
+
+def port(request: LaunchRequest, first: int) -> str:
+    """The port of a replica, counted up from `first` in the shell variable REPLICA."""
+    return f"$(({first} + REPLICA))"

@@ -1,0 +1,97 @@
+"""SGLang: `python -m sglang.launch_server`. Its tp counts every chip of a stage; attention data and context parallelism divide it."""
+
+from __future__ import annotations
+
+from headway.serving.launch.request import LaunchRequest, context_why, expert_why, heads_why, kv_why, port, weights_why
+
+PORT, INIT_PORT = 30000, 20000
+CACHE = {"bf16": "bf16", "fp8": "fp8_e4m3", "fp4": "nvfp4"}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+ONLINE = {"fp8": "fp8", "fp4": "nvfp4_online", "nvfp4": "nvfp4_online"}
+
+
+def layout_why(request: LaunchRequest) -> str:
+    """Why SGLang cannot express a layout, or ""."""
+    if _copies(request) and request.hosts > 1:
+        return f"the {request.dp} data-parallel copies of a dense model must share one host"
+    return heads_why(request, request.tp * request.cp) or expert_why(request) or context_why(request)
+
+
+def format_why(request: LaunchRequest) -> str:
+    """Why SGLang cannot make these formats, or ""."""
+    return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
+
+
+def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines and notes."""
+    words = [
+        "python -m sglang.launch_server",
+        f"--model-path {request.model}",
+        *_parallelism(request),
+        *_limits(request),
+        *_formats(request),
+    ]
+    if request.hosts > 1:
+        words.append(f"--nnodes {request.hosts} --node-rank $NODE --dist-init-addr $HEAD:{INIT_PORT}")
+    return (" ".join(words),), _notes(request)
+
+
+def _copies(request: LaunchRequest) -> bool:
+    """A dense model has nothing to share between data-parallel ranks: they are whole copies."""
+    return request.dp > 1 and not request.needs.shape.experts
+
+
+def _parallelism(request: LaunchRequest) -> list[str]:
+    words = [f"--tp-size {request.tp * request.cp if _copies(request) else request.stage_chips}"]
+    if request.pp > 1:
+        words.append(f"--pp-size {request.pp}")
+    if request.dp > 1:
+        words.append(f"--{'dp-size' if _copies(request) else 'attn-dp-size'} {request.dp}")
+    if request.cp > 1:
+        words.append(f"--dcp-size {request.cp}")
+    if request.ep > 1:
+        words.append(f"--ep-size {request.ep}")
+        if request.spare:
+            words.append(f"--ep-num-redundant-experts {request.spare}")
+    if request.dp > 1 and request.tp * request.cp == 1 and request.needs.widths and request.needs.dense:
+        words.append("--moe-dense-tp-size 1")
+    return words
+
+
+def _limits(request: LaunchRequest) -> list[str]:
+    words = []
+    if request.batch:
+        words.append(f"--max-running-requests {request.per_rank if _copies(request) else request.batch}")
+    if request.length:
+        words.append(f"--context-length {request.length}")
+    if request.memory:
+        words.append(f"--mem-fraction-static {request.memory:g}")
+    if request.replicas > 1:
+        words.append(f"--port {port(request, PORT)}")
+    return words
+
+
+def _formats(request: LaunchRequest) -> list[str]:
+    words = []
+    if request.weights in DTYPES:
+        words.append(f"--dtype {DTYPES[request.weights]}")
+    elif request.weights:
+        words.append(f"--quantization {ONLINE[request.weights]}")
+    if request.kv:
+        words.append(f"--kv-cache-dtype {CACHE[request.kv]}")
+    return words
+
+
+def _notes(request: LaunchRequest) -> tuple[str, ...]:
+    notes = []
+    if request.hosts > 1:
+        notes.append(f"{request.hosts} hosts: run it on each as NODE=0..{request.hosts - 1}; $HEAD is the address of host 0")
+    if not _copies(request) and request.stage_chips > request.tp:
+        notes.append(f"--tp-size is tp*cp*dp = {request.stage_chips}: attention data and context parallelism divide it")
+    if request.cp > 1:
+        notes.append(f"SGLang also splits the projections over the {request.cp} context-parallel chips")
+    if request.dp > 1 and request.ep == request.stage_chips:
+        notes.append("every rank gathers all tokens by default; --moe-a2a-backend deepep sends each where it is needed")
+    if request.ep > 1 and request.spare:
+        notes.append(f"SGLang holds as many experts on every chip: {request.spare} copies fill the last ones")
+    return tuple(notes)

@@ -1,0 +1,97 @@
+"""TensorRT-LLM: `trtllm-serve` and an options file. Attention is all tensor parallel or all data parallel; its tp counts both."""
+
+from __future__ import annotations
+
+from headway.serving.launch.request import LaunchRequest, copies_why, expert_why, heads_why, kv_why, port, weights_why
+
+PORT = 8000
+OPTIONS = "trtllm.yaml"
+CACHE = {"bf16": "auto", "fp8": "fp8", "fp4": "nvfp4"}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+FRACTION = 0.9  # of the memory that weights leave free; the server's own default
+
+
+def layout_why(request: LaunchRequest) -> str:
+    """Why TensorRT-LLM cannot express a layout, or ""."""
+    if request.cp > 1:  # Helix: https://nvidia.github.io/TensorRT-LLM/1.3.0rc26/features/helix.html
+        return f"context parallelism (cp={request.cp}) is for generation servers of a disaggregated deployment only"
+    if request.dp > 1 and not request.needs.shape.experts:
+        return f"one server of a dense model holds one copy; dp={request.dp} is {request.dp} replicas"
+    if request.dp > 1 and request.tp > 1:
+        return (
+            f"attention is tensor parallel or data parallel over all {request.stage_chips} chips, "
+            f"not tp={request.tp} and dp={request.dp} together"
+        )
+    return heads_why(request, request.tp) or expert_why(request) or copies_why(request, "TensorRT-LLM")
+
+
+def format_why(request: LaunchRequest) -> str:
+    """Why TensorRT-LLM cannot make these formats, or ""."""
+    return weights_why(request, tuple(DTYPES)) or kv_why(request, CACHE)
+
+
+def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines and notes."""
+    words = ["trtllm-serve", request.model, f"--tp_size {request.stage_chips}"]
+    if request.hosts > 1:
+        words = ["trtllm-llmapi-launch", *words, f"--gpus_per_node {request.chips // request.hosts}"]
+    if request.pp > 1:
+        words.append(f"--pp_size {request.pp}")
+    if request.ep > 1:
+        words.append(f"--ep_size {request.ep}")
+    words += _limits(request)
+    options = _options(request)
+    if not options:
+        return (" ".join(words),), _notes(request)
+    text = "\\n".join(options)
+    return (f"printf '{text}\\n' > {OPTIONS}", " ".join([*words, f"--extra_llm_api_options {OPTIONS}"])), _notes(request)
+
+
+def _limits(request: LaunchRequest) -> list[str]:
+    words = []
+    if request.per_rank:
+        words.append(f"--max_batch_size {-(-request.per_rank // request.pp)}")
+    if request.length:
+        words.append(f"--max_seq_len {request.length}")
+    if request.memory:
+        words.append(f"--kv_cache_free_gpu_memory_fraction {request.memory:g}")
+    if request.replicas > 1:
+        words.append(f"--port {port(request, PORT)}")
+    return words
+
+
+def _options(request: LaunchRequest) -> list[str]:
+    """Lines of the options file, for what has no flag."""
+    lines = []
+    if request.weights:
+        lines.append(f"dtype: {DTYPES[request.weights]}")
+    if request.dp > 1:
+        lines.append("enable_attention_dp: true")
+    if request.spare:
+        slots = request.needs.shape.experts + request.spare
+        lines += ["moe_config:", "  load_balancer:", f"    num_slots: {slots}", "    layer_updates_per_iter: 1"]
+    if CACHE.get(request.kv, "auto") != "auto":
+        # the file's kv_cache_config may replace the whole of the command line's, so its share stands here too
+        lines += ["kv_cache_config:", f"  dtype: {CACHE[request.kv]}", f"  free_gpu_memory_fraction: {request.memory or FRACTION:g}"]
+    return lines
+
+
+def _notes(request: LaunchRequest) -> tuple[str, ...]:
+    notes = []
+    if request.hosts > 1:
+        notes.append(
+            f"{request.hosts} hosts: start it under srun or mpirun with {request.chips} tasks, {request.chips // request.hosts} a host"
+        )
+    if request.dp > 1:
+        notes.append(f"--tp_size is dp = {request.dp}: with enable_attention_dp each of those chips runs attention for its own requests")
+    if request.batch and (request.dp > 1 or request.pp > 1):
+        notes.append("--max_batch_size counts for each attention rank and pipeline micro-batch")
+    if request.memory:
+        notes.append("--kv_cache_free_gpu_memory_fraction is of what the weights leave free: a little less KV cache than counted")
+    if request.spare:
+        notes.append(
+            f"TensorRT-LLM holds as many experts on every chip: {request.spare} copies fill the last ones, moved by load as it runs"
+        )
+    if request.kv == "fp4":
+        notes.append("an nvfp4 KV cache needs a checkpoint calibrated for it")
+    return tuple(notes)

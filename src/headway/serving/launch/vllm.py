@@ -1,0 +1,114 @@
+"""vLLM: `vllm serve`. Experts lie on all tensor- and data-parallel chips or on none; context parallelism re-uses tensor-parallel chips."""
+
+from __future__ import annotations
+
+from headway.serving.launch.request import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, port, weights_why
+
+PORT, RPC_PORT = 8000, 13345
+CACHE = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp8": "fp8",
+    "int8": "int8_per_token_head",
+    "int4": "int4_per_token_head",
+    "fp4": "nvfp4",
+}
+DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
+ONLINE = {
+    "fp8": "fp8_per_tensor",
+    "int8": "int8_per_channel_weight_only",
+    "fp4": "nvfp4_per_token",
+    "nvfp4": "nvfp4_per_token",
+}
+
+
+def layout_why(request: LaunchRequest) -> str:
+    """Why vLLM cannot express a layout, or ""."""
+    if request.ep not in (1, request.stage_chips):
+        return f"expert parallelism is off (ep=1) or over all tp*cp*dp = {request.stage_chips} chips, not {request.ep}"
+    return heads_why(request, request.tp * request.cp) or expert_why(request) or copies_why(request, "vLLM") or context_why(request)
+
+
+def format_why(request: LaunchRequest) -> str:
+    """Why vLLM cannot make these formats, or ""."""
+    return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
+
+
+def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines and notes."""
+    words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp * request.cp}"]
+    if request.pp > 1:
+        words.append(f"--pipeline-parallel-size {request.pp}")
+    if request.dp > 1:
+        words.append(f"--data-parallel-size {request.dp}")
+    if request.ep > 1:
+        words.append("--enable-expert-parallel")
+    if request.cp > 1:
+        words.append(f"--decode-context-parallel-size {request.cp}")
+    line = " ".join(words + _limits(request) + _formats(request))
+    return _hosts(request, line), _notes(request)
+
+
+def _limits(request: LaunchRequest) -> list[str]:
+    words = []
+    if request.per_rank:
+        words.append(f"--max-num-seqs {request.per_rank}")
+    if request.length:
+        words.append(f"--max-model-len {request.length}")
+    if request.memory:
+        words.append(f"--gpu-memory-utilization {request.memory:g}")
+    if request.replicas > 1:
+        words.append(f"--port {port(request, PORT)}")
+    return words
+
+
+def _formats(request: LaunchRequest) -> list[str]:
+    words = []
+    if request.weights in DTYPES:
+        words.append(f"--dtype {DTYPES[request.weights]}")
+    elif request.weights:
+        words.append(f"--quantization {ONLINE[request.weights]}")
+    if request.kv:
+        words.append(f"--kv-cache-dtype {CACHE[request.kv]}")
+    return words
+
+
+def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
+    """The line, or one for the first host and one for each other host, of number $NODE."""
+    rank = request.tp * request.cp * request.pp
+    if request.hosts == 1 or request.host is None:
+        return (line,)
+    if rank > request.host:
+        if request.dp > 1:
+            return (f"VLLM_RAY_DP_PACK_STRATEGY=span {line} --data-parallel-backend ray --distributed-executor-backend ray",)
+        across = f"{line} --nnodes {request.hosts} --master-addr $HEAD"
+        return (f"{across} --node-rank 0", f"{across} --node-rank $NODE --headless")
+    local = _ranks_per_host(request, rank)
+    across = f"{line} --data-parallel-size-local {local} --data-parallel-address $HEAD --data-parallel-rpc-port {RPC_PORT}"
+    return (across, f"{across} --headless --data-parallel-start-rank $(({local} * NODE))")
+
+
+def _ranks_per_host(request: LaunchRequest, rank: int) -> int:
+    """The most data-parallel ranks that one host holds, equal on every host."""
+    most = (request.host or rank) // rank
+    return max(count for count in range(1, most + 1) if request.dp % count == 0)
+
+
+def _notes(request: LaunchRequest) -> tuple[str, ...]:
+    notes = []
+    rank = request.tp * request.cp * request.pp
+    if request.hosts > 1 and request.host:
+        if rank > request.host and request.dp > 1:
+            notes.append(f"a data-parallel rank spans hosts: start it on a Ray cluster of {request.hosts} hosts")
+        else:
+            hosts = request.hosts if rank > request.host else request.dp // _ranks_per_host(request, rank)
+            notes.append(f"{hosts} hosts: the first line on host 0, of address $HEAD, the second on hosts NODE=1..{hosts - 1}")
+    if request.dp > 1 and request.batch:
+        notes.append(f"--max-num-seqs counts for each of the {request.dp} data-parallel ranks")
+    if request.cp > 1:
+        notes.append(f"--tensor-parallel-size is tp*cp: vLLM also splits the projections over the {request.cp} context-parallel chips")
+    if request.dp > 1 and request.ep > 1:
+        notes.append("every rank gathers all tokens by default; --all2all-backend deepep_low_latency sends each where it is needed")
+    if request.kv in ("int8", "int4", "fp4"):
+        notes.append(f"not every attention backend reads a {CACHE[request.kv]} KV cache")
+    return tuple(notes)

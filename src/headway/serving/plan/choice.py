@@ -1,0 +1,162 @@
+"""One chosen point of a search: a layout and a batch, as numbers that know who chose them, and its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.catalog import fold
+from headway.core.errors import BadValue
+from headway.core.formula import record
+from headway.core.quantity import known, user_input
+from headway.core.table import Axis, Table, from_rows
+from headway.laws.serving.replicas import per_replica
+from headway.performance.compile import work_of
+from headway.performance.layout import NAMES, Layout
+from headway.performance.request import estimate
+from headway.performance.workload import Load
+from headway.serving.plan.problem import Goal
+from headway.serving.plan.search import BestBatches, Candidates, compile_candidates, request, sized, tpot
+from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
+from headway.serving.serve import ServeRequest, case_of, explain_point, filled
+
+SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
+POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
+TIE = 1e-12  # values closer than this are equal
+TIES = (
+    "of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
+    "then fewer chips per replica, smaller tp, pp, dp, ep, cp, a smaller batch, the formats in the order asked"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What one row of a plan is about."""
+
+    query: ServeRequest
+    layout: Layout
+    load: Load
+    value: float = float("nan")  # of the objective
+    prefill: Layout | None = None  # the prefill pool, where `layout` is the decode pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """One row of a plan: a pick, its kind, and what it says beyond the columns of `serve`."""
+
+    kind: str
+    pick: Choice
+    extra: dict[str, Any] = field(default_factory=dict)
+    trees: dict[str, Callable[[], Any]] = field(default_factory=dict)  # of keys that `serve` does not explain
+    queried: Callable[[], ServeRequest] | None = None  # the query made again, for an explanation of what was edited in it
+
+
+def pick(w: Candidates, row: int, batch: int, goal: Goal, value: float = float("nan")) -> Choice:
+    """One layout of a search at one batch."""
+    degrees = {name: int(np.broadcast_to(getattr(w.layout, name), (w.count, 1))[row, 0]) for name in NAMES}
+    layout = Layout(**{name: _number(count, name, name in goal.pinned) for name, count in degrees.items()})
+    load = w.query.load
+    load_at_batch = Load(batch=_number(batch, "batch", bool(goal.batches)), prompt=load.prompt, output=load.output)
+    return resized(Choice(query=w.query, layout=layout, load=load_at_batch, value=value), goal)
+
+
+def resized(choice: Choice, goal: Goal) -> Choice:
+    """The same with as many replicas, and chips where their number is free, as the load needs."""
+    if not goal.sizing:
+        return choice
+    w = compile_candidates(choice.query, choice.layout, 1)
+    size = sized(w, request(w, choice.load.batch, tpot(w, choice.load.batch)), goal)
+    system = choice.query.system
+    if goal.free:
+        count = int(size.chips)
+        name = f"{count}x{fold(system.chip.name)}"
+        system = replace(system, name=name, chips=known(count, f"{name}.chips", "", "derived", "as many as carry the load", "now"))
+    layout = replace(choice.layout, replicas=known(int(size.replicas), "replicas", "", "derived", "as many as carry the load", "now"))
+    return replace(choice, query=replace(choice.query, system=system), layout=layout)
+
+
+def _number(value: int, name: str, typed: bool) -> Any:
+    return user_input(int(value), name) if typed else known(int(value), name, "", "derived", "chosen by the search of plan", "now")
+
+
+def choose(searches: Sequence[BestBatches], goal: Goal) -> Choice | None:
+    """The best of all layouts, the same every time; TIES says what is taken of equals."""
+    parts = [_keys(index, best, goal) for index, best in enumerate(searches) if best.candidates.count]
+    if not parts:
+        return None
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    keep = np.arange(len(columns[0]))
+    for column in columns:
+        least = column[keep].min()
+        keep = keep[column[keep] <= least + TIE * abs(least)]
+    index, row = (int(column[keep[0]]) for column in columns[-2:])
+    best = searches[index]
+    return pick(best.candidates, row, int(best.batch[row, 0]), goal, float(best.value[row, 0]))
+
+
+def _keys(index: int, best: BestBatches, goal: Goal) -> list[Any]:
+    """What layouts are compared by, in turn; least is best."""
+    layout, size = best.candidates.layout, best.size
+    fast = goal.objective in ("cost", "throughput") and goal.rate is None
+    keys = [-best.value if goal.more else best.value, size.chips_used, best.tpot if fast else per_replica(best.request, size.replicas)]
+    keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
+    count = best.candidates.count
+    return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]
+
+
+def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
+    """The rows of a plan, those of one query computed together."""
+    groups: dict[int, list[int]] = {}
+    for index, line in enumerate(lines):
+        groups.setdefault(id(line.pick.query if line.pick.prefill is None else line.pick), []).append(index)
+    pooled = any(line.pick.prefill for line in lines)
+    blank = dict.fromkeys(("input", "elasticity", "gain", "cause", *(POOLED if pooled else ())))
+    rows: list[dict[str, Any]] = [{}] * len(lines)
+    for indices in groups.values():
+        for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
+            rows[index] = blank | row | {"kind": lines[index].kind} | lines[index].extra
+    return from_rows(rows, notes, lambda row, key: explained(lines[row], key))
+
+
+def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
+    first = picks[0]
+    layout, load = first.layout, first.load
+    if len(picks) > 1:
+        layout = Layout(**{name: np.array([int(getattr(choice.layout, name)) for choice in picks]) for name in NAMES})
+        load = Load(batch=np.array([int(choice.load.batch) for choice in picks]), prompt=load.prompt, output=load.output)
+    axes = (Axis("row", range(len(picks))),)
+    case = case_of(first.query, layout, load)
+    if first.prefill is None:
+        return Table(axes, filled(first.query, case, axes)).rows()
+    estimates = estimate_pools(case, first.prefill, hand_over_link(first.query.system))
+    return Table(axes, filled(first.query, case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
+
+
+def explained(line: PlanRow, key: str) -> Any:
+    """One number of one row as a tree of laws."""
+    if key in line.trees:
+        return line.trees[key]()
+    if key in SAID_BY:
+        raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
+    if line.pick.prefill is not None:
+        return _explained_pools(line.pick, key)
+    return explain_point(line.pick.query if line.queried is None else line.queried(), line.pick.layout, line.pick.load, key)
+
+
+def estimates_of(choice: Choice, query: ServeRequest) -> dict[str, Any]:
+    """Everything about a pick, by the path that prints and explains."""
+    case = replace(case_of(query, choice.layout, choice.load), work=work_of(query.model, query.work.expert_load))
+    return estimate(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
+
+
+def _explained_pools(choice: Choice, key: str) -> Any:
+    with record():
+        outputs = estimates_of(choice, choice.query)
+    values = {name: getattr(choice.layout, name) for name in NAMES} | {"prompt": choice.load.prompt, "output": choice.load.output} | outputs
+    values["batch"] = choice.load.batch
+    if values.get(key) is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
+    return values[key]

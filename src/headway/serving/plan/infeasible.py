@@ -1,0 +1,86 @@
+"""Why nothing meets every limit: the candidate that misses by least, which limit it misses first, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core import units
+from headway.laws.serving.replicas import interleaved_tpot_s
+from headway.laws.serving.request import e2e_s
+from headway.performance.request import estimate
+from headway.serving.plan.choice import Choice, pick
+from headway.serving.plan.problem import NAMES, Goal, limits
+from headway.serving.plan.search import Candidates, batch_of, fits, request, tpot
+from headway.serving.serve import case_of
+
+
+def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, bool]:
+    """The nearest miss, its reason (memory before times), and whether memory is the reason."""
+    rows = [(w, *_row(w, goal)) for w in candidates]
+    w, row, batch, miss = min(rows, key=lambda entry: entry[3])
+    return pick(w, row, batch, goal), _reason(w, row, batch, goal), miss[0] > 0
+
+
+def beyond(most: Choice) -> str:
+    """Why a rate is not carried: what the machine does at most."""
+    estimates = estimate(case_of(most.query, most.layout, most.load))
+    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
+    words = f"{most.layout}, {int(most.layout.replicas)} replicas, batch {int(most.load.batch)}"
+    return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
+
+
+def _times(w: Candidates, batch: Any) -> dict[str, Any]:
+    """What each limit is a limit of."""
+    times, output = tpot(w, batch), w.query.load.output
+    interleaved_tpot = interleaved_tpot_s(batch, request(w, batch, times), output)
+    return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": interleaved_tpot, "e2e": e2e_s(w.ttft, times, output)}
+
+
+def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
+    """The layout that misses by least: (row, batch, (how far it gets, by what ratio it misses there))."""
+    batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
+    room = _full(fits(w, batch), w)
+    if room.any():
+        miss_ratio = np.zeros(w.count)
+        latencies = _times(w, batch)
+        for name, limit in limits(goal.slo).items():
+            miss_ratio = np.maximum(miss_ratio, _full(latencies[name], w) / limit)
+        miss_ratio = np.where(room, miss_ratio, np.inf)
+        stage = 0
+    else:
+        weights = _full(w.compiled.weights_bytes, w)
+        usable = _full(w.usable, w)
+        inside = weights <= usable
+        miss_ratio = np.where(inside, 1 / np.maximum(_full(w.limit, w), 1e-9), np.inf) if inside.any() else weights / usable
+        stage = 1 if inside.any() else 2
+    row = int(np.argmin(miss_ratio))
+    return row, int(batch[row, 0]), (stage, float(miss_ratio[row]))
+
+
+def _full(value: Any, w: Candidates) -> Any:
+    return np.broadcast_to(value, (w.count, 1))[:, 0]
+
+
+def _reason(w: Candidates, row: int, batch: int, goal: Goal) -> str:
+    point = w.rows(np.array([row]))
+    weights, usable, limit = (float(_full(value, point)[0]) for value in (point.compiled.weights_bytes, point.usable, point.limit))
+    where = " ".join(f"{name}={int(_full(getattr(point.layout, name), point)[0])}" for name in ("tp", "ep", "dp", "pp"))
+    if weights > usable:
+        return f"weights need {_gb(weights)} per chip at {where}, {_gb(usable)} are usable"
+    if not _full(fits(point, batch), point)[0]:
+        room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
+        return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
+    misses, latencies = [], _times(point, batch)
+    for name, most in limits(goal.slo).items():
+        value = float(_full(latencies[name], point)[0])
+        if value > most:
+            at = f" at batch {batch}" if name != "ttft" else ""
+            misses.append(f"{NAMES[name]}{at} is {units.show(value, 's')}, limit {units.show(most, 's')}")
+    return "; ".join(misses) + f" (nearest miss: {where})"
+
+
+def _gb(value: float) -> str:
+    return units.show(value, "byte")

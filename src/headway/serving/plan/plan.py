@@ -1,0 +1,353 @@
+"""`plan`: the best layout, batch and formats of a model on a machine under latency limits, what else is worth having, what would help.
+
+Exhaustive: every legal layout whose replica stays within one scale-up domain, every number of sequences per rank. Arithmetic is in laws/.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from headway.core.errors import BadValue
+from headway.core.formula import record
+from headway.core.quantity import default, user_input
+from headway.core.table import Table
+from headway.core.units import show
+from headway.hardware.system import System
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
+from headway.performance.formats import resolve
+from headway.performance.layout import Layout, shape
+from headway.performance.workload import SLO, Load
+from headway.serving.plan import problem as asked
+from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, pick, resized, table
+from headway.serving.plan.disaggregate import PoolPair, pairs, picked
+from headway.serving.plan.frontier import candidates, frontier
+from headway.serving.plan.infeasible import beyond, nearest
+from headway.serving.plan.problem import NAMES as TOLD
+from headway.serving.plan.problem import Goal, limits, objective_named
+from headway.serving.plan.search import BestBatches, Candidates, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
+from headway.serving.plan.space import SearchSpace, space
+from headway.serving.serve import ServeRequest, query
+
+FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
+FREE_NOTE = "the number of chips is free: replicas fill scale-up domains of the chip's usual size, the last one as far as it is used"
+RATE_NOTE = (
+    "capacity, times and cost per Mtok are those of full batches in steady state: at this rate a request costs what the columns say over "
+    "utilisation, price x chips / rate; TTFT leaves out the queue, which grows near saturation"
+)
+BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
+NO_TIME = 1.0  # what a worth that shares chips among the requests that come does not look at
+ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The answer: rows (the best first), its parts, and what the figures are drawn from."""
+
+    table: Table
+    best: Choice
+    answer: dict[str, Any]  # the best row, objective, its value, the limits, TPOT with others' prompts
+    infeasible: str  # which limit fails first and by how much; empty when all are met
+    fails: str  # of what: memory, time or rate
+    objective: str
+    slo: SLO
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was searched, dropped and taken for granted."""
+        return self.table.notes
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every row as plain Python."""
+        return self.table.rows()
+
+    def explain(self, key: str, row: int = 0) -> Any:
+        """The tree of laws behind one number, of the best row unless told."""
+        return self.table.explain(key, row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """One model on one machine: what was searched and what was found."""
+
+    problems: tuple[PlanProblem, ...]
+    searches: tuple[BestBatches, ...]
+    candidates: tuple[Candidates, ...]
+    best: Choice | None
+    goal: Goal
+    aggregated: Choice | None = None  # the best of one pool, where two were asked for
+    pairs: tuple[PoolPair, ...] = ()
+    sized: int = 0  # pairs of replicas
+
+    @property
+    def query(self) -> ServeRequest:
+        return self.problems[0].query
+
+    @property
+    def space(self) -> SearchSpace:
+        return self.problems[0].space
+
+    def rank(self) -> tuple[bool, bool, float]:
+        """Feasible first, then priced, then by the objective."""
+        if self.best is None:
+            return True, False, float("inf")
+        value, query, goal = self.best.value, self.best.query, self.goal
+        if goal.rate is not None and goal.objective in ("cost", "throughput"):  # machines of fixed and of free size compare by what is paid
+            size = ReplicaCounts(replicas=self.best.layout.replicas, chips_used=query.system.chips, chips=query.system.chips)
+            value = float(objective_value(replace(goal, free=True), query, size, NO_TIME, NO_TIME))
+        return False, goal.objective == "cost" and query.price is None, -value if goal.more else value
+
+
+def plan(
+    models: Model | str | Sequence[Model | str],
+    systems: System | str | Sequence[System | str],
+    load: Load,
+    slo: SLO | None = None,
+    *,
+    ttft: Any = None, tpot: Any = None, tpot_interleaved: Any = None, e2e: Any = None,
+    weights: str | Sequence[str] = ("",), kv: str | Sequence[str] = (), compute: str | Sequence[str] = ("",),
+    ways: Mapping[str, Any] | None = None,
+    batch: Any = None,
+    assumptions: Assumptions | None = None,
+    objective: str = "cost", disaggregate: bool = False,
+    current: Mapping[str, Any] | str | None = None,
+    elasticities: bool = True,
+) -> Plan:  # fmt: skip
+    """The best layout, batch and formats of each model on each machine, the best of all first.
+
+    `load` has one prompt and one output, and the rate that must be carried, if any: on a bare chip by as many as it takes, else by the
+    machine's. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. pick.TIES says what is taken
+    of equals. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the
+    batches; formats left out are as `Precision` has them, for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64",
+    adds a row for the user's own layout.
+    What meets no limit is a row with fits False and a reason; input without an answer raises a HeadwayError.
+    """
+    pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
+    goal = Goal(
+        objective=objective_named(objective), rate=asked.rate(load.rate), batches=asked.batches(batch), pinned=pinned,
+        slo=asked.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e}),
+        disaggregate=asked.disaggregated(disaggregate, pinned),
+    )  # fmt: skip
+    names = {name: asked.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
+    groups = []
+    for model, machine in asked.pairs(models, systems):
+        domain = asked.free(machine, goal)
+        machine_goal = replace(goal, free=domain is not None)
+        tried = (_problems(model, size, load, names, ways or {}, assumptions) for size in (asked.grown(domain) if domain else (machine,)))
+        groups.append(_first_that_holds(tried, machine_goal))
+    user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
+    return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities)
+
+
+def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
+    """The search on the first machine whose memory holds the model, or on the last."""
+    group = None
+    for problems in tried:
+        group = _searched(problems, goal)
+        if any(best.in_memory for best in group.searches):
+            break
+    return cast(_Group, group)
+
+
+def _problems(
+    model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any
+) -> list[PlanProblem]:
+    """One problem for each combination of formats."""
+    for name in ("prompt", "output"):
+        if hasattr(getattr(load, name), "__len__"):
+            raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
+    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), assumptions, asked.rate(load.rate))
+    if load.context is not None:
+        raise BadValue("load", "a context", "a prompt and an output")
+    fp8 = first.system.chip.peak_fp8 is not None
+    caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
+    both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
+    layouts = space(shape(first.work.blocks), first.system, degrees)
+    problems = []
+    for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, names["compute"] or ("",)):
+        precision = Precision(weights=weights, kv=kv, compute=compute)
+        formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
+        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both)
+        problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
+    return problems
+
+
+def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
+    """The user's own layout of the first model on the first machine, in the user's formats."""
+    if not mine:
+        return None
+    query = group.query
+    precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
+    formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
+    user_pick = placed(replace(query, formats=formats), mine)
+    return user_pick if "replicas" in mine else resized(user_pick, replace(group.goal, objective="cost"))
+
+
+# -- what was found -------------------------------------------------------------------------------------------------------------
+
+
+def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
+    searched = [problem for problem in problems if problem.space.count]
+    candidate_sets = tuple(compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in searched)
+    searches = tuple(best_batches(w, goal) for w in candidate_sets)
+    group = _Group(problems=tuple(problems), searches=searches, candidates=candidate_sets, best=choose(searches, goal), goal=goal)
+    return _pooled(group) if goal.disaggregate else group
+
+
+def _pooled(group: _Group) -> _Group:
+    """The same with two pools as its best."""
+    goal = group.goal
+    pool_pairs, count = pairs(group.candidates, goal)
+    best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
+    cheap = replace(goal, objective="cost")
+    front = pool_pairs if goal.objective == "cost" else pairs(group.candidates, cheap)[0]
+    return replace(group, best=best, aggregated=group.best, pairs=tuple(front), sized=count)
+
+
+def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
+    """The row of a model and machine on which nothing meets every limit, and what fails."""
+    if not group.candidates:
+        why, sample = group.space.why, group.space.sample
+        query = group.query
+        query = replace(query, system=replace(query.system, scale_up_domain=ANY_DOMAIN))
+        load = Load(batch=user_input(min(group.goal.batches, default=1), "batch"), prompt=query.load.prompt, output=query.load.output)
+        known = Layout(**{name: user_input(int(getattr(sample, name)), name) for name in Layout.__dataclass_fields__})
+        near, fails = Choice(query=query, layout=known, load=load), "memory"
+    elif group.aggregated:
+        near, fails = group.aggregated, "pools"
+        why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
+    elif any(best.in_time for best in group.searches):
+        most = replace(group.goal, rate=None, objective="throughput")
+        rate_pick = choose([best_batches(w, most) for w in group.candidates], most)
+        near, fails = cast(Choice, rate_pick), "rate"
+        why = beyond(near)
+    else:
+        near, why, full = nearest(group.candidates, group.goal)
+        fails = "memory" if full else "time"
+    return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
+
+
+def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool) -> Plan:
+    lead = groups[0]
+    goal, more = lead.goal, []
+    best, fails = [], []
+    for group in groups:
+        line, what = (PlanRow(kind="best", pick=group.best), "") if group.best else _nearest_miss(group)
+        best.append(line)
+        fails.append(what)
+    lines = list(best)
+    points, members, goals = _frontier(groups)
+    if goal.disaggregate:
+        lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
+    elif len(points.speed):
+        front = frontier(points)
+        places = zip(front.search, front.row, front.batch, strict=True)
+        picks = [pick(members[int(index)].fitting, int(row), int(size), goals[int(index)]) for index, row, size in places]
+        lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
+    if helping and lead.best and not goal.disaggregate:
+        lines += elasticities(lead.problems, lead.best, goal)
+    if user_pick is not None:
+        lines.append(_own_line(lead, user_pick))
+        more.append(_own_note(lines[-1], goal))
+    notes = _notes(groups, len(points.speed)) + tuple(more)
+    plan_table = table(lines, notes)
+    answer: dict[str, Any] = {"row": plan_table.row(0), "objective": goal.objective, "slo": goal.slo}
+    answer |= {"value": lead.best.value} if lead.best else {}
+    why = best[0].extra.get("why", "")
+    return Plan(table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective, slo=goal.slo)
+
+
+def _frontier(groups: list[_Group]) -> tuple[Any, list[BestBatches], list[Goal]]:
+    """The candidates of the first group's model, on every machine whose cost compares with the first's."""
+    lead = groups[0].query
+    same = [
+        group
+        for group in groups
+        if group.query.model is lead.model and (group is groups[0] or (lead.price is not None and group.query.price is not None))
+    ]
+    members = [best for group in same for best in group.searches]
+    goals = [replace(group.goal, objective="cost") for group in same for _ in group.searches]
+    return candidates(members, goals), members, goals
+
+
+def _pool_frontier(lead: _Group) -> list[Choice]:
+    """The pairs that no other beats in speed and cost, fastest first."""
+    front: list[PoolPair] = []
+    for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
+        if not front or pair.key[0] < front[-1].key[0] * (1 - 1e-9):
+            front.append(pair)
+    return [picked(pair, replace(lead.goal, objective="cost")) for pair in front]
+
+
+def _own_line(lead: _Group, user_pick: Choice) -> PlanRow:
+    best, goal = lead.best, lead.goal
+    if best is None or (goal.objective == "cost" and (user_pick.query.price is None) != (lead.query.price is None)):
+        return PlanRow(kind="current", pick=user_pick)
+
+    def tree() -> Any:
+        with record():
+            return gain(objective_of(best, best.query, goal), objective_of(user_pick, user_pick.query, goal), goal)
+
+    return PlanRow(kind="current", pick=user_pick, extra={"gain": float(tree()), "cause": cause(best, user_pick)}, trees={"gain": tree})
+
+
+def _own_note(line: PlanRow, goal: Goal) -> str:
+    if "gain" not in line.extra:
+        return "the current layout is not compared: nothing to compare it with, or no price"
+    times = BETTER[goal.objective]
+    return f"the best is {line.extra['gain']:.3g} times {times} than the current layout; most of it from {line.extra['cause']}"
+
+
+def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
+    """What was searched, what was dropped and why, what was taken for granted."""
+    goal = groups[0].goal
+    layouts = sum(problem.space.count for group in groups for problem in group.problems)
+    inside = sum(best.in_memory for group in groups for best in group.searches)
+    allowed = sum(best.fitting.count for group in groups for best in group.searches)
+    timely = sum(best.in_time for group in groups for best in group.searches)
+    met = sum(best.candidates.count for group in groups for best in group.searches)
+    short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
+    slower = " or ".join(TOLD[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
+    how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
+    notes = dict.fromkeys(
+        (
+            f"searched {layouts} layouts (formats counted apart), {count} candidates with a batch ({how})",
+            f"dropped {layouts - inside} layouts that do not fit in memory, "
+            f"{inside - allowed} over the TTFT limit, {allowed - timely} over the {slower} limit{short}",
+        )
+    )
+    if goal.objective == "cost" and any(group.query.price is None for group in groups):
+        notes |= {"without a price the objective is chip-seconds per request; machines without a price come last": None}
+    if goal.disaggregate:
+        notes |= {f"sized {sum(group.sized for group in groups)} pairs of a prefill and a decode replica; TPOT is free of prompts": None}
+        notes |= dict.fromkeys(note for group in groups for note in _pool_note(group))
+    if any(group.goal.free for group in groups):
+        notes |= {FREE_NOTE: None}
+    if goal.rate is not None:
+        notes |= {RATE_NOTE: None}
+    for group in groups:
+        notes |= dict.fromkeys(group.space.notes) | dict.fromkeys(_query_notes(group.query, groups))
+    return tuple(notes)
+
+
+def _pool_note(group: _Group) -> list[str]:
+    """Two pools beside one."""
+    if not (group.best and group.aggregated):
+        return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
+    goal, one_pool = group.goal, group.aggregated
+    times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one_pool, one_pool.query, goal), goal))
+    interleaved_tpot = show(float(estimates_of(one_pool, one_pool.query)["tpot_interleaved_s"]), "s")
+    words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
+    least = f"one pool: {one_pool.layout}, batch {int(one_pool.load.batch)}, TPOT with others' prompts {interleaved_tpot}"
+    return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
+
+
+def _query_notes(query: ServeRequest, groups: list[_Group]) -> list[str]:
+    """The notes of one query; what is not true of all machines names its own."""
+    name = f"{query.model.name} on {query.system.name}: "
+    return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]

@@ -1,0 +1,154 @@
+"""What a plan is asked for, checked: models, machines, the objective and its limits, rate, batches and formats as the search takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from headway.core.errors import BadValue, UnknownName
+from headway.core.quantity import Sourced, known, user_input
+from headway.core.schema import fields, scalar
+from headway.hardware.system import System
+from headway.hardware.system import system as find_system
+from headway.models.config import model as find_model
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.workload import SLO, Load
+
+OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False}  # whether more is better
+ALIASES = {"speed": "latency"}
+# Keys of a found row, by limit; each grows with the batch or does not depend on it.
+LIMITS = {"ttft": "ttft_s", "tpot": "tpot_s", "tpot_interleaved": "tpot_interleaved_s", "e2e": "e2e_s"}
+NAMES = {"ttft": "TTFT", "tpot": "TPOT", "tpot_interleaved": "TPOT with others' prompts in between", "e2e": "E2E"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One question to the space of layouts."""
+
+    objective: str = "cost"
+    slo: SLO = SLO()  # noqa: RUF009 -- frozen
+    rate: Any = None  # requests per second that the machine must carry
+    disaggregate: bool = False  # prefill and decode on pools of their own
+    free: bool = False  # the machine may have as many chips as that takes
+    batches: tuple[int, ...] = ()  # the only ones allowed; none for all
+    pinned: frozenset[str] = frozenset()
+
+    @property
+    def more(self) -> bool:
+        """Whether more of the objective is better."""
+        return OBJECTIVES[self.objective]
+
+    @property
+    def sizing(self) -> bool:
+        """Whether the number of replicas follows from the load, not from the machine."""
+        return (self.free or self.objective == "chips") and "replicas" not in self.pinned
+
+
+def objective_named(name: str) -> str:
+    """A known objective, aliases resolved, or an error that names them."""
+    objective = ALIASES.get(name, name)
+    if objective not in OBJECTIVES:
+        raise UnknownName("objective", name, (*OBJECTIVES, *ALIASES), "one of " + ", ".join(OBJECTIVES))
+    return objective
+
+
+def limits(slo: SLO) -> dict[str, Any]:
+    """The limits that were given, by name."""
+    all_limits = {field.name: getattr(slo, field.name) for field in dataclasses.fields(SLO)}
+    return {name: value for name, value in all_limits.items() if value is not None}
+
+
+MOST_BATCHES = 10_000
+MOST_PAIRS = 200
+MOST_JOINED = 1152  # chips of the domains that a model too large for one is tried on
+
+
+def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
+    records = [find_model(model) if isinstance(model, str) else model for model in _several(models)]
+    pairs = list(itertools.product(records, [find_system(system) if isinstance(system, str) else system for system in _several(systems)]))
+    if not 0 < len(pairs) <= MOST_PAIRS:
+        raise BadValue("plan", f"{len(pairs)} pairs of model and machine", f"1 to {MOST_PAIRS}")
+    return pairs
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def slo_of(slo: SLO, user_limits: Mapping[str, Any]) -> SLO:
+    """The limits as numbers that the user gave."""
+    merged_limits = limits(slo) | {name: value for name, value in user_limits.items() if value is not None}
+    return SLO(**{name: _limit(name, value) for name, value in merged_limits.items()})
+
+
+def rate(value: Any) -> Any:
+    """The rate as a number that the user gave."""
+    q = fields(Load)["rate"][0]
+    if value is None or isinstance(value, Sourced):
+        return value
+    if isinstance(value, str):
+        return scalar(value, q, "rate")
+    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
+        raise BadValue("rate", value, f"one rate {q.range()}")
+    return user_input(float(value), "rate", "1/s")
+
+
+def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
+    if disaggregate and "replicas" in pinned:
+        raise BadValue("replicas", "a number", "no --replicas: how many each pool has is found by --disaggregate")
+    return disaggregate
+
+
+def free(system: System, goal: Goal) -> System | None:
+    """One scale-up domain of a bare chip, whose number is free where a load has to be carried; None where it is not."""
+    domain = system.chip.scale_up_domain
+    if system.chips != 1 or (goal.rate is None and goal.objective != "chips"):
+        return None
+    if "replicas" in goal.pinned:
+        raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
+    usual = system.chips if domain is None else domain
+    return replace(system, chips=usual, scale_up_domain=usual)
+
+
+def grown(domain: System) -> Iterator[System]:
+    """That domain, then two, four, ... joined by scale-out, for a model that fewer do not hold; at last one again, to say what fails."""
+    yield domain
+    joined = int(domain.chips) * 2 if domain.scale_out_bw is not None or domain.chip.scale_out_bw is not None else MOST_JOINED + 1
+    while joined <= MOST_JOINED:
+        chips = known(joined, f"{domain.name}.chips", "", "derived", "fewest doublings of a domain that hold the model", "now")
+        yield replace(domain, chips=chips)
+        joined *= 2
+    yield domain
+
+
+def _limit(name: str, value: Any) -> Any:
+    q = fields(SLO)[name][0]
+    if isinstance(value, str):
+        return scalar(value, q, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or q.illegal(value):
+        raise BadValue(name, value, f"one time {q.range()}")
+    return value if isinstance(value, Sourced) else user_input(float(value), name, "s")
+
+
+def batches(batch: Any) -> tuple[int, ...]:
+    q = fields(Load)["batch"][0]
+    values = () if batch is None else tuple(batch) if hasattr(batch, "__iter__") else (batch,)
+    for value in values:
+        if q.illegal(value):
+            raise BadValue("batch", value, q.illegal(value))
+    if len(values) > MOST_BATCHES:
+        raise BadValue("batch", f"{len(values)} values", f"at most {MOST_BATCHES}")
+    return tuple(sorted({int(value) for value in values}))
+
+
+def formats(value: str | Sequence[str], name: str) -> tuple[str, ...]:
+    q = fields(Precision)[name][0]
+    names = (value,) if isinstance(value, str) else tuple(value)
+    for format_name in names:
+        if format_name not in q.choices:
+            raise UnknownName(f"{name} format", format_name, q.choices, "one of " + ", ".join(filter(None, q.choices)))
+    return names

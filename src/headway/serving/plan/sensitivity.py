@@ -1,0 +1,205 @@
+"""What would help most: the optimum searched again with 1 % more of an input, and the user's own layout beside the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.errors import BadValue, UnknownName
+from headway.core.formula import record
+from headway.core.quantity import default, known, user_input
+from headway.core.schema import fields, scalar
+from headway.hardware.chip import PEAK_OF
+from headway.hardware.system import System
+from headway.laws.economics.cost import chip_seconds_per_request
+from headway.laws.serving.replicas import elasticity, gain_of_less, gain_of_more, raised, replicas_held
+from headway.laws.serving.request import prefill_lanes, request_s
+from headway.laws.step.layer_terms import replica_chips
+from headway.models.precision import Precision
+from headway.performance.formats import resolve
+from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
+from headway.performance.request import estimate
+from headway.performance.workload import Load
+from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of
+from headway.serving.plan.problem import Goal
+from headway.serving.plan.search import ONE_REPLICA, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serving.plan.space import SearchSpace, domain_of
+from headway.serving.serve import ServeRequest, case_of
+
+STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
+# What is varied, with the words for it.
+INPUTS = {
+    "chip.hbm_bw": "HBM bandwidth",
+    "chip.peak": "FLOP/s, in every format",
+    "chip.hbm": "HBM capacity",
+    "system.scale_up_bw": "bandwidth of the scale-up links",
+    "system.scale_out_bw": "bandwidth of the network between scale-up domains",
+    "fixed": "fixed costs of a step: kernels' and the engine's",
+    "alpha": "latency of a collective",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProblem:
+    """One model on one machine in one set of formats, and the layouts to search."""
+
+    query: ServeRequest
+    precision: Precision
+    space: SearchSpace
+
+
+def elasticities(problems: Sequence[PlanProblem], best: Choice, goal: Goal) -> list[PlanRow]:
+    """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first.
+
+    None where whole numbers of chips are the answer: 1 % hardly ever moves them.
+    """
+    if goal.sizing:
+        return []
+    lines = []
+    for name in INPUTS:
+        if not has(best.query, name):
+            continue
+        again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
+        candidates = [
+            best_batches(compile_candidates(again[id(problem)], problem.space.layouts, problem.space.count), goal) for problem in problems
+        ]
+        optimum = choose(candidates, goal)
+        if optimum is not None:
+            precision = next(problem.precision for problem in problems if again[id(problem)] is optimum.query)
+            lines.append(_line(name, best, optimum, precision, goal))
+    return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
+
+
+def has(query: ServeRequest, name: str) -> bool:
+    """Whether the machine has the input."""
+    if not name.endswith(("scale_up_bw", "scale_out_bw")):
+        return True
+    system, key = query.system, name.removeprefix("system.")
+    joined = key == "scale_up_bw" or (system.scale_up_domain is not None and system.chips > system.scale_up_domain)
+    return joined and _link(system, key) is not None
+
+
+def _link(system: System, key: str) -> Any:
+    return getattr(system, key) if getattr(system, key) is not None else getattr(system.chip, key)
+
+
+def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest:
+    """The query with 1 % more of an input."""
+    system, assumptions = query.system, query.assumptions
+    if name == "chip.hbm_bw":
+        system = replace(system, chip=replace(system.chip, hbm_bw=raised(system.chip.need("hbm_bw"), STEP)))
+    elif name == "chip.hbm":
+        system = replace(system, chip=replace(system.chip, hbm=raised(system.chip.need("hbm"), STEP)))
+    elif name == "chip.peak":
+        peaks = {key: getattr(system.chip, key) for key in dict.fromkeys(PEAK_OF.values())}
+        more = {key: raised(value, STEP) for key, value in peaks.items() if value is not None}
+        system = replace(system, chip=replace(system.chip, **more))
+    elif name.startswith("system."):
+        key = name.removeprefix("system.")
+        system = replace(system, **{key: raised(_link(system, key), STEP)})
+    else:
+        assumptions = replace(assumptions, **{name: raised(getattr(assumptions, name), STEP)})
+    formats = resolve(query.work.blocks, query.work.embedding_dtype, system.chip, precision)
+    return replace(query, system=system, assumptions=assumptions, formats=formats)
+
+
+def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal) -> PlanRow:
+    base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are made again below
+
+    def again() -> ServeRequest:
+        with record():
+            return edited(base, precision, name)
+
+    def tree() -> Any:
+        with record():
+            return _value(before, after, before.query, edited(base, precision, name), goal)
+
+    number = float(_value(before, after, before.query, after.query, goal))
+    extra = {"input": name, "elasticity": number}
+    return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
+
+
+def _value(before: Choice, after: Choice, first: ServeRequest, second: ServeRequest, goal: Goal) -> Any:
+    gain = gain_of_more if goal.more else gain_of_less
+    return elasticity(gain(objective_of(before, first, goal), objective_of(after, second, goal)), STEP)
+
+
+def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
+    """The objective of one pick, by the path that prints and explains."""
+    estimates = estimates_of(pick, query)
+    replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # two pools are one
+    size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=query.system.chips)
+    return objective_value(goal, query, size, estimates["tpot_s"], estimates["request_s"])
+
+
+PARTS = {"compute_s": "arithmetic", "weights_s": "reading weights", "kv_s": "reading the KV cache", "network_s": "collectives",
+         "overhead_s": "fixed overhead"}  # fmt: skip
+NO_PREFILL = known(0.0, "no prefill", "s", "constant", "a decode part alone")
+
+
+def parse(text: str) -> dict[str, Any]:
+    """`tp=8 batch=64` (commas or spaces between) as values by name.
+
+    >>> parse("tp=8 batch=64")
+    {'tp': 8, 'batch': 64}
+    """
+    known_keys = {name: q for record in (Layout, Precision) for name, (q, _) in fields(record).items()}
+    known_keys["batch"] = fields(Load)["batch"][0]
+    values: dict[str, Any] = {}
+    for word in text.replace(",", " ").split():
+        key, equals, value = word.partition("=")
+        if not equals or not value:
+            raise BadValue("--current", word, 'KEY=VALUE pairs, such as "tp=8 batch=64"')
+        if key not in known_keys:
+            raise UnknownName("key of --current", key, known_keys, "one of " + ", ".join(known_keys))
+        values[key] = scalar(value, known_keys[key], key)
+    if "batch" not in values:
+        raise BadValue("--current", text, 'a batch, such as "tp=8 batch=64"')
+    return values
+
+
+def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
+    """The user's layout: ways not given are 1, replicas as many as the machine holds."""
+    degrees = {name: user_values.get(name, UNASKED[name]) for name in NAMES}
+    if "replicas" not in user_values:
+        chips = replica_chips(degrees["tp"], degrees["cp"], degrees["dp"], degrees["pp"])
+        replicas = max(int(replicas_held(int(query.system.chips), domain_of(query.system), chips)), 1)
+        degrees["replicas"] = default(replicas, "replicas", "", "as many as the machine holds")
+    degrees = {name: value if hasattr(value, "kind") else user_input(int(value), name) for name, value in degrees.items()}
+    layout = check(Layout(**degrees), shape(query.work.blocks))
+    batch = user_values["batch"] if hasattr(user_values["batch"], "kind") else user_input(int(user_values["batch"]), "batch")
+    return Choice(query=query, layout=layout, load=Load(batch=batch, prompt=query.load.prompt, output=query.load.output))
+
+
+def gain(best: Any, current: Any, goal: Goal) -> Any:
+    """How many times better the best is."""
+    return (gain_of_more if goal.more else gain_of_less)(current, best)
+
+
+def cause(best: Choice, current: Choice) -> str:
+    """Which part of a request's chip time differs most, in words."""
+    mine, theirs = _parts(current), _parts(best)
+    word = max(mine, key=lambda key: mine[key] - theirs[key])
+    if mine[word] <= theirs[word]:
+        return "no part of a request's chip time is larger than at the best layout"
+    share = f"{mine[word]:.3g} chip-seconds per request against {theirs[word]:.3g}"
+    ranks = f"batch {int(current.load.batch)} on {_size(current)} against {int(best.load.batch)} on {_size(best)}"
+    return f"{word}: {share} ({ranks})"
+
+
+def _size(pick: Choice) -> str:
+    count = int(replica_chips(*(int(getattr(pick.layout, name)) for name in ("tp", "cp", "dp", "pp"))))
+    return f"{count} chip{'s' if count > 1 else ''} per replica"
+
+
+def _parts(pick: Choice) -> dict[str, float]:
+    query, layout, load = pick.query, pick.layout, pick.load
+    estimates, w = estimate(case_of(query, layout, load)), compile_candidates(query, layout, 1)
+    lanes, chips = prefill_lanes(layout.dp, layout.pp), query.system.chips
+    parts = {
+        word: float(chip_seconds_per_request(chips, request_s(load.batch, load.output, estimates[key], NO_PREFILL, lanes), layout.replicas))
+        for key, word in PARTS.items()
+    }
+    prefill = request_s(load.batch, load.output, NO_PREFILL, w.prefill, lanes)
+    return parts | {"prefill": float(chip_seconds_per_request(chips, prefill, layout.replicas))}

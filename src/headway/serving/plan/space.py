@@ -1,0 +1,205 @@
+"""Every legal layout of a model on a machine, a replica within one scale-up domain or of whole ones: the space that `plan` searches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadValue, IllegalLayout
+from headway.core.schema import fields as declared
+from headway.hardware.system import System
+from headway.laws.serving.replicas import replicas_held
+from headway.laws.step.layer_terms import replica_chips
+from headway.performance.layout import NAMES, Layout, ModelShape, illegal
+
+EXHAUSTIVE_CHIPS = 256  # chips of a domain up to which every dp and pp is tried
+MOST = 200_000
+MOST_PINS = 10_000  # values of one way
+FEW = 8  # smallest values of each way among which the smallest legal layout is looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpace:
+    """Legal layouts, each number an array (n, 1); `why` says why there is none."""
+
+    layouts: Layout
+    count: int
+    notes: tuple[str, ...]
+    sample: Layout | None = None  # a layout as asked for, when none of those fits the machine, and why
+    why: str = ""
+
+
+def domain_of(system: System) -> int:
+    """Chips that one replica may use at most."""
+    return int(system.scale_up_domain if system.scale_up_domain is not None else system.chips)
+
+
+def space(shape: ModelShape, system: System, degrees: Mapping[str, Any]) -> SearchSpace:
+    """All layouts that are legal for the model and fit the machine's domain, as arrays; `degrees` pins or lists some of them."""
+    unknown = [name for name in degrees if name not in NAMES]
+    if unknown:
+        raise BadValue("layout", unknown[0], "one of " + ", ".join(NAMES))
+    pinned = {name: _pinned_values(name, value) for name, value in degrees.items() if value is not None}
+    pinned, notes = _legal(pinned, shape)
+    domain, rows = domain_of(system), []
+    for tp, cp, pp, dp, ep in _combinations(pinned, shape, domain):
+        rows.append((tp, ep, dp, pp, cp))
+        if len(rows) > MOST:
+            raise BadValue("layout", f"more than {MOST} layouts", "some of tp, ep, dp, pp pinned")
+    spanning = _spanning(pinned, shape, system, domain)
+    rows += spanning
+    if spanning:
+        notes += (f"{system.name}: replicas larger than a scale-up domain take whole ones; tp stays inside",)
+    if domain > EXHAUSTIVE_CHIPS and not {"dp", "pp"} <= set(pinned):
+        notes += (f"{system.name}: a domain of {domain} chips; dp and pp are searched over 1, 2, 3, 4, 6, 8, 12, ... only",)
+    if not rows:
+        sample = _smallest(pinned, shape)
+        chips = replica_chips(sample.tp, sample.cp, sample.dp, sample.pp)
+        why = f"{sample} needs {chips} chips per replica, one scale-up domain of {system.name} has {domain}"
+        return SearchSpace(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
+    return _with_replicas(np.array(rows, dtype=np.int64), pinned, system, notes)
+
+
+def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape) -> Layout:
+    """The legal layout of fewest chips that keeps the pins, whatever the machine; an error when none is legal."""
+    lists = [pinned.get(name, (1,))[:FEW] for name in ("tp", "ep", "pp", "cp", "replicas")]
+    layouts = [
+        Layout(tp=tp, ep=ep, dp=dp, pp=pp, cp=cp, replicas=replicas)
+        for tp, ep, pp, cp, replicas in itertools.product(*lists)
+        for dp in pinned.get("dp", (ep // math.gcd(ep, tp * cp),))[:FEW]
+    ]
+    legal = [layout for layout in layouts if not illegal(layout, shape)]
+    if not legal:
+        raise IllegalLayout(layouts[0], illegal(layouts[0], shape))
+    return min(legal, key=lambda layout: replica_chips(layout.tp, layout.cp, layout.dp, layout.pp))
+
+
+def _pinned_values(name: str, value: Any) -> tuple[int, ...]:
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple | range) else (value,)
+    q = declared(Layout)[name][0]
+    for entry in values:
+        wants = q.illegal(entry) if isinstance(entry, int | float) else "a whole number"
+        if wants:
+            raise BadValue(name, entry, wants)
+    if len(values) > MOST_PINS:
+        raise BadValue(name, f"{len(values)} values", f"at most {MOST_PINS}")
+    return tuple(sorted({int(number) for number in values}))
+
+
+def _legal(pinned: dict[str, tuple[int, ...]], shape: ModelShape) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
+    """Pinned ways that can be legal by themselves; one illegal value is an error, illegal members of a list are dropped and named."""
+    legal_pins, notes = {}, ()
+    for name, values in pinned.items():
+        reasons = {value: _alone(name, value, shape) for value in values}
+        legal = tuple(value for value in values if not reasons[value])
+        if not legal:
+            raise IllegalLayout(f"{name}={values[0]}", reasons[values[0]])
+        if len(legal) < len(values):
+            first = next(value for value in values if reasons[value])
+            notes += (f"{name}: dropped {len(values) - len(legal)} of {len(values)} values as illegal, such as {reasons[first]}",)
+        legal_pins[name] = legal
+    return legal_pins, notes
+
+
+def _alone(name: str, value: int, shape: ModelShape) -> str:
+    """Why one way is illegal whatever the others are."""
+    beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp: some dp always makes that true
+    return illegal(Layout(**{name: value} | beside), shape)
+
+
+def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domain: int) -> Iterable[tuple[int, int, int, int, int]]:
+    tps = _tensor_ways(pinned, shape, domain)
+    pps = pinned.get("pp") or _counts(min(domain, int(shape.layers)), domain)
+    dps = pinned.get("dp") or (_counts(domain, domain) if shape.experts else (1,))
+    cps = pinned.get("cp") or (1,)
+    divisors: dict[int, list[int]] = {}
+    most_ep = max(int(shape.experts) + _copies(pinned), 1)
+    for tp in tps:
+        for cp in cps:
+            for pp in pps:
+                for dp in dps:
+                    stage_ranks = tp * cp * dp
+                    if stage_ranks * pp > domain:
+                        break  # dps ascend
+                    if stage_ranks not in divisors:
+                        divisors[stage_ranks] = _expert_ways(stage_ranks, most_ep, pinned.get("ep"))
+                    for ep in divisors[stage_ranks]:
+                        yield tp, cp, pp, dp, ep
+
+
+def _spanning(
+    pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, system: System, domain: int
+) -> list[tuple[int, int, int, int, int]]:
+    """Layouts of whole domains joined by scale-out, where it is known: 2, 3, 4, 6, 8, 9, 12, ... of them, and all; any with dp pinned."""
+    domains = int(system.chips) // domain
+    if domains < 2 or (system.scale_out_bw is None and system.chip.scale_out_bw is None):
+        return []
+    smooth = {2**two * 3**three for two in range(domains.bit_length()) for three in range(domains.bit_length())}
+    counts = range(2, domains + 1) if "dp" in pinned else [count for count in smooth | {domains} if 2 <= count <= domains]
+    most_ep = max(int(shape.experts) + _copies(pinned), 1)
+    rows = []
+    for chips in sorted(count * domain for count in counts):
+        for tp, cp in itertools.product(_tensor_ways(pinned, shape, domain), pinned.get("cp") or (1,)):
+            for pp in _divisors(chips, pinned.get("pp"), int(shape.layers)):
+                dp, rest = divmod(chips, tp * cp * pp)
+                dp_is_allowed = dp in pinned["dp"] if "dp" in pinned else dp == 1 or shape.experts
+                if rest == 0 and dp and tp * cp <= domain and dp_is_allowed:
+                    rows += [(tp, ep, dp, pp, cp) for ep in _expert_ways(tp * cp * dp, most_ep, pinned.get("ep"))]
+    return rows
+
+
+def _divisors(number: int, pinned: tuple[int, ...] | None, most: int) -> list[int]:
+    return [count for count in (pinned or range(1, min(number, most) + 1)) if number % count == 0]
+
+
+def _tensor_ways(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domain: int) -> list[int]:
+    most = min(domain, int(min(shape.heads, default=EXHAUSTIVE_CHIPS)))
+    return list(pinned.get("tp") or [tp for tp in range(1, most + 1) if all(heads % tp == 0 for heads in shape.heads)])
+
+
+def _counts(most: int, domain: int) -> list[int]:
+    """Every count up to `most`; in a very large domain those of few prime factors."""
+    if domain <= EXHAUSTIVE_CHIPS:
+        return list(range(1, most + 1))
+    powers = [2**power for power in range(most.bit_length())]
+    return sorted({count for power in powers for count in (power, 3 * power) if count <= most})
+
+
+def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
+    """Redundant experts: those asked for; a search over them would need their memory against an imbalance that nobody stated."""
+    copies = tuple(pinned.get("redundant", [0]))
+    if len(copies) > 1:
+        raise BadValue("redundant", f"{len(copies)} values", "one number of copies in a plan")
+    return max(copies, default=0)
+
+
+def _expert_ways(stage_ranks: int, most: int, pinned: tuple[int, ...] | None) -> list[int]:
+    return [ep for ep in (pinned or range(1, min(stage_ranks, most) + 1)) if stage_ranks % ep == 0 and ep <= most]
+
+
+def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
+    """As many replicas as the system holds, or those the user asked for where they fit."""
+    columns: dict[str, Any] = dict(zip(("tp", "ep", "dp", "pp", "cp"), layout_rows.T, strict=True))
+    columns["redundant"] = np.full(len(layout_rows), _copies(pinned))
+    chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])
+    most_replicas = np.asarray(replicas_held(int(system.chips), domain_of(system), chips)).astype(np.int64)
+    if "replicas" not in pinned:
+        all_columns = columns | {"replicas": most_replicas}
+    else:
+        parts = [(np.flatnonzero(most_replicas >= count), count) for count in pinned["replicas"]]
+        rows = np.concatenate([rows for rows, _ in parts])
+        all_columns = {name: column[rows] for name, column in columns.items()}
+        all_columns["replicas"] = np.concatenate([np.full(len(rows), count) for rows, count in parts])
+        if not len(rows):
+            count, least = min(pinned["replicas"]), int(np.argmin(chips))
+            sample = Layout(**{name: int(column[least]) for name, column in columns.items()}, replicas=count)
+            need = f"{count} replicas need at least {count * int(chips.min())} chips in domains of {domain_of(system)}"
+            why = f"{need}, the system has {int(system.chips)}"
+            return SearchSpace(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
+    arrays = {field.name: all_columns[field.name].reshape(-1, 1) for field in fields(Layout)}
+    return SearchSpace(layouts=Layout(**arrays), count=len(all_columns["tp"]), notes=notes)

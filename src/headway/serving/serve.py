@@ -1,0 +1,278 @@
+"""`serve`: what a layout gives at any batch and context, as one table.
+
+Numbers broadcast: a grid is the same call as a point. Layouts lie along the first axis, the load's numbers along the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core import columns
+from headway.core.errors import BadValue, UnknownName
+from headway.core.formula import record
+from headway.core.quantity import Sourced, user_input
+from headway.core.schema import defaults, fields
+from headway.core.table import Axis, Labels, Table
+from headway.hardware.chip import chip_price
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import System
+from headway.hardware.system import system as find_system
+from headway.models.config import model as find_model
+from headway.models.model import Model, MoE
+from headway.models.precision import Precision
+from headway.performance.achieved import basis, with_links
+from headway.performance.assumptions import Assumptions
+from headway.performance.compile import ModelWork, work_of
+from headway.performance.formats import Formats, resolve
+from headway.performance.layout import NAMES, Layout, check, shape, stacked
+from headway.performance.request import Deployment, estimate
+from headway.performance.workload import Load, read_expert_load
+
+ONE_CHIP, AS_STORED = Layout(), Precision()
+BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
+PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
+REASONS = (
+    "",
+    "needs more chips than the system has",
+    "weights alone exceed the usable HBM of the fullest chip",
+    "weights and KV cache exceed the usable HBM of the fullest chip",
+)
+MOST_POINTS = 10_000_000  # of one grid: some 4 GB of columns
+SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
+EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServeRequest:
+    """What was asked, resolved: the same for a grid and for one of its points."""
+
+    model: Model
+    work: ModelWork
+    system: System
+    layouts: tuple[Layout, ...]
+    load: Load
+    assumptions: Assumptions
+    formats: Formats
+    price: PriceQuote | None
+    notes: tuple[str, ...]
+
+
+def serve(
+    model: Model | str,
+    system: System | str,
+    layouts: Layout | Sequence[Layout] = ONE_CHIP,
+    *,
+    batch: Any = 1,
+    context: Any = None,
+    prompt: Any = None,
+    output: Any = None,
+    rate: Any = None,
+    precision: Precision = AS_STORED,
+    assumptions: Assumptions | None = None,
+) -> Table:
+    """Every contract quantity of a model on a machine, over a grid of layouts, batches and either contexts or prompts and outputs.
+
+    Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
+    Raises BadValue, IllegalLayout, UnknownName, MissingFact for input that has no answer; what does not fit is a row with fits False.
+    """
+    return table_of(query(model, system, layouts, batch, context, prompt, output, precision, assumptions, rate))
+
+
+def query(
+    model: Model | str, system: System | str, layouts: Any, batch: Any, context: Any, prompt: Any, output: Any,
+    precision: Precision, assumptions: Assumptions | None, rate: Any = None,
+) -> ServeRequest:  # fmt: skip
+    """Names looked up, numbers checked, formats and price resolved."""
+    known_model = find_model(model) if isinstance(model, str) else model
+    machine = find_system(system) if isinstance(system, str) else system
+    case_assumptions = with_links(assumptions or defaults(Assumptions), machine.chip)
+    work = work_of(known_model, _expert_load(case_assumptions, known_model))
+    layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
+    legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)
+    load = checked_load(batch, context, prompt, output, rate)
+    formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
+    price = chip_price(machine.chip, case_assumptions.price_metric)
+    return ServeRequest(
+        model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
+        notes=_notes(known_model, machine, price, case_assumptions, formats),
+    )  # fmt: skip
+
+
+def _expert_load(assumptions: Assumptions, model: Model) -> tuple[Any, ...]:
+    """Measured tokens per expert, one for each routed expert of the model."""
+    if not assumptions.expert_load:
+        return ()
+    load = read_expert_load(assumptions.expert_load)
+    experts = {int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE)}
+    if experts != {len(load)}:
+        wants = ", ".join(map(str, sorted(experts))) or "0"
+        raise BadValue("expert_load", f"{len(load)} numbers", f"one for each of the model's {wants} experts")
+    return load
+
+
+def known_layout(layout: Layout) -> Layout:
+    """The layout with an origin on each of its numbers."""
+    degrees = {name: getattr(layout, name) for name in NAMES}
+    marks = fields(Layout)
+    for name, value in degrees.items():
+        wants = marks[name][0].illegal(value)
+        if wants:
+            raise BadValue(name, value, wants)
+    return Layout(**{name: value if isinstance(value, Sourced) else user_input(int(value), name) for name, value in degrees.items()})
+
+
+def checked_load(batch: Any, context: Any, prompt: Any, output: Any, rate: Any = None) -> Load:
+    """Either a context, or a prompt and an output; every number finite and above zero."""
+    if rate is not None and (context is not None or hasattr(rate, "__len__")):
+        raise BadValue("rate", rate, "one rate of requests that have a prompt and an output")
+    if context is None and (prompt is None or output is None):
+        raise BadValue("load", "neither", "--context, or both --prompt and --output")
+    if context is not None and (prompt is not None or output is not None):
+        raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
+    marks = fields(Load)
+    numbers = {"batch": batch, "context": context, "prompt": prompt, "output": output, "rate": rate}
+    return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in numbers.items()})
+
+
+def _numbers(value: Any, name: str, q: Any) -> Any:
+    if value is None or isinstance(value, Sourced):
+        return value
+    values = np.asarray(value, dtype=float)
+    if values.ndim > 1 or values.size == 0 or not np.isfinite(values).all() or (values <= 0).any() or (values > q.high).any():
+        raise BadValue(name, value, f"finite numbers above 0 and at most {q.high:g}, a scalar or one list")
+    return user_input(values.item(), name, q.unit) if values.size == 1 else values
+
+
+def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
+    notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes, *([SPECULATIVE] if assumptions.accept_length > 1 else [])]
+    if price is None:
+        has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
+        metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""
+        none = f"{system.chip.name} has no {assumptions.price_metric} price in the catalogue"
+        notes.append(f"{none}: costs are null{metrics_note}, or give --set chip.price=$2/h")
+    else:
+        notes.append(f"chip price ${price.value * 3600:.3g}/h ({price.metric})")
+    return tuple(notes)
+
+
+def _axes(query: ServeRequest) -> tuple[Axis, ...]:
+    load = query.load
+    names = ("batch", "context") if load.prompt is None else ("batch", "prompt", "output")
+    numbers = [(name, np.atleast_1d(np.asarray(getattr(load, name), dtype=float))) for name in names]
+    return (Axis("layout", tuple(str(layout) for layout in query.layouts)), *(Axis(name, values) for name, values in numbers))
+
+
+def _case(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
+    """The whole grid as one case: each number an array along its own axis, or a scalar."""
+    ndim = len(axes)
+    load = {}
+    for position, axis in enumerate(axes[1:], start=1):
+        value = getattr(query.load, axis.name)
+        load[axis.name] = value if isinstance(value, Sourced) else value.reshape((1,) * position + (-1,) + (1,) * (ndim - 1 - position))
+    return case_of(query, stacked(list(query.layouts), ndim), Load(**{"batch": 1} | load))
+
+
+def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
+    """A resolved query at one layout and load, scalar or array."""
+    return Deployment(
+        work=query.work, system=query.system, layout=layout, load=dataclasses.replace(load, rate=query.load.rate),
+        assumptions=query.assumptions, formats=query.formats, price=query.price,
+    )  # fmt: skip
+
+
+def table_of(query: ServeRequest) -> Table:
+    """The table of a resolved query."""
+    axes = _axes(query)
+    points = math.prod(len(axis.values) for axis in axes)
+    if points > MOST_POINTS:
+        raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
+    picked = filled(query, _case(query, axes), axes)
+    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
+
+
+def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Every contract column of a case whose numbers lie along `axes`, from what is found about it, its estimate unless told."""
+    values = dict(values or estimate(case))
+    labels = {"kind": "point", "model": query.model.name, "system": query.system.name}
+    labels |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
+    labels |= {name: getattr(case.layout, name) for name in NAMES}
+    labels |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
+    values |= {name: _counts(values[name]) for name in ("concurrency", "context")}
+    labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
+    return {key: labels.get(key, values.get(key)) for key in columns.SERVE}
+
+
+def _counts(value: Any) -> Any:
+    """Counts as whole numbers where they are: 64 sequences, not 64.0."""
+    numbers = np.asarray(value, dtype=float) if value is not None else None
+    return value if numbers is None or (numbers != np.floor(numbers)).any() else numbers.astype(np.int64)
+
+
+def _bound(values: dict[str, Any]) -> Labels:
+    """What takes longest of a step's parts; capacity where the row does not fit."""
+    most, code = np.asarray(values[PARTS[0]], dtype=float), np.int8(0)
+    for index, key in enumerate(PARTS[1:], start=1):
+        part = np.asarray(values[key], dtype=float)
+        code = np.where(part > most, np.int8(index), code)
+        most = np.maximum(most, part)
+    return Labels(np.where(values["fits"], code, np.int8(len(PARTS))), BOUNDS)
+
+
+def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> Labels:
+    """Why a row does not fit: which limit fails first, and in a small table by how much."""
+    weights, usable = values["weights_bytes_chip"], values["hbm_bytes_chip"]
+    reason = np.where(
+        values["chips_used"] > case.system.chips, 1, np.where(np.asarray(weights) > usable, 2, np.where(values["fits"], 0, 3))
+    )
+    if int(np.prod([len(axis.values) for axis in axes])) > EXACT_REASONS or not reason.any():
+        return Labels(reason.astype(np.int8), REASONS)
+    return _exact(reason, values, case)
+
+
+def _exact(reason: Any, values: dict[str, Any], case: Deployment) -> Labels:
+    keys = ("chips_used", "weights_bytes_chip", "kv_bytes_chip", "hbm_bytes_chip", "sequence_limit")
+    chips_used, weights, kv, usable, limit, code = np.broadcast_arrays(*(values[key] for key in keys), reason)
+    texts: dict[str, int] = {"": 0}
+    codes = np.zeros(code.shape, dtype=np.int32)
+    for at in np.ndindex(code.shape):
+        over = (weights[at] + kv[at]) / 1e9
+        text = (
+            "",
+            f"needs {int(chips_used[at])} chips, the system has {int(case.system.chips)}",
+            f"weights need {weights[at] / 1e9:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable",
+            f"weights and KV cache need {over:.4g} GB on the fullest chip, {usable[at] / 1e9:.4g} GB are usable; "
+            f"at most {int(min(limit[at], 1e12))} sequences per rank fit",
+        )[int(code[at])]
+        codes[at] = texts.setdefault(text, len(texts))
+    return Labels(codes, tuple(texts))
+
+
+def explain(query: ServeRequest, axes: tuple[Axis, ...], row: int, key: str) -> Any:
+    """One cell of a table as a tree of laws: the same path, replayed for one point with the recorder on."""
+    if key not in columns.SERVE:
+        raise UnknownName("column", key, columns.SERVE)
+    at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+    layout = query.layouts[int(at[0])]
+    point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
+    return explain_point(query, layout, Load(**point), key)
+
+
+def explain_point(query: ServeRequest, layout: Layout, load: Load, key: str) -> Any:
+    """One number of one layout under one load, as a tree of laws."""
+    with record():
+        work = work_of(query.model, query.work.expert_load)
+        outputs = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
+    values = outputs | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
+    if key not in values or values[key] is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as step_s, ttft_s or weights_bytes_chip")
+    return values[key]
+
+
+def _point(load: Load, axis: Axis, index: int) -> Any:
+    value = getattr(load, axis.name)
+    return value if isinstance(value, Sourced) else user_input(axis.values[index].item(), axis.name, fields(Load)[axis.name][0].unit)

@@ -1,0 +1,226 @@
+"""Set A equal to B and figure it out: the inputs at which an output has a value, or at which two outputs are equal."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core import columns, units
+from headway.core.errors import BadValue, UnknownName
+from headway.core.quantity import known
+from headway.core.table import Labels, Table
+from headway.report.output import input_text
+
+SCAN = 400  # points of the first look, where a grid costs no more than a point
+SCAN_SLOW = 60  # and where each point is a table of its own
+SECTIONS = 64  # parts that a bracket is cut into in each round, likewise
+ROUNDS = 60
+CLOSE = 1e-12
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SolveInput:
+    """What is solved for, and where it is looked for."""
+
+    name: str
+    low: float
+    high: float
+    is_count: bool = False  # a count: the answer has whole neighbours
+    only: tuple[float, ...] = ()  # the values it can have, when it cannot be varied smoothly
+    broadcasts: bool = False  # many values cost about as much as one
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Condition:
+    """`column = right`: a column, and a column or a number."""
+
+    column: str
+    right: str
+    number: float | None
+
+    def __str__(self) -> str:
+        return f"{self.column} = {self.right}"
+
+    def gap(self, table: Table) -> Any:
+        """column - right for each row; NaN where one of them does not apply."""
+        return _numbers(table, self.column) - (_numbers(table, self.right) if self.number is None else self.number)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Solution:
+    """The rows at the crossings and beside them, each marked; `crossings` counts them."""
+
+    table: Table
+    crossings: int
+    sentence: str
+
+
+def condition(text: str) -> Condition:
+    """The condition that `tpot_s=20ms` or `compute_s=kv_s` states.
+
+    >>> condition("tpot_s=20ms").number, condition("compute_s = kv_s").right
+    (0.02, 'kv_s')
+    """
+    column, equals, right = (part.strip() for part in text.replace("==", "=").partition("="))
+    column = column.replace("-", "_")
+    if not equals or not column or not right:
+        raise BadValue("--so-that", text, "OUTPUT=VALUE or OUTPUT=OUTPUT, such as tpot_s=20ms or compute_s=kv_s")
+    if column not in columns.SERVE:
+        raise UnknownName("output", column, columns.SERVE)
+    if right.replace("-", "_") in columns.SERVE:
+        return Condition(column, right.replace("-", "_"), None)
+    unit = columns.unit(column)
+    return Condition(column, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {column}"))
+
+
+def _numbers(table: Table, key: str) -> Any:
+    column = table[key].ravel()
+    if column.dtype == object:
+        raise BadValue("--so-that", key, "an output that is a number")
+    return column.astype(float)
+
+
+At = Callable[[Sequence[float]], Table]  # a table of one row per value of the input
+
+
+def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
+    """Every crossing within the scanned range, each as the real input and, for a count, its whole neighbours.
+
+    >>> import headway as hw
+    >>> at = lambda batch: hw.serve("llama-3.1-70b", "8xh100-sxm", hw.Layout(tp=8), batch=batch, context=8192)
+    >>> found = hw.solve(at, SolveInput(name="batch", low=1, high=1e4, is_count=True, broadcasts=True), "compute_s=weights_s")
+    >>> [row["is"] for row in found.table]
+    ['below', 'crossing', 'above']
+
+    A gap that changes sign by a jump (a layout takes one more chip) is a crossing too.
+    """
+    wanted = condition(wanted) if isinstance(wanted, str) else wanted
+    points = np.array(scan(sought))
+    gaps = wanted.gap(at(points.tolist()))
+    if np.isnan(gaps).all():
+        raise BadValue("--so-that", wanted, "outputs that apply to this load (tpot_s, tok_per_s and usd_* need --prompt and --output)")
+    exact = [(float(points[i]), float(points[i])) for i in np.flatnonzero(gaps == 0)]
+    brackets = [(float(points[i]), float(points[i + 1])) for i in np.flatnonzero(gaps[:-1] * gaps[1:] < 0)]
+    if not exact and not brackets:
+        return _none(at, sought, wanted, points, gaps)
+    narrow = _adjacent if sought.only else _narrowed
+    narrowed = [narrow(at, sought, wanted, bracket) for bracket in brackets]
+    marked = _marked(sorted(exact + narrowed), sought)
+    table = _rows(at, sought, marked)
+    return Solution(table, len(exact + brackets), _sentence(table, sought, wanted, len(exact + brackets)))
+
+
+def scan(sought: SolveInput) -> list[float]:
+    """The values of an input at which its range is looked at first."""
+    count = SCAN if sought.broadcasts else SCAN_SLOW
+    if sought.only:
+        places = np.unique(np.geomspace(1, len(sought.only), count).round().astype(int)) - 1
+        return list(sought.only) if sought.broadcasts else [sought.only[place] for place in places]
+    spaced = np.geomspace if sought.low > 0 else np.linspace
+    return [sought.low, *spaced(sought.low, sought.high, count).tolist()[1:-1], sought.high]  # geomspace rounds its ends
+
+
+def _narrowed(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+    """A bracket around a change of sign, cut down until it is one number for all that matters."""
+    low, high = bracket
+    parts = SECTIONS if sought.broadcasts else 2
+    for _ in range(ROUNDS):
+        points = np.linspace(low, high, parts + 1)
+        if high - low <= CLOSE * abs(high) or not (points[1:] > points[:-1]).all():
+            break
+        gaps = target.gap(at(points.tolist()))
+        changes = np.flatnonzero((gaps[:-1] * gaps[1:] <= 0) & (gaps[:-1] != 0))
+        if not len(changes):
+            break
+        low, high = float(points[changes[0]]), float(points[changes[0] + 1])
+    return low, high
+
+
+def _adjacent(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
+    """Two neighbours among the values an input can have, between which the gap changes sign."""
+    low, high = (sought.only.index(end) for end in bracket)
+    start = target.gap(at([sought.only[low]]))[0] if high - low > 1 else 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        gap = target.gap(at([sought.only[middle]]))[0]
+        if gap == 0:
+            return sought.only[middle], sought.only[middle]
+        low, high = (middle, high) if gap * start > 0 else (low, middle)
+    return sought.only[low], sought.only[high]
+
+
+def _marked(brackets: list[tuple[float, float]], sought: SolveInput) -> list[tuple[float, str]]:
+    """The inputs to show and what each is."""
+    marks: dict[float, str] = {}
+    for low, high in brackets:
+        if sought.only and low != high:
+            marks |= {low: "below", high: "above"}
+            continue
+        crossing = (low + high) / 2
+        below, above = math.floor(crossing), math.ceil(crossing)
+        nearest = float(round(crossing))
+        if sought.is_count and abs(crossing - nearest) <= 1e-9 * max(1.0, nearest):
+            crossing, below, above = nearest, nearest, nearest
+        if sought.is_count and below >= sought.low and below != crossing:
+            marks.setdefault(float(below), "below")
+        marks[crossing] = "crossing"
+        if sought.is_count and above <= sought.high and above != crossing:
+            marks.setdefault(float(above), "above")
+    return sorted(marks.items())
+
+
+def _rows(at: At, sought: SolveInput, marked: list[tuple[float, str]]) -> Table:
+    values, marks = [value for value, _ in marked], [mark for _, mark in marked]
+    table = at(values).concat()
+    kinds = tuple(dict.fromkeys(marks))
+    extra = {"for": sought.name, "solution": np.array(values), "is": Labels(np.array([kinds.index(mark) for mark in marks]), kinds)}
+    return dataclasses.replace(table, columns={**extra, **table.columns}, tree=_tree(table, values, sought))
+
+
+def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[int, str], Any]:
+    """The table's own trees, and what was solved for as a leaf."""
+
+    def tree(row: int, key: str) -> Any:
+        if key == "solution":
+            return known(values[row], sought.name, columns.unit(sought.name), "derived", "solved for: there the outputs are as asked")
+        if table.tree is None:
+            raise BadValue("explain", key, "an output of serve")
+        return table.tree(row, key)
+
+    return tree
+
+
+def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: Any) -> Solution:
+    """No crossing: which side it stays on, and how close it comes."""
+    closest = int(np.nanargmin(np.abs(gaps)))
+    side = "above" if gaps[closest] > 0 else "below"
+    table = _rows(at, sought, [(float(points[closest]), "closest")])
+    row = table.row(0)
+    low, high = (_input(value, sought) for value in (points[0], points[-1]))
+    nearest = f"closest at {sought.name} = {_input(points[closest], sought)}, where {target.column} is {_format_column(row, target.column)}"
+    right = _format_column(row, target.right) if target.number is None else target.right
+    right_note = f" and {target.right} is {right}" if target.number is None else ""
+    sentence = f"no crossing between {sought.name} = {low} and {high}: {target.column} stays {side} {target.right}; {nearest}{right_note}."
+    return Solution(table, 0, sentence)
+
+
+def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -> str:
+    rows = [row for row in table.rows() if row["is"] == "crossing"]
+    if not rows:
+        below, above = (row["solution"] for row in table.rows()[:2])
+        return f"{target} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
+    where = " and at ".join(_input(row["solution"], sought) for row in rows)
+    misfit = next((row["why"] for row in rows if not row["fits"]), "")
+    return f"{target} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
+
+
+def _input(value: float, sought: SolveInput) -> str:
+    return input_text(value, sought.name)
+
+
+def _format_column(row: dict[str, Any], key: str) -> str:
+    return units.show(row[key], columns.unit(key), 4)

@@ -1,0 +1,162 @@
+"""The loop and the flat step as machine code, and whether compiling pays: never for a run that plain Python ends sooner."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.sim import routing
+from headway.sim.compiled import available, compiled
+from headway.sim.compiled import folder as machine_code
+from headway.sim.flatten import GLOBALS, Step
+from headway.sim.state import LANE, Rules, State, make_state
+from headway.sim.traffic.requests import Traffic
+
+ANSWERS = "float64(float64, float64, float64, float64, float64)"
+REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least in plain Python: a request, its tokens after the first, a block in a prefix cache
+COMPILE_S = 8.0  # what compiling takes,
+LOAD_S = 0.6  # and what it takes to load numba and what was compiled before
+LOOP, SENDING = "loop.compiled", "sending.compiled"  # files that say what has been
+NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
+NO_RULES = Rules(
+    budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The loop, the routing and the step, in the form that runs: lists in plain Python, arrays compiled."""
+
+    run_one: Callable[..., int]
+    send: Callable[..., int]
+    step: Any
+    lists: bool
+    compile_s: float
+
+    def hold(self, states: list[State]) -> Any:
+        """Replicas as the first argument of both; they must be kept alive beside it."""
+        return states if self.lists else _tables()[0].rows(states)
+
+    def rule_table(self, rules: Rules) -> Any:
+        """The rules as an argument of both."""
+        return [rules] if self.lists else _tables()[1].rows([rules])
+
+
+def plain_s(traffic: Traffic, cached: bool = False) -> float:
+    """About the least that traffic takes in plain Python; `cached` with a prefix cache."""
+    return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + BLOCK_S * cached * len(traffic.blocks)
+
+
+def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
+    """The form that ends soonest what takes plain Python so long; `how` is auto, plain or compiled.
+
+    Replicas meet where requests are `routed`, or in a `shared` tier.
+    """
+    if how == "plain" or (how == "auto" and not _pays(source, takes_s, routed, shared)):
+        return Runner(routing.run_one, routing.send, plain, True, 0.0)
+    start = time.perf_counter()
+    with compiling():
+        step = _machine_step(source)
+        loop = routing.run_one if shared else _machine_loop()  # then replicas never run by themselves
+        sending = _machine_send() if routed or shared else routing.send
+    return Runner(loop, sending, step, False, time.perf_counter() - start)
+
+
+def choose_form(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
+    """`how` for runs that take so long in all: several small ones may together pay for compiling where none does alone."""
+    return "compiled" if how == "auto" and _pays(source, takes_s, routed, shared) else how
+
+
+def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
+    if not available():
+        return False
+    marks = [] if shared else [LOOP]
+    marks += [SENDING] if routed or shared else []
+    ready = _file(source).exists() and all((machine_code() / mark).exists() for mark in marks)
+    return takes_s > (LOAD_S if ready else COMPILE_S)
+
+
+@functools.cache
+def _tables() -> tuple[Any, Any]:
+    """How compiled code sees replicas, and the rules."""
+    from headway.sim.machine_code import PointerTable
+
+    return PointerTable("State", _sample_state()), PointerTable("Rules", NO_RULES)
+
+
+@functools.cache
+def _stand_ins() -> tuple[tuple[Any, Any], ...]:
+    """What compiled code calls where plain Python takes replicas and rules from a list."""
+    from headway.sim.machine_code import row_at
+
+    states, rules = _tables()
+    return (routing.state_at, row_at(states)), (routing.rules_at, row_at(rules))
+
+
+@functools.cache  # loading what was compiled takes longer than ten thousand requests
+def _machine_loop() -> Callable[..., int]:
+    """The loop, compiled for any step: nothing is simulated here."""
+    loop, state, step = compiled(routing.run_one, _stand_ins()), _sample_state(), _machine_step(NO_STEP)
+    states, rules = _tables()
+    loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
+    (machine_code() / LOOP).touch()
+    return loop
+
+
+@functools.cache
+def _machine_send() -> Callable[..., int]:
+    """The routing, compiled for any step."""
+    sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
+    states, rules = _tables()
+    sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
+    (machine_code() / SENDING).touch()
+    return sending
+
+
+def _sample_state() -> State:
+    return make_state(NO_RULES, np.ones(2, np.int32), np.zeros(4), [np.zeros(1, np.int64)], np.zeros(6), np.ones(2), False)
+
+
+def _file(source: str) -> Path:
+    return machine_code() / f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+
+
+@functools.cache
+def _machine_step(source: str) -> Any:
+    """A C function, so that the compiled loop is the same for every step."""
+    import numba
+
+    path, space = _file(source), {**GLOBALS, "__name__": __name__}
+    path.write_text(source, encoding="utf-8")
+    exec(compile(source, str(path), "exec"), space)
+    return numba.cfunc(ANSWERS, cache=True)(space["step"])  # type: ignore[operator]
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """What is compiled here is kept in the project's folder for machine code, unless the user named another.
+
+    Light optimisation: the full one takes half as long again and gains nothing here.
+    """
+    import numba
+
+    config: Any = numba.config  # type: ignore[attr-defined]
+    folder, level = config.CACHE_DIR, config.OPT
+    config.CACHE_DIR, config.OPT = folder or str(machine_code()), type(level)(1)
+    collects = gc.isenabled()
+    gc.disable()  # it would look at all that numba knows again and again
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+        config.CACHE_DIR, config.OPT = folder, level

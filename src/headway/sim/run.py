@@ -1,0 +1,150 @@
+"""One fleet under one load: simulated, set against its capacity, and told as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadValue
+from headway.sim import capacity as find
+from headway.sim import capacity as saturation
+from headway.sim import report
+from headway.sim.fleet import Fleet, split
+from headway.sim.simulate import SimulatedRun, simulate, turns_of
+from headway.sim.state import LANE
+from headway.sim.step_time import scaled
+from headway.sim.traffic.requests import Traffic
+
+BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
+LOW, HIGH = "lo", "hi"  # with shorter steps, with longer ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadingPlan:
+    """Traffic at one rate, or of so many users."""
+
+    traffic: Traffic
+    rate: float | None
+    users: int = 0
+    think: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How a fleet is tried: the limits of goodput, the warm-up, the form of the loop, the share of requests that go first."""
+
+    fleet: Fleet
+    limits: Mapping[str, float]
+    warmup: float
+    lasting: bool  # the traffic stands for a load that goes on
+    how: str
+    routing: str
+    fast: float  # share of requests in the first of two classes; 0: one class
+    seed: int
+    compile_s: float = 0.0  # that making or loading machine code took, before any run
+    band: float = 0.0  # latencies also with every step by this share shorter and longer; 0: without
+
+    def capacity(self, traffic: Traffic) -> float | None:
+        """Requests per second that the fleet carries of such traffic."""
+        pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
+        if pace is None:
+            return None
+        if pools is None:
+            return saturation.capacity(traffic, pace, rules, self.fleet.replicas, self.how)
+        prompts = replace(traffic, output=np.ones_like(traffic.output))
+        first = saturation.capacity(prompts, pace, rules, pools.prefill, self.how)
+        second = saturation.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
+        return min(first, second) if first and second else None
+
+    def ranks(self, traffic: Traffic) -> Any:
+        """Class of each request, drawn, of all turns of a conversation the same; None where there is one class."""
+        if not self.fast:
+            return None
+        draws = np.random.default_rng([self.seed, 7]).random(len(traffic))
+        return np.where((draws if traffic.pause is None else draws[turns_of(traffic).first]) < self.fast, 0, 1)
+
+    def run(self, load: LoadingPlan) -> SimulatedRun:
+        """Play one load."""
+        pace, rules, overhead = self.fleet.pace, self.fleet.scheduler.rules, self.fleet.scheduler.overhead_s
+        if pace is None:
+            raise BadValue("layout", str(self.fleet.layout), "one that fits")
+        if load.users and self.fast:
+            raise BadValue("--fast", self.fast, "arrivals at a rate or of a trace, not --users")
+        if self.fleet.pools:
+            if load.users or self.fast:
+                raise BadValue("--policy", "disaggregated", "arrivals at a rate or of a trace, in one class")
+            run, before = split(
+                load.traffic, pace, rules, self.fleet.pools, overhead_s=overhead, how=self.how, prefix=self.fleet.prefix,
+                routing=self.routing, patience=self.fleet.scheduler.patience_s,
+            )  # fmt: skip
+            return replace(run, prefill=before)
+        return simulate(
+            load.traffic, pace, rules, replicas=self.fleet.replicas, overhead_s=overhead, ranks=self.ranks(load.traffic),
+            think=load.think, users=load.users, how=self.how, routing=self.routing, prefix=self.fleet.prefix,
+            patience=self.fleet.scheduler.patience_s,
+        )  # fmt: skip
+
+    def rows(self, load: LoadingPlan, able: float | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
+        """The row of a load, and one more for each class; with other steps too, where a band is asked for."""
+        run = self.run(load)
+        try:
+            rows = self._result_rows(load, run, able)
+        except KeyboardInterrupt:  # of millions of requests this takes seconds: told all the same, and nothing after it
+            run = replace(run, interrupted=True)
+            rows = self._result_rows(load, run, able)
+        if self.band and not run.interrupted:
+            for end, factor in ((LOW, 1.0 - self.band), (HIGH, 1.0 + self.band)):
+                for row, band_row in zip(rows, self.at_pace(load, able, factor), strict=True):
+                    row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
+        return rows, run
+
+    def at_pace(self, load: LoadingPlan, able: float | None, factor: float) -> list[dict[str, Any]]:
+        """The rows of a load had every step taken so many times as long."""
+        if self.fleet.pace is None:
+            return []
+        variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
+        on_beat = self.fleet.scheduler.rules.departures > 0.0  # then the time of a step is not all there is to capacity
+        rows, run = variant.rows(load, variant.capacity(load.traffic) if able and on_beat else able and able / factor)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        return rows
+
+    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: float | None) -> list[dict[str, Any]]:
+        about = report.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
+        totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
+        ranks = self.ranks(load.traffic)
+        rows = [totals]
+        for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
+            part = report.measured(run, self.warmup, ranks == number)
+            figures = report.latencies(run, part) | report.goodput(run, part, self.limits)
+            stable = totals["stable"] or saturation.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
+            figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
+            identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
+            rows.append({"rate": load.rate} | identity | figures)
+        return rows
+
+    def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> tuple[list[dict[str, Any]], bool]:
+        """The row at the highest rate that keeps the limits, and at the lowest that was seen not to; whether the search came to its end."""
+        able, tried = self.capacity(traffic), []
+        if able is None:
+            return [], True
+
+        def at(rate: float) -> dict[str, Any]:
+            rows, run = replace(self, band=0.0).rows(LoadingPlan(traffic=traffic.at_rate(rate), rate=rate), able)
+            if run.interrupted:
+                raise KeyboardInterrupt
+            tried.append(rows[0])
+            return rows[0]
+
+        ended = True
+        try:
+            good, bad = find.highest(at, able, so_that)
+            if good and self.band:
+                good = self.rows(LoadingPlan(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
+        except KeyboardInterrupt:
+            (good, bad), ended = find.between(tried, so_that), False
+        results = [(good, "found"), (bad, "beyond")]
+        return [{**row, "kind": kind} for row, kind in results if row is not None], ended

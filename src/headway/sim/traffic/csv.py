@@ -1,0 +1,267 @@
+"""Reads a trace that is a table (CSV), of any known format, some thousand lines at a time; bad cells are found one by one."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TextIO
+
+import numpy as np
+
+from headway.core.errors import BadFile, clip
+from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally, Trace, Traffic, in_order
+
+STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+ZONE = re.compile(r"Z|[+-]\d\d:?\d\d", re.ASCII)
+FARTHEST = 1e12  # seconds: an arrival beyond is a mistake
+Why = dict[int, str]  # row -> what is wrong with it
+Column = Callable[[Sequence[str], str], tuple[Any, Why]]
+
+
+def seconds(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
+    """Seconds written as numbers."""
+    values, bad = _floats(cells, name, "seconds, as a number")
+    for row in np.flatnonzero(~(np.abs(values) <= FARTHEST)).tolist():
+        bad.setdefault(row, _wants(name, cells[row], "seconds, as a finite number"))
+    return values, bad
+
+
+def lengths(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
+    """Whole tokens, none included, as floats; below 0 is an error here and 0 one of the format."""
+    values, bad = _floats(cells, name, "whole tokens")
+    for row in np.flatnonzero(~((values >= 0) & (values <= LONGEST) & (values == np.floor(values)))).tolist():
+        bad.setdefault(row, _wants(name, cells[row], f"whole tokens from 1 to {LONGEST}"))
+    return values, bad
+
+
+def stamps(cells: Sequence[str], name: str) -> tuple[Any, Why]:
+    """Date and time of day, as nanoseconds since 1970 UTC (int64, so that differences are exact)."""
+    first = STAMP.fullmatch(cells[0].strip()) if len(cells) else None
+    zone = (first[3] or "") if first else ""
+    if zone in ("", "Z", "+00:00") and all(cell.endswith(zone) for cell in cells):
+        cut = -len(zone) or None
+        try:
+            with warnings.catch_warnings():  # a zone in a later cell is a warning of numpy's, and handled below
+                warnings.simplefilter("error")
+                dates = np.array([cell[:cut].rstrip() for cell in cells], "datetime64[ns]")
+            if not np.isnat(dates).any():
+                return dates.astype(np.int64), {}
+        except (ValueError, Warning):
+            pass
+    values, bad = np.zeros(len(cells), np.int64), {}
+    for row, cell in enumerate(cells):
+        instant = _instant(cell.strip())
+        if instant is None:
+            bad[row] = _wants(name, cell, "a time such as 2023-11-16 18:15:46.6805900")
+        else:
+            values[row] = instant
+    return values, bad
+
+
+class Names:
+    """Text ids as numbers, in order of first appearance over all of a file; "" is no conversation."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {"": NO_CONVERSATION}
+
+    def __call__(self, cells: Sequence[str], name: str) -> tuple[Any, Why]:
+        known = self.known
+        return np.fromiter((known.setdefault(cell.strip(), len(known) - 1) for cell in cells), np.int64, len(cells)), {}
+
+
+def _floats(cells: Sequence[str], name: str, wants: str) -> tuple[Floats, Why]:
+    try:
+        return np.fromiter(map(float, cells), np.float64, len(cells)), {}
+    except ValueError:
+        pass
+    values, bad = np.zeros(len(cells)), {}
+    for row, cell in enumerate(cells):
+        try:
+            values[row] = float(cell)
+        except ValueError:
+            bad[row] = _wants(name, cell, wants)
+    return values, bad
+
+
+def _instant(text: str) -> int | None:
+    match = STAMP.fullmatch(text)
+    if not match:
+        return None
+    try:
+        instant_ns = int(np.datetime64(f"{match[1]}T{match[2]}", "ns").astype(np.int64))
+    except ValueError:
+        return None
+    return instant_ns - _offset_s(match[3]) * 1_000_000_000
+
+
+def _offset_s(zone: str | None) -> int:
+    if not zone or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return int(math.copysign(minutes * 60, -1 if zone[0] == "-" else 1))
+
+
+def _wants(name: str, cell: str, wants: str) -> str:
+    return f"{name}: got {clip(cell)!r}; wants {wants}"
+
+
+CONVERSATION = ("conversation", "Session ID".lower(), "Session_ID".lower(), "Session".lower())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFormat:
+    """A table of requests: what its columns are called (lower case) and what they mean."""
+
+    name: str
+    arrival: str
+    prompt: str
+    output: str
+    time: Column  # how an arrival is written
+    tick_s: float  # what it counts
+    failures: bool  # a row without output tokens is a request that failed, not a malformed line
+
+    @property
+    def header(self) -> str:
+        return f"{self.arrival},{self.prompt},{self.output}"
+
+
+TABLES = (
+    TraceFormat(
+        name="azure", arrival="timestamp", prompt="contexttokens", output="generatedtokens", time=stamps, tick_s=1e-9, failures=False
+    ),
+    TraceFormat(
+        name="burstgpt",
+        arrival="timestamp",
+        prompt="request tokens",
+        output="response tokens",
+        time=seconds,
+        tick_s=1.0,
+        failures=True,
+    ),
+    TraceFormat(
+        name="vidur",
+        arrival="arrived_at",
+        prompt="num_prefill_tokens",
+        output="num_decode_tokens",
+        time=seconds,
+        tick_s=1.0,
+        failures=False,
+    ),
+    TraceFormat(name="plain", arrival="arrival_s", prompt="prompt", output="output", time=seconds, tick_s=1.0, failures=False),
+)
+KNOWN = (
+    "; ".join(f"{table.name} ({table.header})" for table in TABLES) + "; mooncake (JSON lines with timestamp, input_length, output_length)"
+)
+
+
+def recognised(header: list[str]) -> TraceFormat | None:
+    """The format whose three columns are all named, in any order and letter case."""
+    return next((table for table in TABLES if {table.arrival, table.prompt, table.output} <= set(header)), None)
+
+
+AT_ONCE = 8192  # lines: more are slower, for their cells outgrow the caches
+Rows = tuple[Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation
+
+
+def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
+    """A trace from a CSV file whose header names its format."""
+    lines = csv.reader(map(_closed, file))
+    try:
+        header = [name.strip().lower() for name in next(lines, [])]
+        layout = recognised(header)
+        if layout is None:
+            raise BadFile(path, f"is no known trace: its first line is {','.join(header)[:80]!r}; known are {KNOWN}")
+        tally, columns = Tally(), _columns(layout, header)
+        chunks = [_chunk(first, chunk, layout, columns, tally) for first, chunk in _numbered(lines)]
+    except csv.Error as error:
+        raise BadFile(path, f"line {lines.line_num}: is not CSV ({error})") from None
+    tally.check(path, most_malformed)
+    arrival, prompt, output, conversation = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    order, late = in_order(arrival)
+    if order is not None:
+        arrival, prompt, output, conversation = (values[order] for values in (arrival, prompt, output, conversation))
+    traffic = Traffic.of((arrival - arrival[0]) * layout.tick_s, prompt, output, conversation=conversation)
+    return Trace(
+        format=layout.name,
+        traffic=traffic,
+        lines=tally.lines,
+        malformed_count=tally.malformed_count,
+        malformed=tuple(tally.malformed),
+        failed=tally.failed,
+        sorted=late,
+    )
+
+
+def _closed(line: str) -> str:
+    """A line whose quotes are in pairs; one that is not would take those after it for its own, and is malformed by itself."""
+    return line if line.count('"') % 2 == 0 else line.replace('"', "'")
+
+
+def _columns(layout: TraceFormat, header: list[str]) -> list[tuple[int, str, Column]]:
+    """Where each column is, what it is called there, and how its cells are read: arrival, prompt, output and perhaps conversation."""
+    columns = [
+        (header.index(name), name, read)
+        for name, read in ((layout.arrival, layout.time), (layout.prompt, lengths), (layout.output, lengths))
+    ]
+    name = next((name for name in CONVERSATION if name in header), None)
+    return [*columns, (header.index(name), name, Names())] if name else columns
+
+
+def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
+    """Lines many at a time, with the number of the first."""
+    first = lines.line_num + 1
+    while chunk := list(islice(lines, AT_ONCE)):
+        yield first, chunk
+        first = lines.line_num + 1
+
+
+def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Sequence[tuple[int, str, Column]], tally: Tally) -> Rows:
+    """The good rows of some lines; the others are tallied."""
+    width = 1 + max(at for at, _, _ in columns)
+    rows, at_line, wrong = _wide_enough(first, chunk, width)
+    values, bad = [], {}
+    for at, name, read in columns:
+        column, reasons = read([row[at] for row in rows], name)
+        values.append(column)
+        bad = {**reasons, **bad}  # the first column's reason is the one shown
+    if len(values) == 3:
+        values.append(np.full(len(rows), NO_CONVERSATION, np.int64))
+    _zero_lengths(values, layout, bad)
+    keep = np.ones(len(rows), bool)
+    keep[list(bad)] = False
+    wrong += [(at_line[row], why) for row, why in bad.items()]
+    tally.lines += len(rows) - len(bad) + len(wrong)
+    for line, why in sorted(wrong):
+        tally.bad(line, why)
+    if layout.failures:
+        failed = keep & (values[2] == 0)
+        tally.failed += int(failed.sum())
+        keep &= ~failed
+    return values[0][keep], values[1][keep], values[2][keep], values[3][keep]
+
+
+def _wide_enough(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:
+    """Rows that have every column, their line numbers, and the lines that have not (a blank one is neither)."""
+    if all(len(row) >= width for row in chunk):
+        return chunk, range(first, first + len(chunk)), []
+    numbered = list(enumerate(chunk, first))
+    good = [(line, row) for line, row in numbered if len(row) >= width]
+    wrong = [(line, f"{len(row)} cells; wants at least {width}") for line, row in numbered if 0 < len(row) < width]
+    return [row for _, row in good], [line for line, _ in good], wrong
+
+
+def _zero_lengths(values: list[Any], layout: TraceFormat, bad: Why) -> None:
+    """A request without a prompt, or without an answer where that is not how the format marks a failure, is malformed."""
+    _, prompt, output, _ = values
+    empty = [(output, layout.output)] if not layout.failures else []
+    wrong = prompt == 0 if not layout.failures else (prompt == 0) & (output > 0)
+    for row in np.flatnonzero(wrong):
+        bad.setdefault(int(row), f"{layout.prompt}: got 0; wants at least 1 token")
+    for column, name in empty:
+        for row in np.flatnonzero(column == 0):
+            bad.setdefault(int(row), f"{name}: got 0; wants at least 1 token")

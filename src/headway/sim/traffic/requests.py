@@ -1,0 +1,237 @@
+"""The record of traffic: when each request arrives, how long it is, what it shares; and an account of lines that became none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headway.core.errors import BadFile, BadValue
+
+NO_CONVERSATION = -1
+IDS = {"blocks": "block_start", "answers": "answer_start"}  # ids, and where those of each request begin
+LONGEST = 1_000_000_000  # tokens: a longer prompt or answer is a mistake
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests in order of arrival, one array for each property; made by `Traffic.of`, which fills in what is absent."""
+
+    arrival: Floats  # seconds from the start, never falling
+    prompt: Ints  # tokens, at least 1; those of earlier turns of the conversation included
+    output: Ints  # tokens, at least 1
+    conversation: Ints  # which one a request is a turn of, or NO_CONVERSATION
+    blocks: Ints  # ids of the prompts' blocks, one request's after the other's; an id stands for its block and all before it
+    block_start: Ints  # len + 1 offsets: the blocks of request i are blocks[block_start[i] : block_start[i + 1]]
+    block_tokens: int  # prompt tokens in a block, of which a prompt's last may be part full; 0 where no blocks are known
+    answers: Ints  # ids of the blocks that answers fill, where they are known: the first of each may begin with the end of its prompt
+    answer_start: Ints  # offsets likewise
+    pause: Floats | None = None  # seconds from the answer to a conversation's turn before until this one is sent; None: sent as recorded
+
+    def __post_init__(self) -> None:
+        _check_shape(self)
+        _check_times(self.arrival)
+        for name, lengths in (("prompt", self.prompt), ("output", self.output)):
+            if len(lengths) and not 1 <= lengths.min() <= lengths.max() <= LONGEST:
+                raise BadValue(f"traffic: {name}", f"{lengths.min()} to {lengths.max()}", f"whole tokens from 1 to {LONGEST}")
+
+    @classmethod
+    def of(
+        cls,
+        arrival: Any,
+        prompt: Any,
+        output: Any,
+        *,
+        conversation: Any = None,
+        blocks: Any = (),
+        block_start: Any = None,
+        block_tokens: int = 0,
+        answers: Any = (),
+        answer_start: Any = None,
+        pause: Any = None,
+    ) -> Self:
+        """Traffic from anything array-like; lengths may be one number for all requests."""
+        times = np.ascontiguousarray(arrival, np.float64)
+        count = len(times)
+        return cls(
+            arrival=times,
+            prompt=_whole_lengths(prompt, count),
+            output=_whole_lengths(output, count),
+            conversation=_same(NO_CONVERSATION, count) if conversation is None else np.ascontiguousarray(conversation, np.int64),
+            blocks=np.ascontiguousarray(blocks, np.int64),
+            block_start=_same(0, count + 1) if block_start is None else np.ascontiguousarray(block_start, np.int64),
+            block_tokens=block_tokens,
+            answers=np.ascontiguousarray(answers, np.int64),
+            answer_start=_same(0, count + 1) if answer_start is None else np.ascontiguousarray(answer_start, np.int64),
+            pause=None if pause is None else np.ascontiguousarray(pause, np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+    def part(self, start: int, stop: int) -> Self:
+        """Requests start..stop - 1, the first of them at 0 where any were left out before it."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+        (first, last), (begin, end) = self.block_start[[start, stop]], self.answer_start[[start, stop]]
+        earlier = self.arrival[start] if 0 < start < stop else 0.0
+        return replace(
+            self,
+            arrival=self.arrival[start:stop] - earlier,
+            prompt=self.prompt[start:stop],
+            output=self.output[start:stop],
+            conversation=self.conversation[start:stop],
+            blocks=self.blocks[first:last],
+            block_start=self.block_start[start : stop + 1] - first,
+            answers=self.answers[begin:end],
+            answer_start=self.answer_start[start : stop + 1] - begin,
+            pause=None if self.pause is None else self.pause[start:stop],
+        )
+
+    def head(self, count: int) -> Self:
+        """The first `count` requests, or all where there are fewer."""
+        return self.part(0, max(count, 0))
+
+    def scale_rate(self, factor: float) -> Self:
+        """The same requests `factor` times as fast: every gap is divided by it, so that the shape stays."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise BadValue("rate factor", factor, "a finite number above 0")
+        return replace(self, arrival=self.arrival / factor)
+
+    def at_rate(self, per_s: float) -> Self:
+        """The same requests at so many per second on average, the shape unchanged."""
+        if not (math.isfinite(per_s) and per_s > 0):
+            raise BadValue("rate", per_s, "a finite number of requests per second above 0")
+        current_rate = self.mean_rate()
+        if not math.isfinite(current_rate):
+            raise BadValue("rate", per_s, "traffic whose requests do not all arrive at once")
+        return self.scale_rate(per_s / current_rate)
+
+    def mean_rate(self) -> float:
+        """Requests per second from the first arrival to the last (inf where all arrive at once)."""
+        span = float(self.arrival[-1] - self.arrival[0]) if len(self) else 0.0
+        return (len(self) - 1) / span if span > 0 else math.inf
+
+
+def _same(value: int, count: int) -> Ints:
+    """One number for every request, stored once."""
+    return np.broadcast_to(np.int64(value), count)
+
+
+def _whole_lengths(lengths: Any, count: int) -> Ints:
+    values = np.asarray(lengths)
+    if values.ndim == 0:
+        values = np.full(count, values)
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+        raise BadValue("traffic: lengths", "fractions or not numbers", "whole tokens")
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _check_shape(traffic: Traffic) -> None:
+    count = len(traffic.arrival)
+    for name in ("arrival", "prompt", "output", "conversation", *IDS, *IDS.values()):
+        values = getattr(traffic, name)
+        kind = np.float64 if name == "arrival" else np.int64
+        if values.ndim != 1 or values.dtype != kind:
+            raise BadValue(f"traffic: {name}", f"{values.ndim}-dimensional {values.dtype}", f"one dimension of {kind.__name__}")
+        value_count = count + (name in IDS.values())
+        if name not in IDS and len(values) != value_count:
+            raise BadValue(f"traffic: {name}", f"{len(values)} values", f"{value_count}, for {count} requests")
+    if traffic.pause is not None and not (traffic.pause.shape == (count,) and (traffic.pause >= 0).all()):
+        raise BadValue("traffic: pause", f"{traffic.pause.shape}, {traffic.pause.min(initial=0):g} s", f"{count} times, none below 0 s")
+    for name, offsets in IDS.items():
+        start, id_count = getattr(traffic, offsets), len(getattr(traffic, name))
+        if start[0] != 0 or start[-1] != id_count or (start.strides != (0,) and (np.diff(start) < 0).any()):
+            raise BadValue(f"traffic: {offsets}", f"{start[0]} to {start[-1]}", f"offsets that rise from 0 to {id_count}")
+    if len(traffic.blocks) and traffic.block_tokens < 1:
+        raise BadValue("traffic: block_tokens", traffic.block_tokens, "at least 1 token in a block")
+
+
+def _check_times(arrival: Floats) -> None:
+    if not np.isfinite(arrival).all():
+        raise BadValue("traffic: arrival", "nan or inf", "finite seconds from the start")
+    falls = np.flatnonzero(arrival[1:] < arrival[:-1])
+    if len(falls):
+        raise BadValue("traffic: arrival", f"request {falls[0] + 1} before request {falls[0]}", "requests in order of arrival")
+    if len(arrival) and arrival[0] < 0:
+        raise BadValue("traffic: arrival", f"{arrival[0]:g} s", "seconds from the start, none below 0")
+
+
+MALFORMED_LIMIT = 20  # malformed lines that are kept with their reasons; all are counted
+MALFORMED_MESSAGE_LIMIT = 3  # of them in one message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """A line that is no request, and why."""
+
+    line: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A trace as read: `lines` = requests + failed + malformed_count."""
+
+    format: str
+    traffic: Traffic
+    lines: int  # that are not blank, the header left out
+    malformed_count: int
+    malformed: tuple[Malformed, ...]  # the first MALFORMED_LIMIT of them
+    failed: int  # requests that the recorded service did not answer: not replayed
+    sorted: int  # requests that stood after one that arrived later: put in order
+
+    def notes(self) -> list[str]:
+        """What a reader of results must know about their input, one line each."""
+        sentences = []
+        if self.malformed_count:
+            sentences.append(f"{described(self.malformed_count, self.lines, self.malformed)}; left out")
+        if self.failed:
+            sentences.append(f"{self.failed} of {self.lines} requests had failed when recorded (no output tokens); left out")
+        if self.sorted:
+            sentences.append(f"{self.sorted} of {self.lines} requests stood after one that arrived later; sorted by arrival")
+        return sentences
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """Lines counted while a file is read."""
+
+    lines: int = 0
+    failed: int = 0
+    malformed_count: int = 0
+    malformed: list[Malformed] = field(default_factory=list)
+
+    def bad(self, line: int, why: str) -> None:
+        """Count a malformed line."""
+        self.malformed_count += 1
+        if len(self.malformed) < MALFORMED_LIMIT:
+            self.malformed.append(Malformed(line=line, why=why))
+
+    def check(self, path: object, most: float) -> None:
+        """Refuse a file of which more than a share `most` is malformed, or that holds no request."""
+        if self.malformed_count > most * self.lines:
+            what = described(self.malformed_count, self.lines, tuple(self.malformed))
+            raise BadFile(path, f"{what}; more than {most:.3g} of the lines, so not read")
+        if self.lines == self.failed + self.malformed_count:
+            raise BadFile(path, f"holds no request in {self.lines} lines" + (f" ({self.failed} failed ones)" if self.failed else ""))
+
+
+def described(count: int, lines: int, malformed: tuple[Malformed, ...]) -> str:
+    """Malformed lines in one line: how many, and the first few by number."""
+    first = "; ".join(f"line {entry.line}: {entry.why}" for entry in malformed[:MALFORMED_MESSAGE_LIMIT])
+    return f"{count} of {lines} lines malformed ({first}{'; ...' if count > MALFORMED_MESSAGE_LIMIT else ''})"
+
+
+def in_order(arrival: Any) -> tuple[Any, int]:
+    """The stable order by arrival (None where it is that already), and how many stood after a later one."""
+    if not (arrival[1:] < arrival[:-1]).any():
+        return None, 0
+    late = int((arrival < np.maximum.accumulate(arrival)).sum())
+    return np.argsort(arrival, kind="stable"), late

@@ -1,0 +1,134 @@
+"""What the chips of a layout send each other in training, as collectives of the network laws: which group, how often, how many bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core.quantity import known
+from headway.laws.arithmetic import sum_over_blocks, times, total
+from headway.laws.collectives.cost import collective_term_s
+from headway.laws.collectives.expert_parallel import activation_bytes_per_token, shared_message
+from headway.laws.step.layer_terms import head_share
+from headway.laws.training.communication import (
+    cp_exchanges,
+    exchanging_stage,
+    expert_exchanges,
+    fill_s,
+    gathered_element,
+    gathers_per_step,
+    key_value_message,
+    parameter_message,
+    reductions_per_step,
+    tp_exchanges,
+)
+from headway.laws.training.state import expert_ways
+from headway.models.model import UNITY
+from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
+from headway.performance.layout import Layout
+from headway.performance.topology import Fabric, LinkCosts
+from headway.training.pipeline import Stage
+from headway.training.recipe import Recipe, TrainingLayout
+from headway.training.work import WIDE, TrainingWork, dispatched
+
+NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
+BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations forward, their gradients back")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanges:
+    """Times of one chip's collectives, nothing hidden: of a stage's layers on one micro-batch, and of a whole step."""
+
+    tp: Any
+    cp: Any
+    ep: Any
+    hops: Any  # of a step,
+    parameters: Any  # and gathers and reductions of a step
+
+
+def exchanges(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
+) -> Exchanges:
+    """Every collective of a step."""
+    again = UNITY if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    vector = activation_bytes_per_token(work.hidden, WIDE)
+    return Exchanges(
+        tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
+        cp=_context(work, part, layout, fabric, costs, tokens, again),
+        ep=_experts(work, part, layout, recipe, fabric, costs, tokens, again),
+        hops=_hops(layout, fabric, costs, tokens, vector),
+        parameters=_parameters(part, layout, recipe, fabric, costs, tokens, count),
+    )
+
+
+def _tensor(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any, again: Any
+) -> Any:
+    if most(layout.tp) == 1:
+        return NO_TIME
+    layer_exchanges = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
+    often = times(sum_over_blocks(tuple(kind.block.count for kind in work.layers), layer_exchanges), part.share)
+    return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
+
+
+def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any) -> Any:
+    if most(layout.cp) == 1:
+        return NO_TIME
+    seconds = []
+    for kind in work.layers:
+        block = kind.block
+        share = head_share(block.kv_heads, layout.tp)
+        message = times(key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE), share)
+        often = times(times(block.count, part.share), cp_exchanges(again))
+        term = gather_term(fabric, group(fabric, layout.cp, layout.tp), message, costs, often)
+        seconds.append(collective_term_s(term, times(tokens, layout.cp)))
+    return total(tuple(seconds))
+
+
+def _experts(
+    work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
+) -> Any:
+    """Dispatch to experts and back; the busiest chip's tokens set the time."""
+    vector, dispatch = (times(activation_bytes_per_token(work.hidden, element_bytes), recipe.imbalance)
+                    for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
+    ranks = expert_ways(layout.ep, layout.tp)
+    kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
+    if not kinds or most(ranks) == 1:
+        return NO_TIME
+    among, seconds = Layout(tp=UNITY, cp=UNITY, pp=UNITY, dp=ranks, ep=layout.ep), []
+    for kind in kinds:
+        b = kind.block
+        routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
+                        groups_chosen=b.groups_chosen)  # fmt: skip
+        often = times(times(b.count, part.share), expert_exchanges(again))
+        term = exchange_term(fabric, among, routed, shared_message(vector, layout.tp), costs, often)
+        seconds.append(collective_term_s(term, tokens))
+    return total(tuple(seconds))
+
+
+def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any, vector: Any) -> Any:
+    if most(layout.pp) == 1:
+        return NO_TIME
+    placed = Layout(tp=layout.tp, cp=layout.cp, dp=layout.dp, pp=layout.pp)
+    return fill_s(collective_term_s(hop_term(fabric, placed, shared_message(vector, layout.tp), costs), tokens), BOTH_WAYS)
+
+
+def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
+    """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
+    if most(part.data_degree) == 1 and most(part.expert_data_degree) == 1:
+        return NO_TIME
+    stage = exchanging_stage(layout.zero, layout.pp)
+    element = gathered_element(stage, recipe.bytes_param_wire, recipe.bytes_gradient_wire)
+    gathers = gathers_per_step(stage, count)
+    reductions = times(reductions_per_step(stage, count), recipe.trainable)
+    split, seconds = expert_ways(layout.ep, layout.tp), []
+    for params, data_group in (
+        (total((times(part.dense, part.share), part.embedding, part.head)), group(fabric, part.data_degree, layout.tp)),
+        (times(part.experts, part.share), group(fabric, part.expert_data_degree, split)),
+    ):
+        if most(params) == 0:
+            continue
+        for wire_bytes, often in ((element, gathers), (recipe.bytes_gradient_wire, reductions)):
+            term = gather_term(fabric, data_group, parameter_message(params, wire_bytes, tokens), costs, often)
+            seconds.append(collective_term_s(term, tokens))
+    return total(tuple(seconds))

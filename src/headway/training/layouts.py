@@ -1,0 +1,217 @@
+"""The legal layouts of a training run on a machine, as one record of arrays, and why others are not legal."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from headway.core.errors import BadValue, IllegalLayout
+from headway.core.quantity import known, user_input
+from headway.core.schema import defaults
+from headway.models.model import Model, MoE
+from headway.models.totals import works
+from headway.performance.layout import ModelShape, shape
+from headway.training.recipe import TrainingLayout
+
+CHUNKED = ("1f1b", "interleaved")  # 1F1B with chunks of layers is the interleaved schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a layout has to divide."""
+
+    shape: ModelShape
+    chips: int
+    sequence: int
+    sequences: int  # of one step
+    schedule: str
+
+
+def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: str = "1f1b") -> Bounds:
+    """The bounds of a model on so many chips."""
+    model_shape = shape(works(model))
+    experts = tuple(int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE))
+    return Bounds(
+        shape=ModelShape(heads=model_shape.heads, experts=min(experts, default=0), layers=model_shape.layers),
+        chips=chips, sequence=sequence, sequences=sequences, schedule=schedule,
+    )  # fmt: skip
+
+
+def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
+    """Every rule: where it is broken, and what it says."""
+    tp, cp, pp, vpp, ep, dp = layout.tp, layout.cp, layout.pp, layout.vpp, layout.ep, layout.dp
+    for heads in of.shape.heads:
+        yield heads % tp != 0, f"tp does not divide {heads} attention heads"
+    yield tp * cp * pp * dp > of.chips, f"tp x cp x pp x dp is more than the {of.chips} chips"
+    yield of.sequence % cp != 0, f"cp does not divide a sequence of {of.sequence} tokens"
+    yield pp * vpp > of.shape.layers, f"pp x vpp is more than the {of.shape.layers} layers"
+    yield (vpp > 1) & (pp == 1), "vpp needs more than one pipeline stage"
+    yield of.sequences % (dp * layout.micro_batch) != 0, f"dp x micro_batch does not divide the {of.sequences} sequences of a step"
+    uneven = of.sequences // (dp * layout.micro_batch) % pp != 0
+    yield (vpp > 1) & (of.schedule not in CHUNKED), f"vpp is of the interleaved schedule, not of {of.schedule}"
+    yield (vpp > 1) & uneven, "the interleaved schedule wants micro-batches in multiples of pp"
+    if of.schedule == "dualpipe":
+        yield (pp > 1) & (pp % 2 == 1), "DualPipe wants an even number of stages"
+        yield (pp > 1) & (of.sequences // (dp * layout.micro_batch) % 2 == 1), "DualPipe wants an even number of micro-batches"
+    if of.schedule == "zb-v":
+        yield 2 * pp > of.shape.layers, f"zb-v puts two chunks of the {of.shape.layers} layers on each stage"
+    yield (ep > 1) & (of.shape.experts == 0), "ep needs routed experts, and the model has none"
+    yield (of.shape.experts > 0) & (of.shape.experts % ep != 0), f"ep does not divide the {of.shape.experts} routed experts"
+    yield (of.shape.experts > 0) & ((tp * cp * dp) % ep != 0), "ep does not divide tp x cp x dp"
+    yield (ep % tp != 0) & (tp % ep != 0), "ep and tp: one does not divide the other"
+
+
+def legal(layout: TrainingLayout, of: Bounds) -> Any:
+    """Which of many layouts keep every rule."""
+    is_legal = np.ones(np.shape(layout.tp), bool)
+    for broken, _ in rules(layout, of):
+        is_legal &= ~np.asarray(broken)
+    return is_legal
+
+
+def why_illegal(layout: TrainingLayout, of: Bounds) -> str:
+    """Every rule that one layout breaks, or ""."""
+    return ", and ".join(reason for broken, reason in rules(layout, of) if bool(broken))
+
+
+NAMES = tuple(field.name for field in fields(TrainingLayout))
+MOST_TP, MOST_CHUNKS = 64, 20
+MOST_LAYOUTS = 2_000_000  # of one search
+MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 16)
+ZERO = (1, 2, 3)  # stage 0 keeps more and sends more than stage 1
+FEWEST_TOKENS = 1024  # of a sequence on a chip: matmuls of fewer rows lose more than these laws count
+FULLER = 1.25  # layers of the fullest stage over the fewest possible, up to which chunks are worth weighing
+
+
+def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
+    """Every legal layout, each number an array along them; `pinned` values are kept to."""
+    combinations = list(itertools.islice(_rows(of, domain, pinned), MOST_LAYOUTS + 1))
+    if len(combinations) > MOST_LAYOUTS:
+        raise BadValue("layout", f"more than {MOST_LAYOUTS:,} combinations of lists", "shorter lists")
+    columns = np.array(combinations, dtype=np.int64).reshape(-1, len(NAMES))
+    layouts = TrainingLayout(**{name: columns[:, index] for index, name in enumerate(NAMES)})
+    return rows(layouts, np.flatnonzero(legal(layouts, of)))
+
+
+def rows(layout: TrainingLayout, keep: Any) -> TrainingLayout:
+    """Some of the layouts."""
+    return TrainingLayout(**{name: getattr(layout, name)[keep] for name in NAMES})
+
+
+def layout_at(layout: TrainingLayout, index: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
+    """One of them, each number with where it comes from."""
+
+    def number(name: str) -> Any:
+        value = int(getattr(layout, name)[index])
+        if len(pinned.get(name, ())) == 1:
+            return user_input(value, name)
+        return known(value, name, "", "derived", "the layout that the search chose")
+
+    return TrainingLayout(**{name: number(name) for name in NAMES})
+
+
+def absent_values(layouts: TrainingLayout, pinned: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    """A word for each listed value that no legal layout has."""
+    lost = {name: sorted(set(values) - set(getattr(layouts, name).tolist())) for name, values in pinned.items() if len(values) > 1}
+    return tuple(f"{name}: no legal layout has {', '.join(map(str, values))}" for name, values in lost.items() if values)
+
+
+def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Ways that divide what they have to; data parallel ranks are as many as the chips left and the sequences allow."""
+    for tp, cp, pp in _model_degrees(of, domain, pinned):
+        most, chunks = of.chips // (tp * cp * pp), _chunks(of, pp, pinned)
+        for micro in (n for n in pinned.get("micro_batch", MICRO_BATCHES) if of.sequences % n == 0):
+            ranks = [n for n in pinned["dp"] if n <= most] if "dp" in pinned else _ranks(of.sequences, micro, most)
+            for dp in (n for n in ranks if of.sequences % (n * micro) == 0):
+                for ep in _experts(of, tp, tp * cp * dp, pinned):
+                    stages = pinned.get("zero") or _zero(cp * dp, pp)
+                    yield from ((tp, cp, pp, vpp, ep, dp, micro, zero) for vpp in chunks for zero in stages)
+
+
+def _zero(data_degree: int, pp: int) -> Sequence[int]:
+    """Stages that can pay: FSDP in a pipeline keeps what it gathered, and so more than stage 1."""
+    return ZERO if data_degree > 1 and pp == 1 else [stage for stage in ZERO if stage < 3 and (data_degree > 1 or stage == 1)]
+
+
+def _model_degrees(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, int, int]]:
+    heads = math.gcd(*of.shape.heads) if of.shape.heads else MOST_TP
+    contexts = pinned.get("cp") or [n for n in divisors(of.sequence) if n == 1 or of.sequence // n >= FEWEST_TOKENS]
+    for tp in pinned.get("tp") or [n for n in divisors(heads) if n <= min(domain, MOST_TP)]:
+        for cp in (n for n in contexts if tp * n <= of.chips and of.sequence % n == 0):
+            chips_left = of.chips // (tp * cp)
+            yield from ((tp, cp, pp) for pp in pinned.get("pp") or _stages(of, chips_left) if pp <= min(chips_left, of.shape.layers))
+
+
+def _stages(of: Bounds, chips: int) -> list[int]:
+    """What divides the chips left, and the fewest stages for each number of layers on the fullest."""
+    layers = of.shape.layers
+    return sorted({-(-layers // per_stage) for per_stage in range(1, layers + 1)} | set(divisors(chips)))
+
+
+def _chunks(of: Bounds, pp: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    """Chunks of layers of a stage: those that leave no stage much fuller than others."""
+    if "vpp" in pinned:
+        return [n for n in pinned["vpp"] if n * pp <= of.shape.layers]
+    if pp == 1 or of.schedule not in CHUNKED:
+        return (1,)
+    layers = of.shape.layers
+    full = FULLER * -(-layers // pp)
+    return [n for n in range(1, min(layers // pp, MOST_CHUNKS) + 1) if n * -(-layers // (pp * n)) <= full]
+
+
+def _experts(of: Bounds, tp: int, chips: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
+    if "ep" in pinned:
+        return [n for n in pinned["ep"] if chips % n == 0]
+    if not of.shape.experts:
+        return (1,)
+    return [n for n in divisors(math.gcd(of.shape.experts, chips)) if n % tp == 0 or tp % n == 0]
+
+
+def _ranks(sequences: int, micro: int, most: int) -> list[int]:
+    """The most data-parallel ranks whose micro-batches divide a step's sequences, and fewer down to half of the chips."""
+    ranks = [n for n in divisors(sequences // micro) if n <= most]
+    return [n for n in ranks if 2 * n > most] or ranks[-1:]
+
+
+@functools.cache
+def divisors(number: int) -> tuple[int, ...]:
+    """Every divisor, smallest first.
+
+    >>> divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    small = [n for n in range(1, math.isqrt(max(number, 1)) + 1) if number % n == 0]
+    return tuple(dict.fromkeys([*small, *(number // n for n in reversed(small))]))
+
+
+def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLayout:
+    """A layout given whole, or IllegalLayout with the nearest that is legal."""
+    layout = defaults(TrainingLayout, dict(values))
+    why = why_illegal(layout, of)
+    if why:
+        raise IllegalLayout(" ".join(f"{name}={value}" for name, value in values.items()), f"{why}; {nearest(values, of, domain)}")
+    return layout
+
+
+def none_legal(pinned: Mapping[str, Sequence[int]], of: Bounds, domain: int) -> IllegalLayout:
+    """What to say where no layout with these values is legal: of the first of them, why, and the nearest that is."""
+    first = {name: values[0] for name, values in pinned.items()}
+    text = " ".join(f"{name}={','.join(map(str, values))}" for name, values in pinned.items()) or "any"
+    why = why_illegal(defaults(TrainingLayout, first), of) or f"nothing divides {of.chips} chips and {of.sequences} sequences of a step"
+    return IllegalLayout(text, f"{why}; {nearest(first, of, domain)}")
+
+
+def nearest(values: Mapping[str, int], of: Bounds, domain: int) -> str:
+    """The legal layout nearest to one that is not, in words."""
+    layouts = candidates(of, domain, {})
+    if not len(layouts.tp):
+        return f"no layout of this model is legal with {of.sequences} sequences of {of.sequence} tokens on {of.chips} chips"
+    far = sum(np.abs(np.log(getattr(layouts, name) / max(value, 1e-9))) for name, value in values.items() if name != "zero")
+    best, keys = int(np.argmin(far)), tuple(name for name in dict.fromkeys(("tp", "pp", "dp", *values)) if name != "zero")
+    return "nearest legal: " + " ".join(f"{name}={int(getattr(layouts, name)[best])}" for name in keys)

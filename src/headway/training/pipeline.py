@@ -1,0 +1,114 @@
+"""Pipeline stages in training: what one chip of a stage holds of a model, and what a schedule costs in idle time and in flight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core.quantity import known
+from headway.laws.architecture.params import routed_params
+from headway.laws.arithmetic import divided, sum_over_blocks, times, total
+from headway.laws.collectives.topology import stage_chips
+from headway.laws.step.layer_terms import head_share, mixer_params_chip, split_params
+from headway.laws.training.activations import (
+    dualpipe_in_flight,
+    gpipe_in_flight,
+    interleaved_in_flight,
+    one_forward_one_backward_in_flight,
+    zero_bubble_h2_in_flight,
+)
+from headway.laws.training.state import expert_data_ways, expert_ways, stage_layers
+from headway.laws.training.step import dualpipe_bubble, interleaved_bubble, one_forward_one_backward_bubble, zero_bubble_h1, zero_bubble_h2
+from headway.models.model import UNITY
+from headway.training.recipe import TrainingLayout
+from headway.training.work import TrainingLayer, TrainingWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The fullest stage's chip, before embedding and head."""
+
+    layers: Any  # of the whole model,
+    layers_per_stage: Any  # and of this stage
+    share: Any  # one over the other
+    dense: Any  # parameters of all layers on a chip of this tensor-parallel way, experts apart
+    experts: Any  # and routed ones
+    largest: Any  # of one layer
+    embedding: Any
+    head: Any
+    data_degree: Any  # chips that hold the same dense parameters,
+    expert_data_degree: Any  # and the same experts
+
+
+def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
+    """What a chip of the fullest stage holds."""
+    counts = tuple(kind.block.count for kind in work.layers)
+    layers = sum_over_blocks(counts, tuple(UNITY for _ in counts))
+    layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
+    split = expert_ways(layout.ep, layout.tp)
+    dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
+    routed = tuple(divided(routed_params(kind.block.expert_params, kind.block.experts), split) for kind in work.layers)
+    return Stage(
+        layers=layers, layers_per_stage=layers_per_stage, share=divided(layers_per_stage, layers),
+        dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
+        largest=total((dense[-1], routed[-1])),
+        embedding=divided(work.embedding, layout.tp), head=divided(work.head, layout.tp),
+        data_degree=times(layout.dp, layout.cp),
+        expert_data_degree=expert_data_ways(stage_chips(layout.tp, layout.cp, layout.dp), split),
+    )  # fmt: skip
+
+
+def dense_params(kind: TrainingLayer, tp: Any) -> Any:
+    """Parameters of one layer on a tensor-parallel chip, routed experts apart."""
+    b = kind.block
+    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
+    return total((mixer, split_params(b.dense_ffn_params, tp), b.other_params))
+
+
+def common_params(kind: TrainingLayer, tp: Any) -> Any:
+    """Parameters of one layer that every token is multiplied with on a chip."""
+    b = kind.block
+    mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
+    return total((mixer, split_params(b.dense_ffn_params, tp)))
+
+
+def chosen_params(kind: TrainingLayer, tp: Any, imbalance: Any) -> Any:
+    """Those of its experts; routed tokens are spread over the tensor-parallel group."""
+    b = kind.block
+    return split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)
+
+
+ONE_COPY = known(1, "copies of the weights", "", "constant", "by definition")
+TWO_COPIES = known(2, "copies of the weights", "", "constant", "deepseek-ai/DualPipe README: each chip holds a stage of either direction")
+
+
+def in_flight(schedule: str, layout: TrainingLayout, count: Any) -> Any:
+    """Micro-batches whose activations the first stage keeps at once, in units of its layers."""
+    if schedule == "gpipe":
+        return gpipe_in_flight(count)
+    if schedule == "zb-h2":
+        return zero_bubble_h2_in_flight(layout.pp, count)
+    if schedule == "dualpipe":
+        return dualpipe_in_flight(layout.pp, count)
+    if schedule == "interleaved":
+        return interleaved_in_flight(layout.pp, count, layout.vpp)
+    return one_forward_one_backward_in_flight(layout.pp, count)
+
+
+def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_grad: Any, weight_grad: Any) -> Any:
+    """Idle time over the ideal time of all micro-batches."""
+    if schedule == "zb-h1":
+        return zero_bubble_h1(layout.pp, count, forward, input_grad, weight_grad)
+    if schedule in ("zb-h2", "zb-v"):
+        return zero_bubble_h2(layout.pp, count, forward, input_grad, weight_grad)
+    if schedule == "dualpipe":
+        both = total((forward, input_grad, weight_grad))
+        return dualpipe_bubble(layout.pp, count, forward, input_grad, weight_grad, both)
+    if schedule == "interleaved":
+        return interleaved_bubble(layout.pp, count, layout.vpp)
+    return one_forward_one_backward_bubble(layout.pp, count)
+
+
+def copies(schedule: str) -> Any:
+    """Copies of its weights that a chip holds."""
+    return TWO_COPIES if schedule == "dualpipe" else ONE_COPY

@@ -1,0 +1,117 @@
+"""What a training run is asked for, and what it takes at a step time: days with failures taken off, money, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from headway.core.errors import BadValue
+from headway.core.schema import Field
+from headway.core.units import show
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import System
+from headway.laws.arithmetic import times
+from headway.laws.training.run import (
+    best_interval_s,
+    chip_power_w,
+    failure_rate,
+    goodput_share,
+    run_energy_j,
+    run_flop,
+    run_usd,
+    training_run_s,
+    wall_s,
+)
+from headway.models.model import UNITY, Model
+from headway.training.achieved import TrainingReach
+from headway.training.estimate import TrainingEstimate
+from headway.training.recipe import Recipe, TrainingRun
+from headway.training.search import LayoutEstimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How often chips fail and what that costs; without a rate nothing fails."""
+
+    mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
+    restart: Annotated[Any, Field("s", open_low=False, help="time from a failure to the first step after it")] = 900
+    checkpoint: Annotated[Any, Field("s", help="time that a checkpoint holds training up")] = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """A run's totals; None where the run or the price is not known."""
+
+    goodput: Any
+    run: Any = None  # seconds of wall time, and at the ends of the step's interval
+    run_low: Any = None
+    run_high: Any = None
+    usd: Any = None
+    usd_low: Any = None
+    usd_high: Any = None
+    energy: Any = None
+    flop: Any = None
+
+
+def outlook(estimate: TrainingEstimate, system: System, batch: Any, tokens: Any, failures: Failures, price: PriceQuote | None) -> Outlook:
+    """What so many tokens take."""
+    goodput = goodput_of(system, failures)
+    if tokens is None:
+        return Outlook(goodput=goodput)
+    low, run, high = (
+        wall_s(training_run_s(tokens, batch, step), goodput) for step in (estimate.step_low, estimate.time.step, estimate.step_high)
+    )
+    usd = [None if price is None else run_usd(chip_price, system.chips, time)
+           for chip_price, time in zip(_prices(price), (low, run, high), strict=True)]  # fmt: skip
+    power = None if system.chip.tdp is None else chip_power_w(system.chip.tdp, system.chips)
+    return Outlook(
+        goodput=goodput, run=run, run_low=low, run_high=high, usd=usd[1], usd_low=usd[0], usd_high=usd[2],
+        energy=None if power is None else run_energy_j(power, run), flop=run_flop(estimate.use.flop_per_token, tokens),
+    )  # fmt: skip
+
+
+def _prices(price: PriceQuote | None) -> tuple[Any, Any, Any]:
+    return (None, None, None) if price is None else (price.low, price.value, price.high)
+
+
+def goodput_of(system: System, failures: Failures) -> Any:
+    """Share of the wall time that advances the run, checkpoints as often as loses least."""
+    if failures.mtbf is None:
+        return times(UNITY, UNITY)
+    rate = failure_rate(system.chips, failures.mtbf)
+    goodput = goodput_share(failures.checkpoint, best_interval_s(failures.checkpoint, rate), rate, failures.restart)
+    if float(goodput) <= 0:
+        between = show(1 / float(rate), "s")
+        wants = f"longer: one of {int(system.chips)} chips fails every {between}, sooner than a run comes back"
+        raise BadValue("--mtbf", show(failures.mtbf, "s"), wants)
+    return goodput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRequest:
+    """What a run is asked for."""
+
+    model: Model
+    system: System
+    run: TrainingRun
+    recipe: Recipe
+    modes: tuple[str, ...]  # recompute modes to weigh
+    pinned: Mapping[str, tuple[int, ...]]
+    failures: Failures
+    efficiency: TrainingReach
+    price_metric: str
+    objective: str = "step"
+    deadline: Any = None  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingAnswer:
+    """The answer: layouts, best first, and how many were weighed."""
+
+    layouts: tuple[LayoutEstimate, ...]
+    layout_count: int
+    fitting: int
+    price: PriceQuote | None
+    notes: tuple[str, ...] = ()
+    infeasible_reason: str = ""  # why no size of the machine does what was asked

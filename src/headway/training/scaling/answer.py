@@ -1,0 +1,213 @@
+"""A question about scaling as rows: every law at every point, the chosen one first, with intervals by draws of the coefficients.
+
+A and B are drawn log-normal, so that none is negative; the others normal. Only errors are published, no correlations: with none assumed
+the interval is too wide, since a fit moves A with alpha and B with beta as a line's height moves with its slope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.formula import record
+from headway.core.listing import computed
+from headway.core.quantity import known
+from headway.training.scaling import compute, experts, fits
+from headway.training.scaling.compute import ScalingPoint, point
+from headway.training.scaling.fits import Coefficients, ScalingFit, exponents, fit
+from headway.training.scaling.request import Uncertainty
+
+LEVEL = 0.9
+ENDS = {"_lo": 100 * (1 - LEVEL) / 2, "_hi": 100 * (1 + LEVEL) / 2}
+INTERVAL_COLUMNS = (
+    "active",
+    "tokens",
+    "tokens_per_param",
+    "over_training",
+    "over_law",
+    "served_exact",
+    "serve_exact",
+    "rule_regret",
+    "size_exponent",
+)
+
+
+def draw_coefficients(fit: ScalingFit, doubt: Uncertainty) -> ScalingFit:
+    """The fit with arrays of draws in place of its coefficients."""
+    by, errors = fit.by, fit.errors
+    if errors is None:
+        raise ValueError(f"{fit.name} has no standard errors")
+    rng, count, shared = np.random.default_rng(int(doubt.seed)), int(doubt.draws), float(doubt.correlation)
+    alpha, beta, own_a, own_b, irreducible = rng.standard_normal((5, count))
+    independent_share = np.sqrt(1 - shared**2)
+    log_a, log_b = (shared * slope + independent_share * noise for slope, noise in ((alpha, own_a), (beta, own_b)))
+    return replace(
+        fit,
+        by=Coefficients(
+            a=by.a * np.exp(errors.a / by.a * log_a),
+            b=by.b * np.exp(errors.b / by.b * log_b),
+            irreducible=by.irreducible + errors.irreducible * irreducible,
+            alpha=np.maximum(by.alpha + errors.alpha * alpha, by.alpha / 10),
+            beta=np.maximum(by.beta + errors.beta * beta, by.beta / 10),
+        ),
+    )
+
+
+def interval(columns: Callable[[ScalingFit], Mapping[str, Any]], fit: ScalingFit, doubt: Uncertainty) -> dict[str, Any]:
+    """Ends of the 90 % interval of what the coefficients move, as numbers that say how they came about."""
+    with np.errstate(all="ignore"):
+        values = columns(draw_coefficients(fit, doubt))
+    interval_ends: dict[str, Any] = {}
+    for key in INTERVAL_COLUMNS:
+        samples = values.get(key)
+        if samples is None or np.ndim(samples) == 0:
+            continue
+        for end, percent in ENDS.items():
+            value = float(np.percentile(samples, percent))
+            if np.isfinite(value):
+                interval_ends[key + end] = max(value, 0.0)
+    return interval_ends
+
+
+def leaf(value: float, key: str, fit: ScalingFit, doubt: Uncertainty) -> Any:
+    """An end of an interval as the leaf of an explanation."""
+    from headway.core import columns
+
+    sampling = f"{doubt.draws} draws of the coefficients of {fit.name}, seed {doubt.seed}, correlation {doubt.correlation:g}"
+    return known(value, key, columns.unit(key), "derived", f"{'5' if key.endswith('_lo') else '95'} % point of {sampling}")
+
+
+MODES: dict[str, Callable[[ScalingFit, ScalingPoint], dict[str, Any]]] = {
+    "split": compute.best_split,
+    "given": compute.as_given,
+    "life": compute.given_size,
+    "quality": compute.given_quality,
+}
+OF_SPLIT = ("over_law", "served_exact", "serve_exact")  # what a rounded fit cannot say
+HIDDEN = ("rule_left",)
+NO_SERVING = "trained on fewer tokens than are best without serving: none justifies it"
+NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingQuestion:
+    """One question: its kind, the flags of every point, the laws that answer and those beside them."""
+
+    mode: str  # split, given, life, quality or experts
+    points: Sequence[Mapping[str, Any]]
+    laws: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    doubt: Uncertainty
+    varied: tuple[str, ...] = ()  # flags with several values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingRow:
+    """A row as it is shown, and where it comes from."""
+
+    plain: dict[str, Any]
+    law: str
+    at: int  # its point
+
+
+def rows(request: ScalingQuestion) -> list[ScalingRow]:
+    """Every row: point by point, the laws that answer first."""
+    stacked = point({key: np.array([flags[key] for flags in request.points]) for key in request.points[0]})
+    rows_by_law = [_of_law(request, name, stacked) for name in (*request.laws, *request.beside)]
+    all_rows = [law_rows[at] for at in range(len(request.points)) for law_rows in rows_by_law]
+    if request.mode == "split" and request.beside:
+        all_rows += [_exponents(estimate) for estimate in exponents()]
+    return all_rows
+
+
+def explained(request: ScalingQuestion, row: ScalingRow, key: str) -> Any:
+    """One number of a row with every law recorded; an end of an interval as the leaf it is."""
+    flags = request.points[row.at] if row.at >= 0 else {}
+    if key in row.plain and key.endswith(tuple(ENDS)) and row.plain[key] is not None:
+        return leaf(row.plain[key], key, fit(row.law), request.doubt)
+    if row.plain.get("kind") == "exponents":
+        estimate = next(entry for entry in exponents() if entry.name == row.law)
+        return {"size_exponent": estimate.size, "data_exponent": estimate.data}.get(key)
+    if row.plain.get(key) is None and key not in flags:
+        return computed(None, key)
+    with record():
+        columns = _columns(request.mode, row.law)(point(flags))
+    return computed(columns[key] if key in columns else flags.get(key), key)
+
+
+def _columns(mode: str, law: str) -> Callable[[ScalingPoint], dict[str, Any]]:
+    """The columns of one law."""
+    if mode == "experts":
+        return experts.law_columns(law)
+    if law == RULE:
+        return compute.by_ratio
+    return lambda at: MODES[mode](fit(law), at)
+
+
+RULE = "rule"
+
+
+def _of_law(request: ScalingQuestion, law: str, stacked: ScalingPoint) -> list[ScalingRow]:
+    """The rows of one law, all points at once."""
+    count = len(request.points)
+    with np.errstate(all="ignore"):
+        columns = _columns(request.mode, law)(stacked)
+    spread = {key: np.broadcast_to(np.asarray(value, float), (count,)) for key, value in columns.items()}
+    kind = "rule" if law == RULE else "law" if law in request.laws else "beside"
+    law_rows = []
+    for at, flags in enumerate(request.points):
+        axes = {key: flags[key] for key in request.varied}
+        numbers = {key: _finite(values[at]) for key, values in spread.items()}
+        plain = {"kind": kind, "law": law} | axes | numbers
+        if request.mode != "experts" and law != RULE:
+            plain |= _doubted(request, law, flags) | _settled(request.mode, law, plain)
+        elif request.mode == "experts":
+            plain |= _routed_range(law, plain, float(flags.get("per_token", 1)))
+        law_rows.append(ScalingRow(plain={key: value for key, value in plain.items() if key not in HIDDEN}, law=law, at=at))
+    return law_rows
+
+
+def _doubted(request: ScalingQuestion, law: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Ends of intervals, of a law that answers and whose errors are known."""
+    law_fit = fit(law)
+    if law not in request.laws or law_fit.errors is None:
+        return {}
+    at = point(flags)
+    return interval(lambda drawn_fit: MODES[request.mode](drawn_fit, at), law_fit, request.doubt)
+
+
+def _settled(mode: str, law: str, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row cannot say left out, with the reason; and whether the law was fitted there."""
+    values: dict[str, Any] = {}
+    law_fit, why = fit(law), ""
+    if mode == "given" and law_fit.rounded:
+        values |= {key: None for key in OF_SPLIT if key in plain}
+        why = f"too few digits to split compute by: {law_fit.rounded} has them all"
+    elif mode == "given" and (plain["served_exact"] or 0) <= 0:
+        values |= {key: None for key in ("served_exact", "serve_exact") if key in plain}
+        why = NO_SERVING
+    elif mode == "quality" and (plain["rule_left"] or 0) <= 0:
+        values |= {"rule_active": None, "rule_regret": None}
+        why = NO_SIZE
+    inside, beyond = fits.dense_range(plain, law_fit.range)
+    return values | {"in_range": inside, "beyond": beyond, "why": why}
+
+
+def _routed_range(law: str, plain: Mapping[str, Any], per_token: float) -> dict[str, Any]:
+    if law == experts.LING:
+        return {"in_range": None, "beyond": "its range is not stated in what was read"}
+    inside, beyond = fits.routed_range(plain, per_token)
+    return {"in_range": inside, "beyond": beyond}
+
+
+def _exponents(estimate: Any) -> ScalingRow:
+    plain = {"kind": "exponents", "law": estimate.name, "size_exponent": float(estimate.size), "data_exponent": float(estimate.data)}
+    return ScalingRow(plain=plain, law=estimate.name, at=-1)
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None

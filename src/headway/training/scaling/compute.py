@@ -1,0 +1,298 @@
+"""Loss, compute, size and data at one point by one fit: the best split, repeated data, and how far to over-train for what is served."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core.quantity import default
+from headway.laws.arithmetic import relative, times, total
+from headway.laws.scaling import lifetime, power_laws
+from headway.laws.scaling import power_laws as laws
+from headway.laws.scaling import power_laws as repeated
+from headway.laws.scaling.lifetime import calendar_s, rl_token_price, served_tokens, serving_price
+from headway.laws.scaling.power_laws import epochs
+from headway.training.scaling.fits import ScalingFit, bits, decay, lecture_assumptions
+
+NOTHING = default(0, "rl", "", "no reinforcement learning unless --rl says so")
+ONE_EXPERT = default(1, "per_token", "", "default of --per-token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPoint:
+    """What was given, and what follows from it whatever the law; None where nothing was said."""
+
+    flop: Any = None
+    active: Any = None
+    tokens: Any = None
+    unique: Any = None
+    quality: Any = None
+    ratio: Any  # tokens per parameter that count as Chinchilla's
+    time: Any = None  # of serving, seconds
+    served: Any = None  # tokens, the chance of deployment taken off
+    utilisation: Any
+    deployed: Any
+    kappa: Any
+    rl: Any
+    eta: Any
+    rl_share: Any  # eta times RL tokens per pre-training token
+    experts: Any = None
+    total: Any = None
+    per_token: Any = ONE_EXPERT
+    granularity: Any = None
+    bits: Mapping[str, Any]  # of weights, activations, kv
+    post_bits: Any = None
+
+
+def point(flags: Mapping[str, Any]) -> ScalingPoint:
+    """A point from the flags that were given, by name."""
+    usual = {**lecture_assumptions(), **flags}
+    time = None if "months" not in flags else calendar_s(flags["months"], usual["month_days"])
+    kappa = flags["kappa"] if "kappa" in flags else serving_price(usual["serve_mfu"], usual["serve_price"])
+    eta = flags["eta"] if "eta" in flags else rl_token_price(usual["rl_mfu"], usual["rl_trained"])
+    rl = flags.get("rl", NOTHING)
+    return ScalingPoint(
+        flop=flags.get("flop"), active=flags.get("active"), tokens=flags.get("tokens"), unique=flags.get("tokens_unique"),
+        quality=flags.get("quality"), ratio=usual["tokens_per_param"], time=time, served=_served(flags, usual, time),
+        utilisation=usual["utilisation"], deployed=usual["deployed"], kappa=kappa, rl=rl, eta=eta, rl_share=times(eta, rl),
+        experts=flags.get("experts"), total=flags.get("total"), per_token=flags.get("per_token", ONE_EXPERT),
+        granularity=flags.get("granularity"), post_bits=flags.get("post_bits"),
+        bits={part: flags[f"{name}_bits"] for part, name in (("weights", "weight"), ("activations", "activation"), ("kv", "kv"))
+              if f"{name}_bits" in flags},
+    )  # fmt: skip
+
+
+def _served(flags: Mapping[str, Any], usual: Mapping[str, Any], time: Any) -> Any:
+    if "served" in flags:
+        return times(flags["served"], usual["deployed"])
+    if "serve" not in flags or time is None:
+        return None
+    return served_tokens(flags["serve"], time, usual["utilisation"], usual["deployed"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A loss and its parts; what size and data are worth where that is less than they are."""
+
+    total: Any
+    size: Any
+    data: Any
+    tokens_worth: Any = None
+    params_worth: Any = None
+
+
+def predicted_loss(fit: ScalingFit, active: Any, tokens: Any, unique: Any = None, narrow: dict[str, Any] | None = None) -> Loss:
+    """The loss of so many parameters and tokens, of which only `unique` are new, with formats of so many bits."""
+    by, worth_n, worth_d = fit.by, None, None
+    if narrow:
+        worth_n = active
+        for part, count in narrow.items():
+            worth_n = times(worth_n, power_laws.precision_share(count, getattr(bits(), part)))
+    if unique is not None:
+        size = active if worth_n is None else worth_n
+        worth_n = repeated.effective_amount(size, fed(fit, unique), decay().size)
+        worth_d = repeated.effective_amount(tokens, unique, decay().data)
+    u = laws.size_loss(active if worth_n is None else worth_n, by.a, by.alpha)
+    y = laws.data_loss(tokens if worth_d is None else worth_d, by.b, by.beta)
+    return Loss(total=laws.scaling_loss(by.irreducible, u, y), size=u, data=y, tokens_worth=worth_d, params_worth=worth_n)
+
+
+def rounded(active: Any, tokens: Any, count: Any) -> Any:
+    """Loss that rounding the weights to so many bits after training adds."""
+    by = bits()
+    return power_laws.quantised_loss(count, active, tokens, by.post_factor, by.post_bits, by.post_data, by.post_size)
+
+
+def split(fit: ScalingFit) -> Any:
+    """How a budget leans to parameters."""
+    by = fit.by
+    return laws.split_factor(by.a, by.b, by.alpha, by.beta)
+
+
+def fed(fit: ScalingFit, unique: Any) -> Any:
+    """Parameters that unique tokens feed."""
+    return repeated.params_fed(unique, split(fit), fit.by.alpha, fit.by.beta)
+
+
+def optimal_params(fit: ScalingFit, flop: Any, unique: Any = None) -> Any:
+    """The best size for a budget; with data that repeats where it runs out."""
+    by = fit.by
+    if unique is None:
+        return laws.optimal_params(flop, split(fit), laws.size_exponent(by.alpha, by.beta))
+    decays = decay()
+    return repeated.repeated_params(flop, unique, fed(fit, unique), by.a, by.b, by.alpha, by.beta, decays.size, decays.data)
+
+
+def chinchilla_tokens(fit: ScalingFit, active: Any) -> Any:
+    """The best tokens of a size when nothing is served."""
+    by = fit.by
+    return laws.chinchilla_tokens(active, by.a, by.b, by.alpha, by.beta)
+
+
+def chinchilla_params(fit: ScalingFit, tokens: Any) -> Any:
+    """The best size of so many tokens when nothing is served."""
+    by = fit.by
+    return laws.chinchilla_params(tokens, by.a, by.b, by.alpha, by.beta)
+
+
+def best_split(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
+    """The compute-optimal model: of a budget, of a size or of so many tokens, whichever is given."""
+    if at.flop is not None:
+        active = optimal_params(fit, at.flop, at.unique)
+        tokens = laws.tokens_of_compute(at.flop, active)
+    elif at.active is not None:
+        active, tokens = at.active, chinchilla_tokens(fit, at.active)
+    else:
+        active, tokens = chinchilla_params(fit, at.tokens), at.tokens
+    powers = {
+        "size_exponent": laws.size_exponent(fit.by.alpha, fit.by.beta),
+        "data_exponent": laws.data_exponent(fit.by.alpha, fit.by.beta),
+    }
+    return _model(fit, at, active, tokens) | powers
+
+
+def as_given(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
+    """A model of two given numbers: its loss, how far it is over-trained, and how much serving would justify that."""
+    active, tokens = at.active, at.tokens
+    if active is None:
+        active = laws.params_of_compute(at.flop, tokens)
+    if tokens is None:
+        tokens = laws.tokens_of_compute(at.flop, active)
+    chinchilla = chinchilla_tokens(fit, active)
+    exact = lifetime.served_for(lifetime.justified_serving(tokens, chinchilla, at.rl_share, fit.by.beta), at.kappa)
+    rule = lifetime.served_for(tokens, at.kappa)
+    columns = _model(fit, at, active, tokens) | {
+        "over_training": relative(tokens, laws.tokens_at_ratio(active, at.ratio)),
+        "over_law": relative(tokens, chinchilla),
+        "served_exact": exact,
+        "served_rule": rule,
+    }
+    if at.time is not None:
+        columns["serve_exact"] = lifetime.serving_rate(exact, at.time, at.utilisation, at.deployed)
+        columns["serve_rule"] = lifetime.serving_rate(rule, at.time, at.utilisation, at.deployed)
+    return columns
+
+
+def by_ratio(at: ScalingPoint) -> dict[str, Any]:
+    """The rule of thumb beside the fits: so many tokens per parameter."""
+    if at.flop is not None:
+        active = laws.params_at_ratio(at.flop, at.ratio)
+        tokens = laws.tokens_of_compute(at.flop, active)
+    elif at.active is not None:
+        active, tokens = at.active, laws.tokens_at_ratio(at.active, at.ratio)
+    else:
+        active, tokens = laws.params_for_ratio(at.tokens, at.ratio), at.tokens
+    return {
+        "active": active, "tokens": tokens, "flop": laws.training_flop(active, tokens),
+        "tokens_per_param": laws.tokens_per_param(tokens, active),
+    }  # fmt: skip
+
+
+def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[str, Any]:
+    """Size, data, compute and loss."""
+    loss = predicted_loss(fit, active, tokens, at.unique, dict(at.bits))
+    model = {
+        "active": active, "tokens": tokens, "flop": laws.training_flop(active, tokens),
+        "tokens_per_param": laws.tokens_per_param(tokens, active), "loss": loss.total,
+    }  # fmt: skip
+    if at.unique is not None:
+        fresh = predicted_loss(fit, active, tokens, None, dict(at.bits))
+        model |= {
+            "epochs": epochs(tokens, at.unique), "tokens_worth": loss.tokens_worth,
+            "fresh_share": relative(loss.tokens_worth, tokens), "loss_fresh": fresh.total,
+        }  # fmt: skip
+    if at.post_bits is not None:
+        model["loss_rounded"] = total((loss.total, rounded(active, tokens, at.post_bits)))
+    if loss.params_worth is not None:
+        model["params_worth"] = loss.params_worth
+    return model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheapestModel:
+    """The cheapest model of a quality, and its bill."""
+
+    active: Any
+    tokens: Any
+    flop: Any
+    size_loss: Any  # of the loss for the size: none left, no size will do
+
+
+def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
+    """A size is given: the tokens that make it the cheapest of its quality, and the rule's, each with its bill."""
+    serving = lifetime.serving_in_training(at.served, at.kappa)
+    chinchilla = chinchilla_tokens(fit, at.active)
+    tokens = lifetime.best_tokens(chinchilla, serving, at.rl_share, fit.by.beta)
+    rl = lifetime.rl_in_training(tokens, at.rl, at.eta)
+    usual = power_laws.tokens_at_ratio(at.active, at.ratio)
+    columns = {
+        "active": at.active, "served": at.served, "kappa": at.kappa, "eta": at.eta, "serving_tokens": serving, "chinchilla": usual,
+        "tokens": tokens, "over_training": relative(tokens, usual), "over_law": relative(tokens, chinchilla),
+        "tokens_per_param": power_laws.tokens_per_param(tokens, at.active),
+        "loss": predicted_loss(fit, at.active, tokens).total, "bill_flop": lifetime.life_flop(at.active, tokens, rl, serving),
+        **_shares(tokens, rl, serving),
+        "rule_tokens": serving, "rule_over_training": relative(serving, usual),
+        **_judged(fit, at, serving, serving, "rule"),
+    }  # fmt: skip
+    if at.unique is not None:
+        tokens_worth = power_laws.effective_amount(tokens, at.unique, decay().data)
+        columns |= {
+            "epochs": power_laws.epochs(tokens, at.unique),
+            "tokens_worth": tokens_worth,
+            "fresh_share": relative(tokens_worth, tokens),
+        }
+    if at.tokens is not None:
+        columns |= {"chosen_tokens": at.tokens, "chosen_over_training": relative(at.tokens, usual)}
+        columns |= _judged(fit, at, at.tokens, serving, "chosen")
+    return columns
+
+
+def _shares(tokens: Any, rl: Any, serving: Any) -> dict[str, Any]:
+    parts = {"train": tokens, "rl": rl, "serve": serving}
+    return {f"share_{name}": lifetime.share_of_bill(part, tokens, rl, serving) for name, part in parts.items()}
+
+
+def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: str) -> dict[str, Any]:
+    """A choice of tokens beside the cheapest model of the same quality, which serves as much and has as many RL tokens."""
+    rl = lifetime.rl_in_training(tokens, at.rl, at.eta)
+    loss = predicted_loss(fit, at.active, tokens).total
+    bill, best = lifetime.life_flop(at.active, tokens, rl, serving), cheapest(fit, loss, rl, serving)
+    return {
+        f"{name}_loss": loss, f"{name}_flop": bill, f"{name}_regret": lifetime.regret(bill, best.flop),
+        f"{name}_cheapest_active": best.active, f"{name}_cheapest_tokens": best.tokens,
+    }  # fmt: skip
+
+
+def cheapest(fit: ScalingFit, loss: Any, rl: Any, serving: Any) -> CheapestModel:
+    """The size and the tokens that reach a loss for least, with what is served."""
+    by = fit.by
+    tokens = lifetime.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, total((rl, serving)))
+    active, size_loss = _sized(fit, loss, tokens)
+    return CheapestModel(active=active, tokens=tokens, flop=lifetime.life_flop(active, tokens, rl, serving), size_loss=size_loss)
+
+
+def _sized(fit: ScalingFit, loss: Any, tokens: Any) -> tuple[Any, Any]:
+    """The size that reaches a loss with so many tokens, and what of the loss is left to it."""
+    by = fit.by
+    data = power_laws.data_loss(tokens, by.b, by.beta)
+    size = lifetime.params_at_loss(loss, by.irreducible, data, by.a, by.alpha)
+    return size, lifetime.left_to_size(loss, by.irreducible, data)
+
+
+def given_quality(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
+    """A quality is given, as a model that is not over-trained: the cheapest model of it, and the one of equal parts, beside that model."""
+    serving = lifetime.serving_in_training(at.served, at.kappa)
+    before = chinchilla_tokens(fit, at.quality) if at.tokens is None else at.tokens
+    rl = lifetime.rl_in_training(before, at.rl, at.eta)
+    loss = predicted_loss(fit, at.quality, before).total
+    bill, best = lifetime.life_flop(at.quality, before, rl, serving), cheapest(fit, loss, rl, serving)
+    equal, size_loss = _sized(fit, loss, serving)
+    return {
+        "quality": at.quality, "served": at.served, "kappa": at.kappa, "quality_tokens": before, "loss": loss,
+        "active": best.active, "tokens": best.tokens, "tokens_per_param": power_laws.tokens_per_param(best.tokens, best.active),
+        "over_training": relative(best.tokens, power_laws.tokens_at_ratio(best.active, at.ratio)),
+        "bill_flop": best.flop, "saved": lifetime.bill_saved(bill, best.flop), **_shares(best.tokens, rl, serving),
+        "serve_over_train": relative(serving, best.tokens), "rule_tokens": serving, "rule_active": equal, "rule_left": size_loss,
+        "rule_regret": lifetime.regret(lifetime.life_flop(equal, serving, rl, serving), best.flop),
+    }  # fmt: skip

@@ -1,0 +1,263 @@
+"""Fitted scaling laws as facts: coefficients with their errors, the range of the models that were fitted, and whether a row lies in it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from headway.core import catalog
+from headway.core.errors import BadFile, UnknownName
+from headway.core.quantity import known
+from headway.core.units import show
+
+FOLDER = "data/scaling"
+DEFAULT = "epoch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What was fitted; None where the source does not say."""
+
+    params_low: Any = None
+    params_high: Any = None
+    tokens_low: Any = None
+    tokens_high: Any = None
+    ratio_low: Any = None  # tokens per parameter
+    ratio_high: Any = None
+    experts_high: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """L = irreducible + a N^-alpha + b D^-beta; or the standard errors of these."""
+
+    a: Any
+    b: Any
+    irreducible: Any
+    alpha: Any
+    beta: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingFit:
+    """One fit of the loss."""
+
+    name: str
+    title: str
+    status: str
+    by: Coefficients
+    errors: Coefficients | None  # None where none are published
+    range: Range
+    rounded: str = ""  # the fit of the same data with all its digits, where this one's are too few to split compute by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponents:
+    """An estimate of the powers of compute alone."""
+
+    name: str
+    title: str
+    size: Any
+    data: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decay:
+    """Repetitions that take the worth of repeated tokens, and of parameters beyond those fed, down by 1/e."""
+
+    size: Any
+    data: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedFit:
+    """One fit of Clark's law of routed models."""
+
+    name: str
+    title: str
+    status: str
+    a: Any
+    b: Any
+    c: Any
+    d: Any
+    start: Any
+    most: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leverage:
+    """Ling's law of efficiency leverage, and the usual granularity."""
+
+    title: str
+    status: str
+    a: Any
+    d: Any
+    gamma: Any
+    beta: Any
+    start: Any
+    most: Any
+    granularity: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bits:
+    """Bits at which a part of a model is worth 1 - 1/e of it, by part; and what rounding after training costs."""
+
+    status: str
+    weights: Any
+    activations: Any
+    kv: Any
+    post_factor: Any
+    post_bits: Any
+    post_data: Any
+    post_size: Any
+
+
+@functools.cache
+def document(name: str) -> tuple[dict[str, Any], Path]:
+    """One file of the folder as tables."""
+    path = Path(str(files("headway").joinpath(f"{FOLDER}/{name}.toml")))
+    return catalog.read(path), path
+
+
+def fact(entry: dict[str, Any], name: str, key: str = "value", file: str = "dense") -> Any:
+    """One number with its origin: the value, or another key of the same line such as its error."""
+    tables, path = document(file)
+    kind, source, date = catalog.origin(entry, name, catalog.table(tables, "sources", path), path)
+    source_text = source if key == "value" else f"{source}: {key}"
+    return known(entry[key], f"{name}.{key}" if key != "value" else name, entry["unit"], kind, source_text, date)
+
+
+@functools.cache
+def fits() -> dict[str, ScalingFit]:
+    """Every fit of the loss, the default first."""
+    tables, path = document("dense")
+    ranges = {name: Range(**_facts(entry, f"range.{name}", "dense")) for name, entry in tables["ranges"].items()}
+    fits_by_name = {}
+    for name, entry in tables.items():
+        if name in ("ranges", "sources"):
+            continue
+        names = [field.name for field in fields(Coefficients)]
+        if entry.keys() - {*names, "title", "status", "rounded", "range"}:
+            raise BadFile(path, f"{name}: has an entry that nothing reads")
+        errors = None
+        if all("error" in entry[key] for key in names):
+            errors = Coefficients(**{key: fact(entry[key], f"{name}.{key}", "error") for key in names})
+        by = Coefficients(**{key: fact(entry[key], f"{name}.{key}") for key in names})
+        texts = {"name": name, "title": entry["title"], "status": entry["status"], "rounded": entry.get("rounded", "")}
+        fits_by_name[name] = ScalingFit(**texts, by=by, errors=errors, range=ranges[entry["range"]])
+    return fits_by_name
+
+
+def fit(name: str) -> ScalingFit:
+    """One fit by its name.
+
+    >>> fit("epoch").by.alpha, float(fit("epoch").errors.alpha)
+    (0.348, 0.015)
+    """
+    key = name.strip().lower().replace("_", "-")
+    if key not in fits():
+        raise UnknownName("scaling law", name, fits(), "one of " + ", ".join(fits()))
+    return fits()[key]
+
+
+@functools.cache
+def exponents() -> tuple[Exponents, ...]:
+    """Estimates that give powers of compute and no loss."""
+    tables, _ = document("exponents")
+    estimates = []
+    for name, entry in tables.items():
+        if name != "sources":
+            both = {key: fact(entry[key], f"{name}.{key}", file="exponents") for key in ("size", "data")}
+            estimates.append(Exponents(name=name, title=entry["title"], **both))
+    return tuple(estimates)
+
+
+@functools.cache
+def decay() -> Decay:
+    """What repeated tokens and surplus parameters are worth."""
+    entry = document("repeated")[0]["facts"]
+    return Decay(
+        size=fact(entry["size_decay"], "size_decay", file="repeated"), data=fact(entry["data_decay"], "data_decay", file="repeated")
+    )
+
+
+@functools.cache
+def lecture_assumptions() -> dict[str, Any]:
+    """The assumptions of the lecture's worked example, by the names of their flags."""
+    return _facts(document("life_cycle")[0]["facts"], "", "life_cycle")
+
+
+@functools.cache
+def routed() -> dict[str, RoutedFit]:
+    """Clark's law, published and fitted again."""
+    tables, _ = document("routed")
+    routed_fits = {}
+    for name, entry in tables.items():
+        if "start" in entry and "c" in entry:
+            numbers = _facts({key: line for key, line in entry.items() if isinstance(line, dict)}, name, "routed")
+            routed_fits[name] = RoutedFit(name=name, title=entry["title"], status=entry["status"], **numbers)
+    return routed_fits
+
+
+@functools.cache
+def clark() -> dict[str, Any]:
+    """What Clark's models were: their range, the tokens they were trained on, the shares of blocks and of FFNs that are routed."""
+    return _facts(document("routed")[0]["ranges"]["clark"], "clark", "routed")
+
+
+@functools.cache
+def leverage() -> Leverage:
+    """Ling's law."""
+    entry = document("routed")[0]["ling"]
+    names = [field.name for field in fields(Leverage) if field.name not in ("title", "status")]
+    numbers = {key: fact(entry[key], f"ling.{key}", file="routed") for key in names}
+    return Leverage(title=entry["title"], status=entry["status"], **numbers)
+
+
+@functools.cache
+def bits() -> Bits:
+    """Kumar's law of few bits."""
+    entry = document("routed")[0]["precision"]
+    numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in entry if key not in ("title", "status")}
+    return Bits(status=entry["status"], **numbers)
+
+
+def _facts(entries: dict[str, Any], subject: str, file: str) -> dict[str, Any]:
+    return {key: fact(entry, f"{subject}.{key}" if subject else key, file=file) for key, entry in entries.items()}
+
+
+DENSE = (("active", "params", "N", ""), ("tokens", "tokens", "D", "token"), ("tokens_per_param", "ratio", "D/N", ""))
+
+
+def dense_range(
+    row: Mapping[str, Any], fitted: Range, names: tuple[str, ...] = ("active", "tokens", "tokens_per_param")
+) -> tuple[bool, str]:
+    """Whether size, data and their ratio are within what was fitted, and which are not."""
+    sentences = []
+    for key, stem, symbol, unit in DENSE:
+        if key in names and row.get(key) is not None:
+            sentences += _beyond(row[key], symbol, unit, getattr(fitted, f"{stem}_low"), getattr(fitted, f"{stem}_high"))
+    return not sentences, "; ".join(sentences)
+
+
+def routed_range(row: Mapping[str, Any], per_token: float) -> tuple[bool, str]:
+    """The same of Clark's law: size, experts, and one expert per token."""
+    fitted = clark()
+    sentences = _beyond(row["active"], "N", "", fitted["params_low"], fitted["params_high"])
+    sentences += _beyond(row["experts"], "experts", "", None, fitted["experts_high"])
+    if per_token > 1:
+        sentences.append(f"{per_token:g} experts per token, fitted with 1")
+    return not sentences, "; ".join(sentences)
+
+
+def _beyond(value: float, symbol: str, unit: str, low: Any, high: Any) -> list[str]:
+    if high is not None and value > high:
+        return [f"{symbol} {value / high:,.3g}x above {show(high, unit)}"]
+    if low is not None and value < low:
+        return [f"{symbol} {low / value:,.3g}x below {show(low, unit)}"]
+    return []

@@ -1,0 +1,222 @@
+"""How long one optimiser step of a layout takes, part by part, with its floor. Scalar or array alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.quantity import known
+from headway.laws.arithmetic import divided, sum_over_blocks, times, total
+from headway.laws.step.layer_terms import head_share
+from headway.laws.training.activations import dropped_share
+from headway.laws.training.communication import exchanging_stage, reduction_cover_s
+from headway.laws.training.run import training_passes
+from headway.laws.training.state import sharded_from, stage_state_params
+from headway.laws.training.step import (
+    activation_traffic_s,
+    exposed_s,
+    forward_s,
+    head_wait_s,
+    input_grad_s,
+    launches_of_layers_s,
+    matmuls_s,
+    micro_pairs,
+    optimiser_step_s,
+    pace_s,
+    pipeline_s,
+    reached_s,
+    repeated_share,
+    score_passes,
+    scores_at_peak_s,
+    spared_layers,
+    stage_pass_s,
+    traffic_passes,
+    update_bytes,
+    update_s,
+)
+from headway.models.model import NONE, UNITY
+from headway.performance.topology import Fabric, LinkCosts
+from headway.training.achieved import SHARES, TrainingReach
+from headway.training.communication import NO_TIME, Exchanges, exchanges
+from headway.training.memory import STAGE_1, kept_per_token
+from headway.training.pipeline import Stage, chosen_params, common_params, idle
+from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.work import TrainingWork
+
+TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingMachine:
+    """What a chip and its links can do, in the formats of a recipe."""
+
+    peak: Any  # of the layers' matmuls
+    wide_peak: Any  # of attention and the head
+    hbm_bw: Any
+    fabric: Fabric
+    costs: LinkCosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """Seconds of one optimiser step, and of its parts over all micro-batches of the slowest stage."""
+
+    step: Any
+    floor: Any
+    compute: Any
+    attention: Any
+    traffic: Any
+    head: Any
+    tp: Any
+    cp: Any
+    ep: Any
+    bubble: Any
+    parameters: Any
+    update: Any
+    launch: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWork:
+    """A layout's step at every peak: one forward pass of the fullest stage over one micro-batch, and what else a step holds."""
+
+    matmuls: Any  # routed experts apart
+    experts: Any
+    scores: Any
+    traffic: Any  # one pass over what a forward and backward keep
+    head: Any
+    update: Any
+    exchanges: Exchanges
+    layers_per_stage: Any  # layers of the stage
+    spared: Any  # and those that the last stage has fewer
+    count: Any  # micro-batches
+    passes: Any  # forward passes that matmuls amount to,
+    again: Any  # those made again,
+    score_passes: Any  # and those of attention
+    recomputed_share: Any  # share of the activations that is made again
+    trainable: Any
+
+
+IDEAL = TrainingReach(
+    **dict.fromkeys((*SHARES, "eff_memory", "hidden_tp", "hidden_dp", "hidden_cp", "hidden_ep"), UNITY),
+    traffic=NONE, launch=NO_TIME,
+)  # fmt: skip
+SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=NO_TIME)
+
+
+def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
+    """Time of a step at what training reaches, by part; and its floor, where every peak is reached and everything hidden."""
+    return replace(
+        _step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, replace(work, exchanges=SILENT), IDEAL).step
+    )
+
+
+def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
+    forward = total((reached_s(work.matmuls, efficiency.eff_compute), reached_s(work.experts, efficiency.eff_expert)))
+    score = reached_s(work.scores, efficiency.eff_attention)
+    matmuls, scores = times(forward, total((work.passes, work.again))), times(score, work.score_passes)
+    once = times(work.traffic, efficiency.traffic)
+    traffic, launch = times(once, traffic_passes(work.recomputed_share)), launches_of_layers_s(work.layers_per_stage, efficiency.launch)
+    head = times(reached_s(work.head, efficiency.eff_head), work.passes)
+    tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
+    beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # of another micro-batch: all of it
+    ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
+    stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
+    first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
+    share = idle(schedule, layout, work.count, first, input_grad_s(stage, first, weight_grad), weight_grad)
+    pace = pace_s(stage, head, work.layers_per_stage, work.spared)
+    pipeline = total((pipeline_s(pace, stage, work.count, share), work.exchanges.hops))
+    cover = reduction_cover_s(exchanging_stage(layout.zero, layout.pp), work.count, stage)
+    parameters = exposed_s(cover, work.exchanges.parameters, efficiency.hidden_dp)
+    update = reached_s(work.update, efficiency.eff_memory)
+    step = optimiser_step_s(pipeline, parameters, update)
+
+    def all_of(seconds: Any) -> Any:
+        return times(seconds, work.count)
+
+    return StepTime(
+        step=step, floor=step, compute=all_of(matmuls), attention=all_of(scores), traffic=all_of(traffic),
+        head=all_of(head_wait_s(pace, stage)),
+        tp=all_of(tp), cp=all_of(cp), ep=all_of(ep), bubble=total((all_of(times(stage, share)), work.exchanges.hops)),
+        parameters=parameters, update=update, launch=all_of(launch),
+    )  # fmt: skip
+
+
+def step_work(
+    work: TrainingWork,
+    part: Stage,
+    layout: TrainingLayout,
+    recipe: Recipe,
+    optimizer: Optimizer,
+    machine: TrainingMachine,
+    tokens: Any,
+    count: Any,
+) -> StepWork:
+    """What a layout's step asks of the machine."""
+    layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
+    dense, routed = _active(work, part, layout, recipe)
+    return StepWork(
+        matmuls=matmuls_s(dense, tokens, TWO_FLOP, machine.peak), experts=matmuls_s(routed, tokens, TWO_FLOP, machine.peak),
+        scores=_scores(work, part, layout, machine.wide_peak, tokens),
+        traffic=activation_traffic_s(layer_bytes, tokens, part.layers_per_stage, machine.hbm_bw),
+        head=matmuls_s(divided(work.logits, layout.tp), tokens, TWO_FLOP, machine.wide_peak),
+        update=_update(part, layout, recipe, optimizer, machine.hbm_bw),
+        exchanges=exchanges(work, part, layout, recipe, machine.fabric, machine.costs, tokens, count),
+        layers_per_stage=part.layers_per_stage, spared=spared_layers(part.layers, layout.pp, part.layers_per_stage), count=count,
+        passes=training_passes(recipe.trainable), again=_again(work, part, layout, recipe, total((dense, routed))),
+        score_passes=score_passes(recipe.fused_attention, _scores_again(recipe)), trainable=recipe.trainable,
+        recomputed_share=_recomputed_share(work, part, layout, recipe, layer_bytes),
+    )  # fmt: skip
+
+
+def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
+    """Forward passes of the layers' matmuls made again: all of one, or the expansion of latents."""
+    if recipe.recompute == "full":
+        return UNITY
+    if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.again for kind in work.layers):
+        return NONE
+    counts = tuple(kind.block.count for kind in work.layers)
+    expanded = times(sum_over_blocks(counts, tuple(kind.again for kind in work.layers)), part.share)
+    return repeated_share(divided(expanded, layout.tp), active)
+
+
+def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, layer_bytes: Any) -> Any:
+    """Share of what a layer's forward pass writes that is made again."""
+    if recipe.recompute == "selective":
+        return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
+    return UNITY if recipe.recompute == "full" else NONE
+
+
+def _scores_again(recipe: Recipe) -> Any:
+    """Forward passes of attention made again: fused attention does so by itself unless the whole layer is run again."""
+    return UNITY if recipe.recompute == "full" or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
+
+
+def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
+    """Parameters that a token is multiplied with on a chip of the fullest stage: those of every token, and of its experts."""
+    counts = tuple(kind.block.count for kind in work.layers)
+    dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
+    routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
+    return times(sum_over_blocks(counts, dense), part.share), times(sum_over_blocks(counts, routed), part.share)
+
+
+def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
+    """A forward pass through the scores of a stage's layers, windows and recurrences included."""
+    seconds = []
+    for kind in work.layers:
+        b = kind.block
+        share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
+        for span in b.spans:
+            pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)
+            seconds.append(times(scores_at_peak_s(span.prefill_score_flop, pairs, peak), share))
+        seconds.append(times(scores_at_peak_s(b.recurrence_flop_per_token, tokens, peak), share))
+    return total(tuple(seconds))
+
+
+def _update(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, bandwidth: Any) -> Any:
+    bytes_per_param = update_bytes(optimizer.weight, optimizer.gradient, optimizer.states)
+    params = stage_state_params(
+        divided(total((times(part.dense, part.share), part.head)), sharded_from(layout.zero, STAGE_1, part.data_degree)),
+        divided(times(part.experts, part.share), sharded_from(layout.zero, STAGE_1, part.expert_data_degree)),
+    )
+    return update_s(times(params, recipe.trainable), bytes_per_param, bandwidth)

@@ -1,0 +1,117 @@
+"""Closed loops of measured rows simulated request by request: the second opinion on the fixed point of laws/closed_loop.py.
+
+Both run on one step law with one engine's numbers. The fixed point takes the users as spread out, but for a fitted share that comes all
+at once; here all of them ask at the start, as a benchmark's do, and nothing but what happens spreads them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.schema import defaults
+from headway.evidence.rows.setup import Setup
+from headway.evidence.rows.tasks import Task
+from headway.evidence.serving.machines import ENGINES, Machines, machines
+from headway.evidence.serving.predict import load_of, placed
+from headway.evidence.serving.quantities import quantities
+from headway.laws.serving.request import middle_context
+from headway.laws.step.memory import rank_sequence_limit, sequence_bytes, usable_hbm
+from headway.performance.assumptions import Assumptions
+from headway.performance.efficiency import Efficiencies, efficiencies
+from headway.sim.policy import Policy, scheduler
+from headway.sim.simulate import simulate
+from headway.sim.state import Rules
+from headway.sim.step_time import pace_of
+from headway.sim.traffic.generate import Think, generate_loop
+from headway.sim.traffic.lengths import Constant, Lengths, Uniform
+
+PER_USER = 10  # requests of a run for each user, as InferenceX asks for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRun:
+    """A closed loop as simulated: means over all requests, over each user's first, and over the second half of the run."""
+
+    ttft_s: float
+    tpot_s: float
+    first_ttft_s: float
+    first_tpot_s: float
+    later_ttft_s: float
+    later_tpot_s: float
+
+
+def simulated_loops(
+    tasks: Sequence[Task], table: Efficiencies | None = None, *, per_user: int = PER_USER, ramp: Sequence[float] | None = None,
+    how: str = "auto",
+) -> list[LoopRun]:  # fmt: skip
+    """One replica of each task with its share of the users, who ask so many times each; they begin over `ramp` seconds, or all at once."""
+    place, setups = placed(tasks)
+    all_machines = machines(setups, table or efficiencies()).online()
+    ramps = [0.0] * len(tasks) if ramp is None else ramp
+    return [_simulated(task, all_machines.rows(at), per_user, over, how) for task, at, over in zip(tasks, place, ramps, strict=True)]
+
+
+def _simulated(task: Task, m: Machines, per_user: int, ramp: float, how: str) -> LoopRun:
+    """One task; `m` is its own machine, scalars."""
+    prompt, output = float(task.prompt or 0), float(task.output or 0)
+    users = max(1, round((task.concurrency or 1) / float(m.replicas)))
+    lengths = (_lengths(prompt, task.spread), _lengths(output, task.spread))
+    loop = generate_loop(users, Think(mean=0.0), *lengths, per_user * users, seed=0, ramp=ramp)
+    rules = _rules(task.setup, m, prompt, output)
+    rules = rules._replace(seats=min(rules.seats, users))
+    pace = pace_of(m.step, defaults(Assumptions, {"engine": "none"}), rules.seats, float((loop.traffic.prompt + loop.traffic.output).max()))
+    run = simulate(loop.traffic, pace, rules, overhead_s=float(m.scheduling.request), think=loop.think, users=users, how=how)
+    values = run.first - run.arrival, (run.finish - run.first) / np.maximum(loop.traffic.output - 1, 1)
+    parts = slice(None), slice(users), slice(len(loop.traffic) // 2, None)
+    means = [float(np.nanmean(latencies[part])) for part in parts for latencies in values]
+    return LoopRun(**dict(zip((field.name for field in fields(LoopRun)), means, strict=True)))
+
+
+def _lengths(mean: float, spread: float) -> Lengths:
+    """Uniform lengths of a mean and a standard deviation over it; all alike where there is none."""
+    half = mean * spread * 3**0.5
+    least, most = max(1, round(mean - half)), max(1, round(mean + half))
+    return Constant(tokens=least) if least == most else Uniform(least=least, most=most)
+
+
+def _rules(setup: Setup, m: Machines, prompt: float, output: float) -> Rules:
+    """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
+    context, room = middle_context(prompt, output), m.room
+    cache_bytes = sequence_bytes(room.stores, room.state, context)
+    sequences = rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.hbm), room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
+    assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
+    tokens = max(float(np.minimum(sequences * context, 1e12)), 2 * (prompt + output))
+    return scheduler(Policy(), assumptions, setup.system.chip, int(m.step.dp), tokens, 1, True).rules
+
+
+def spread_tasks(tasks: Sequence[Any], count: int) -> list[Task]:
+    """So many closed loops with TTFT and TPOT measured, evenly over the table."""
+    loops = [
+        task for task in tasks
+        if isinstance(task, Task) and task.kind == "serving" and task.row.reliability != "C" and task.row.ttft_s and task.row.tpot_s
+    ]  # fmt: skip
+    return [loops[index] for index in np.unique(np.linspace(0, len(loops) - 1, count).round().astype(int))]
+
+
+def fixed_points(
+    tasks: Sequence[Task],
+    table: Efficiencies | None = None,
+    synchronised_share: float | None = None,
+    concurrent_prompts: float | None = None,
+) -> tuple[Any, Any]:
+    """TTFT and TPOT of the same tasks from the fixed point; with the fitted share of prompts that come together, or a stated one."""
+    place, setups = placed(tasks)
+    all_machines = machines(setups, table or efficiencies()).rows(place)
+    overrides = {
+        key: np.full(len(tasks), value)
+        for key, value in (("together", synchronised_share), ("company", concurrent_prompts))
+        if value is not None
+    }
+    estimates = quantities(
+        "serving", replace(all_machines, scheduling=replace(all_machines.scheduling, **overrides)), load_of(tasks), False
+    )
+    return estimates.ttft, estimates.tpot
