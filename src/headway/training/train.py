@@ -245,12 +245,12 @@ def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuesti
 def _points(given_of: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     """The records of every combination of listed values."""
     choices = []
-    for record, values in given_of.items():
+    for record_type, values in given_of.items():
         axes = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
         variants = []
         for combination in itertools.product(*axes.values()):
             plain = dict(zip(axes, combination, strict=True))
-            variants.append(TrainingReach(**plain) if record is TrainingReach else schema.defaults(record, plain))
+            variants.append(TrainingReach(**plain) if record_type is TrainingReach else schema.defaults(record_type, plain))
         choices.append(variants)
     return list(itertools.product(*choices))
 
