@@ -1,0 +1,1 @@
+"""Independent models that tests and benches hold the package against."""
