@@ -19,9 +19,9 @@ demo: .venv/core
 test: .venv/dev
 	$(BIN)/python -m pytest
 
-# Writes the stored answers of tests/golden again and prints what changed; `python tests/golden/golden.py --check` only compares.
+# Writes the stored answers of tests/contract/golden again and prints what changed; `python tests/contract/golden/golden.py --check` only compares.
 golden: .venv/dev
-	$(BIN)/python tests/golden/golden.py
+	$(BIN)/python tests/contract/golden/golden.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
-from headway.core import columns
 from headway.performance.layout import Layout
+from headway.serving.columns import SERVE
 from headway.serving.serve import serve
 
 BUDGET_S, BUDGET_MB = 0.4, 500
@@ -17,7 +17,7 @@ def grid():
     layouts = [Layout(tp=tp, dp=72 // tp, ep=ep) for tp in (1, 2, 4, 8) for ep in (72, 36)]
     table = serve("deepseek-v3", "gb200-nvl72", layouts, batch=np.arange(1, 501) * 16, context=np.arange(1, 251) * 512)
     numbers = 0
-    for key in columns.SERVE:
+    for key in SERVE:
         column = table.column(key)
         numbers += column is not None
     return table, numbers

@@ -8,11 +8,15 @@ together; the second half of a run whose users begin evenly over one answer, aga
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import tasks
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
 from reference.closed_loops import fixed_points, simulated_loops, spread_tasks
 
 ROW = "{:24} {:>5} {:>10} {:>8} {:>8} {:>10} {:>8} {:>10} {:>8}"

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 from headway.core.errors import BadFile
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
 from reference.replayed_runs import fitted_replay, fleet_of, measured_stats, read_run, replay, with_prefixes
 
 TTFT, CURVE, TPOT = 0.15, 0.10, 0.12  # what is asked of the scaled replay, and of the TPOT from first principles

@@ -64,7 +64,7 @@ def _simulated(task: Task, m: Machines, per_user: int, ramp: float, how: str) ->
     rules = _rules(task.setup, m, prompt, output)
     rules = rules._replace(seats=min(rules.seats, users))
     pace = pace_of(m.step, defaults(Assumptions, {"engine": "none"}), rules.seats, float((loop.traffic.prompt + loop.traffic.output).max()))
-    run = simulate(loop.traffic, pace, rules, overhead_s=float(m.scheduling.request), think=loop.think, users=users, how=how)
+    run = simulate(loop.traffic, pace, rules, overhead_s=float(m.scheduling.request_overhead_s), think=loop.think, users=users, how=how)
     values = run.first - run.arrival, (run.finish - run.first) / np.maximum(loop.traffic.output - 1, 1)
     parts = slice(None), slice(users), slice(len(loop.traffic) // 2, None)
     means = [float(np.nanmean(latencies[part])) for part in parts for latencies in values]
@@ -82,7 +82,10 @@ def _rules(setup: Setup, m: Machines, prompt: float, output: float) -> Rules:
     """The scheduler of the row's engine, and room for cache in the tokens that the fixed point seats."""
     context, room = middle_context(prompt, output), m.room
     cache_bytes = sequence_bytes(room.stores, room.state, context)
-    sequences = rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.hbm), room.weights, cache_bytes, room.stage, m.step.cp) * m.step.dp
+    sequences = (
+        rank_sequence_limit(usable_hbm(room.hbm, m.scheduling.usable_hbm_factor), room.weights, cache_bytes, room.stage, m.step.cp)
+        * m.step.dp
+    )
     assumptions = defaults(Assumptions, {"engine": ENGINES[setup.engine]})
     tokens = max(float(np.minimum(sequences * context, 1e12)), 2 * (prompt + output))
     return scheduler(Policy(), assumptions, setup.system.chip, int(m.step.dp), tokens, 1, True).rules
@@ -108,7 +111,7 @@ def fixed_points(
     all_machines = machines(setups, table or efficiencies()).rows(place)
     overrides = {
         key: np.full(len(tasks), value)
-        for key, value in (("together", synchronised_share), ("company", concurrent_prompts))
+        for key, value in (("synchronised_share", synchronised_share), ("concurrent_prompts", concurrent_prompts))
         if value is not None
     }
     estimates = quantities(

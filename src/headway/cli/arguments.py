@@ -1,4 +1,4 @@
-"""Models, machines and loads as typed on the command line: the user's catalogue and edits applied, what is unsaid told in a note."""
+"""Models, machines and loads from the command line: the user's catalogue and edits applied, a note for each default used."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headway.performance.layout import Layout, ModelShape, expand
 
 
 def catalog(args: Any) -> Any:
-    """The catalogue, the user's folders first."""
+    """Catalogue with the user's folders first."""
     from headway.core.catalog import open_catalog
 
     return open_catalog(args.catalog)
 
 
 def split(text: str, what: str) -> list[str]:
-    """A comma-separated list of names; one that is a path stays whole."""
+    """Names of a comma-separated list; a path that contains commas stays whole."""
     if _is_path(text):
         return [text]
     names = [part.strip() for part in text.split(",")]
@@ -38,12 +38,12 @@ def _is_path(text: str) -> bool:
 
 
 def models(args: Any) -> list[Any]:
-    """Each model named, with --attention and --kv-share applied."""
+    """Models named on the command line, with --attention and --kv-share applied."""
     return [model(name, args) for name in split(args.model, "model")]
 
 
 def model(name: str, args: Any) -> Any:
-    """One model by name or file."""
+    """Model by name or file, with the command line's changes."""
     from headway.models import config
 
     folders = [root / "models" for root in catalog(args).roots[:-1]]
@@ -56,7 +56,7 @@ def model(name: str, args: Any) -> Any:
 
 
 def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
-    """Each machine named, with each combination of --set values; the edits that vary stand beside it."""
+    """Machines named on the command line, for each combination of --set values, with the edits that vary."""
     from headway.hardware.system import system
 
     machines = [system(name, catalog(args)) for name in split(args.on, "--on")]
@@ -68,19 +68,19 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def chip(name: str, args: Any) -> Any:
-    """One chip, with --set chip.FACT=VALUE applied."""
-    from headway.hardware.chip import chip as find
+    """Chip by name, with --set chip.FACT=VALUE applied."""
+    from headway.hardware.chip import chip as find_chip
     from headway.hardware.edit import edit
     from headway.hardware.system import system
 
-    machine = system(find(name, catalog(args)).name, catalog(args))
+    machine = system(find_chip(name, catalog(args)).name, catalog(args))
     for key, values in (edit_values(text) for text in args.set):
         machine = edit(machine, key, values[0])
     return machine.chip
 
 
 def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
-    """`chip.hbm_bw=5TB/s,10TB/s` as its key and its values."""
+    """Key and values of an edit such as `chip.hbm_bw=5TB/s,10TB/s`."""
     from headway.core import schema
     from headway.core.errors import UnknownName
     from headway.hardware.edit import editable
@@ -97,7 +97,7 @@ def edit_values(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def edited(system: Any, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
-    """A system with edits applied, and the edits by key."""
+    """System with edits applied, and the edits by key."""
     from headway.hardware.edit import edit
 
     for key, value in zip(keys, values, strict=True):
@@ -106,7 +106,7 @@ def edited(system: Any, keys: list[str], values: tuple[Any, ...]) -> tuple[Any, 
 
 
 def replaced(table: Any, extra: dict[str, Any]) -> Any:
-    """A table with constant columns added: what was varied outside its axes."""
+    """Table with constant columns for inputs varied outside its axes."""
     return dataclasses.replace(table, columns={**table.columns, **extra}) if extra else table
 
 
@@ -116,7 +116,7 @@ RANKS = "one attention rank on each chip that --ep takes, where no --tp, --cp or
 
 
 def requested(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A load with a prompt and an output where the user gave neither; half a request is not guessed."""
+    """Load with default prompt and output if the user gave neither; with one of them, the other is not guessed."""
     missing = [key for key in REQUEST if key not in load]
     if len(missing) == 1:
         raise BadValue(f"--{missing[0]}", "nothing", f"how many {missing[0]} tokens a request has, such as 1k")
@@ -126,7 +126,7 @@ def requested(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """A load with a context where the user gave neither that nor a request."""
+    """Load with a default context if the user gave neither a context nor a request."""
     if "context" in load:
         return load, []
     if load.keys() & {*REQUEST, "rate"}:
@@ -135,7 +135,7 @@ def attended(load: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
-    """A note for each model that is asked for more tokens than its config says it takes."""
+    """Note for each model whose load exceeds the longest context in its config."""
     most = {key: max(value) if isinstance(value, tuple) else value for key, value in load.items()}
     tokens = most.get("context") or most.get("prompt", 0) + most.get("output", 0)
     short = [model for model in models if model.max_context is not None and tokens > model.max_context]
@@ -145,7 +145,7 @@ def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
 
 
 def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
-    """The legal layouts of a product of degrees; --ep alone takes as many attention ranks, because its chips must hold attention too."""
+    """Legal layouts of a product of degrees; --ep alone sets an equal --dp, because each of its chips holds attention too."""
     if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
         return expand(shape, degrees)
     ep_degrees = degrees["ep"] if isinstance(degrees["ep"], tuple) else (degrees["ep"],)

@@ -9,24 +9,25 @@ from headway.cli import arguments, bill_traffic
 from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import clean
 from headway.report import output
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
-KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # what tells one row from another
+KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # columns that identify a row
 ALL_SHEETS = "all"
 NONE = ("none", "off", "no")
-MOST_SAID = 6  # sheets that get a line of their own
+MOST_SAID = 6  # most sheets with a separate line
 MOST_FLAGS = 10
-COUNTED = "bills reckoned"
-OWN_COLUMNS = {  # keys that mean something of their own here
+PROGRESS_LABEL = "bills reckoned"
+OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
     "why": Column("", "why not, or empty"),
 }
 
 
 def add_flags(parser: Any) -> None:
-    """Sheets, modes, caches, requests."""
+    """Flags of the verb: sheets, modes, caches, requests."""
     sheet_help = "claude-opus, groq/gpt-oss-120b, my_prices.toml, prices.json:gpt-5.4, genai-prices:NAME, or all that ship"
     parser.add_argument("--sheet", required=True, metavar="NAME,...", help=sheet_help)
     parser.add_argument("--mode", default="", metavar="NAME,...", help="standard, batch, flex, fast, ... (default all that a sheet sells)")
@@ -37,7 +38,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each way to buy, the cheapest first."""
+    """Answer with a row per billing option, cheapest first."""
     from headway.core.listing import Listing
 
     sheets, notes = _sheets(args)
@@ -58,14 +59,14 @@ def run(args: Any) -> output.Answer:
 
 
 def _sheets(args: Any) -> tuple[list[Any], list[str]]:
-    """The sheets that are named, each once."""
+    """Price sheets named on the command line, without repeats, and notes."""
     from headway.economics.sheets.catalogue import newest, read
-    from headway.economics.sheets.catalogue import sheets as shipped
+    from headway.economics.sheets.catalogue import sheets as catalogue_sheets
 
     catalog, sheets, notes = arguments.catalog(args), [], []
     for name in arguments.split(args.sheet, "--sheet"):
         if name.lower() == ALL_SHEETS:
-            sheets += newest(shipped(catalog))
+            sheets += newest(catalogue_sheets(catalog))
             continue
         source = read(name, catalog)
         sheets += source.sheets
@@ -74,7 +75,7 @@ def _sheets(args: Any) -> tuple[list[Any], list[str]]:
 
 
 def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[Any, list[Any], list[str]]:
-    """Every way to buy that is asked for and sold, and what is not sold."""
+    """Billing options that are requested and sold, and notes on those not sold."""
     from headway.economics.bill import BillCalculator, modes_of, ways_of
 
     modes, ttls = _names(args.mode), _ttls(args.cache)
@@ -102,7 +103,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _ttls(text: str) -> tuple[float | None, ...]:
-    """Times to live in seconds; None is no cache."""
+    """Cache TTLs in seconds; None: no cache."""
     ttls: list[float | None] = []
     for part in text.split(",") if text else ():
         if part.strip().lower() in NONE:
@@ -116,7 +117,7 @@ def _ttls(text: str) -> tuple[float | None, ...]:
 
 
 def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[str]:
-    """What was asked for and is not sold."""
+    """Notes on requested cache TTLs that a sheet does not sell."""
     from headway.economics.bill import ttls_of
 
     notes = []
@@ -131,7 +132,7 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
 
 
 def _cache_assumptions(options: Sequence[Any]) -> list[str]:
-    """Caches whose time to live is the user's word or a default."""
+    """Notes on caches whose TTL comes from the user or a default, not from the sheet."""
     from headway.economics.bill import AUTOMATIC, PRICED
 
     automatic = dict.fromkeys(f"{way.sheet.provider}/{way.sheet.model}" for way in options if way.caching == AUTOMATIC)
@@ -150,7 +151,7 @@ def _times(ttls: Sequence[float]) -> str:
 
 
 def _ttl(seconds: float | None) -> str:
-    """A time to live as it is typed."""
+    """TTL in the notation of --cache."""
     if seconds is None:
         return NONE[0]
     for factor, unit in ((3600.0, "h"), (60.0, "min")):
@@ -171,7 +172,7 @@ def _sold_text(sheets: Sequence[Any]) -> str:
 
 
 def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
-    """All bills, the cheapest first, and their rows."""
+    """Comparisons of all bills, cheapest first, and their rows."""
     from headway.core.progress import tick
     from headway.economics.bill import compare
 
@@ -184,7 +185,7 @@ def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[d
 
 
 def _row(comparison: Any, cheapest: Any) -> dict[str, Any]:
-    """One bill as it is printed."""
+    """Row of a bill."""
     bill, way = comparison.bill, comparison.bill.way
     row: dict[str, Any] = {
         "provider": way.sheet.provider, "model": way.sheet.model, "as_of": way.sheet.as_of, "mode": way.mode, "cache": _ttl(way.ttl_s),
@@ -192,7 +193,7 @@ def _row(comparison: Any, cheapest: Any) -> dict[str, Any]:
     }  # fmt: skip
     row |= {key: getattr(bill, key) for key in BILLED} | {"over_cheapest": comparison.over_cheapest, "saved_share": comparison.saved_share}
     why = f"{bill.too_long} of {bill.requests} requests are longer than its {units.show(way.sheet.context_limit, 'token')} context"
-    return output.clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
+    return clean(row | {"fits": not bill.too_long, "why": why if bill.too_long else None})
 
 
 BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "cached_share", "usd_input", "usd_cached",
@@ -201,7 +202,7 @@ BILLED = ("requests", "prompt_tokens", "cached_tokens", "written_tokens", "outpu
 
 
 def _tree(biller: Any, options: Sequence[Any], row: Mapping[str, Any], key: str) -> Any:
-    """The formulas behind one cell."""
+    """Formula tree of a cell."""
     from headway.core.formula import record
     from headway.core.listing import computed
     from headway.economics.bill import compare
@@ -219,7 +220,7 @@ def _is_same_bill(other_row: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
 
 
 def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, biller: Any) -> list[Any]:
-    """The bills that a cell rests on: its own, and where it is a comparison all."""
+    """Billing options behind a cell: that of its row, or all for a comparison."""
     if key in ("over_cheapest", "saved_share"):
         return list(options)
     sheet_keys = ("provider", "model", "as_of")
@@ -230,7 +231,7 @@ def _options_behind(options: Sequence[Any], row: Mapping[str, Any], key: str, bi
 
 
 def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: bool) -> output.Summary:
-    """The cheapest, what the first way asked for costs beside it, and for each sheet which cache pays."""
+    """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
     if not row_list:
         return output.Summary("No row is left.")
@@ -252,7 +253,7 @@ def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: boo
 
 
 def _view(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Columns that tell rows apart."""
+    """Columns of the table; identifying columns appear only if they vary."""
     hidden_keys = [] if len({row["prompt_layout"] for row in rows if row["cache"] != NONE[0]}) > 1 else ["prompt_layout"]
     if len({row["model"] for row in rows}) == len({(row["provider"], row["model"]) for row in rows}):
         hidden_keys.append("provider")
@@ -260,7 +261,7 @@ def _view(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _by_sheet(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """For each sheet, in its standard mode where that is among the rows: which cache pays, and from how many reads on."""
+    """Line per sheet, in standard mode if present: the cache that pays, and its break-even reads."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["provider"], row["model"], row["as_of"]), []).append(row)
@@ -292,7 +293,7 @@ def _which_pays(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _reads(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Break-even reads beside those of these requests."""
+    """Break-even reads of a cache, with the reads of these requests."""
     for row in rows:
         need = row["break_even_reads"]
         if need is not None and row["reads_per_write"] is not None:
@@ -313,7 +314,7 @@ def _name(row: Mapping[str, Any], mode: bool = True) -> str:
 
 
 def _usd(value: float) -> str:
-    """Dollars as a person writes them."""
+    """Dollars in readable form."""
     return f"${value:,.0f}" if value >= 1000 else units.show(value, "USD")
 
 

@@ -1,4 +1,4 @@
-"""The requests of a bill as typed: a trace, a workload in words, or a day's totals."""
+"""Requests of a bill from the command line: a trace, drawn traffic, or the totals of a day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 def add_flags(parser: Any) -> None:
-    """Where requests come from."""
+    """Flags for the source of the requests."""
     group = parser.add_argument_group("requests")
     group.add_argument(
         "--requests", metavar="FILE|N", help="a trace (Azure, BurstGPT, Mooncake, Vidur, plain CSV), or how many of --prompt"
@@ -43,7 +43,7 @@ def add_flags(parser: Any) -> None:
 
 
 def read(args: Any) -> tuple[Any, list[str]]:
-    """The requests, and what must be said about them."""
+    """Requests, and notes on them."""
     if args.tokens:
         alone = [
             schema.flag(key)
@@ -59,7 +59,7 @@ def read(args: Any) -> tuple[Any, list[str]]:
 
 
 def blocked_trace(path: str, block: str | None) -> Any:
-    """A trace, whose ids stand for so many tokens where that is given."""
+    """Trace from a file; `block` is the number of tokens per prefix id, if given."""
     from headway.sim.traffic.read import read_trace
 
     if block is None:
@@ -73,7 +73,7 @@ def blocked_trace(path: str, block: str | None) -> Any:
 
 
 def start_s(text: str) -> float:
-    """Seconds into the day of HH:MM."""
+    """Seconds since midnight of HH:MM."""
     match = CLOCK.fullmatch(text.strip())
     if not match:
         raise BadValue("--start", text, "a time of day in UTC such as 08:30")
@@ -112,14 +112,14 @@ def _trace(args: Any) -> tuple[Any, list[str]]:
 
 
 def _shorter(traffic: Any, shared: int) -> list[str]:
-    """What is said of prompts that cannot hold what all are said to begin with."""
+    """Note on prompts shorter than the shared prefix."""
     count = int((traffic.prompt < shared).sum())
     note = f"{count:,} of {len(traffic):,} prompts are shorter than --shared {shared:,}: all of each is taken for the beginning of it"
     return [note] if count else []
 
 
 def _described(args: Any) -> tuple[Any, list[str]]:
-    """Requests drawn from what was typed."""
+    """Requests drawn from the distributions on the command line, and notes."""
     if args.trace_block:
         raise BadValue("--trace-block", args.trace_block, "--requests TRACE beside it")
     from headway.economics.bill_requests import requests_of
@@ -148,13 +148,13 @@ def _described(args: Any) -> tuple[Any, list[str]]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UncachedLengths:
-    """What is new of prompts of some lengths, beside what all share."""
+    """Length distribution of the part of prompts after the shared prefix."""
 
     lengths: Any
     shared: int
 
     def draw(self, rng: Any, count: int) -> Any:
-        """So many lengths, each at least 1."""
+        """Draw `count` lengths, each at least 1."""
         return (self.lengths.draw(rng, count) - self.shared).clip(1)
 
 

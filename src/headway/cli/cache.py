@@ -11,7 +11,7 @@ from typing import Any
 from headway.cli import cache_sizes, cache_subject, cache_workload
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.economics.cache.records import CacheHold, CacheService
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -23,7 +23,7 @@ VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, hold, computing again, service, fees, workload, and the estimate's own flags."""
+    """Flags of the verb: subject, hold, recompute cost, service, fees, workload, and those of the step estimate."""
 
     cache_subject.add_flags(parser)
     schema.add_flags(parser, CacheHold, group="hold: every number may be a list or a range")
@@ -39,7 +39,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Criteria, sizes, fees or the bill of a trace, by what was given."""
+    """Answer with criteria, sizes, fees or the bill of a trace, by the flags given."""
     if args.workload:
         return cache_workload.run(args)
     cache_workload.check_unused(args)
@@ -52,7 +52,7 @@ def run(args: Any) -> output.Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _PlacementPoint:
-    """Where a row comes from: enough to make it again."""
+    """Inputs of a row, enough to recompute it."""
 
     variant: Any
     hold: Any
@@ -60,7 +60,7 @@ class _PlacementPoint:
 
 
 def _criteria(args: Any) -> output.Answer:
-    """One row for each hold and tier."""
+    """Answer with a row per hold and tier."""
     from headway.economics.cache.placement import hold_row, with_choices
     from headway.economics.cache.records import HoldRow
 
@@ -73,7 +73,7 @@ def _criteria(args: Any) -> output.Answer:
         for values in itertools.product(*axes.values()):
             hold = schema.defaults(CacheHold, dict(zip(axes, values, strict=True)))
             group = with_choices([hold_row(place, hold, subject) for place in places])
-            rows += [output.clean(dataclasses.asdict(row)) | output.clean(variant.extra) for row in group]
+            rows += [clean(dataclasses.asdict(row)) | clean(variant.extra) for row in group]
             points += [_PlacementPoint(variant=variant, hold=hold, tier=number) for number in range(len(places))]
             if len(rows) > cache.MOST_ROWS:
                 raise BadValue("cache", "more points", f"at most {cache.MOST_ROWS} rows")
@@ -110,13 +110,13 @@ def _notes(cases: Sequence[Any]) -> list[str]:
 
 
 def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence[Any]) -> output.Summary:
-    """The answers by criterion, the tiers, where one gives way to the next, and what decides."""
+    """Summary: the tier by each criterion, the tiers, the holds at which the choice changes, and what decides."""
     rows = list(table)
     if not rows:
         return output.Summary("No row is left.")
     extra = list(dict.fromkeys(key for variant in cases for key in variant.extra))
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
-    visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # an answer is of all tiers, whichever are left
+    visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # choices are among all tiers, also those filtered out
     groups = [all_groups[key] for key in visible_groups]
     answers = [_answers(group, apart) for group in groups[: cache.MOST_HOLDS]]
     answers += [f"and {len(groups) - len(answers)} more"] if len(groups) > len(answers) else []
@@ -128,7 +128,7 @@ def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
-    """Rows of one hold together."""
+    """Rows grouped by hold."""
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in ("hold", "waiting", *apart)), []).append(row)
@@ -136,7 +136,7 @@ def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any
 
 
 def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
-    """`5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)`."""
+    """Text such as `5 min: flash by drain time and least cost, ddr by cost with wear, ... (4 criteria, 3 answers)`."""
     from headway.economics.cache.placement import CRITERIA, RECOMPUTE, STORE
 
     by = {row["tier"]: row["chosen_by"].split(", ") for row in group if row["chosen_by"]}
@@ -146,7 +146,7 @@ def _answers(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
     order = sorted(by.items(), key=lambda item: CRITERIA.index(item[1][0]))
     parts = [f"{tier} by {' and '.join(criteria)}" for tier, criteria in order]
     count = f"{len(parts)} answers" if len(parts) > 1 else "one answer"
-    of = ", ".join([*(f"{key} {output.cell(key, group[0])}" for key in apart), output.cell("hold", group[0])])
+    of = ", ".join([*(f"{key} {cell(key, group[0])}" for key in apart), cell("hold", group[0])])
     return f"{of}: {', '.join(parts)} ({len(CRITERIA)} criteria, {count})"
 
 
@@ -158,19 +158,18 @@ def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
     for name, bands_of in (("least cost", money_bands), ("cost with wear", wear_bands)):
         bands = bands_of(places, first["uses"])
         if bands:
-            range_text = ", ".join(f"{band.tier} to {output.format_value(band.until, 's')}" for band in bands[:-1])
-            uses = f"{output.format_value(first['uses'], '')} use{'s' if first['uses'] != 1 else ''} per hold"
+            range_text = ", ".join(f"{band.tier} to {format_value(band.until, 's')}" for band in bands[:-1])
+            uses = f"{format_value(first['uses'], '')} use{'s' if first['uses'] != 1 else ''} per hold"
             lines.append(f"{name}, {uses}: {range_text}{', then ' if range_text else ''}{bands[-1].tier}")
     return lines
 
 
 def _decides(row: Mapping[str, Any]) -> list[str]:
-    low, high = output.cell("usd_per_mtok_recompute_lo", row), output.cell("usd_per_mtok_recompute_hi", row)
+    low, high = cell("usd_per_mtok_recompute_lo", row), cell("usd_per_mtok_recompute_hi", row)
     spread = "" if low == high else f" ({low} .. {high})"
-    again = f"computing again costs {output.cell('usd_per_mtok_recompute', row)} per Mtok{spread}"
+    again = f"computing again costs {cell('usd_per_mtok_recompute', row)} per Mtok{spread}"
     return [
-        f"what decides: {output.cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {output.cell('break_even_bw', row)} "
-        "per chip on",
+        f"what decides: {cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {cell('break_even_bw', row)} per chip on",
         "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for "
         "bandwidth and wear; store-or-recompute: the fastest tier in which so long a hold still pays",
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from headway.cli import cache_subject
 from headway.core import schema, units
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, cell, clean, computed
 from headway.core.quantity import user_input
 from headway.economics.cache.records import CacheService
 from headway.report import cache, output
@@ -23,7 +23,7 @@ FEES = ("model", "fee_of", "hold", "usd_per_mtok_fee", "tier", "usd_per_mtok_roo
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _SizePoint:
-    """A row, and how it is made again."""
+    """A row, with the function that recomputes it."""
 
     plain: dict[str, Any]
     make: Callable[[], Any]
@@ -45,7 +45,7 @@ def _listing(rows: Sequence[_SizePoint], notes: Sequence[str]) -> Listing:
 
 def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
     identity = {"model": variant.case.name, "system": variant.case.machine}
-    plain = output.clean(identity | dataclasses.asdict(make()) | dict(variant.extra))
+    plain = clean(identity | dataclasses.asdict(make()) | dict(variant.extra))
     return _SizePoint(plain=plain, make=make)
 
 
@@ -53,7 +53,7 @@ def _row(variant: Any, make: Callable[[], Any]) -> _SizePoint:
 
 
 def sizes(args: Any) -> output.Answer:
-    """One row for each time to live and tier."""
+    """Answer with a row per TTL and tier."""
     from headway.economics.cache.placement import flow_of, sized
     from headway.economics.cache.records import SizingRow
 
@@ -94,7 +94,7 @@ def _check_service_flags(service: Any) -> None:
 
 
 def _describe_sizes(table: Any) -> output.Summary:
-    """The cheapest tier of each time to live."""
+    """Summary: the cheapest tier of each TTL."""
     rows = list(table)
     if not rows:
         return output.Summary("No row is left.")
@@ -105,15 +105,15 @@ def _describe_sizes(table: Any) -> output.Summary:
         if not group:
             continue
         best = min(group, key=lambda row: row["devices_usd"])
-        count = f"{output.cell('devices', best)} devices, {best['bound_by']} binds"
-        parts.append(f"{output.cell('hold', best)} ({output.cell('cache_bytes', best)}): {best['tier']}, "
-                     f"{output.cell('devices_usd', best)} ({count})")  # fmt: skip
+        count = f"{cell('devices', best)} devices, {best['bound_by']} binds"
+        parts.append(f"{cell('hold', best)} ({cell('cache_bytes', best)}): {best['tier']}, "
+                     f"{cell('devices_usd', best)} ({count})")  # fmt: skip
     more = f"; and {len(holds) - cache.MOST_HOLDS} more" if len(holds) > cache.MOST_HOLDS else ""
     first = rows[0]
-    flow = f"hits read {output.cell('cache_read', first)}, new tokens write {output.cell('cache_written', first)}"
+    flow = f"hits read {cell('cache_read', first)}, new tokens write {cell('cache_written', first)}"
     view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
     after = [
-        f"what it is made of: {output.cell('kv_bytes', first)} of KV cache; {flow}",
+        f"what it is made of: {cell('kv_bytes', first)} of KV cache; {flow}",
         "by turns: with writes at the write bandwidth; by rating: at what the maker of a disk allows on average over years",
     ]
     return output.Summary(f"{flow}; least money in devices: {'; '.join(parts) or 'no price known'}{more}.", view, after)
@@ -129,7 +129,7 @@ def _sized_figure(table: Any) -> dict[str, Any]:
 
 
 def fees(args: Any) -> output.Answer:
-    """One row for each fee and tier."""
+    """Answer with a row per fee and tier."""
     from headway.economics.cache.fees import fee
     from headway.economics.cache.records import FeeRow
 
@@ -157,7 +157,7 @@ def fees(args: Any) -> output.Answer:
 
 
 def _rates(args: Any) -> list[Any]:
-    """The usual rates of each sheet named."""
+    """Standard rates of each sheet named."""
     if not args.sheet:
         return []
     from headway.cli import arguments
@@ -167,7 +167,7 @@ def _rates(args: Any) -> list[Any]:
 
 
 def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
-    """What the cache-read rates would pay for, where it was said how fast tokens are computed again."""
+    """Rows of KV bytes that cache-read rates pay for, if the recompute speed is given."""
     from headway.economics.cache.fees import read_fee, read_share
 
     rows, case = [], variant.case
@@ -184,7 +184,7 @@ def _reads(variant: Any, rates: Sequence[Any]) -> list[_SizePoint]:
 
 
 def _charges(args: Any, rates: Sequence[Any], holds: Sequence[Any]) -> list[Any]:
-    """The fees of sheets, and those given as flags for each hold."""
+    """Cache fees of the sheets, and fees given as flags for each hold."""
     from headway.economics.cache.fees import CacheFee, charges
     from headway.economics.sheets.sheet import Rates
 
@@ -206,17 +206,17 @@ def _positive(text: str, unit: str, flag: str) -> float:
 
 
 def _describe_fees(table: Any) -> output.Summary:
-    """What the first fee would pay for, tier by tier, and that this fixes nothing without the markup."""
+    """Summary: KV bytes that the first fee pays for in each tier, with the reminder that the markup is unknown."""
     rows = list(table)
     if not rows:
         return output.Summary("No row is left.")
     first = rows[0]
     group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
-    capacities = ", ".join(f"{output.cell('paid_bytes', row)} in {row['tier']} ({output.cell('markup', row)}x cost)" for row in group)
-    fee_text = "" if first["hold"] is None else f" for {output.cell('hold', first)}: {output.cell('usd_per_mtok_fee', first)} per Mtok"
+    capacities = ", ".join(f"{cell('paid_bytes', row)} in {row['tier']} ({cell('markup', row)}x cost)" for row in group)
+    fee_text = "" if first["hold"] is None else f" for {cell('hold', first)}: {cell('usd_per_mtok_fee', first)} per Mtok"
     sentence = f"{first['fee_of']}{fee_text} would pay for {capacities}"
     view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
-    kv_bytes = output.cell("kv_bytes", first)
+    kv_bytes = cell("kv_bytes", first)
     after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {kv_bytes} are taken, and the markup follows"]
     if any(row["fee_of"] == "cache read" for row in rows):
         after.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")

@@ -1,4 +1,4 @@
-"""Whose KV is held, on which machine, in which tiers, and what it costs to compute again: as typed on the command line."""
+"""Subject of `cache` from the command line: model, machine, tiers, and cost of recomputing tokens."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MOST_CASES = 200
 
 @dataclass(frozen=True, kw_only=True)
 class CacheQuestion:
-    """One case, and what sets it apart from the others."""
+    """A cache problem, with the inputs in which it differs from the others."""
 
     case: Any
     extra: Mapping[str, Any]
 
 
 def add_flags(parser: Any) -> None:
-    """The model, the machine, the tiers, and how tokens are computed again."""
+    """Flags for the model, the machine, the tiers, and the recompute cost."""
     parser.add_argument("model", nargs="?", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", metavar="MACHINE", help="machine that computes, whose HBM is the tier hbm: 8xh200, gb200-nvl72, ...")
     parser.add_argument("--tier", metavar="NAME,...", help=f"tiers or devices: ddr, cxl, qlc, tlc_4tb, ..., or {ALL} (default {TIERS})")
@@ -38,7 +38,7 @@ def add_flags(parser: Any) -> None:
 
 
 def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
-    """Every combination of models, machines, edits, formats and numbers, and notes."""
+    """Cache problems for each combination of models, machines, edits, formats and numbers, and notes."""
     from headway.economics.cache.problem import CacheProblem
 
     recompute_values, notes = schema.read(args, PrefillCost)
@@ -47,7 +47,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
     if "active" in recompute_values and "mfu" not in recompute_values:
         raise BadValue("--active", args.active, "--mfu beside it: nothing else reckons with it")
     formats, _ = schema.read(args, Precision)
-    assumptions, more = schema.read(args, Assumptions, skip=("hit_rate",))  # which is the service's here
+    assumptions, more = schema.read(args, Assumptions, skip=("hit_rate",))  # hit_rate is a flag of the service here
     models = arguments.models(args) if args.model else [None]
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (recompute_values | assumptions).items()}
     kv_axes = {key: value if isinstance(value, tuple) else (value,) for key, value in {"kv": formats.get("kv") or "bf16"}.items()}
@@ -73,7 +73,7 @@ def cases(args: Any) -> tuple[list[CacheQuestion], list[str]]:
 
 
 def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[str, Any]]]]:
-    """Each machine with each combination of --set values: its own edits, and those of tiers."""
+    """Machines for each combination of --set values, with their edits and those of tiers."""
     from headway.economics.cache.tiers import EDITED, edit_of
 
     of_tiers = [text for text in args.set if text.strip().startswith(EDITED)]
@@ -95,7 +95,7 @@ def _machines(args: Any) -> Iterator[tuple[Any, dict[str, Any], dict[str, dict[s
 
 
 class _EditedArguments:
-    """The arguments with other --set texts."""
+    """Arguments with replaced --set texts."""
 
     def __init__(self, args: Any, texts: list[str]) -> None:
         self.on, self.catalog, self.set = args.on, args.catalog, texts
@@ -113,7 +113,7 @@ def _tiers(args: Any) -> tuple[str, ...]:
 
 
 def holds(args: Any) -> tuple[dict[str, tuple[Any, ...]], list[str]]:
-    """The fields of Hold that were asked for, each a list, and notes."""
+    """Fields of CacheHold from the command line, each a list, and notes."""
     from headway.core.quantity import default
 
     hold_values, notes = schema.read(args, CacheHold)

@@ -1,4 +1,4 @@
-"""`headway cache --workload FILE --ttl 5min,1h [--capacity 10GB..1TB*2]`: hit rate by time to live and room on a trace, and the bill."""
+"""`headway cache --workload FILE --ttl 5min,1h [--capacity 10GB..1TB*2]`: hit rate of a trace by TTL and capacity, and the bill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headway.cli import cache_subject
 from headway.cli.bill_traffic import BLOCK_HELP, blocked_trace
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, cell, clean, computed
 from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold
@@ -22,7 +22,7 @@ from headway.report import cache, output
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
-LEAST_SPAN = 2  # times to live that a trace should last for its holding to be typical
+LEAST_SPAN = 2  # least duration of a trace in TTLs, for a typical cache occupancy
 MOST_ROWS = 5000
 VIEW = ("model", "ttl", "room", "tier", "hit_share", "held_bytes_mean", "held_bytes_peak", "paid_room", "usd_held", "usd_worn",
         "usd_loaded", "usd_computed", "usd_per_mtok_prompt", "usd_per_request_prompt", "saved_share", "sheet_usd_per_mtok",
@@ -31,7 +31,7 @@ PLAIN = ("ttl", "hit_share", "held_tokens_mean", "held_tokens_peak")
 
 
 def add_flags(parser: Any) -> None:
-    """The trace and how its cache is kept."""
+    """Flags for the trace and its cache."""
     group = parser.add_argument_group("workload: hit rate and bill of a trace")
     group.add_argument("--workload", metavar="FILE", help="Mooncake JSON lines with hash_ids, or a CSV with conversations")
     group.add_argument("--ttl", metavar="TIME,...", help=f"times to live, renewed by each use: 5min,1h,never (default {TTLS})")
@@ -41,7 +41,7 @@ def add_flags(parser: Any) -> None:
 
 
 def check_unused(args: Any) -> None:
-    """What only a trace takes."""
+    """Raise an error for flags that need --workload."""
     for key in ("ttl", "capacity", "requests", "trace_block"):
         if getattr(args, key) is not None:
             raise BadValue(schema.flag(key), getattr(args, key), "--workload FILE beside it (the time a prefix is held: --hold)")
@@ -49,7 +49,7 @@ def check_unused(args: Any) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _WorkloadPoint:
-    """Where a row comes from: enough to make it again."""
+    """Inputs of a row, enough to recompute it."""
 
     counts: Any
     variant: Any = None
@@ -59,11 +59,11 @@ class _WorkloadPoint:
 
     @property
     def case(self) -> Any:
-        """The case, where a model or a machine was named."""
+        """Cache problem; None if no model and no machine is given."""
         return None if self.variant is None else self.variant.case
 
     def row(self, traced: bool = False) -> Any:
-        """The row; with its equations where asked for (within `record()`)."""
+        """Row of this point; `traced` records its formulas (within `record()`)."""
         from headway.economics.cache.trace import billed, usage_row, with_list_price
 
         if self.case is None:
@@ -83,7 +83,7 @@ def _waiting(args: Any) -> Any:
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each time to live, room and tier."""
+    """Answer with a row per TTL, capacity and tier."""
     from headway.economics.cache.records import TraceRow
     from headway.sim.hit_rates import curve
 
@@ -94,7 +94,7 @@ def run(args: Any) -> output.Answer:
     if not hits.span > 0:
         raise BadValue("--workload", args.workload, "a trace whose requests do not all arrive at once")
     points = _points(args, hits, ttls)
-    rows = [output.clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
+    rows = [clean(_identity(point) | dataclasses.asdict(point.row())) for point in points]
     if not any(row["tier"] for row in rows):
         rows = [{key: value for key, value in row.items() if key not in ("tier", "device", "best")} for row in rows]
     _mark(rows)
@@ -125,7 +125,7 @@ def _check(args: Any) -> None:
 
 
 def _ttls(args: Any) -> tuple[list[Any], list[str]]:
-    """Times to live, None for ever, by rising time."""
+    """TTLs in rising order (None: no expiry), and notes."""
     parts = [part.strip() for part in (args.ttl or TTLS).split(",")]
     timed = [part for part in parts if part.lower() not in FOR_EVER]
     seconds, notes = schema.axis(",".join(timed), Field("s", high=1e12), "--ttl") if timed else ((), ())
@@ -141,7 +141,7 @@ def _traffic(args: Any) -> tuple[Any, list[str]]:
 
 
 def _points(args: Any, hits: Any, ttls: Sequence[Any]) -> list[_WorkloadPoint]:
-    """Each time to live in each room, tier and case."""
+    """Points for each TTL, capacity, tier and cache problem."""
     has_model = args.model or args.kv_bytes
     cases = [_with_lengths(args, entry, hits) for entry in cache_subject.cases(args)[0]] if has_model or args.on else [None]
     rates = _rates(args)
@@ -159,7 +159,7 @@ def _points(args: Any, hits: Any, ttls: Sequence[Any]) -> list[_WorkloadPoint]:
 
 
 def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
-    """The case with the trace's mean prompt and answer, where the user gave none, for the estimate of prefill."""
+    """Cache problem with the trace's mean prompt and output, if the user gave none, for the prefill estimate."""
     name = Path(args.workload).name
     means = {
         key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
@@ -187,7 +187,7 @@ def _rooms(args: Any, case: Any) -> list[Any]:
 
 
 def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
-    """What the pass counted, each number a measurement of the trace."""
+    """Counts of one pass over the trace, each a sourced number."""
     from headway.economics.cache.trace import TraceCounts
 
     name = Path(args.workload).name
@@ -210,7 +210,7 @@ def _identity(point: _WorkloadPoint) -> dict[str, Any]:
 
 
 def _mark(rows: Sequence[dict[str, Any]]) -> None:
-    """The row of least cost."""
+    """Mark the row of least cost."""
     priced = [row for row in rows if row["usd_prompts"] is not None]
     least = min(priced, key=lambda row: row["usd_prompts"], default=None)
     for row in priced:
@@ -237,7 +237,7 @@ def _notes(args: Any, hits: Any, ttls: Sequence[Any], points: Sequence[_Workload
 
 
 def _describe(table: Any) -> output.Summary:
-    """The best of all, or the hit rates; then the rows."""
+    """Summary: the best row, or the hit rates; then the table."""
     rows = list(table)
     if not rows:
         return output.Summary("No row is left.")
@@ -250,26 +250,26 @@ def _describe(table: Any) -> output.Summary:
         return output.Summary(f"{sentence}.", view, people=_people(rows))
     pays = best["saved_share"] > 0
     sentence = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
-    sentence += f"{best['hit_share']:.1%} of prompt tokens found, {output.cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
-    sentence += f"{output.cell('usd_per_request_prompt', best)} a request"
+    sentence += f"{best['hit_share']:.1%} of prompt tokens found, {cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
+    sentence += f"{cell('usd_per_request_prompt', best)} a request"
     saved = f"it saves {best['saved_share']:.1%} of what computing every prompt costs" if pays else "computing every prompt costs no more"
     return output.Summary(f"{sentence}; {saved}.", view, _least_by_tier(rows), _people(rows))
 
 
 def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:
-    """The rows with what null means in words."""
+    """Rows for people, with null values in words."""
     null_texts = {"ttl": "for ever", "room": "no limit"}
     return Listing([{**row, **{key: text for key, text in null_texts.items() if row[key] is None}} for row in rows])
 
 
 def _kept_for(row: Mapping[str, Any]) -> str:
-    room = "" if row["room"] is None else f" in {output.cell('room', row)}"
-    return ("for ever" if row["ttl"] is None else f"for {output.cell('ttl', row)}") + room
+    room = "" if row["room"] is None else f" in {cell('room', row)}"
+    return ("for ever" if row["ttl"] is None else f"for {cell('ttl', row)}") + room
 
 
 def _least_by_tier(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     tier_costs = []
     for tier in dict.fromkeys(row["tier"] for row in rows if row["usd_prompts"] is not None):
         best = min((row for row in rows if row["tier"] == tier and row["usd_prompts"] is not None), key=lambda row: row["usd_prompts"])
-        tier_costs.append(f"{tier} {_kept_for(best)} ({output.cell('usd_per_mtok_prompt', best)} per Mtok)")
+        tier_costs.append(f"{tier} {_kept_for(best)} ({cell('usd_per_mtok_prompt', best)} per Mtok)")
     return [f"least cost by tier: {', '.join(tier_costs)}"] if tier_costs else []

@@ -1,4 +1,4 @@
-"""`headway fit --from KERNELS/ --from MEASURED.csv`, `headway fit --training ROWS.csv`: fit again, and write numbers with their error."""
+"""`headway fit --from KERNELS/ --from MEASURED.csv`, `headway fit --training ROWS.csv`: refit, and write numbers with errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = {
 
 
 def folder(name: str) -> Path:
-    """A folder to write to that is there."""
+    """Path of an existing folder to write to."""
     path = Path(name)
     if not path.is_dir():
         raise BadFile(name, "is not a folder to write to")
@@ -34,37 +34,36 @@ def folder(name: str) -> Path:
 
 
 def text_of(path: str) -> str:
-    """The text of a page."""
+    """Text of a page."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise BadFile(path, "cannot be read as UTF-8 text") from None
 
 
-TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # of the folder asked for
+TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # within the output folder
 
 
 def run_training(args: Any) -> output.Answer:
-    """Fit, write, and list the numbers."""
+    """Answer of a training fit: writes the numbers and lists them."""
     from headway.evidence.fit.result import write_efficiency
     from headway.evidence.report import inserted
-    from headway.evidence.training import refit as report
-    from headway.evidence.training.refit import HEAD, refit
+    from headway.evidence.training import refit
 
     out, page = folder(args.out), args.report
-    if page:  # whether it has its markers, before any work is done
-        inserted(text_of(page), report.PAGE, "", page)
+    if page:  # fail early if the page has no markers
+        inserted(text_of(page), refit.PAGE, "", page)
     rows = Path(args.training)
     with bar():
-        fit_result = refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
+        fit_result = refit.refit(rows, f"headway fit --training {rows.name}", datetime.date.today().isoformat())
     paths = [out / TRAINING_NUMBERS]
     paths[0].parent.mkdir(exist_ok=True)
-    write_efficiency(paths[0], fit_result.numbers, HEAD, keep_other_sections=False)
+    write_efficiency(paths[0], fit_result.numbers, refit.HEAD, keep_other_sections=False)
     if page:
-        Path(page).write_text(inserted(text_of(page), report.PAGE, report.page(fit_result), page), encoding="utf-8")
+        Path(page).write_text(inserted(text_of(page), refit.PAGE, refit.page(fit_result), page), encoding="utf-8")
         paths.append(Path(page))
     number_rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
-    words = output.Summary(f"{report.sentence(fit_result)}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
+    words = output.Summary(f"{refit.sentence(fit_result)}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
     return output.Answer(Listing(number_rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
 
 
@@ -72,7 +71,7 @@ NUMBERS, NEAREST = "efficiency.toml", "evidence.csv"
 
 
 def add_flags(parser: Any) -> None:
-    """What to fit to, and what to write."""
+    """Flags of the verb: data to fit to, and files to write."""
     parser.add_argument("--from", dest="sources", action="append", metavar="PATH",
                         help="a folder of measured kernels (parquet) or a CSV of measured runs; may be given several times")  # fmt: skip
     parser.add_argument("--training", metavar="ROWS.csv", help="instead: measured training runs, for what training reaches")
@@ -82,7 +81,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Fit, write, and list the numbers."""
+    """Answer of a fit: writes the numbers and lists them."""
     from headway.evidence.fit.result import write_efficiency
     from headway.evidence.serving.refit import refit
 
@@ -109,7 +108,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
-    """The folder of kernels, and the files of runs."""
+    """Folder of measured kernels, and files of measured runs."""
     if not paths:
         raise BadValue("--from", "nothing", "a folder of measured kernels or a CSV of measured runs; or --training ROWS.csv")
     folders = [Path(path) for path in paths if Path(path).is_dir()]
@@ -123,7 +122,7 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
 
 
 def _check_pages(page: str | None, summary: str | None) -> None:
-    """Whether the pages have their markers and a picture can be drawn, before any work is done."""
+    """Raise an error if a page lacks its markers or the picture cannot be drawn, before any work is done."""
     from headway.evidence import report as accuracy
     from headway.report import figures
 
@@ -137,7 +136,7 @@ def _check_pages(page: str | None, summary: str | None) -> None:
 
 
 def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:
-    """The table of nearest rows, and the pages asked for."""
+    """Write the table of nearest rows and the requested pages; returns their paths."""
     from headway.evidence import report as accuracy
     from headway.evidence.fit import nearest
     from headway.report import figures
@@ -156,7 +155,7 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
 
 
 def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
-    """What was fitted, how well it predicts what it has not seen, and where it is."""
+    """Summary: fitted numbers, errors on rows that the fit had not seen, and the files written."""
     fitted = [number for number in fit_result.numbers if number.error]
     sentence = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated"
     if fit_result.report is not None:

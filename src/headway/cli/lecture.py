@@ -1,4 +1,4 @@
-"""`headway lecture [ID or GROUP]`: the claims ledger, or one claim of it in full."""
+"""`headway lecture [ID or GROUP]`: table of the lecture's claims, or one claim in full."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.core.explain import equation_of, text_with_unit, unit
 from headway.core.formula import Call, Traced
-from headway.core.listing import Listing
+from headway.core.listing import Listing, clean, format_value
 from headway.core.quantity import Sourced, known
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
 from headway.report import output
 
 CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
-OPEN_END = 1e9  # a claim's range that ends here, or beyond, has no upper end
+OPEN_END = 1e9  # upper end from which a claim's range counts as open
 
 
 def words(row: dict[str, Any]) -> output.Summary:
-    """What a person reads about one claim."""
+    """Summary of one claim."""
     claim = claims()[row["id"]]
     entry = {"claim": row["claim"], "as_stated": row["stated_text"], "source": row["source"]}
     figures = [_figure(claim, part) for part in row["parts"]]
@@ -30,13 +30,13 @@ def words(row: dict[str, Any]) -> output.Summary:
 
 
 def headline(claim: Claim, row: dict[str, Any]) -> str:
-    """The answer in one line: the verdict, and the figure it rests on beside what was said."""
+    """Line with the verdict, the recomputed figure behind it, and the stated figure."""
     cause = f" ({row['cause']})" if row["cause"] and row["verdict"] not in ("agrees", row["cause"]) else ""
     start = f"{row['id']} {row['verdict']}{cause}"
     part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), None)
     if part is None:
         return start + (": an observation, which no law gives" if claim.empirical else "")
-    value, beside = output.format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
+    value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
     other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
     more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
     return f"{start}: {part['name']} is {value}, {beside}" + (f"; others: {more}" if more else "")
@@ -46,22 +46,20 @@ def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:
     if part["name"] in claim.ranges:
         return f"claimed {_range(claim, part)}"
     if part["stated"] is not None:
-        return f"stated {output.format_value(part['stated'], part['unit'])}"
-    return f"worked out by hand {output.format_value(part['reference'], part['unit'])}"
+        return f"stated {format_value(part['stated'], part['unit'])}"
+    return f"worked out by hand {format_value(part['reference'], part['unit'])}"
 
 
 def _range(claim: Claim, part: dict[str, Any]) -> str:
     low, high = claim.ranges[part["name"]]
-    least, most = (output.format_value(end, part["unit"]) for end in (low, high))
+    least, most = (format_value(end, part["unit"]) for end in (low, high))
     if high >= OPEN_END * max(1.0, low):
         return f"at least {least}"
     return f"at most {most}" if low == 0 else f"{least} .. {most}"
 
 
 def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
-    lecture, by_hand, recomputed, today = (
-        output.format_value(part[key], part["unit"]) for key in ("stated", "reference", "recomputed", "today")
-    )
+    lecture, by_hand, recomputed, today = (format_value(part[key], part["unit"]) for key in ("stated", "reference", "recomputed", "today"))
     if part["name"] in claim.ranges:
         lecture = _range(claim, part)
     verdict = part["verdict"] or "not judged"
@@ -69,7 +67,7 @@ def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
 
 
 def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
-    """What was said, why it differs, what it was worked out with, and by which laws."""
+    """Lines on the statement, the cause of a difference, the inputs, and the laws."""
     if row["parts"]:
         yield f"claim: {row['claim']}"
         yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
@@ -90,8 +88,8 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
 
 
 def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Each input with its value, its source, and what the catalogue says now where that is another number."""
-    texts = [(entry["name"], output.format_value(entry["value"], entry["unit"])) for entry in inputs]
+    """Line per input: value, source, and the catalogue's current value if different."""
+    texts = [(entry["name"], format_value(entry["value"], entry["unit"])) for entry in inputs]
     wide = [max(len(cells[at]) for cells in texts) for at in (0, 1)]
     for (name, value), item in zip(texts, inputs, strict=True):
         date = f", {item['date']}" if item["date"] not in ("", "undated") else ""
@@ -103,12 +101,12 @@ def _catalogue_today(item: dict[str, Any]) -> str:
         return ""
     if item["today"] == item["value"]:
         return "; the catalogue says the same"
-    now, then = (output.format_value(item[key], item["unit"]) for key in ("today", "value"))
+    now, then = (format_value(item[key], item["unit"]) for key in ("today", "value"))
     return f"; the catalogue says {now if now != then else 'the same to three digits'}"
 
 
 def _law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Iterator[str]:
-    """The laws under a figure, one a line; the inputs they end in are listed above."""
+    """Line per law behind a figure, down to the inputs listed above."""
     if isinstance(value, tuple | list):
         for item in value:
             yield from _law_lines(item, name, depth, printed_lines)
@@ -126,7 +124,7 @@ def _law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> It
 
 
 def _arguments(step: Call) -> str:
-    """Inputs of the claim by their own names, results of other laws by the law's argument."""
+    """Arguments of a law: a claim's inputs by name, results of other laws by the name of the argument."""
     return ", ".join(item.name if isinstance(item, Sourced) else key for key, item in step.inputs.items())
 
 
@@ -135,19 +133,19 @@ VIEW = ("id", "claim", "stated", "recomputed", "unit", "verdict", "cause", "note
 
 
 def add_flags(parser: Any) -> None:
-    """Which claims."""
+    """Flags of the verb: the claims to show."""
     parser.add_argument("claim", nargs="?", default="", metavar="ID|GROUP", help="one claim (RB-10) or one group (RB)")
 
 
 def run(args: Any) -> output.Answer:
-    """The rows of the ledger, or of one claim or group."""
+    """Answer with the rows of all claims, of a group or of one claim."""
     claim_rows = ledger.claim(args.claim) if args.claim else ledger.rows()
-    rows = [output.clean(dataclasses.asdict(row)) for row in claim_rows]
+    rows = [clean(dataclasses.asdict(row)) for row in claim_rows]
     return output.Answer(Listing(rows, tree=_tree), describe=_words, most=1000)
 
 
 def _words(rows: Any) -> output.Summary:
-    """One claim in full, or a table of many under the count of their verdicts."""
+    """Summary: one claim in full, or the count of verdicts above a table."""
     claims = list(rows)
     if len(claims) == 1:
         return words(claims[0])
@@ -157,7 +155,7 @@ def _words(rows: Any) -> output.Summary:
 
 
 def _tree(row: Any, key: str) -> Any:
-    """What is behind a claim's figure: that of its first part that the verdict rests on."""
+    """Formula tree of a claim's figure: of the first part that decides the verdict."""
     if key not in FIGURES or row[key] is None:
         raise BadValue("--explain", key, "a figure that the claim has: " + ", ".join(FIGURES))
     if key in ("stated", "reference"):

@@ -8,19 +8,19 @@ from typing import Any
 from headway.cli import arguments
 from headway.core import catalog
 from headway.core.errors import UnknownName
-from headway.core.listing import Listing
+from headway.core.listing import Listing, clean
 from headway.report import output
 
 KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources")
 
 
 def add_flags(parser: Any) -> None:
-    """What to list."""
+    """Flags of the verb: what to list."""
     parser.add_argument("what", metavar="|".join(KINDS))
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each."""
+    """Answer with a row per item of the list."""
     if args.what not in KINDS:
         raise UnknownName("kind of thing to list", args.what, KINDS, "one of " + ", ".join(KINDS))
     makers = {
@@ -45,7 +45,7 @@ def _chips(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
     keys = ("name", "vendor", *catalog.declared(Chip))
     view = ("name", "vendor", "year", "peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "scale_up_bw", "scale_up_domain", "tdp")
-    return [output.clean({key: getattr(chip, key) for key in keys}) for chip in list_chips(arguments.catalog(args))], view
+    return [clean({key: getattr(chip, key) for key in keys}) for chip in list_chips(arguments.catalog(args))], view
 
 
 def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
@@ -55,12 +55,12 @@ def _systems(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     rows = []
     for system in list_systems(arguments.catalog(args)):
         texts = {"name": system.name, "chip": system.chip.name, "topology": system.topology}
-        rows.append(output.clean(texts | {key: getattr(system, key) for key in catalog.declared(System)}))
+        rows.append(clean(texts | {key: getattr(system, key) for key in catalog.declared(System)}))
     return rows, ("name", "chip", "topology", "chips", "scale_up_domain", "scale_up_bw", "scale_out_bw", "power")
 
 
 def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Devices that can hold a KV cache: what they hold, how long it takes to read it all, what a byte costs and since when."""
+    """Rows of memory devices for a KV cache: capacity, drain time, price per byte and its date."""
     from headway.hardware.memory_tier import MemoryTier, price_of, tiers
     from headway.laws.roofline.capacity import drain_s
 
@@ -73,13 +73,13 @@ def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
             "drain_s": drain
         }
         row |= {"device_usd_per_byte": price_of(tier), "device_usd_per_byte_lo": tier.price_low, "device_usd_per_byte_hi": tier.price_high}
-        rows.append(output.clean(row | {"fee_usd_per_byte_s": tier.fee, "price_date": quoted.date if quoted is not None else None}))
+        rows.append(clean(row | {"fee_usd_per_byte_s": tier.fee, "price_date": quoted.date if quoted is not None else None}))
     price = ("device_usd_per_byte", "fee_usd_per_byte_s", "price_date")
     return rows, ("name", "memory", "device", "capacity", "read_bw", "write_bw", "drain_s", *price)
 
 
 def _tier_columns() -> dict[str, Any]:
-    """What means something of its own here."""
+    """Columns with a meaning specific to this list."""
     from headway.core import schema
     from headway.core.columns import Column
     from headway.hardware.memory_tier import MemoryTier
@@ -98,7 +98,7 @@ def _sheets(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
         rates = {"input_rate": sheet.rates.input, "output_rate": sheet.rates.output, "cached_rate": sheet.rates.cache_read}
         texts = {"steps": [tier.above for tier in sheet.tiers], "modes": ", ".join(mode.name for mode in sheet.modes)}
         about = {"name": f"{sheet.provider}/{sheet.model}", "as_of": sheet.as_of} | rates | texts
-        rows.append(output.clean(about | {"context_limit": sheet.context_limit, "source": sheet.source, "flags": "; ".join(sheet.flags)}))
+        rows.append(clean(about | {"context_limit": sheet.context_limit, "source": sheet.source, "flags": "; ".join(sheet.flags)}))
     return rows, ("name", "as_of", "input_rate", "output_rate", "cached_rate", "steps", "modes", "source")
 
 
@@ -122,7 +122,7 @@ def _laws(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 
 
 def load_laws() -> None:
-    """Import every file of laws, so that each registers."""
+    """Import all modules of laws, which registers their laws."""
     import importlib
     import pkgutil
 
@@ -133,4 +133,4 @@ def load_laws() -> None:
 
 
 def _plain(record: Any) -> dict[str, Any]:
-    return output.clean(dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record)
+    return clean(dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record)

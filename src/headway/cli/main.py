@@ -1,7 +1,8 @@
-"""`headway VERB ...`: finds the verb, reads its flags, prints its answer. Nothing heavy is imported before it is needed."""
+"""`headway VERB ...`: finds the verb, reads its flags, prints its answer. Heavy imports happen only when needed."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -47,7 +48,7 @@ headway VERB --help lists the flags of a verb; headway --version prints the vers
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; the exit status. HeadwayError is caught, anything else is a bug and goes up."""
+    """Run a command and return the exit status; HeadwayError is caught, any other exception is a bug and propagates."""
     try:
         return _run(list(argv))
     except HeadwayError as error:
@@ -73,34 +74,35 @@ def _run(argv: list[str]) -> int:
     add_tail(parser)
     try:
         args = parser.read(argv[1:])
-    except SystemExit:  # --help has printed itself
+    except SystemExit:  # argparse has printed the help
         return 0
     check_tail(args)
     from headway.cli.verb import bar, finish
 
-    with bar(label=getattr(module, "COUNTED", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
+    with bar(label=getattr(module, "PROGRESS_LABEL", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)
     finish(answer, args, ["headway", *argv])
     return answer.status
 
 
 def entry() -> None:
-    """The console script: as `main`, and no traceback whatever happens."""
+    """Console script: runs `guarded` and exits with its status."""
     sys.exit(guarded(sys.argv[1:]))
 
 
 def guarded(argv: Sequence[str]) -> int:
-    """`main` for a terminal: closed pipes, interrupts, full disks and bugs each end in one line at most."""
+    """Run `main` for a terminal: a closed pipe, interrupt, full disk or bug prints at most one line, no traceback."""
     try:
         status = main(argv)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has no reader
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return _fail("interrupted, with nothing to show", 130)
     except OSError as error:
+        _flush_or_drop_output()
         return _fail(f"cannot write the answer: {error.strerror or error}", 2)
     except MemoryError:
         return _fail("this grid does not fit in memory: ask for fewer values", 2)
@@ -108,6 +110,20 @@ def guarded(argv: Sequence[str]) -> int:
         if os.environ.get("HEADWAY_DEBUG"):
             raise
         return _fail(f"internal error, please report it ({type(error).__name__}: {error}); HEADWAY_DEBUG=1 shows where", 1)
+
+
+def _flush_or_drop_output() -> None:
+    """Flush the standard streams; if that fails, drop their buffers so that Python's flush at exit does not fail again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Redirect output to the null device: its buffer has no reader or no disk space."""
+    with contextlib.suppress(OSError):  # a stream without a file has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(line: str, status: int) -> int:

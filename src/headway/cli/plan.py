@@ -10,24 +10,25 @@ from typing import Any
 from headway.cli import arguments, serve
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing
+from headway.core.listing import Listing, format_value
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
+from headway.serving.columns import SERVE
 from headway.serving.plan import problem
 
-HOST = 8  # chips of one server, where a scale-up domain is no larger
+HOST = 8  # chips per server, for scale-up domains up to that size
 
 
 def add_launch_flag(parser: Any) -> None:
-    """The engine."""
+    """Flag of the engine for launch lines."""
     parser.add_argument("--launch", metavar="vllm|sglang|trtllm", help="also print the command line that realises the best layout")
 
 
 def launch_notes(args: Any, plan: Any) -> list[str]:
-    """Launch lines, what is to know about them, or why the engine cannot: one note each; for pools, the decode pool's."""
+    """Notes with launch lines and remarks on them, or the reason why the engine cannot run; for pools, of the decode pool."""
     if not args.launch:
         return []
     from headway.serving.launch.launch import ENGINES
@@ -66,11 +67,11 @@ GOAL_NAMES = {
     "latency": "speed of one user",
     "chips": "number of chips",
 }
-INTERLEAVED_RATIO = 1.1  # times TPOT, from which on others' prompts are said in the first sentence
+INTERLEAVED_RATIO = 1.1  # TPOT with prefill interference over TPOT, from which the first sentence states both
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, load, limits, what to search, assumptions."""
+    """Flags of the verb: subject, load, limits, search, assumptions."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas, the best first")
     schema.add_flags(parser, Load, skip=("context",), group="load")
@@ -87,7 +88,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """The best, the frontier of speed against cost, what would help most, and the user's own layout."""
+    """Answer with the best layout, the frontier of speed against cost, sensitivities, and the user's layout."""
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
@@ -103,7 +104,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """One plan for each combination of loads, limits and assumptions."""
+    """Plans for each combination of loads, limits and assumptions, and notes."""
     from headway.serving.plan.plan import plan
 
     load, notes = schema.read(args, Load, serve.COUNTS)
@@ -143,7 +144,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
 
 
 def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
-    """What was measured nearest to the best of each plan."""
+    """Sentences on the measured rows nearest to the best layout of each plan."""
     best = [plan.best.query for _, plan in plans]
     return list(dict.fromkeys(serving.sentence(query.model, query.system.chip, query.assumptions.engine) for query in best))
 
@@ -152,7 +153,7 @@ def _nearest(plans: Sequence[tuple[dict[str, Any], Any]]) -> list[str]:
 
 
 def _describe(rows: Any, plan: Any) -> output.Summary:
-    """The sentence, the rows that are points, then what binds and what would help most."""
+    """Summary: the sentence, the table of layouts, what binds and what would help most."""
     plain = rows.rows()
     if not plain:
         return output.Summary("No row is left.")
@@ -171,11 +172,11 @@ def _describe(rows: Any, plan: Any) -> output.Summary:
 
 
 def _limits(slo: Any) -> str:
-    return " and ".join(f"{problem.NAMES[name]} <= {output.format_value(limit, 's')}" for name, limit in problem.limits(slo).items())
+    return " and ".join(f"{problem.NAMES[name]} <= {format_value(limit, 's')}" for name, limit in problem.limits(slo).items())
 
 
 def _sentence(row: Mapping[str, Any], plan: Any) -> str:
-    """Layout, batch, times, rates, cost, what binds; which objective under which limits."""
+    """Sentence on the best layout: objective, limits, batch, times, rates, cost, what binds."""
     where, limits = f"{row['model']} on {row['system']}", _limits(plan.slo)
     if plan.fails == "memory":
         return f"{row['model']} does not fit on {row['system']}: {plan.infeasible}."
@@ -191,7 +192,7 @@ def _sentence(row: Mapping[str, Any], plan: Any) -> str:
 
 
 def _pools(row: Mapping[str, Any]) -> str:
-    """The prefill pool, before what is then the decode pool's."""
+    """Text on the prefill pool, which precedes the figures of the decode pool."""
     if row.get("prefill_replicas") is None:
         return ""
     first = serving.layout({key.removeprefix("prefill_"): int(row[key]) for key in POOLS})
@@ -201,7 +202,7 @@ def _pools(row: Mapping[str, Any]) -> str:
 
 
 def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
-    """What a point gives, and TPOT with others' prompts in between right after TPOT where it differs."""
+    """Speed clause, with TPOT under prefill interference after TPOT if it differs."""
     if row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
         return speed
     tpot = f"TPOT {serving.timed(row, 'tpot')}"
@@ -209,17 +210,17 @@ def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
 
 
 def _loaded(row: Mapping[str, Any]) -> str:
-    """How loaded the chips are, and how far from saturation."""
+    """Clause on the utilisation of the chips and the distance to saturation."""
     if row["rate"] is None:
         return ""
     busy_chips, share = row["chips"] - row["chips_idle"], row["utilisation"]
-    rate, most = output.format_value(row["rate"], "1/s"), output.format_value(row["capacity_req_per_s"], "1/s")
+    rate, most = format_value(row["rate"], "1/s"), format_value(row["capacity_req_per_s"], "1/s")
     size = f"{busy_chips} chips in {row['replicas']} replica{'s' if row['replicas'] > 1 else ''}"
     return f"{size} carry {rate} of requests at {share:.0%} of their {most} ({1 / share:.3g} times that is saturation), "
 
 
 def _helps(rows: Sequence[Mapping[str, Any]], objective: str) -> list[str]:
-    """What 1 % more of each input does to the optimum, planned again."""
+    """Lines on the change of the optimum for 1 % more of each input, planned again."""
     helps = [row for row in rows if row["kind"] == "elasticity"]
     if not helps:
         return []
@@ -228,7 +229,7 @@ def _helps(rows: Sequence[Mapping[str, Any]], objective: str) -> list[str]:
 
 
 def _current_layout(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The user's own layout beside the best."""
+    """Line that compares the user's layout with the best."""
     current = next((row for row in rows if row["kind"] == "current"), None)
     if current is None:
         return []
@@ -236,11 +237,11 @@ def _current_layout(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _describe_several(rows: Any) -> output.Summary:
-    """Many plans: the best of each."""
+    """Summary of several plans: the best layout of each."""
     best = [row for row in rows if row["kind"] == "best"]
     if not best:
         return output.Summary("No row is left.")
-    extra = [key for key in best[0] if key not in serving.columns.SERVE and key not in ("input", "elasticity", "gain", "cause")]
+    extra = [key for key in best[0] if key not in SERVE and key not in ("input", "elasticity", "gain", "cause")]
     view = [key for key in (*extra, *ROWS, "prompt", "output", "rate") if key == "batch" or len({row[key] for row in best}) > 1]
     headline = f"{len(best)} plans; the best of each:"
     loaded = ["utilisation"] if best[0]["rate"] is not None else []
@@ -248,7 +249,7 @@ def _describe_several(rows: Any) -> output.Summary:
 
 
 def _figure(rows: Any, plan: Any) -> dict[str, Any]:
-    """The lecture's two curves for the best layout."""
+    """Figure of latency and cost against batch for the best layout."""
     from headway.report import figures
     from headway.serving import curves
 

@@ -1,4 +1,4 @@
-"""`headway predict ROWS.csv`: what each row of a table of runs, of serving or of training, should measure."""
+"""`headway predict ROWS.csv`: predicted measurements for each row of a table of serving or training runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_SERVE = {"set": "use --catalog DIR with your own chip, or `serve`", "attentio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFile:
-    """The rows of a file: what to predict, what is predicted, and the lines that are no rows."""
+    """Rows of a file: tasks, predictions, and malformed lines."""
 
     tasks: Sequence[Any]
     predictions: Sequence[Any]
@@ -28,7 +28,7 @@ class MeasuredFile:
 
 
 def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFile:
-    """The predictions of rows, with the user's catalogue."""
+    """Predictions of rows, with the user's catalogue."""
     from headway.evidence.rows.tasks import tasks
     from headway.evidence.serving.predict import predict
 
@@ -37,7 +37,7 @@ def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFil
 
 
 def no_edits(args: Any) -> None:
-    """Rows name their own machines and models: what edits one machine or model does not apply to them."""
+    """Raise an error for flags that edit a machine or model, because each row names its own."""
     for name, where in OF_SERVE.items():
         value = getattr(args, name, None)
         if value:
@@ -47,23 +47,23 @@ def no_edits(args: Any) -> None:
 
 
 def at_line(line: int, why: str) -> str:
-    """A reason with the line of the file it is about."""
+    """Reason with the line of the file it refers to."""
     return f"line {line}: {why}"
 
 
 def frequent_flags(flags: Sequence[str]) -> list[str]:
-    """What was most often taken where rows are silent."""
+    """Lines on the most frequent assumptions about what rows do not state."""
     counts = sorted({flag: flags.count(flag) for flag in set(flags)}.items(), key=lambda item: (-item[1], item[0]))[:MOST_FLAGS]
     return [f"assumed in {count:,} row{'s' if count > 1 else ''}: {flag}" for flag, count in counts]
 
 
 def reason_summary(reasons: Iterable[str]) -> str:
-    """Reasons by how often they occur, their details left out."""
+    """Reasons without details, by frequency."""
     return reasons_with_lines((reason, 0) for reason in reasons)
 
 
 def reasons_with_lines(reasons: Iterable[tuple[str, int]]) -> str:
-    """Reasons by how often they occur, their details left out, and the first lines each is about; a line of 0 is not told."""
+    """Reasons without details, by frequency, with the first lines of each; line 0 is omitted."""
     lines_by_reason: dict[str, list[int]] = {}
     for reason, line in reasons:
         lines_by_reason.setdefault(reason.partition("; ")[0], []).append(line)
@@ -81,7 +81,7 @@ def _at(lines: Sequence[int]) -> str:
 
 
 GIB, TERA = 2.0**30, 1e12
-# Columns as tables of runs have them: the quantity, what one of them is in SI, and what it says.
+# Columns in the units of tables of runs: quantity, SI value of the unit, description.
 TRAINING_QUANTITIES = {
     "tokens_per_s_per_chip": ("speed", 1.0, "token/s", "tokens of training per second and chip"),
     "step_time_s": ("step", 1.0, "s", "one optimiser step"),
@@ -94,7 +94,7 @@ TRAINING_VIEW = ("id", "tokens_per_s_per_chip", "tokens_per_s_per_chip_lo~tokens
 
 
 def run_training(args: Any) -> output.Answer:
-    """One row out for each line in, in the order of the file."""
+    """Answer with a row per line of a training table, in file order."""
     from headway.evidence.training.predict import predict
     from headway.evidence.training.row import read_training_rows
 
@@ -117,12 +117,12 @@ def _about_training() -> dict[str, Column]:
 
 
 def _blank_training(name: str) -> dict[str, Any]:
-    """Every column of an answer, empty."""
+    """Row with all columns empty but the name."""
     return {"id": name} | {key + end: None for key in TRAINING_QUANTITIES for end in TRAINING_ENDS} | {"flags": None, "why": None}
 
 
 def _row_training(prediction: Any) -> dict[str, Any]:
-    """A prediction in the units of the table."""
+    """Row of a training prediction, in the units of the table."""
     row = _blank_training(prediction.row.id)
     for key, (name, scale, _, _) in TRAINING_QUANTITIES.items():
         estimate = getattr(prediction, name)
@@ -134,7 +134,7 @@ def _row_training(prediction: Any) -> dict[str, Any]:
 
 
 def _words_training(rows: Any) -> output.Summary:
-    """How many rows are predicted, why the others are not, and what was most often taken."""
+    """Summary: rows predicted, reasons for the others, and the most frequent assumptions of a training table."""
     row_list: Sequence[Mapping[str, Any]] = list(rows)
     if not row_list:
         return output.Summary("No row to predict.")
@@ -159,20 +159,20 @@ ABOUT_FILE = "CSV whose first line names columns: at least id, model, hardware, 
 
 
 def add_flags(parser: Any) -> None:
-    """The rows."""
+    """Flags of the verb: the table of rows."""
     parser.add_argument("rows", metavar="ROWS.csv", help=ABOUT_FILE)
     parser.add_argument("--training", action="store_true", help="the rows are training runs: at least id, model, hardware")
 
 
 def run(args: Any) -> output.Answer:
-    """One row out for each line in, in the order of the file."""
+    """Answer with a row per line of the file, in file order."""
     if args.training:
 
         return run_training(args)
     from headway.evidence.rows.row import read_rows
 
     no_edits(args)
-    rows, bad = read_rows(args.rows, measured=False)  # what was measured is not looked at, right or wrong
+    rows, bad = read_rows(args.rows, measured=False)  # measured values are ignored, valid or not
     read = predicted(rows, bad, args)
     line_rows = [
         *((prediction.row.line, _row(prediction)) for prediction in read.predictions),
@@ -187,7 +187,7 @@ def _about() -> dict[str, Column]:
 
 
 def _blank(name: str) -> dict[str, Any]:
-    """Every column of an answer, empty."""
+    """Row with all columns empty but the name."""
     row: dict[str, Any] = {"id": name}
     for key in QUANTITIES:
         row |= dict.fromkeys((key, *(f"{key}_{end}" for end in (*(("floor",) if key.endswith("_ms") else ()), *ENDS))))
@@ -195,7 +195,7 @@ def _blank(name: str) -> dict[str, Any]:
 
 
 def _row(prediction: Any) -> dict[str, Any]:
-    """A prediction in the units of the table: times in ms, rates in tokens/s."""
+    """Row of a prediction, in the units of the table: times in ms, rates in tokens/s."""
     row = _blank(prediction.row.id)
     for key, name in QUANTITIES.items():
         estimate = getattr(prediction, name)
@@ -216,7 +216,7 @@ def _malformed(bad_row: Any) -> dict[str, Any]:
 
 
 def _words(rows: Any) -> output.Summary:
-    """How many rows are predicted, why the others are not, and what was most often assumed."""
+    """Summary: rows predicted, reasons for the others, and the most frequent assumptions."""
     row_list: Sequence[Mapping[str, Any]] = list(rows)
     if not row_list:
         return output.Summary("No row to predict.")

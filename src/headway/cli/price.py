@@ -1,4 +1,4 @@
-"""`headway price ...`: cost to price at a layout; a sheet read backwards; dated sheets; a published day; the share of memory."""
+"""`headway price ...`: cost and price at a layout; a price sheet inverted; dated sheets; a published day; the share of memory."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ASKS = (
     "--score PRICES.csv, --case NAME or --memory-share MACHINE"
 )
 MODEL = "model"
-QUESTIONS: dict[str, Any] = {  # by the argument that asks it, in the order of --help
+QUESTIONS: dict[str, Any] = {  # argument -> module of its question, in the order of --help
     MODEL: price_cost, "sheet": price_sheet, "score": price_score, "history": price_history, "case": price_case,
     "memory_share": price_memory,
 }  # fmt: skip
-ASSUME_KEYS = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # flags of a cost that a sheet's --assume takes
+ASSUME_KEYS = {"chip_price": "price", "utilisation": "utilisation", "margin": "margin"}  # cost flag -> key of --assume for a sheet
 
 
 def add_flags(parser: Any) -> None:
-    """The flags of every question that the verb answers."""
+    """Flags of all questions of the verb."""
     parser.add_argument(MODEL, nargs="?", default="", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", default="", metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
     for question in QUESTIONS.values():
@@ -31,7 +31,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """The answer to the one question asked."""
+    """Answer to the question that the flags ask."""
     questions = [name for name in QUESTIONS if getattr(args, name)]
     if len(questions) > 1:
         beside = "; --at-sheet NAME sets a model's cost beside a sheet" if {MODEL, "sheet"} <= set(questions) else ""
@@ -47,7 +47,7 @@ def _question_name(question: str) -> str:
 
 
 def _check(args: Any, topic: str) -> None:
-    """No flag of another question, which would be passed over."""
+    """Raise an error for a flag of another question, which would be ignored."""
     for name, question in QUESTIONS.items():
         if name != topic:
             parser = argparse.ArgumentParser(add_help=False)

@@ -1,4 +1,4 @@
-"""`headway price --case NAME`: the account of a published day, what was stated beside it."""
+"""`headway price --case NAME`: cost account of a published day, computed and as stated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from headway.cli import arguments
 from headway.core.columns import Column
 from headway.core.errors import BadValue
-from headway.core.listing import Listing
+from headway.core.listing import Listing, format_value
 from headway.report import output
 
 COLUMNS = {
@@ -24,13 +24,13 @@ VIEW = ("quantity", "value", "stated", "over_stated", "about")
 
 
 def add_flags(parser: Any) -> None:
-    """Which day."""
+    """Flags of the question: the day."""
     case_help = "a day of a service as its operator published it, such as deepseek-day6: cost, revenue, margin, nodes by its own rates"
     parser.add_argument_group("a published day").add_argument("--case", metavar="NAME", help=case_help)
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each figure of the account."""
+    """Answer with a row per figure of the account."""
     from headway.core.formula import record
     from headway.economics.price.published_day import account, case
 
@@ -43,9 +43,7 @@ def run(args: Any) -> output.Answer:
         with record():
             return getattr(account(day), row["quantity"])
 
-    notes = [
-        f"{day.nodes.source}, {day.nodes.date}; chips at {output.format_value(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"
-    ]
+    notes = [f"{day.nodes.source}, {day.nodes.date}; chips at {format_value(float(day.chip_price), 'USD/s')}: {day.chip_price.source}"]
     return output.Answer(Listing(rows, tree=tree), columns=COLUMNS, notes=notes, describe=lambda table: _describe(table, day))
 
 
@@ -63,7 +61,7 @@ def _rows(day: Any) -> Any:
 
 
 def _describe(table: Any, day: Any) -> output.Summary:
-    """The account in one sentence, then every figure that is left."""
+    """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
     if not rows:
         return output.Summary("No row is left.")
@@ -77,11 +75,11 @@ def _describe(table: Any, day: Any) -> output.Summary:
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:
-    """Dollars to the dollar, where there are many."""
+    """Text of a figure; large sums in whole dollars."""
     value = row[key]
     if value is not None and row["unit"] == "USD":
         return f"${value:,.0f}"
-    return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else output.format_value(value, row["unit"])
+    return f"{value:.5g}" if value is not None and not row["unit"] and abs(value) < 1000 else format_value(value, row["unit"])
 
 
 def _over(row: Mapping[str, Any]) -> str:

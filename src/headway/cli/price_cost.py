@@ -1,4 +1,4 @@
-"""`headway price MODEL --on MACHINE ...`: what a million tokens cost and sell for, as intervals."""
+"""`headway price MODEL --on MACHINE ...`: cost and price per million tokens, as intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.cli import arguments, serve
 from headway.core import interval, schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue
-from headway.core.listing import Listing
+from headway.core.listing import Listing, clean
 from headway.core.schema import Field
 from headway.economics.price.terms import CommercialTerms
 from headway.models.precision import Precision
@@ -21,8 +21,8 @@ from headway.performance.workload import SLO, Load
 from headway.report import output, price
 
 MOST_PLANS, MOST_ROWS = 50, 10_000
-HIT_STEP = "+0.05"  # of a range of hit rates without one
-OWN_COLUMNS = {  # keys that mean something of their own here
+HIT_STEP = "+0.05"  # default step of a range of hit rates
+OWN_COLUMNS = {  # columns with a meaning specific to this question
     "utilisation": Column("", "share of paid chip-hours that do useful work, middle"),
     "hit_rate": Column("", "share of prompt tokens found in a prefix cache"),
     "usd_per_request": Column("USD", "cost of a request, idle hours counted: its prompt and its output, every input in its middle"),
@@ -31,7 +31,7 @@ OWN_COLUMNS = {  # keys that mean something of their own here
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
-    """A price list to set the cost beside."""
+    """Price list to compare the cost with."""
 
     hit: Annotated[Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache; a..b goes by 0.05")] = None
     input_price: Annotated[Any, Field("USD/token", bare="USD/Mtok", open_low=False, help="list price of fresh input")] = None
@@ -40,7 +40,7 @@ class PriceList:
 
 
 def add_flags(parser: Any) -> None:
-    """Terms, sheet, load, limits, layout, formats, assumptions."""
+    """Flags of the question: terms, sheet, load, limits, layout, formats, assumptions."""
     schema.add_flags(parser, CommercialTerms, group="cost to price")
     group = parser.add_argument_group("cost to price, further")
     group.add_argument("--own", action="store_true", help="price of a chip that is owned: capital, upkeep, power, building")
@@ -59,7 +59,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each plan, terms and hit rate."""
+    """Answer with a row per plan, commercial terms and hit rate."""
     from headway.economics.price.price import PriceRequest, explained, row
 
     hits, hit_notes = _hits(args)
@@ -85,7 +85,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """One plan for each model, machine, load, limit and assumption: the cheapest layout that keeps the limits."""
+    """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption, and notes."""
     from headway.serving.plan.plan import plan
 
     load, notes = schema.read(args, Load, serve.COUNTS)
@@ -112,7 +112,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
             assumptions=schema.defaults(Assumptions, assumptions | planned), disaggregate=args.disaggregate, elasticities=False,
         )  # fmt: skip
         varied = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1} | edits
-        plans.append((output.clean(varied | (assumptions if len(assumption_sets) > 1 else {})), case_plan))
+        plans.append((clean(varied | (assumptions if len(assumption_sets) > 1 else {})), case_plan))
     plan_notes = [note for _, result in plans for note in _plan_notes(result)]
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
@@ -121,7 +121,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
 
 
 def _plan_notes(plan: Any) -> list[str]:
-    """The notes of a plan without those on its own price of a chip."""
+    """Notes of a plan, without those on its chip price."""
     query = plan.best.query
     price_notes = (
         "chip price $",
@@ -132,7 +132,7 @@ def _plan_notes(plan: Any) -> list[str]:
 
 
 def _terms(args: Any) -> Iterator[CommercialTerms]:
-    """Every combination of chip price, utilisation and margin."""
+    """Commercial terms for each combination of chip price, utilisation and margin."""
     if args.chip_price and (args.own or args.price_metric):
         raise BadValue("--chip-price", args.chip_price, "no --own and no --price-metric beside it: each says what a chip costs")
     if args.own and args.price_metric:
@@ -147,7 +147,7 @@ def _terms(args: Any) -> Iterator[CommercialTerms]:
 
 
 def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
-    """Hit rates, and which of a range are left out."""
+    """Hit rates, and notes on values of a range that are left out."""
     q, text = schema.fields(PriceList)["hit"][0], args.hit
     if text is None:
         return [None], ()
@@ -157,7 +157,7 @@ def _hits(args: Any) -> tuple[list[Any], Sequence[str]]:
 
 
 def _rates(args: Any) -> tuple[Any, list[str]]:
-    """The sheet or the list prices that the user gave, None without any; and what to say of it."""
+    """Rates of the user's sheet or list prices (None without either), and notes."""
     from headway.economics.sheets.sheet import PriceSheet, Rates
 
     prices = {name: getattr(args, name) for name in ("input_price", "cached_price", "output_price")}

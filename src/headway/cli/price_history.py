@@ -9,20 +9,20 @@ from headway.cli import arguments
 from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import UnknownName
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, clean, computed
 from headway.report import output
 
 ALL_SHEETS = "all"
 
 
 def add_flags(parser: Any) -> None:
-    """Whose history."""
+    """Flags of the question: provider, family or model."""
     whose = "dated sheets of a provider, a family or a model: anthropic, gpt, my_prices.toml, genai-prices:openai, all"
     parser.add_argument("--history", default="", metavar="WHOSE", help=whose)
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each sheet, by date."""
+    """Answer with a row per sheet, by date."""
     from headway.core.formula import record
     from headway.economics.sheets.history import history
 
@@ -35,14 +35,14 @@ def run(args: Any) -> output.Answer:
             )
         return computed(getattr(history_row, key), key)
 
-    rows = output.clean(list(history(sheets)))
+    rows = clean(list(history(sheets)))
     title = f"Price sheets by date: {args.history}"
     columns = {"source": Column("", "where the prices are from")}
     return output.Answer(Listing(rows, tree=tree), describe=_words, figure=lambda table: _figure(table, title), most=200, columns=columns)
 
 
 def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
-    """The sheets of a provider, of a family or of a model, wherever they are read from."""
+    """Price sheets of a provider, a family or a model, from every source."""
     from pathlib import Path
 
     from headway.core.catalog import fold
@@ -69,7 +69,7 @@ def _sheets(whose: str, catalog: Any) -> tuple[Any, ...]:
 
 
 def _words(rows: Any) -> output.Summary:
-    """How many sheets from when to when, and the largest moves."""
+    """Summary: number and dates of the sheets, and the largest price changes."""
     row_list = list(rows)
     if not row_list:
         return output.Summary("No row is left.")
@@ -85,7 +85,7 @@ def _words(rows: Any) -> output.Summary:
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A sheet as a line that fits a terminal."""
+    """Row of a sheet in columns that fit a terminal."""
     step = f"{units.show(row['step_above'], 'token')}: {_x(row['step_input_multiple'])}, {_x(row['step_output_multiple'])}"
     writes = ", ".join(_x(row[key]) for key in ("write_multiple", "write_long_multiple") if row[key])
     fast = _x(row["fast_multiple"]) + (f" for {_x(row['fast_speed_multiple'])} speed" if row["fast_speed_multiple"] else "")
@@ -107,7 +107,7 @@ def _count(rows: list[Any]) -> str:
 
 
 def _ranges(rows: list[Any]) -> str:
-    """What the multiples span."""
+    """Line on the range of each price multiple."""
     parts = []
     for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
         values = [row[key] for row in rows if row[key] is not None]

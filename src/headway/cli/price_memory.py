@@ -1,4 +1,4 @@
-"""`headway price --memory-share MACHINE`: what of a chip's and a machine's price is memory."""
+"""`headway price --memory-share MACHINE`: share of memory in the price of a chip and of a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.cli import arguments
 from headway.core import schema
 from headway.core.columns import Column
 from headway.core.errors import BadValue, MissingFact
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, computed, format_value
 from headway.core.schema import Field
 from headway.report import output
 
@@ -35,14 +35,14 @@ DOCS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryShareRequest:
-    """Memory of the machine that the catalogue does not know."""
+    """Memory of the machine that the catalogue does not state."""
 
     dram: Annotated[Any, Field("byte", "host memory of the whole machine, where the catalogue does not know it, such as 2TB")] = None
     flash: Annotated[Any, Field("byte", "flash of the whole machine, such as 30TB")] = None
 
 
 def add_flags(parser: Any) -> None:
-    """Which machine, and its host's memory."""
+    """Flags of the question: the machine, and the memory of its hosts."""
     group = parser.add_argument_group("share of memory")
     text = "what of a chip's and a machine's price is HBM, DRAM and flash, at dated prices: h100-sxm, gb200-nvl72; several with commas"
     group.add_argument("--memory-share", metavar="MACHINE", help=text)
@@ -50,7 +50,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each memory of each machine."""
+    """Answer with a row per memory of each machine."""
     from headway.core.formula import record
     from headway.economics.chip_cost import parts
 
@@ -87,7 +87,7 @@ def _row(machine: Any, part: Any) -> dict[str, Any]:
 
 
 def _notes(machines: list[Any]) -> list[str]:
-    """What each chip's price is taken to be."""
+    """Notes on the price assumed for each chip."""
     from headway.economics.chip_cost import CAPEX, fact
 
     notes = []
@@ -104,7 +104,7 @@ def _notes(machines: list[Any]) -> list[str]:
 
 
 def _describe(table: Any) -> output.Summary:
-    """The shares in one sentence, then each memory."""
+    """Summary: the shares in one sentence, then each memory."""
     rows = list(table)
     if not rows:
         return output.Summary("No row is left.")
@@ -121,7 +121,7 @@ def _describe(table: Any) -> output.Summary:
 def _memory_row(row: Mapping[str, Any]) -> dict[str, str]:
     low, high = (f"${row[f'usd_{end}']:,.0f}" for end in ("lo", "hi"))
     shares = {"of the chips": _share(row, "share_of_chips"), "of the machine": _share(row, "share_of_machine")}
-    start = {"system": row["system"], "memory": row["memory"], "size": output.format_value(row["size"], "byte"), "$/GB": _per_gb(row)}
+    start = {"system": row["system"], "memory": row["memory"], "size": format_value(row["size"], "byte"), "$/GB": _per_gb(row)}
     return start | {"USD": f"{low} .. {high}"} | shares | {"date": row["date"], "source": row["source"]}
 
 

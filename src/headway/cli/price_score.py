@@ -1,4 +1,4 @@
-"""`headway price --score PRICES.csv --truth ARCH.csv`: models of known size by their prices, each family left out, beside baselines."""
+"""`headway price --score PRICES.csv --truth ARCH.csv`: sizes of known models estimated from prices, compared with baselines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIZE_NAMES = {"active": "active parameters", "total": "all parameters"}
 
 
 def add_flags(parser: Any) -> None:
-    """The two tables."""
+    """Flags of the question: the tables of prices and of architectures."""
     group = parser.add_argument_group("price sheets of models whose size is known")
     text = "CSV of prices by host: model, input_usd_per_mtok, output_usd_per_mtok, family and service_tier if known; standard medians count"
     group.add_argument("--score", default="", metavar="PRICES.csv", help=text)
@@ -44,7 +44,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Rows of methods, of models and of ladders."""
+    """Answer with rows of methods, of models and of context tiers."""
     from headway.economics.inversion.calibration import OURS, ladders, learned, left_out, read_examples, scores
     from headway.economics.inversion.priors import LEVEL
 
@@ -86,7 +86,7 @@ def _ladder(ladder: Any) -> dict[str, Any]:
 
 
 def _describe(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
-    """The score in one sentence, the methods beside each other, then every model."""
+    """Summary: the score in one sentence, the methods compared, then all models."""
     methods = [row for row in rows if row["kind"] == "method"]
     ours = [row for row in methods if row["method"] == "cost laws"]
     parts = [

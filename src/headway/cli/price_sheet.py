@@ -1,4 +1,4 @@
-"""`headway price --sheet NAME`: a price sheet read backwards, what it implies about the model and the machine and what it does not."""
+"""`headway price --sheet NAME`: a price sheet inverted into what it implies about model and machine, and what stays unknown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MEDIAN = "markups are those of medians over hosts; for one host's prices of a mo
 
 
 def add_flags(parser: Any) -> None:
-    """Which sheet, and what to assume."""
+    """Flags of the question: the sheet, and assumptions."""
     group = parser.add_argument_group("a price sheet read backwards")
     group.add_argument("--sheet", default="", metavar="NAME|FILE", help="price sheet by name or file: gemini-3.1-pro, my_prices.toml")
     group.add_argument("--assume", default="", metavar="KEY=VALUE", help=ASSUME.replace("%", "%%"))
@@ -50,7 +50,7 @@ def add_flags(parser: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SheetRows(Listing):
-    """The rows; --explain takes a quantity's name as well."""
+    """Rows of the answer; --explain also accepts the name of a quantity."""
 
     def explain(self, key: str, row: int = 0) -> Any:
         row_numbers = [number for number, line in enumerate(self.plain) if line["quantity"] == key]
@@ -60,10 +60,10 @@ class _SheetRows(Listing):
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each quantity, closed form and contradiction of each sheet."""
+    """Answer with a row per quantity, closed form and contradiction of each sheet."""
     from headway.core.formula import record
     from headway.economics.inversion.answer import invert
-    from headway.economics.inversion.answer import tree as explained
+    from headway.economics.inversion.answer import tree as answer_tree
     from headway.economics.inversion.priors import priors, read_assumed
     from headway.economics.sheets import catalogue
 
@@ -78,7 +78,7 @@ def run(args: Any) -> output.Answer:
             raise BadValue("--explain", key, "a quantity, such as active, total, kv or kv_slope, or value")
         answer = next(item for item in answers if all(getattr(item.sheet, name) == row[name] for name in ("provider", "model", "as_of")))
         with record():
-            return explained(answer, priors(), row["quantity"])
+            return answer_tree(answer, priors(), row["quantity"])
 
     rows = _SheetRows([line for answer in answers for line in _lines(answer)], tree=tree)
     notes = [*source.notes, *(flag for answer in answers[:MOST] for flag in answer.sheet.flags), *_notes(assumptions)]
@@ -101,7 +101,7 @@ def _lines(answer: Any) -> Any:
 
 
 def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
-    """What each sheet says in one sentence, the table, contradictions and what would narrow it."""
+    """Summary: a sentence per sheet, the table, contradictions, and data that would narrow the intervals."""
     if not rows:
         return output.Summary("No row is left.")
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
@@ -113,7 +113,7 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
-    """The answer first."""
+    """Sentence on the implied quantities of a sheet."""
     from headway.economics.inversion.priors import LEVEL
 
     ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
@@ -165,7 +165,7 @@ def _ends(row: Mapping[str, Any]) -> str:
 
 
 def _after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Closed forms, contradictions, what would narrow the rest."""
+    """Lines on closed forms, contradictions, and data that would narrow the intervals."""
     forms = [row for row in rows if row["kind"].endswith(("bound", "equality"))]
     lines = [f"{row['quantity']} ({row['kind']}): {_ends(row)}: {row['why']}" for row in forms]
     lines += [f"contradiction: {row['why']}" for row in rows if row["kind"] == "contradiction"]
@@ -174,7 +174,7 @@ def _after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _notes(assumptions: Any) -> list[str]:
-    """What the answer takes for granted, with sources and dates."""
+    """Notes on the assumptions, with sources and dates."""
     from headway.core.schema import fields
     from headway.economics.inversion.priors import Priors, assumed_intervals, machines, priors
 
@@ -196,7 +196,7 @@ def _notes(assumptions: Any) -> list[str]:
 
 
 def _figure(rows: Any) -> dict[str, Any]:
-    """The intervals of what is identified, a panel for each quantity, a line for each sheet."""
+    """Figure of the intervals of identified quantities: a panel per quantity, a line per sheet."""
     from headway.report import figures
 
     quantity_rows = [row for row in rows if row["kind"] == "quantity" and row["quantity"] in PANEL_TITLES and row["lo"] is not None]

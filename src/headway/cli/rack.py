@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.core.listing import Listing
+from headway.core.listing import Listing, cell, clean, format_value
 from headway.core.quantity import default
 from headway.core.schema import Field
 from headway.hardware.rack_facts import RackFacts, rack_facts
@@ -23,13 +23,13 @@ YEARS = ("year", "vendor", "system", "scale_up_domain", "topology", "domain_hbm"
          "largest_model", "largest_floor_s", "models_fit")  # fmt: skip
 BRIEF = ("chips", "star_cables", "mesh_cables", "clos_switches", "domain_power", "domain_weight", "cooling", "one_rack", "domain_hbm",
          "domain_bisection", "alltoall_s", "alltoall_racks_s", "latency_floor_s", "models_fit")  # fmt: skip
-# panel -> the columns drawn in it, with what each line is called
+# panel -> columns drawn in it, with the label of each line
 PANELS = {
     "cables": {"star_cables": "star", "clos_cables": "two-level Clos", "mesh_cables": "mesh"},
     "alltoall_s": {"alltoall_s": "one scale-up domain", "alltoall_racks_s": "racks joined by scale-out"},
     "latency_floor_s": {"latency_floor_s": "reading the weights"},
 }
-ABREAST = 5  # domains shown side by side; more are a table of BRIEF
+ABREAST = 5  # most domains side by side; more are a table of BRIEF
 
 
 def _count(unit: str, help: str, most: float) -> Field:
@@ -38,7 +38,7 @@ def _count(unit: str, help: str, most: float) -> Field:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DomainRequest:
-    """What a domain is asked for."""
+    """Size of a domain, and the load that it is judged by."""
 
     chips: Annotated[Any, _count("", "chips in one scale-up domain (default: the system's)", MOST_CHIPS)] = None
     batch: Annotated[Any, _count("token", "tokens per step of the whole domain, for the all-to-all", MOST)] = 2400
@@ -46,7 +46,7 @@ class DomainRequest:
 
 
 def add_flags(parser: Any) -> None:
-    """The system to scale, what to judge it by, and facts to assume."""
+    """Flags of the verb: the system to scale, its load, and facts to assume."""
     parser.add_argument("system", nargs="?", help="the known rack: gb200-nvl72, 8xh100-sxm, tpu-v7-pod")
     parser.add_argument("--model", default=MODEL, metavar="NAME", help=f"model for the all-to-all and the floor (default {MODEL})")
     parser.add_argument("--by-year", action="store_true", help="domains of every system of the catalogue instead, by year and vendor")
@@ -55,7 +55,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row per domain."""
+    """Answer with a row per domain."""
     return _by_year(args) if args.by_year else _of_system(args)
 
 
@@ -66,7 +66,7 @@ def _of_system(args: Any) -> output.Answer:
     domain_values, notes = schema.read(args, DomainRequest)
     fact_values, more = schema.read(args, RackFacts)
     cases = _cases(args, domain_values, fact_values)
-    plain_rows = [(output.clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
+    plain_rows = [(clean(dataclasses.asdict(case.rack())) | extra) for case, extra in cases]
 
     def tree(row: Any, key: str) -> Any:
         return _explained(cases[plain_rows.index({name: row[name] for name in plain_rows[0]})][0].explained, key)
@@ -77,7 +77,7 @@ def _of_system(args: Any) -> output.Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _RackCase:
-    """One point of the grid."""
+    """A point of the grid of domains."""
 
     args: Any
     system: Any
@@ -88,13 +88,13 @@ class _RackCase:
     context: Any
 
     def rack(self) -> Any:
-        """Its row, the catalogue's models read once."""
+        """Row of the domain, with the catalogue's models cached."""
         from headway.hardware.rack_capacity import cached_needs
 
         return self._row(cached_needs(self.context))
 
     def explained(self, key: str) -> Any:
-        """Its row with every formula recorded; the catalogue's models only where the key is about them."""
+        """Row with all formulas recorded; includes the catalogue's models only if `key` depends on them."""
         from headway.hardware.rack_capacity import catalogue_needs
 
         return self._row(catalogue_needs(self.context) if key.startswith(("models", "largest")) else ())
@@ -109,7 +109,7 @@ class _RackCase:
 
 
 def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]) -> list[tuple[_RackCase, dict[str, Any]]]:
-    """Every combination of what was asked for, with the assumed facts and edits that it was taken at."""
+    """Points for each combination of the inputs, each with its assumed facts and edits."""
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in (domain_values | fact_values).items()}
     points = [dict(zip(axes, values, strict=True)) for values in itertools.islice(itertools.product(*axes.values()), MOST_ROWS + 1)]
     systems, models = arguments.systems(args), arguments.split(args.model, "--model")
@@ -122,12 +122,12 @@ def _cases(args: Any, domain_values: dict[str, Any], fact_values: dict[str, Any]
         plain = schema.defaults(DomainRequest, {key: point[key] for key in domain_values})
         changed = dataclasses.replace(facts, **user_facts)
         case = _RackCase(args, system, model, changed, plain.chips or system.scale_up_domain, plain.batch, plain.context)
-        cases.append((case, output.clean(user_facts | edits)))
+        cases.append((case, clean(user_facts | edits)))
     return cases
 
 
 def _explained(make: Any, key: str) -> Any:
-    """The tree behind one number of one row."""
+    """Formula tree of a number of a row."""
     from headway.core.formula import record
 
     with record():
@@ -146,7 +146,7 @@ def _own_columns() -> dict[str, Any]:
 
 
 def _figure(rows: Any) -> dict[str, Any]:
-    """Cables, all-to-all and floor against the chips; or floor and memory of domains against the year."""
+    """Figure of cables, all-to-all time and floor against chips; or of floor and memory of domains against the year."""
     from headway.report import figures
 
     plain = list(rows)
@@ -166,7 +166,7 @@ def _figure(rows: Any) -> dict[str, Any]:
 
 
 def _subject(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]:
-    """What tells a row's system and model from those of the others."""
+    """System and model of a row, without those equal in all rows."""
     return tuple(row[key] for key in ("system", "model") if len({other_row[key] for other_row in rows}) > 1)
 
 
@@ -184,10 +184,10 @@ def _describe(rows: Any) -> output.Summary:
 
 
 def _point(row: dict[str, Any]) -> str:
-    """One domain in a few words."""
+    """Clause on one domain."""
     labels = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": ""}
     labels |= {"latency_floor_s": "floor"}
-    parts = [f"{output.cell(key, row)} {word}".strip() for key, word in labels.items() if row.get(key) is not None]
+    parts = [f"{cell(key, row)} {word}".strip() for key, word in labels.items() if row.get(key) is not None]
     fit = "" if row["fits"] is None else f"{row['model']} {'fits' if row['fits'] else 'does not fit'}"
     over = str(row["one_rack"]).removeprefix("no: ")
     rack_text = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({over})")
@@ -199,7 +199,7 @@ def _chips(row: dict[str, Any]) -> str:
 
 
 def _side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """The domains side by side: a line for each key that has something to say."""
+    """Table of domains side by side: a line per key with a value."""
     from headway.core import columns
 
     rack_columns = _own_columns()
@@ -208,7 +208,7 @@ def _side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     heads = heads if len(set(heads)) == len(heads) else [f"({number})" for number in range(1, len(rows) + 1)]
     lines = []
     for key in keys:
-        cells = [output.cell(key, row) for row in rows]
+        cells = [cell(key, row) for row in rows]
         if any(cell != "-" for cell in cells):
             about = (rack_columns.get(key) or columns.column(key)).doc
             lines.append({"fact": key} | dict(zip(heads, cells, strict=True)) | {"about": about})
@@ -216,14 +216,14 @@ def _side_by_side(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def _fitting(row: dict[str, Any]) -> str:
-    """The largest models that fit, with their floors."""
-    models = [f"{model['model']} {output.format_value(model['latency_floor_s'], 's')}" for model in row["fitting"][:8]]
+    """Text on the largest models that fit, with their latency floors."""
+    models = [f"{model['model']} {format_value(model['latency_floor_s'], 's')}" for model in row["fitting"][:8]]
     more = f", and {len(row['fitting']) - 8} smaller" if len(row["fitting"]) > 8 else ""
     return f"fit in {_chips(row)}, largest first, with their floors: {', '.join(models) or 'none'}{more}"
 
 
 def _notes(cases: list[_RackCase]) -> list[str]:
-    """What the numbers take for granted, and which facts are not public."""
+    """Notes on the assumptions, and on facts that are not public."""
     notes = [
         "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted",
         "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted",
@@ -232,14 +232,14 @@ def _notes(cases: list[_RackCase]) -> list[str]:
 
 
 def _about(case: _RackCase) -> list[str]:
-    """What is scaled from one system, and what is not known of it."""
+    """Notes on the facts scaled from a system, and on its unknown facts."""
     from headway.hardware.system import RANK
 
     system, facts = case.system, case.facts
     notes = [f"power and weight scale with the chips from the {system.chips} of {system.name}"]
     limits = {"room air": (facts.air_limit, "W"), "liquid": (facts.liquid_limit, "W"), "cabinet": (facts.cabinet_limit, "kg")}
     limits["floor"] = facts.floor_limit, "kg/m^2"
-    limit_text = ", ".join(f"{name} {output.format_value(*limit)}" for name, limit in limits.items() if limit[0] is not None)
+    limit_text = ", ".join(f"{name} {format_value(*limit)}" for name, limit in limits.items() if limit[0] is not None)
     notes.append(f"limits of one rack: {limit_text}; --air-limit, --liquid-limit, --cabinet-limit and --floor-limit change them")
     missing = [field.name for field in dataclasses.fields(facts) if getattr(facts, field.name) is None]
     missing += [f"system.{key}" for key in ("power", "weight", "scale_out_bw") if getattr(system, key) is None]
@@ -268,7 +268,7 @@ def _by_year(args: Any) -> output.Answer:
     if isinstance(context, tuple):
         raise BadValue("--context", args.context, "one context beside --by-year")
     model, where = arguments.model(args.model, args), arguments.catalog(args)
-    rows = output.clean([dataclasses.asdict(row) for row in domains(need(model, context), context, cached_needs(context), where)])
+    rows = clean([dataclasses.asdict(row) for row in domains(need(model, context), context, cached_needs(context), where)])
 
     def tree(row: Any, key: str) -> Any:
         def make(key: str) -> Any:
@@ -285,7 +285,7 @@ def _years(rows: Any) -> output.Summary:
     if not domain_rows:
         return output.Summary("No system's domain holds it.", YEARS)
     first, best = domain_rows[0], min(domain_rows, key=lambda row: row["latency_floor_s"])
-    about = f"{first['model']} with {output.cell('context', first)} tokens of context"
-    earliest = f"{first['system']} ({first['year']}, {first['scale_up_domain']} chips, floor {output.cell('latency_floor_s', first)})"
-    lowest = f"{best['system']} ({best['year']}, {best['scale_up_domain']} chips, {output.cell('latency_floor_s', best)})"
+    about = f"{first['model']} with {cell('context', first)} tokens of context"
+    earliest = f"{first['system']} ({first['year']}, {first['scale_up_domain']} chips, floor {cell('latency_floor_s', first)})"
+    lowest = f"{best['system']} ({best['year']}, {best['scale_up_domain']} chips, {cell('latency_floor_s', best)})"
     return output.Summary(f"{about} first fits in one scale-up domain with {earliest}; the lowest floor is that of {lowest}", YEARS)

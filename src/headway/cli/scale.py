@@ -19,7 +19,7 @@ GROUPS = {
 
 
 def add_flags(parser: Any) -> None:
-    """Budget, serving, RL, experts, bits, laws."""
+    """Flags of the verb: budget, serving, RL, experts, bits, laws."""
     for record, group in GROUPS.items():
         schema.add_flags(parser, record, group=group)
     parser.add_argument("--moe", action="store_true", help="what experts are worth, by every routed law")
@@ -30,7 +30,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Rows by law and point, the laws that answer first."""
+    """Answer with a row per law and point, laws with a result first."""
     from headway.training.scaling.scale import listing, question
 
     for flag in ("set", "catalog", "attention", "kv_share"):

@@ -1,4 +1,4 @@
-"""`headway score FILE`: measured runs beside their predictions, the errors by group; or a user's own benchmark output, one by one."""
+"""`headway score FILE`: errors of predictions for measured runs, by group; or a comparison per run of benchmark output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from headway.cli import predict
 from headway.core.columns import Column
 from headway.core.errors import BadValue
-from headway.core.listing import Listing
+from headway.core.listing import Listing, format_value
 from headway.report import output
 
 RUN_KEYS = {
@@ -37,7 +37,7 @@ MOST_TOLD = 20
 
 
 def answer(read: predict.MeasuredFile, binds: bool) -> output.Answer:
-    """One row for each measurement; rows without one say why."""
+    """Answer with a row per measurement; rows without a prediction state the reason."""
     from headway.evidence.fit.residuals import residuals
     from headway.evidence.serving.score import parts
 
@@ -63,7 +63,7 @@ def _why(task: Any, prediction: Any) -> str:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    """A residual in the units of tables: ms and tokens/s."""
+    """Row of a residual, in the units of tables: ms and tokens/s."""
     scale, unit = (1000.0, "ms") if row.is_time else (1.0, "token/s")
     values = {key: scale * value for key, value in (("measured", row.measured), ("expected", row.predicted), ("lo", row.lo), ("hi", row.hi),
                                                     ("floor", row.floor))}  # fmt: skip
@@ -73,21 +73,21 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def worst(residuals: Sequence[Any], count: int) -> list[dict[str, Any]]:
-    """The largest misses, as rows of a score."""
-    from headway.evidence.fit.residuals import worst as largest
+    """Rows of the residuals with the largest errors."""
+    from headway.evidence.fit import residuals as fit_residuals
 
-    rows = [_row(residual) for residual in largest(residuals, count)]
+    rows = [_row(residual) for residual in fit_residuals.worst(residuals, count)]
     return [{"by": "worst", "group": row["id"], **{key: value for key, value in row.items() if key != "id"}, "n": 1} for row in rows]
 
 
 def more(bad: Sequence[Any], shown_count: int) -> list[str]:
-    """How many lines were not told."""
+    """Line on the number of malformed lines not shown."""
     return [f"no row: {len(bad) - shown_count} more lines"] if len(bad) > shown_count else []
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """One of the worst rows."""
-    number, far = [output.format_value(row[key], row["unit"]) for key in ("measured", "expected")], row["ratio"]
+    """Sentence on a row with a large error."""
+    number, far = [format_value(row[key], row["unit"]) for key in ("measured", "expected")], row["ratio"]
     times = f"{far:.3g} times the measurement" if far > 1 else f"1/{1 / far:.3g} of the measurement"
     source = f" of {row['source']}" if row["source"] else ""
     what = f"{row['model']} on {row['chip']}, {row['engine']}"
@@ -114,15 +114,13 @@ def _run_headline(rows: Sequence[Mapping[str, Any]], sentences: Sequence[str]) -
 
 
 def _comparison_sentence(row: Mapping[str, Any]) -> str:
-    """Measured against expected, and against the limit, in one sentence."""
-    actual, expected, low, high, floor = (
-        output.format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")
-    )
+    """Sentence that compares a measurement with its expected value and with the floor."""
+    actual, expected, low, high, floor = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor"))
     where = "inside" if row["inside"] else "outside"
     limit = "the floor" if row["unit"] == "ms" else "the limit"
     binds = ""
     if row["binds"]:
-        step_text = ", ".join(f"{name} {output.format_value(value, 's')}" for name, value in row["step_parts"].items() if value)
+        step_text = ", ".join(f"{name} {format_value(value, 's')}" for name, value in row["step_parts"].items() if value)
         verb = "bind" if row["binds"] == "weights" else "binds"
         binds = f"; {row['binds']} {verb} ({'prefill' if row['kind'] == 'prefill' else 'decode step'}: {step_text})"
     name = f"{row['id']}: " if row["id"] else ""
@@ -131,11 +129,11 @@ def _comparison_sentence(row: Mapping[str, Any]) -> str:
 
 
 def _people(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row for a person: numbers with their unit."""
+    """Row for people: numbers with units."""
     cells: dict[str, Any] = {key: row[key] for key in ("id", "chip", "engine", "model", "measure", "binds", "why")}
     if row["measured"] is None:
         return cells
-    texts = {key: output.format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
+    texts = {key: format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor")}
     judged = {"ratio": f"{row['ratio']:.2f}", "of_limit": f"{row['of_limit']:.0%}", "90 %": f"{texts['lo']} .. {texts['hi']}"}
     return cells | {key: texts[key] for key in ("measured", "expected", "floor")} | judged
 
@@ -146,7 +144,7 @@ HELP = {"vllm": "the JSON that `vllm bench serve --save-result` (or SGLang's ben
 TEXTS = ("model", "engine", "engine_version", "weights", "kv")
 DEGREES = ("tp", "ep", "pp", "dp")
 LENGTHS = ("prompt", "output")
-MOST_WORST = 3  # of each measure
+MOST_WORST = 3  # worst rows shown per measure
 MOST_BAD = 10
 WHAT_FILE = "CSV of measured rows: columns as for `predict`, and ttft_ms, tpot_ms, output_tok_s_total or tok_s_per_chip"
 KEYS = {
@@ -166,7 +164,7 @@ FIT_NOTE = "errors are those of the shipped fit, which may have seen these rows:
 
 
 def add_flags(parser: Any) -> None:
-    """A table, or the output of a benchmark and what it does not say."""
+    """Flags of the verb: a table, or benchmark output and the facts that it does not state."""
     parser.add_argument("rows", nargs="?", metavar="MEASURED.csv", help=WHAT_FILE)
     parser.add_argument("--each", action="store_true", help="every measurement beside its prediction instead of groups")
     tools = parser.add_argument_group("your own benchmark output, instead of a table")
@@ -183,7 +181,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Groups with their errors, or every measurement."""
+    """Answer with a row per group of errors, or per measurement."""
     from headway.evidence.serving.score import score
 
     predict.no_edits(args)
@@ -202,7 +200,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _tool(args: Any) -> str:
-    """Which benchmark's output was given; "" for a table."""
+    """Flag of the benchmark whose output is given; "" for a table."""
     tools = [name for name in TOOLS if getattr(args, name)]
     if len(tools) + bool(args.rows) != 1:
         input_text = ", ".join(["a table"] * bool(args.rows) + ["--" + name.replace("_", "-") for name in tools]) or "nothing"
@@ -224,11 +222,11 @@ def _rows(args: Any, tool: str) -> tuple[list[Any], list[Any]]:
 
     from headway.core.catalog import default_catalog
     from headway.evidence.readers.files import RunFields, machine
-    from headway.evidence.rows.names import hardware as named
+    from headway.evidence.rows.names import hardware as hardware_name
 
     hardware, chips = machine(args.on)
     if hardware:
-        named(hardware, default_catalog())  # a machine that is wrong is wrong input, not a row that cannot be predicted
+        hardware_name(hardware, default_catalog())  # an unknown machine is an input error, not a row without a prediction
     degrees: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in DEGREES}
     lengths: dict[str, Any] = {name: _whole_number(getattr(args, name), name) for name in LENGTHS}
     texts: dict[str, Any] = {name: getattr(args, name) for name in TEXTS}
@@ -267,7 +265,7 @@ def _left_out(result: Any, bad: Sequence[Any]) -> list[str]:
 
 
 def _words(table: Any, result: Any) -> output.Summary:
-    """The errors in one sentence, the table, the worst rows."""
+    """Summary: the errors in one sentence, the table, the worst rows."""
     rows = list(table)
     groups = [row for row in rows if row["by"] != "worst"]
     people = Listing([{key: _cell(key, row[key]) for key in VIEW} for row in groups])
@@ -280,7 +278,7 @@ def _cell(key: str, value: Any) -> Any:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}" if share < 100 else f"{100 * share:.3g}%"  # a mistaken unit makes an error of many digits
+    return f"{share:.1%}" if share < 100 else f"{100 * share:.3g}%"  # a wrong unit gives an error of many digits
 
 
 def _headline(result: Any) -> str:

@@ -1,4 +1,4 @@
-"""`headway serve MODEL --on MACHINE ...`."""
+"""`headway serve MODEL --on MACHINE ...`: latency, throughput, cost and memory of given layouts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.report import output, serving
+from headway.serving.columns import SERVE
 
-MOST_TABLES = 2000  # combinations of models, machines, formats, assumptions: each is one grid
+MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
 COUNTS = ("batch", "context", "prompt", "output")
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, layout, load, formats, assumptions."""
+    """Flags of the verb: subject, layout, load, formats, assumptions."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...; several with commas")
     schema.add_flags(parser, Load, group="load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2")
@@ -29,13 +30,13 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row per point of the grid."""
+    """Answer with a row per point of the grid."""
     table, notes = tables(args)
     return output.Answer(table, notes=notes, describe=describe, figure=lambda rows: figure(rows, args))
 
 
 def figure(table: Any, args: Any) -> dict[str, Any]:
-    """The lecture's two curves for one layout at one context; for anything else, time and cost against what varies most."""
+    """Figure of latency and cost against batch for one layout and context; else of time and cost against the most varied input."""
     from headway.report import figures
 
     if not len(table):
@@ -67,14 +68,14 @@ def _lecture(row: dict[str, Any], args: Any) -> dict[str, Any]:
 
 
 def varied(table: Any) -> list[str]:
-    """The inputs that have more than one value in a table."""
-    extra = [key for key in table.keys() if key not in serving.columns.SERVE]  # noqa: SIM118 -- a table is not a mapping
+    """Inputs with more than one value in a table."""
+    extra = [key for key in table.keys() if key not in SERVE]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
-    return [key for key in keys if key != "context" or not {"prompt", "output"} & set(keys)]  # it follows from them
+    return [key for key in keys if key != "context" or not {"prompt", "output"} & set(keys)]  # context follows from prompt and output
 
 
 def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Every combination of the values that the user gave for the fields of a record."""
+    """Combinations of the user's values for the fields of a record, and notes."""
     values, notes = schema.read(args, record)
     lists = [value if isinstance(value, tuple) else (value,) for value in values.values()]
     count = 1
@@ -86,7 +87,7 @@ def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[s
 
 
 def tables(args: Any) -> tuple[Any, list[str]]:
-    """One table of every model, machine, format and assumption asked for."""
+    """Table of all models, machines, formats and assumptions requested, and notes."""
     from headway.performance.compile import work_of
     from headway.performance.layout import shape
     from headway.serving.serve import MOST_POINTS, serve
@@ -116,7 +117,7 @@ def tables(args: Any) -> tuple[Any, list[str]]:
 
 
 def describe(table: Any) -> output.Summary:
-    """The sentence, the columns to show, and the lines below the table."""
+    """Summary: the sentence, the columns of the table, and the lines below it."""
     if not len(table):
         return output.Summary("No row is left.")
     first = table.row(0)

@@ -1,4 +1,4 @@
-"""`headway show model|chip|system NAME`."""
+"""`headway show model|chip|system NAME`: facts and derived values of a model, chip or system."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from headway.cli import arguments
 from headway.core.columns import Column
 from headway.core.errors import UnknownName
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.report import output
 
 KINDS = ("model", "chip", "system")
 
 
 def add_flags(parser: Any) -> None:
-    """What to show."""
+    """Flags of the verb: what to show."""
     parser.add_argument("what", metavar="|".join(KINDS))
     parser.add_argument("name", help="a catalogue name, a file, or N x chip")
     parser.add_argument("--context", metavar="token", default="8192", help="context that KV read per token is taken at (default 8192)")
 
 
 def run(args: Any) -> output.Answer:
-    """One row: the facts of the subject, and what follows from them."""
+    """Answer with one row: the facts of the subject, and values derived from them."""
     if args.what not in KINDS:
         raise UnknownName("kind of thing to show", args.what, KINDS, "one of " + ", ".join(KINDS))
     return _model(args) if args.what == "model" else _machine(args)
@@ -36,7 +36,7 @@ def _model(args: Any) -> output.Answer:
 
     context = schema.scalar(args.context, schema.fields(Load)["context"][0], "--context")
     model = arguments.model(args.name, args)
-    row = output.clean(dataclasses.asdict(about_model(model, context)))
+    row = clean(dataclasses.asdict(about_model(model, context)))
 
     def tree(_: Any, key: str) -> Any:
         with record():
@@ -44,7 +44,7 @@ def _model(args: Any) -> output.Answer:
         return computed(value, key)
 
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
-    people = [{"fact": key, "value": output.cell(key, row), "about": q.help} for key, q in _marks(ModelSummary).items() if key in plain]
+    people = [{"fact": key, "value": cell(key, row), "about": q.help} for key, q in _marks(ModelSummary).items() if key in plain]
     parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
     return output.Answer(
         Listing([row], tree=tree),
@@ -62,14 +62,14 @@ def _marks(kind: type) -> dict[str, Any]:
 def _brief(row: dict[str, Any]) -> str:
     labels = {"total_params": "parameters", "active_params": "active per token", "kv_bytes_per_token": "bytes of KV cache per token"}
     beyond = " beyond its window" if row["kv_read_bytes_per_token"] > row["kv_bytes_per_token"] == 0 else ""
-    return ", ".join(f"{output.format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
+    return ", ".join(f"{format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
 
 
 def _part(key: str, value: Any) -> list[str]:
-    """A nested part as indented lines."""
+    """Indented lines of a nested part."""
     if isinstance(value, dict):
-        return [f"{key}:", *(f"  {name}: {output.format_value(item, '')}" for name, item in value.items())]
-    return [f"{key}:", *(f"  {output.format_value(item, '')}" for item in value)]
+        return [f"{key}:", *(f"  {name}: {format_value(item, '')}" for name, item in value.items())]
+    return [f"{key}:", *(f"  {format_value(item, '')}" for item in value)]
 
 
 def _machine(args: Any) -> output.Answer:
@@ -81,7 +81,7 @@ def _machine(args: Any) -> output.Answer:
     values = {entry.key: entry.value for entry in entries}
     people = Listing([_line(entry) for entry in entries])
     known = [entry for entry in entries if entry.source and entry.value is not None]
-    row: dict[str, Any] = {entry.key: output.clean(entry.value) for entry in entries}
+    row: dict[str, Any] = {entry.key: clean(entry.value) for entry in entries}
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),
@@ -92,6 +92,6 @@ def _machine(args: Any) -> output.Answer:
 
 
 def _line(entry: Any) -> dict[str, str]:
-    value = output.format_value(output.clean(entry.value), entry.unit)
+    value = format_value(clean(entry.value), entry.unit)
     source = f"{entry.source} ({entry.date})" if entry.source else ""
     return {"fact": entry.key, "value": value, "about": entry.doc, "kind": entry.kind, "source": source}

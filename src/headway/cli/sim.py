@@ -21,7 +21,7 @@ RATE = schema.Field("1/s", high=1e12)
 
 
 def add_traffic_flags(parser: Any) -> None:
-    """Where requests come from."""
+    """Flags for the source of the requests."""
     group = parser.add_argument_group("traffic")
     group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival_s, prompt, output")
     group.add_argument("--trace-block", metavar="TOKENS", help="prompt tokens that each of a trace's hash_ids stands for (default 512)")
@@ -37,7 +37,7 @@ def add_traffic_flags(parser: Any) -> None:
 
 
 def read(args: Any) -> tuple[list[Any], bool, list[str]]:
-    """The loads, whether they stand for a load that goes on, and notes."""
+    """Loads, whether they represent a sustained load, and notes."""
     rates, notes = _axis(args.rate, RATE, "--rate")
     users, more = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
     notes = [*notes, *more]
@@ -52,7 +52,7 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
     if args.find and len(rates) > 1:
         raise BadValue("--rate", args.rate, "no rate, or one, where the rate is looked for")
     if args.find and not rates and not users:
-        rates = (1.0,)  # the shape of the traffic; its rate is what is looked for
+        rates = (1.0,)  # placeholder: --find searches the rate
     if bool(rates) == bool(users):
         raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
     prompt, output, length_notes = _lengths(args)
@@ -65,7 +65,7 @@ def read(args: Any) -> tuple[list[Any], bool, list[str]]:
 
 
 def seed(args: Any) -> int:
-    """Of what is drawn: arrivals, lengths, who is in which class."""
+    """Seed of the random draws: arrivals, lengths, priority classes."""
     return _whole_number(args.seed, "--seed", 0)
 
 
@@ -135,19 +135,19 @@ def _whole_number(text: str | None, field: str, least: int = 1) -> int:
 
 
 WARMUP = 0.1
-COUNTED = "requests answered"  # of the progress bar
-PATIENCE_S = 2.0  # before it shows
-STEPS = 0.1  # by how much steps are made shorter and longer, where
-CHEAP = 20_000  # requests at most are simulated in all
+PROGRESS_LABEL = "requests answered"  # label of the progress bar
+PATIENCE_S = 2.0  # seconds before the progress bar appears
+STEPS = 0.1  # default relative change of step times for the sensitivity
+CHEAP = 20_000  # most simulated requests for which the sensitivity runs by default
 TRIED = 10  # rates that a search simulates, about
-BANDED = 3  # times that a load is simulated with shorter and longer steps beside it
+BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
 LOOPS = ("auto", "plain", "compiled")
-INTERRUPTED = 130  # exit status: an answer was printed, of what there was
-COMPILED_S = 1.0  # of compiling, from which on it is told
+INTERRUPTED = 130  # exit status after an interrupt with a partial answer
+COMPILED_S = 1.0  # compile time in seconds from which a note states it
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, traffic, limits, scheduler, layout, formats, assumptions."""
+    """Flags of the verb: subject, traffic, limits, scheduler, layout, formats, assumptions."""
     from headway.sim.policy import Policy
 
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id")
@@ -172,7 +172,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """One row for each layout and rate."""
+    """Answer with a row per layout and rate."""
     from headway.core.listing import Listing
     from headway.sim import report
 
@@ -204,19 +204,19 @@ def run(args: Any) -> output.Answer:
 
 @dataclass(slots=True)
 class SimulationProgress:
-    """What there is so far, to be told even when the user interrupts the rest."""
+    """Rows and notes so far, which are printed even if the user interrupts the rest."""
 
     rows: list[dict[str, Any]]
     notes: list[str]
-    last: Any = None  # the run of the last row
+    last: Any = None  # run behind the last row
     interrupted: bool = False
 
     def tell(self, notes: list[str]) -> None:
-        """Notes that were not told before."""
+        """Add notes that are not listed yet."""
         self.notes += [note for note in notes if note not in self.notes]
 
     def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
-        """One fleet: under each load, or under the highest that keeps the limits."""
+        """Add the rows of one fleet: under each load, or at the highest rate within the limits."""
         if trial.compile_s > COMPILED_S:
             self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
         if trial.fleet.pace is None:
@@ -249,7 +249,7 @@ class SimulationProgress:
 
 
 def answer_of(trial: Any) -> dict[str, Any]:
-    """The row of a layout that cannot run."""
+    """Row of a layout that cannot run."""
     from headway.sim import report
 
     return report.impossible(trial.fleet)
@@ -280,20 +280,20 @@ def _check(args: Any) -> None:
 
 
 def _conditions(args: Any) -> dict[str, float]:
-    """`p99_ttft_s=1s,p99_tpot_s=50ms` as figures and their highest values."""
+    """Upper limits by column, from text such as `p99_ttft_s=1s,p99_tpot_s=50ms`."""
     from headway.core import columns, units
 
     limits = {}
     for text in args.so_that.split(",") if args.so_that else ():
         key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or columns.unit(key) != "s" or key not in columns.COLUMNS:
+        if not equals or columns.unit(key) != "s" or key not in columns.declared():
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
         limits[key] = units.parse(value, "s", "--so-that")
     return limits
 
 
 def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Iterator[tuple[Any, list[str]]]:
-    """How each layout asked for is tried, and what must be said about it."""
+    """Trial of each requested layout, and its notes."""
     from headway.sim.compiled_loop import choose_form, plain_s, runner
     from headway.sim.run import Trial
 
@@ -317,14 +317,14 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
 
 
 def _band(args: Any, requests: int) -> float:
-    """By how much steps are made shorter and longer: 10 % where that costs little, else what the user says."""
+    """Relative change of step times for the sensitivity: as the user states, else 10 % if the simulation is short, else 0."""
     if args.sensitivity is None:
         return STEPS if requests <= CHEAP and not args.find else 0.0
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
 def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
-    """Each layout asked for, compiled."""
+    """Compiled fleet of each requested layout, with its policy and notes."""
     from headway.serving.serve import query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
@@ -347,7 +347,7 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
 
 
 def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a record, none of which may be a list here."""
+    """Fields of a record, each a single value (lists raise an error), and notes."""
     values, notes = schema.read(args, record)
     for key, value in values.items():
         if isinstance(value, tuple):

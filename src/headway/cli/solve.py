@@ -18,9 +18,9 @@ from headway.performance.workload import Load
 from headway.report import output, serving
 
 MOST_CASES = 200
-MOST_WAYS = 4096  # values of a layout's input that are tried
-FACT_FACTOR = 1000.0  # a fact is looked for from a thousandth of its value to a thousand times it
-# Where an input is looked for when its flag gives no range.
+MOST_WAYS = 4096  # most values tried for an input of the layout
+FACT_FACTOR = 1000.0  # search range of a fact: its value divided and multiplied by this factor
+# Search range of an input whose flag gives none.
 RANGES = {
     "batch": (1.0, 1e6), "context": (1.0, 1e9), "prompt": (1.0, 1e9), "output": (1.0, 1e9),
     **dict.fromkeys(LATENCIES, (1e-9, 1.0)), "fixed": (1e-3, 100.0), "spread": (1.0, 100.0),
@@ -30,7 +30,7 @@ RANGES = {
 
 
 def add_flags(parser: Any) -> None:
-    """All flags of serve, and the question."""
+    """Flags of serve, and the question to solve."""
     parser.add_argument("verb", metavar="serve")
     serve.add_flags(parser)
     question = parser.add_argument_group("question")
@@ -39,7 +39,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """A row for each crossing and its neighbours, for each combination of the other inputs."""
+    """Answer with a row per crossing and its neighbours, for each combination of the other inputs."""
     from headway.serving.solve import condition, solve
 
     if args.verb != "serve":
@@ -60,7 +60,7 @@ def run(args: Any) -> output.Answer:
 
 
 def _figure(args: Any, name: str, target: Any) -> dict[str, Any]:
-    """Both sides of the question over the range of the input, for the first case."""
+    """Figure of both sides of the question over the range of the input, for the first case."""
     from headway.report import figures
     from headway.serving.solve import scan
 
@@ -96,7 +96,7 @@ def _name(text: str) -> str:
 
 
 def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ...]]]:
-    """One set of arguments for each combination of the other inputs' values."""
+    """Arguments for each combination of the other inputs' values."""
     lists: dict[str, tuple[Any, ...]] = {
         "model": tuple(arguments.split(args.model, "model")),
         "on": tuple(arguments.split(args.on, "--on")),
@@ -113,7 +113,7 @@ def _cases(args: Any, name: str) -> list[tuple[argparse.Namespace, tuple[str, ..
 
 
 def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]], Any], Any]:
-    """How to evaluate one case at values of the input, and where to look."""
+    """Function that evaluates a case at values of the input, and the search range."""
     from headway.hardware.edit import edit
     from headway.serving.serve import serve as evaluate
     from headway.serving.solve import SolveInput
@@ -150,7 +150,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
 
 
 def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple[float, ...]:
-    """The legal ways of one kind of parallelism, up to one per chip."""
+    """Legal degrees of one kind of parallelism, at most the number of chips."""
     from headway.performance.compile import work_of
     from headway.performance.layout import expand, shape
 
@@ -160,7 +160,7 @@ def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple
 
 
 def _fact(system: Any, name: str) -> Any:
-    """A fact of the chip or the system, looked for around its own value."""
+    """Fact of the chip or the system, which is the centre of the search range."""
     from headway.hardware.edit import editable
     from headway.serving.solve import SolveInput
 
@@ -182,7 +182,7 @@ def _over_values(table_at: Callable[[float], Any]) -> Callable[[Sequence[float]]
 
 
 def _range(args: Any, name: str) -> tuple[float, float]:
-    """The ends of the flag's own range when it was given, else where such an input makes sense."""
+    """Ends of the search range: from the flag if given, else the default of the input."""
     record = Load if name in schema.fields(Load) else Assumptions
     values, _ = schema.read(args, record)
     flag_value = values.get(name)
@@ -190,4 +190,4 @@ def _range(args: Any, name: str) -> tuple[float, float]:
         return float(min(flag_value)), float(max(flag_value))
     if name in RANGES:
         return RANGES[name]
-    return 1e-3, 1.0  # a share
+    return 1e-3, 1.0  # range of a share

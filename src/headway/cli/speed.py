@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from headway.cli import arguments, serve
 from headway.core import schema
 from headway.core.errors import BadValue
+from headway.core.listing import clean, format_value
 from headway.core.schema import Field
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -30,7 +31,7 @@ LINES = {"the ladder": "#2e86ab", "larger domain": "#3c9d5d", "offered": "#d1495
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedRequest:
-    """What the ladder is asked for beyond a plan."""
+    """Inputs of the speed tiers beyond those of a plan."""
 
     at: Annotated[Any, Field(low=1, open_low=False, high=1e6, help="speed multiple that the answer and larger domains are taken at")] = 2.5
     domains: Annotated[
@@ -43,7 +44,7 @@ class SpeedRequest:
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, load, limits, what to search, what to compare."""
+    """Flags of the verb: subject, load, limits, search, comparisons."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas")
     schema.add_flags(parser, Load, skip=_but(Load, "prompt", "output"), group="load")
@@ -59,7 +60,7 @@ def _but(record: type, *names: str) -> tuple[str, ...]:
 
 
 def run(args: Any) -> output.Answer:
-    """Rungs from the slowest to the fastest, larger domains, offers; one ladder after another where several are asked for."""
+    """Answer with speed tiers from slowest to fastest, larger domains and offers, for each requested case in turn."""
     ladders, notes = _ladders(args)
     rows = [row | extra for extra, ladder in ladders for row in ladder.plain]
     starts = list(itertools.accumulate((len(ladder.plain) for _, ladder in ladders), initial=0))
@@ -77,13 +78,13 @@ def run(args: Any) -> output.Answer:
 
 
 def _notes(ladders: Sequence[Any]) -> list[str]:
-    """The notes of every ladder; what is not true of all names its own."""
+    """Notes of all cases; a note that does not hold for all names its case."""
     everywhere = [note for note in ladders[0].notes if all(note in ladder.notes for ladder in ladders)]
     return [note if note in everywhere else f"{_subject(ladder)}: {note}" for ladder in ladders for note in ladder.notes]
 
 
 def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
-    """One ladder for each combination of models, machines, loads, limits and assumptions."""
+    """Speed tiers for each combination of models, machines, loads, limits and assumptions, and notes."""
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
     degrees, drop_notes = schema.read(args, Layout)
@@ -108,7 +109,7 @@ def _ladders(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         point = dict(zip(axes, values, strict=True))
         extra = {key: value for key, value in point.items() if key in limits | speed_values and len(axes[key]) > 1}
         extra |= {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}
-        ladders.append((output.clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, arguments.catalog(args))))
+        ladders.append((clean(edits | extra), _ladder(model, system, point, degrees, options, assumptions, arguments.catalog(args))))
     return ladders, [*notes, *default_notes, *more, *drop_notes, *trim_notes, *assumption_notes]
 
 
@@ -135,7 +136,7 @@ def _ladder(
 
 
 def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
-    """The answer at the speed asked for, the rungs, then the floor, the lever and the offers."""
+    """Summary: the cost of the requested speed, the tiers, then the floor, the larger domain and the offers."""
     from headway.core.listing import Listing
 
     rows = list(table)
@@ -171,12 +172,12 @@ def _subject(ladder: Any) -> str:
 
 
 def _times(value: Any) -> str:
-    return f"{output.format_value(value, '')}x"
+    return f"{format_value(value, '')}x"
 
 
 def _standard(ladder: Any) -> str:
     row = ladder.standard.row
-    within = "of all" if ladder.limit is None else f"with TPOT <= {output.format_value(_seconds(ladder.limit), 's')}"
+    within = "of all" if ladder.limit is None else f"with TPOT <= {format_value(_seconds(ladder.limit), 's')}"
     about = f"{serving.value(row, 'tok_per_s_user')} per user, {serving.layout(row)}, batch {row['batch']}"
     return f"the standard rung, the cheapest {within} ({about})"
 
@@ -186,7 +187,7 @@ def _seconds(limit: Any) -> Any:
 
 
 def _sentence(ladder: Any) -> str:
-    """What the speed asked for costs, and what no price buys."""
+    """Sentence on the cost of the requested speed, and on the speed that no price buys."""
     if ladder.infeasible:
         return f"no standard rung, nothing meets every limit: {ladder.infeasible}."
     last = ladder.measured(ladder.rungs[-1])
@@ -200,10 +201,10 @@ def _sentence(ladder: Any) -> str:
 
 
 def _floor(ladder: Any) -> str:
-    """The fastest rung: what it costs and what holds it there."""
+    """Sentence on the fastest tier: its cost and what limits its speed."""
     row, multiples = ladder.rungs[-1].row, ladder.measured(ladder.rungs[-1])
     bought = multiples.get("speed_bought")
-    slope = "" if bought is None else f"; on the last step 1 % of price buys {output.format_value(bought, '')} % of speed"
+    slope = "" if bought is None else f"; on the last step 1 % of price buys {format_value(bought, '')} % of speed"
     parts = ", ".join(f"{key.removesuffix('_s')} {serving.value(row, key)}" for key in serving.PARTS)
     where = f"at {_times(multiples['price_multiple'])} the price, {serving.layout(row)}, batch {row['batch']}"
     return (
@@ -213,7 +214,7 @@ def _floor(ladder: Any) -> str:
 
 
 def _slow(ladder: Any) -> list[str]:
-    """What a slower tier saves."""
+    """Line on the savings of a slower tier."""
     if ladder.rungs[0] is ladder.standard:
         return ["slow: no slower rung is cheaper than the standard one"]
     multiples = ladder.measured(ladder.rungs[0])
@@ -223,7 +224,7 @@ def _slow(ladder: Any) -> list[str]:
 
 
 def _lever(ladder: Any) -> list[str]:
-    """What a larger scale-up domain changes: the price of the speed asked for, and the floor."""
+    """Line on a larger scale-up domain: price of the requested speed, and the floor."""
     lines = []
     for domain in dict.fromkeys(int(rung.domain) for rung in ladder.wider):
         rungs = {rung.kind: (rung.row, ladder.measured(rung)) for rung in ladder.wider if rung.domain == domain}
@@ -239,7 +240,7 @@ def _lever(ladder: Any) -> list[str]:
 
 
 def _offers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The offers beside the ladder, those of equal multiples together."""
+    """Lines that compare offers with the tiers, grouped by equal multiples."""
     equal: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         equal.setdefault((row["price_multiple"], row["speed_multiple"], row["basis"]), []).append(row)
@@ -247,7 +248,7 @@ def _offers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Offers of equal multiples beside the ladder."""
+    """Line that compares offers of equal multiples with the tiers."""
     row = rows[0]
     kind = "cost" if row["basis"] == "cost" else "offer"
     speed = "" if row["speed_multiple"] is None else f" for {_times(row['speed_multiple'])} the speed"
@@ -265,7 +266,7 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _figure(rows: Any) -> dict[str, Any]:
-    """Price multiple against speed multiple: the rungs as a line, larger domains and offers as points."""
+    """Figure of price multiple against speed multiple: tiers as a line, larger domains and offers as points."""
     from headway.report import figures
 
     point_rows = [row for row in rows if row["price_multiple"] is not None and row["speed_multiple"] is not None]
@@ -292,7 +293,7 @@ def _figure(rows: Any) -> dict[str, Any]:
 
 
 def _texts(points: Sequence[Mapping[str, Any]], axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The name of an offer beside each place where one or several stand: those above the ladder to the left, away from it."""
+    """Labels of the offers' points: to the left of points above the line of tiers, to keep clear of it."""
     places: dict[tuple[float, float, bool], list[str]] = {}
     for point in points:
         if point["line"] in ("offered", "cost measured"):

@@ -7,6 +7,7 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core import schema, units
+from headway.core.listing import cell, format_value
 from headway.report import output, train
 from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
@@ -21,7 +22,7 @@ DAY, GWH = 86400.0, 3.6e12
 
 
 def add_flags(parser: Any) -> None:
-    """Subject, run, layout, recipe, failures, what is reached."""
+    """Flags of the verb: subject, run, layout, recipe, failures, achieved rates."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="16384xh100-sxm, 2048xh800, ...; several with commas")
     schema.add_flags(parser, TrainingRun, group="run")
@@ -37,7 +38,7 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """The best layouts, with the days, the money and the energy of the run."""
+    """Answer with the best layouts, and days, cost and energy of the run."""
     from headway.training.train import RECORDS, TrainingQuestion, cases, listing
 
     records, notes = {}, ()
@@ -63,20 +64,20 @@ def _describe(rows: Any) -> output.Summary:
 
 
 def _headline(best: Mapping[str, Any]) -> str:
-    """The answer: whether it fits, the layout, the step, the run."""
+    """Sentence on the best layout: whether it fits, its step, and the run."""
     where = f"{best['model']} on {best['system']}"
     layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one way of everything"
     if not best["fits"]:
         return f"{where}: no layout fits; nearest {layout}, {best['why']}."
     where = f"{best['why']}; {where}" if best["why"] else where
-    step = f"{output.cell('step_s', best)} a step ({output.cell('step_lo_s~step_hi_s', best)})"
+    step = f"{cell('step_s', best)} a step ({cell('step_lo_s~step_hi_s', best)})"
     sentence = f"{where}: {layout}, recompute {best['recompute']}: {step}"
     sentence += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"
     if best.get("run_s") is not None:
         days = f"{best['run_s'] / DAY:,.1f} days ({_days(best)})"
         sentence += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
     if best.get("run_usd") is not None:
-        sentence += f", {output.cell('run_usd', best)}"
+        sentence += f", {cell('run_usd', best)}"
     if best.get("energy_j") is not None:
         sentence += f", {_energy(best['energy_j'])}"
     if best["goodput"] < 1:
@@ -93,19 +94,19 @@ def _days(row: Mapping[str, Any]) -> str:
 
 
 def _parts(best: Mapping[str, Any]) -> str:
-    """Where a step's time goes, the largest parts first."""
+    """Line on the parts of the step time, largest first."""
     shares = sorted(((best[f"{name}_s"] / best["step_s"], name) for name in TIMES if best[f"{name}_s"] is not None), reverse=True)
     return "a step goes to " + ", ".join(f"{name} {share:.0%}" for share, name in shares if share >= 0.005)
 
 
 def _memory(best: Mapping[str, Any]) -> str:
     sizes = sorted(((best[f"{name}_bytes_chip"], name) for name in MEMORY), reverse=True)
-    text = ", ".join(f"{name} {output.format_value(size, 'byte')}" for size, name in sizes if size > 0.005 * best["memory_bytes_chip"])
-    return f"memory of the fullest chip {output.cell('memory_bytes_chip', best)}: {text}"
+    text = ", ".join(f"{name} {format_value(size, 'byte')}" for size, name in sizes if size > 0.005 * best["memory_bytes_chip"])
+    return f"memory of the fullest chip {cell('memory_bytes_chip', best)}: {text}"
 
 
 def _hides(best: Mapping[str, Any]) -> str:
-    """What would hide the layout's communication, at every peak."""
+    """Line on the work per chip that would hide the layout's communication, all rates at peak."""
     parts = []
     if best["tokens_to_hide"] is not None:
         parts.append(f"the exchange of parameters hides behind {best['tokens_to_hide']:,.0f} tokens a chip and micro-batch"
@@ -118,7 +119,7 @@ def _hides(best: Mapping[str, Any]) -> str:
 
 
 def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What binds, and how near the next layout is."""
+    """Line on what binds, and on the next best layout."""
     best = rows[0]
     sentence = f"bound by {best['bound']}"
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:

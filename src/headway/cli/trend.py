@@ -1,4 +1,4 @@
-"""`headway trend chips`."""
+"""`headway trend chips`: facts of chips by year."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core.errors import UnknownName
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, clean, computed
 from headway.report import output
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
@@ -17,12 +17,12 @@ FIGURE_KEYS = ("flop_per_byte_bf16", "flop_per_byte_fp8", "drain_s", "hbm_per_fl
 
 
 def add_flags(parser: Any) -> None:
-    """What to follow through the generations."""
+    """Flags of the verb: the quantity to follow over generations."""
     parser.add_argument("what", metavar="chips")
 
 
 def run(args: Any) -> output.Answer:
-    """One row per chip, by year."""
+    """Answer with a row per chip, by year."""
     if args.what != "chips":
         raise UnknownName("trend", args.what, ("chips",), "chips")
     from headway.core.formula import record
@@ -33,7 +33,7 @@ def run(args: Any) -> output.Answer:
             chip_row = next(entry for entry in trend_chips(arguments.catalog(args)) if entry.chip == row["chip"])
         return computed(getattr(chip_row, key), key)
 
-    rows = output.clean(list(trend_chips(arguments.catalog(args))))
+    rows = clean(list(trend_chips(arguments.catalog(args))))
     headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
     return output.Answer(Listing(rows, tree=tree), words=output.Summary(headline, VIEW), figure=_figure, most=1000)
 

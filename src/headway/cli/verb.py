@@ -1,4 +1,4 @@
-"""What every verb shares: its parser and errors of one line, a progress bar, and what is done with its answer."""
+"""Shared parts of all verbs: the parser with one-line errors, common flags, the progress bar, and output of the answer."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ FORMATS = ("text", "md", "csv", "json", "parquet")
 
 
 class Usage(HeadwayError):
-    """A command line that cannot be read."""
+    """Error of a command line that cannot be parsed."""
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse without its exits: a wrong command line is an error of one line that names the nearest flags."""
+    """argparse without exits: a wrong command line raises a one-line error that names the nearest flags."""
 
     def __init__(self, verb: str, sentence: str) -> None:
         usage = f"headway {verb} WHAT ... [flags]"
         super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
 
     def format_help(self) -> str:
-        """The help; its first line names a subject only where the verb takes one."""
+        """Help text; its first line names a subject only if the verb takes one."""
         if all(action.option_strings for action in self._actions):
             self.usage = f"{self.prog} [flags]"
         return super().format_help()
@@ -37,8 +37,8 @@ class Parser(argparse.ArgumentParser):
         raise Usage(f"{message}; see {self.prog} --help")
 
     def read(self, argv: Sequence[str]) -> argparse.Namespace:
-        """The arguments, or an error that names what would work."""
-        if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop it and leave a flag an empty list
+        """Parsed arguments; raises an error that names what would work."""
+        if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         known, extra = self.parse_known_args(_joined(argv))
         if extra:
@@ -58,7 +58,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """`--batch -4` as `--batch=-4`: what follows a long flag with one dash is its value, not a flag."""
+    """Words with `--batch -4` joined to `--batch=-4`: a word with one dash after a long flag is its value."""
     words: list[str] = []
     for word in argv:
         value = word.startswith("-") and not word.startswith("--") and word not in ("-o", "-h") and not word.startswith("-o=")
@@ -70,7 +70,7 @@ def _joined(argv: Sequence[str]) -> list[str]:
 
 
 def add_tail(parser: Parser) -> None:
-    """The flags of every verb."""
+    """Flags common to all verbs."""
     tail = parser.add_argument_group("output, everywhere")
     tail.add_argument("-o", "--format", default="text", metavar="|".join(FORMATS), help="how to print the answer (default text)")
     tail.add_argument("--plot", metavar="FILE", help="draw it to FILE.png, FILE.svg or FILE.html")
@@ -85,7 +85,7 @@ def add_tail(parser: Parser) -> None:
 
 
 def check_tail(args: Any) -> None:
-    """What can be wrong about the tail before any work is done."""
+    """Raise an error for wrong values of the common flags, before any work is done."""
     if args.format not in FORMATS:
         raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
     if args.plot:
@@ -99,7 +99,7 @@ PATIENCE_S = 1.0
 
 @contextmanager
 def bar(stream: Any = None, label: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
-    """Show how many layouts have been weighed, or whatever is counted, once some time has passed."""
+    """Show a progress count (layouts evaluated, or as `label` states) after `patience` seconds."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
@@ -135,7 +135,7 @@ def _progress(out: Any) -> Any:
 
 
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
-    """Apply the common tail to an answer and print it."""
+    """Apply the common flags to an answer and print it."""
     notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
     total = len(answer.rows)
     if args.where:

@@ -1,4 +1,4 @@
-"""Facts from files: where they lie (the user's own folders first, then the package's), and how one is read with unit, source, date.
+"""Facts from files: folders (the user's first, then the package's), and one fact with unit, source, date.
 
 A folder holds chips/NAME.toml, systems/NAME.toml, costs/NAME.toml, tiers/NAME.toml, models/NAME.json and aliases/KIND.txt; the first folder
 that has a name wins. In names, case does not count and `-`, `_` and space are equal.
@@ -32,7 +32,7 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def fold(name: str) -> str:
-    """The one spelling of a name.
+    """Normalised spelling of a name.
 
     >>> fold("H100_SXM"), fold(" h100 sxm")
     ('h100-sxm', 'h100-sxm')
@@ -42,19 +42,19 @@ def fold(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The folders that facts are read from, in the order they are asked."""
+    """Folders of fact files, in search order."""
 
     roots: tuple[Path, ...] = (PACKAGED,)
 
     def files(self, kind: str) -> dict[str, Path]:
-        """Each name of a kind (chips, systems, costs, tiers, models) and its file."""
+        """Names of a kind (chips, systems, costs, tiers, models), each with its file."""
         paths: dict[str, Path] = {}
         for root in reversed(self.roots):
             paths |= _files_by_name(root / kind, SUFFIX[kind])
         return paths
 
     def aliases(self, kind: str) -> dict[str, str]:
-        """Each other name people type for something of this kind, and the name it stands for."""
+        """Aliases of a kind, each with the name it refers to."""
         by_alias: dict[str, str] = {}
         for root in reversed(self.roots):
             path = root / "aliases" / f"{kind}.txt"
@@ -63,16 +63,16 @@ class Catalog:
         return by_alias
 
     def find(self, kind: str, name: str) -> Path | None:
-        """The file of a name or of what the name stands for."""
+        """The file of a name or alias, None when there is none."""
         files, key = self.files(kind), fold(name)
         return files.get(key) or files.get(self.aliases(kind).get(key, ""))
 
     def names(self, *kinds: str) -> list[str]:
-        """Every name and alias of these kinds, for offering the nearest ones."""
+        """All names and aliases of these kinds, to offer the nearest."""
         return sorted({name for kind in kinds for name in (*self.files(kind), *self.aliases(kind))})
 
     def path(self, kind: str, name: str) -> Path:
-        """The file of a name, or UnknownName with the nearest names."""
+        """The file of a name or alias, or UnknownName with the nearest names."""
         path = self.find(kind, name)
         if path is None:
             raise UnknownName(kind.removesuffix("s"), name, self.names(kind), f"`headway list {kind}` shows all")
@@ -107,7 +107,7 @@ def _read_aliases(path: Path) -> dict[str, str]:
 
 
 def open_catalog(folders: Iterable[str | Path] = ()) -> Catalog:
-    """The catalogue with `folders` (--catalog DIR) asked first, then $HEADWAY_CATALOG, the user's configuration folder and the package."""
+    """The catalogue of `folders` (--catalog DIR) first, then $HEADWAY_CATALOG, the user's configuration folder and the package."""
     search_folders = [Path(folder) for folder in folders]
     search_folders += [Path(folder) for folder in os.environ.get("HEADWAY_CATALOG", "").split(os.pathsep) if folder]
     for folder in search_folders:
@@ -131,12 +131,12 @@ def default_catalog() -> Catalog:
     return open_catalog()
 
 
-MOST_BYTES = 1_000_000  # of one catalogue file: far above any real one, small enough to read at once
+MOST_BYTES = 1_000_000  # limit of one catalogue file: far above any real file, small enough to read at once
 
 
 @functools.cache
 def declared(record: type) -> dict[str, schema.Field]:
-    """Each numeric field of a record of facts, with its unit, its sentence and its legal range."""
+    """Numeric fields of a record of facts, each with its unit, sentence and legal range."""
     return {name: q for name, (q, _) in schema.fields(record).items()}
 
 
@@ -155,7 +155,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def text(document: dict[str, Any], key: str, path: Path) -> str:
-    """A text entry of a file, "" when it is absent."""
+    """A text entry of a file, "" when absent."""
     value = document.get(key, "")
     if not isinstance(value, str):
         raise BadFile(path, f"{key}: got {value!r}; wants text in quotes")
@@ -163,7 +163,7 @@ def text(document: dict[str, Any], key: str, path: Path) -> str:
 
 
 def numbers(document: dict[str, Any], record: type, subject: str, path: Path) -> dict[str, Any]:
-    """The [facts] of a file as Known numbers in SI, by the field names of `record`."""
+    """The [facts] of a file as Sourced numbers in SI, by the field names of `record`."""
     fields, sources = declared(record), table(document, "sources", path)
     values = {}
     for key, entry in table(document, "facts", path).items():
@@ -175,7 +175,7 @@ def numbers(document: dict[str, Any], record: type, subject: str, path: Path) ->
 
 
 def table(document: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
-    """A table of a file, empty when it is absent."""
+    """A table of a file, empty when absent."""
     value = document.get(key, {})
     if not isinstance(value, dict):
         raise BadFile(path, f"{key}: wants a table, [{key}]")
@@ -196,7 +196,7 @@ def number(entry: Any, q: schema.Field, name: str, sources: dict[str, Any], path
 
 
 def si(value: Any, unit: Any, q: schema.Field, name: str, path: Path) -> float:
-    """A value in its own unit as the SI number it is, when that is legal."""
+    """A value in its stated unit as an SI number, or BadFile when it is illegal."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise BadFile(path, f"{name}: got value {value!r}; wants a number")
     factor = units.factor_of(unit, q.unit) if isinstance(unit, str) else None
@@ -220,7 +220,7 @@ def origin(entry: dict[str, Any], name: str, sources: dict[str, Any], path: Path
 
 
 def only(document: dict[str, Any], keys: tuple[str, ...], path: Path) -> None:
-    """BadFile when a file has an entry that nothing reads (a misspelt one would be lost silently) or a name that is not its own."""
+    """BadFile when a file has an entry that nothing reads (a misspelt one would be lost silently) or a name unlike its file's."""
     if fold(text(document, "name", path) or path.stem) != fold(path.stem):
         raise BadFile(path, f"name: got {document['name']!r}; wants {path.stem!r}, the file's name")
     for key in document:

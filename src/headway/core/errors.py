@@ -1,6 +1,6 @@
-"""Wrong input, said in one line: what was given, and what would work.
+"""Errors of wrong input, one line each: the input, and what would work.
 
-Infeasible is never an error (it is a row with `fits` false and a reason); these are for input that has no answer.
+An infeasible layout is no error (it is a row with `fits` false and a reason); errors are for input that has no answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnknownName(HeadwayError, LookupError):
 
 
 class BadValue(HeadwayError, ValueError):
-    """A value outside what a field takes."""
+    """A value that its field does not accept."""
 
     def __init__(self, field: str, value: object, wants: str) -> None:
         super().__init__(f"{field}: got {clip(value)!r}; wants {wants}")
@@ -49,14 +49,14 @@ class MissingFact(HeadwayError, LookupError):
 
 
 class UnsupportedModel(HeadwayError, ValueError):
-    """A config.json whose architecture is not covered; never guessed at."""
+    """A config.json with an unsupported architecture, which is never guessed."""
 
     def __init__(self, field: str, value: object, hint: str) -> None:
         super().__init__(f"config.json: {field} = {clip(value)!r} is not covered; {hint}")
 
 
 class BadFile(HeadwayError, ValueError):
-    """A file that cannot be read as what it should be."""
+    """A file that cannot be read in its expected format."""
 
     def __init__(self, path: object, why: str) -> None:
         super().__init__(f"{clip(path, 120)}: {why}")

@@ -28,7 +28,7 @@ def unit(law: Law) -> str:
 
 @functools.cache
 def input_units(law: Law) -> dict[str, str]:
-    """The unit of each of a law's inputs that is one number."""
+    """Units of a law's numeric inputs, by name."""
     hints = typing.get_type_hints(law.run, include_extras=True)
     return {name: mark for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, str)}
 
@@ -41,7 +41,7 @@ def _body(law: Law) -> tuple[ast.stmt, ...]:
 
 @functools.cache
 def equation(law: Law) -> str:
-    """The law's own expression, as its source file has it."""
+    """Expression of a law, as in its source file."""
     return _source_line(_body(law))
 
 
@@ -51,7 +51,7 @@ def _source_line(statements: Iterable[ast.stmt]) -> str:
 
 
 def _path(step: Call, names: dict[str, Any]) -> Iterator[ast.stmt]:
-    """The statements that a step ran; `names` gains what they assign."""
+    """Statements that a call ran; `names` gains the variables they assign."""
     for statement in _body(step.law):
         if isinstance(statement, ast.If):
             branch = statement.body if _value(statement.test, names) else statement.orelse
@@ -78,7 +78,7 @@ def _assign(statement: ast.Assign, names: dict[str, Any]) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Branch:
-    """One max, min or where inside an equation: its candidates with their values, and which was taken."""
+    """One max, min or where in an equation: its candidates with their values, and the one that was taken."""
 
     what: str
     candidates: tuple[tuple[str, float], ...]
@@ -86,7 +86,7 @@ class Branch:
 
 
 def branches(step: Call) -> tuple[Branch, ...]:
-    """The branches that a step took, found by evaluating the arguments of each max, min and where with the step's inputs."""
+    """Branches that a call took, found by evaluating the arguments of each max, min and where with the call's inputs."""
     names = dict(step.law.run.__globals__) | step.inputs
     branch_rows = []
     for statement in _path(step, names):
@@ -98,7 +98,7 @@ def branches(step: Call) -> tuple[Branch, ...]:
 
 
 def equation_of(step: Call) -> str:
-    """The equation of one step: of a law with cases, the case that it ran."""
+    """Equation of one call: for a law with cases, the case that ran."""
     return _source_line(_path(step, dict(step.law.run.__globals__) | step.inputs))
 
 
@@ -123,7 +123,7 @@ def _candidates(arguments: list[ast.expr], values: list[Any]) -> tuple[tuple[str
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """The value of a part of one of our own equations; None where it is not one number, or where it has none."""
+    """Value of a part of an equation; None unless it is one number."""
     value = _evaluated(node, names)
     try:
         return None if value is None or math.isnan(float(value)) else value
@@ -136,25 +136,25 @@ def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the branch not taken may divide by zero
+            warnings.simplefilter("ignore")  # the other branch may divide by zero
             return eval(compile(ast.Expression(node), "<equation>", "eval"), names)
     except (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError):
         return None
 
 
 class _VisitedNodes:
-    """What stands in the tree already: equal sub-trees are equal here, whether or not they are one object."""
+    """Sub-trees already in the output; equal sub-trees count as one, even if they are different objects."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}  # structure -> serial number
-        self.known: dict[int, tuple[int, Any]] = {}  # id -> serial number, and the object, kept so that its id stays its own
-        self.shown: set[int] = set()
+        self.known: dict[int, tuple[int, Any]] = {}  # id -> serial number, and the object, so that its id is not reused
+        self.serials: set[int] = set()
 
     def again(self, value: Any) -> bool:
-        """Whether an equal sub-tree was shown before; remembers this one."""
+        """Whether an equal sub-tree was in the output before; adds this one."""
         serial = self._serial(value)
-        is_repeat = serial in self.shown
-        self.shown.add(serial)
+        is_repeat = serial in self.serials
+        self.serials.add(serial)
         return is_repeat
 
     def _serial(self, value: Any) -> int:
@@ -182,7 +182,7 @@ class _VisitedNodes:
 def to_json(value: Any, name: str = "", repeats: _VisitedNodes | None = None, shown_unit: str = "") -> Any:
     """The tree as plain objects: laws {name, value, unit, equation, source, inputs}, leaves {value, unit, kind, name, source, date}.
 
-    A law that stands in the tree already is given without its inputs, marked `"as_above": true`.
+    A law already in the tree appears without its inputs, marked `"as_above": true`.
     """
     repeats = _VisitedNodes() if repeats is None else repeats
     if isinstance(value, Traced):
@@ -227,7 +227,7 @@ def _finite(value: Any) -> Any:
 
 
 def explain(value: Any, name: str = "") -> str:
-    """The tree as indented lines: each law with its numbers, its equation and its source; each leaf with where it comes from."""
+    """The tree as indented lines: each law with its numbers, equation and source; each leaf with its origin."""
     return "\n".join(_lines(value, name, "", 0, _VisitedNodes()))
 
 

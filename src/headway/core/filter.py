@@ -20,11 +20,11 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _SUFFIX = re.compile(r"(?!(?:and|or|in)$)[$A-Za-z%/]+", re.IGNORECASE)
-DEEPEST = 50  # brackets within brackets
+DEEPEST = 50  # nested brackets
 
 
 class Columns(Protocol):
-    """What a condition reads: columns by key."""
+    """Data that a condition reads: columns by key."""
 
     def keys(self) -> Any: ...
     def distinct(self, key: str) -> tuple[Any, Any]: ...
@@ -105,7 +105,7 @@ def _folded(value: Any) -> Any:
 
 
 def _read(text: str, value: Any, key: str) -> Any:
-    """`text` as the kind of thing that `value` is."""
+    """`text` converted to the type of `value`."""
     if isinstance(value, bool):
         if text.lower() not in ("true", "false", "yes", "no"):
             raise BadValue(f"--where {key}", text, "true or false")
@@ -119,7 +119,7 @@ def _read(text: str, value: Any, key: str) -> Any:
 
 
 def parse(text: str) -> Condition:
-    """The condition that `text` states.
+    """The condition in `text`.
 
     >>> parse("tpot_s <= 20ms and not (tp = 8)").row({"tpot_s": 0.018, "tp": 4})
     True

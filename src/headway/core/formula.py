@@ -1,7 +1,7 @@
 """Formulas that explain themselves by replay.
 
 `@formula(source=...)` marks a pure function as a law. Called normally it is that function behind one flag test. Called inside
-`record()`, each call leaves a Step: its inputs, its value, its source. A result carries its Step, so that where one law's result
+`record()`, each call leaves a Call: its inputs, its value, its source. A result carries its Call, so that where one law's result
 is another's input the steps form a tree, and the tree can be evaluated again.
 """
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Law:
-    """One registered formula: what `headway list laws` shows and what the unit test calls."""
+    """One registered formula, as in `headway list laws` and in the unit test."""
 
     name: str
     module: str
@@ -35,16 +35,16 @@ class Law:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """One recorded call: enough to show it and to make it again."""
+    """One recorded call: enough to show and to repeat it."""
 
     law: Law
     inputs: dict[str, Any]
     value: Any
-    working: tuple[Call, ...] = ()  # the laws this one called inside itself: shown, not replayed apart
+    working: tuple[Call, ...] = ()  # laws called inside this one: shown, not replayed separately
 
 
 class Traced(float):
-    """A result inside `record()`: the float it is, and the Step that made it."""
+    """A result inside `record()`: the float it is, and the Call that made it."""
 
     step: Call
 
@@ -94,7 +94,7 @@ def _recorded(law: Law, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 @contextmanager
 def record() -> Iterator[None]:
-    """Within this block every formula call is recorded and its result is Traced."""
+    """Record every formula call within this block; results are Traced."""
     token = _recording.set(True)
     try:
         yield
@@ -103,7 +103,7 @@ def record() -> Iterator[None]:
 
 
 def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:
-    """Every number under `value` that no law produced: (where, number), records and tuples walked through, a shared branch once."""
+    """Numbers under `value` that no law produced, as (path, number); walks records and tuples, each shared branch once."""
     visited_ids = set() if visited_ids is None else visited_ids
     if id(value) in visited_ids:
         return
@@ -122,12 +122,12 @@ def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> I
 
 
 def anonymous(value: Any) -> list[str]:
-    """Where under `value` a number has no origin: empty for an honest explanation."""
+    """Paths under `value` of numbers without an origin: empty for a complete explanation."""
     return [path for path, leaf in leaves(value) if not isinstance(leaf, Sourced)]
 
 
 def replay(value: Any, done: dict[int, Any] | None = None) -> Any:
-    """Evaluate the tree under `value` again from its leaves, by the same laws; a shared branch once."""
+    """Evaluate the tree under `value` again from its leaves with the same laws; each shared branch once."""
     done = {} if done is None else done
     if id(value) in done:
         return done[id(value)]

@@ -1,4 +1,4 @@
-"""A quantity of which only an interval is known, as typed: `2.2..4.5` is one interval, `1,2,4` three values, `0..0.8+0.2` five."""
+"""Intervals as typed: `2.2..4.5` is one interval, `1,2,4` three values, `0..0.8+0.2` five."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ STEPPED = re.compile(r"[*]|(?<=[^eE.])[+]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """From low to high; a point where they are equal."""
+    """Interval from low to high; a point where they are equal."""
 
     low: Any
     high: Any
 
     @property
     def wide(self) -> bool:
-        """Whether it is more than a point."""
+        """Whether the interval is wider than a point."""
         return self.high > self.low
 
 
 def point(value: Any) -> Interval:
-    """A value that is known."""
+    """Interval of a known value: a point."""
     return Interval(low=value, high=value)
 
 
 def read(text: str, q: schema.Field, field: str) -> tuple[Interval, ...]:
-    """One interval, or a list of intervals and values, from text.
+    """Intervals and values from text: one, or a comma-separated list.
 
     >>> from headway.core.schema import Field
     >>> [(one.low, one.high) for one in read("0.3..0.7", Field(), "--utilisation")]

@@ -1,16 +1,24 @@
-"""Plain rows that can be filtered and sorted like a Table, for answers that need no arrays (numpy stays unimported)."""
+"""Plain rows that can be filtered and sorted like a Table, for answers without arrays (numpy stays unimported)."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol, TextIO
 
+from headway.core import columns, units
 from headway.core.errors import BadValue, UnknownName
+
+MOST = 40  # rows of a text table
+MOST_CELL = 60  # letters of a cell before it is folded
+WIDTH = 200  # of text that goes to a file or a pipe
 
 
 def computed(value: Any, key: str) -> Any:
-    """A number that can be explained: one a law gave, or one that knows its origin."""
+    """A number that can be explained: the result of a law, or a number with an origin."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadValue("--explain", key, "a column of numbers that has one in this row")
     return value
@@ -18,15 +26,15 @@ def computed(value: Any, key: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows as they are shown."""
+    """Rows as shown to the user."""
 
     plain: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
     tree: Callable[[Mapping[str, Any], str], Any] | None = None  # row, key -> the formulas behind it
-    always: tuple[str, ...] = ()  # keys there are even without a row
+    always: tuple[str, ...] = ()  # keys present even without a row
 
     def keys(self) -> list[str]:
-        """Every key of any row, in order of appearance."""
+        """All keys of all rows, in order of appearance."""
         return list(dict.fromkeys([*self.always, *(key for row in self.plain for key in row)]))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -37,14 +45,14 @@ class Listing:
         return len(self.plain)
 
     def where(self, text: str) -> Listing:
-        """The rows for which a condition of where.py holds."""
+        """Rows that meet a condition (see headway.core.filter)."""
         from headway.core.filter import parse
 
         condition = parse(text)
         return dataclasses.replace(self, plain=[row for row in self if condition.row(row)])
 
     def sort(self, key: str, descending: bool = False) -> Listing:
-        """The rows in the order of one key; null last."""
+        """Rows ordered by one key; null last."""
         if key not in self.keys():
             raise UnknownName("column", key, self.keys())
         known = [row for row in self if row[key] is not None]
@@ -55,9 +63,173 @@ class Listing:
         return dataclasses.replace(self, plain=[*known, *(row for row in self if row[key] is None)])
 
     def explain(self, key: str, row: int = 0) -> Any:
-        """How one cell came about, where it was computed; a fact has a source instead."""
+        """Tree of formulas behind one computed cell; a fact has a source instead."""
         if key not in self.keys():
             raise UnknownName("column", key, self.keys())
         if self.tree is None:
             raise BadValue("--explain", key, "a verb that computes or knows one thing: serve, plan, solve, show, trend or lecture")
         return self.tree(self.plain[row], key)
+
+
+# -- cells ----------------------------------------------------------------------------------------------------------------------
+
+
+def cell(key: str, row: Mapping[str, Any]) -> str:
+    """One cell for a person. The key `lo~hi` of two columns shows them as an interval."""
+    if "~" in key:
+        low, high = (format_value(row.get(part), columns.unit(part)) for part in key.split("~"))
+        return "-" if low == high == "-" else f"{low} .. {high}"
+    if key == "solution":
+        return input_text(row["solution"], row["for"])
+    return format_value(row.get(key), columns.unit(key))
+
+
+def input_text(value: float, name: str) -> str:
+    """A value of an input as it can be typed, with enough digits to type it again."""
+    unit = columns.unit(name)
+    return f"{value:.7g}" if unit in ("", "token") else units.show(value, unit, 6)
+
+
+def format_value(value: Any, unit: str) -> str:
+    """A value with its unit: whole counts in full, measured quantities with three digits."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {format_value(item, columns.unit(key))}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(format_value(item, unit) for item in value)
+    if unit in ("", "token") and float(value).is_integer() and abs(value) < 1e6:
+        return f"{value / 1000:g}k" if unit == "token" and value and value % 1000 == 0 else str(int(value))
+    known = unit in units.SPELLINGS or unit in ("USD/Mtok", "byte/token", "flop/token")
+    text = units.show(value, unit if known else "")
+    return text if known else f"{text} {unit}"
+
+
+def heading(key: str) -> str:
+    """The head of a column."""
+    return key.split("~")[0].replace("_lo", "") + " 90 %" if "~" in key else key
+
+
+def visible(rows: Sequence[Mapping[str, Any]], view: Iterable[str]) -> list[str]:
+    """Columns of a view that have a value in these rows."""
+    return [key for key in view if any(cell(key, row) != "-" for row in rows)]
+
+
+def clean(value: Any) -> Any:
+    """A value that JSON can hold: no NaN, no infinity, no numpy, no record, at any depth."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    item = getattr(value, "item", None)  # a number of numpy
+    return clean(item()) if item else str(value)
+
+
+# -- tables ---------------------------------------------------------------------------------------------------------------------
+
+
+class Rows(Protocol):
+    """What is written: a Table, or a plain list of rows."""
+
+    @property
+    def notes(self) -> Any: ...
+    def keys(self) -> Any: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+    def __len__(self) -> int: ...
+
+
+def first_rows(rows: Rows, most: int) -> list[dict[str, Any]]:
+    """The first rows as dictionaries."""
+    taker = getattr(rows, "take", None)
+    return list(taker(range(min(most, len(rows)))) if taker else islice(rows, most))
+
+
+def console_for(out: TextIO) -> Any:
+    """A console of rich that writes text as it is; 200 letters wide where `out` is no terminal."""
+    from rich.console import Console
+
+    console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
+    console.on_broken_pipe = _closed  # rich would exit with 1
+    return console
+
+
+def _closed() -> None:
+    raise BrokenPipeError
+
+
+def print_rows(console: Any, rows: Rows, view: Sequence[str] = (), most: int = MOST) -> None:
+    """Print the first rows, split by column into tables of the console's width; `view` chooses columns."""
+    head = first_rows(rows, most)
+    keys = visible(head, view or rows.keys())
+    for number, block in enumerate(_blocks(head, keys, console.width)):
+        data_keys = [key for key in block if key not in columns.identity()]
+        console.print(_rich([row for row in head if not number or visible([row], data_keys)], block))
+    if len(rows) > len(head):
+        console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
+
+
+def print_lines(console: Any, lines: Iterable[str]) -> None:
+    """Lines below a table; notes are dim on a terminal."""
+    terminal = console.file.isatty()
+    for line in lines:
+        console.print(line, style="dim" if terminal and line.startswith("note: ") else None, soft_wrap=True)
+
+
+def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[list[str]]:
+    """Columns split into tables of the console's width; the columns that identify a row lead each table."""
+    if not rows:
+        return []
+    identity = columns.identity()
+    wide = {key: min(MOST_CELL, max(len(heading(key)), *(len(cell(key, row)) for row in rows))) + 3 for key in keys}
+    lead = [key for key in keys if key in identity]
+    blocks: list[list[str]] = [[]]
+    for key in keys:
+        block = blocks[-1]
+        if key not in block and block[len(lead) :] and sum(wide[column] for column in block) + wide[key] > width:
+            blocks.append([*lead])
+        if key not in blocks[-1]:
+            blocks[-1].append(key)
+    return blocks
+
+
+def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
+    for key in keys:
+        number = any(isinstance(row.get(key.split("~")[0]), int | float) for row in rows)
+        wraps = any(len(cell(key, row)) > MOST_CELL for row in rows)
+        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps)
+    for row in rows:
+        table.add_row(*(cell(key, row) for key in keys))
+    return table
+
+
+def print_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> None:
+    """A table on standard output."""
+    console = console_for(sys.stdout)
+    print_rows(console, rows, keys, most)
+    print_lines(console, (f"note: {note}" for note in rows.notes))
+
+
+def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:
+    """A table as HTML, for a notebook."""
+    from html import escape
+
+    head = first_rows(rows, most)
+    shown_keys = visible(head, keys or rows.keys())
+    lines = ["".join(f'<th title="{escape(columns.doc(key))}">{escape(heading(key))}</th>' for key in shown_keys)]
+    lines += ["".join(f"<td>{escape(cell(key, row))}</td>" for key in shown_keys) for row in head]
+    more = f"<p>{len(rows) - len(head)} more rows</p>" if len(rows) > len(head) else ""
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + f"</table>{more}"

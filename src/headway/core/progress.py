@@ -1,4 +1,4 @@
-"""Telling whoever waits how far a search is: what searches calls `tick`, who shows it listens."""
+"""Progress of a search: searches call `tick`, `watched` sets the listener that shows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _listener: ContextVar[Callable[[int], None] | None] = ContextVar("listener", def
 
 
 def tick(count: int) -> None:
-    """So many more layouts have been weighed."""
+    """Report that `count` more layouts were evaluated."""
     listener = _listener.get()
     if listener is not None:
         listener(count)
@@ -18,7 +18,7 @@ def tick(count: int) -> None:
 
 @contextmanager
 def watched(listener: Callable[[int], None]) -> Iterator[None]:
-    """Within this block `listener` hears every tick."""
+    """Within this block `listener` receives every tick."""
     token = _listener.set(listener)
     try:
         yield

@@ -1,6 +1,6 @@
-"""A number that knows where it comes from: the leaf of every explanation.
+"""Numbers with an origin: the leaves of every explanation.
 
-A Known behaves as the float (or int) it is; arithmetic drops the origin, so a derived number is never mistaken for a fact.
+A Sourced number behaves as the float (or int) it is; arithmetic drops the origin, so a derived number is never mistaken for a fact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ KINDS = ("datasheet", "measured", "derived", "estimate", "config", "input", "def
 
 
 class Sourced:
-    """What KnownFloat and KnownInt share: name, unit, kind, source, date."""
+    """Fields shared by SourcedFloat and SourcedInt: name, unit, kind, source, date."""
 
     name: str
     unit: str
@@ -60,7 +60,7 @@ def user_input(value: float, name: str, unit: str = "") -> Any:
 
 
 def default(value: float, name: str, unit: str, why: str) -> Any:
-    """A number used because the user gave none; `why` says where the default comes from."""
+    """A number used because the user gave none; `why` gives the source of the default."""
     return known(value, name, unit, "default", why)
 
 

@@ -1,4 +1,4 @@
-"""What a record's fields are, declared once: their flags on the command line, their controls on a page, their line in the docs.
+"""Fields of a record, declared once: their flags on the command line, their controls on a page, their line in the docs.
 
 A field is `tp: Annotated[int, Field(help="tensor-parallel ways", integer=True, low=1, open_low=False)] = 1`. Text becomes a number, or an
 axis of numbers, only here.
@@ -18,12 +18,12 @@ from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
 
 MOST = 1_000_000  # members of one axis
-TINY, HUGE = 1e-30, 1e30  # no quantity but zero is smaller or larger, so that products and quotients stay finite
+TINY, HUGE = 1e-30, 1e30  # bounds of every quantity but zero, so that products and quotients stay finite
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Field:
-    """What one field is: its unit, its sentence, and which values are legal."""
+    """Declaration of one field: its unit, its sentence, and its legal values."""
 
     unit: str = ""
     help: str = ""
@@ -31,11 +31,11 @@ class Field:
     high: float = math.inf
     open_low: bool = True  # a value equal to `low` is illegal
     integer: bool = False
-    bare: str = ""  # the unit that a number without one is read in, such as USD/h
-    choices: tuple[str, ...] = ()  # the field is text and one of these
+    bare: str = ""  # unit of a number typed without one, such as USD/h
+    choices: tuple[str, ...] = ()  # legal texts of a text field
 
     def illegal(self, value: float) -> str:
-        """What `value` should have been, or "" when it is legal."""
+        """The legal values when `value` is illegal, else ""."""
         if not math.isfinite(value):
             return "a finite number"
         if value and not TINY <= abs(value) <= HUGE:
@@ -47,14 +47,14 @@ class Field:
         return ""
 
     def range(self) -> str:
-        """The legal range in words."""
+        """Legal range in words."""
         low = f"{'above' if self.open_low else 'at least'} {units.show(self.low, self.unit, 6)}" if math.isfinite(self.low) else ""
         high = f"at most {units.show(self.high, self.unit, 6)}" if math.isfinite(self.high) else ""
         return " and ".join(part for part in (low, high) if part)
 
 
 def fields(record: type) -> dict[str, tuple[Field, Any]]:
-    """Each field of a record that declares a Q, with its default (dataclasses.MISSING when it has none)."""
+    """Fields of a record that declare a Field, each with its default (dataclasses.MISSING when it has none)."""
     return dict(_fields(record))
 
 
@@ -75,7 +75,7 @@ def flag(name: str) -> str:
 
 
 def defaults(record: type, user_values: dict[str, Any] | None = None, why: str = "") -> Any:
-    """An instance of `record`: those of `user_values`, and each other number as a named default, so that it can be a leaf."""
+    """An instance of `record`: `user_values`, and each other number as a named default, so that it can be a leaf."""
     values = dict(user_values or {})
     for name, (q, value) in fields(record).items():
         if name not in values and isinstance(value, int | float) and not isinstance(value, bool | quantity.Sourced):
@@ -99,7 +99,7 @@ def scalar(text: str, q: Field, field: str) -> Any:
 
 
 def axis(text: str, q: Field, field: str) -> tuple[Any, tuple[str, ...]]:
-    """A value or a tuple of values, and a note for what was dropped.
+    """A value or a tuple of values, and a note on dropped values.
 
     One value: `8`. A list: `1,2,4`. Ranges, ends included: `1..8`, `1..512*2` multiplies, `0..10+2` adds; lists of them.
 
@@ -153,7 +153,7 @@ def _number(text: str, q: Field, field: str) -> float:
 
 
 def _members(text: str, q: Field, field: str) -> Iterator[float]:
-    """The members of one range, its end always among them."""
+    """Members of one range, including its end."""
     start, _, rest = text.partition("..")
     match = re.fullmatch(r"(.+?)(?:([*])(.+)|(?<![eE])([+])(.+))?", rest.strip())
     if not match:
@@ -190,7 +190,7 @@ def _bounded_range(count: int, field: str, text: str) -> range:
 
 
 def _stepped(values: Iterator[float], high: float, rounded: bool) -> Iterator[float]:
-    """`values`, then the end; counts that a factor such as 1.5 leads to are rounded to whole numbers."""
+    """`values`, then the end; counts from a factor such as 1.5 are rounded to whole numbers."""
     last = -math.inf
     for value in values:
         snapped = high if math.isclose(value, high, rel_tol=1e-9) else value
@@ -201,9 +201,9 @@ def _stepped(values: Iterator[float], high: float, rounded: bool) -> Iterator[fl
 
 
 def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str = "", searched: tuple[str, ...] = ()) -> None:
-    """Give an argparse parser one flag for each field of a record; the text is kept, `read` makes it numbers.
+    """Give an argparse parser one flag for each field of a record; values stay text until `read` makes them numbers.
 
-    Of fields that are `searched` unless given, the help names no default.
+    The help names no default of `searched` fields, which a search sets unless the user does.
     """
     target = parser.add_argument_group(group) if group else parser
     for name, (q, value) in fields(record).items():
@@ -220,14 +220,15 @@ def _metavar(q: Field, value: Any) -> str:
 
 def _help(q: Field, value: Any) -> str:
     plain = isinstance(value, str | bool)
-    has_default = value != "" and isinstance(value, str | int | float)  # the help says what another default stands for
+    has_default = value != "" and isinstance(value, str | int | float)  # the help text explains other defaults
     default_text = f" (default {value if plain else units.show(value, q.unit, 6)})" if has_default else ""
     return (q.help + default_text).replace("%", "%%")
 
 
 def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The fields of `record` that the user gave, as scalars or axes, and the notes on what was dropped; `counts` fields take counts only,
-    `skip` names flags that are of another record here.
+    """Fields of `record` that the user gave, as scalars or axes, and notes on dropped values.
+
+    `counts` fields take counts only; `skip` names flags that belong to another record.
     """
     values: dict[str, Any] = {}
     notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Table: the answer of every estimate. Named axes and columns, each column kept at its own rank and broadcast only when asked for."""
+"""Table: the result of every estimate; named axes, and columns each kept at its own rank and broadcast on access."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import listing
 from headway.core.errors import BadValue, UnknownName
 from headway.core.quantity import Sourced
 
-CHUNK = 10_000  # rows made into plain objects at a time
+CHUNK = 10_000  # rows converted to plain objects at a time
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Labels:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Table:
-    """Rows are the points of `axes` in C order (or those of them that `pick` numbers); a column is anything broadcastable to them.
+    """Rows are the points of `axes` in C order (or the points that `pick` numbers); a column is anything broadcastable to them.
 
     NaN stands for null in a numeric column and never leaves the table: `rows()` gives None. `tree(row, key)` explains one cell.
     """
@@ -46,12 +47,12 @@ class Table:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """The shape of the whole grid."""
+        """Shape of the whole grid."""
         return tuple(len(axis.values) for axis in self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of what `table[key]` gives."""
+        """Shape of `table[key]`."""
         return self.grid if self.pick is None else (len(self.pick),)
 
     def __len__(self) -> int:
@@ -61,7 +62,7 @@ class Table:
         return key in self.columns
 
     def keys(self) -> list[str]:
-        """The column keys, in order."""
+        """Column keys, in order."""
         return list(self.columns)
 
     def __getitem__(self, key: str) -> Any:
@@ -74,7 +75,7 @@ class Table:
         return self._spread(np.asarray(column, dtype=object) if isinstance(column, str) else column)
 
     def distinct(self, key: str) -> tuple[Any, Any]:
-        """A few values and the index that spreads them over the table: what a test of each row needs to look at."""
+        """Distinct values of a column, and the index that spreads them over the table: cheaper to test than each row."""
         column = self.column(key)
         if isinstance(column, Labels):
             return np.array([*column.labels, None], dtype=object), self._spread(column.codes)
@@ -83,7 +84,7 @@ class Table:
         return self[key], ...
 
     def column(self, key: str) -> Any:
-        """One column as it is kept."""
+        """One column as stored, before broadcasting."""
         if key not in self.columns:
             raise UnknownName("column", key, self.columns)
         return self.columns[key]
@@ -108,7 +109,7 @@ class Table:
     # -- rows -------------------------------------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row as plain Python: SI numbers, texts, booleans, None."""
+        """All rows as plain Python: SI numbers, texts, booleans, None."""
         return list(self)
 
     def row(self, number: int) -> dict[str, Any]:
@@ -133,19 +134,19 @@ class Table:
     # -- choosing rows ----------------------------------------------------------------------------------------------------------
 
     def take(self, rows: Any) -> Table:
-        """The rows with these numbers, in this order."""
+        """Rows with these numbers, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
         return dataclasses.replace(self, pick=rows if self.pick is None else self.pick[rows])
 
     def where(self, text: str) -> Table:
-        """The rows for which a condition holds, such as `tpot_s <= 20ms and tp = 8`."""
+        """Rows that meet a condition, such as `tpot_s <= 20ms and tp = 8`."""
         from headway.core.filter import parse
 
         row_mask = parse(text).mask(self)
         return self.take(np.flatnonzero(np.broadcast_to(row_mask, self.shape)))
 
     def sort(self, key: str, descending: bool = False) -> Table:
-        """The rows in the order of one column; null last."""
+        """Rows ordered by one column; null last."""
         values = self[key].ravel()
         if values.dtype == object:
             valued_rows = [row for row in range(len(self)) if values[row] is not None]
@@ -154,12 +155,12 @@ class Table:
         return self.take(np.argsort(-values.astype(float) if descending else values, kind="stable"))
 
     def best(self, key: str, maximise: bool = False) -> Table:
-        """The one row with the least (or greatest) value among those that fit; no row when there is none."""
+        """The row with the least (or greatest) value among rows that fit; no row when none fits."""
         values = self._numbers(key, maximise)
         return self.take([int(np.argmin(values))] if len(self) and np.isfinite(values).any() else [])
 
     def pareto(self, x: str, y: str, maximise: Sequence[str] = ()) -> Table:
-        """The rows that fit and that no other beats in both columns; less is better except for keys in `maximise`; ordered by `x`."""
+        """Rows that fit and that no other row beats in both columns; less is better except for keys in `maximise`; ordered by `x`."""
         first, second = self._numbers(x, x in maximise), self._numbers(y, y in maximise)
         order = np.lexsort((second, first))
         order = order[np.isfinite(first[order]) & np.isfinite(second[order])]
@@ -169,7 +170,7 @@ class Table:
         return self.take(order[new])
 
     def _numbers(self, key: str, maximise: bool) -> Any:
-        """A column as floats of which less is better; infinity where null or where the row does not fit."""
+        """A column as floats where less is better; infinity where null or where the row does not fit."""
         column = self[key]
         if column.dtype == object:
             raise BadValue("column", key, "a column of numbers")
@@ -181,7 +182,7 @@ class Table:
     # -- joining ----------------------------------------------------------------------------------------------------------------
 
     def concat(self, *tables: Table) -> Table:
-        """The rows of this table, then those of the others; a column that one of them lacks is null there."""
+        """Rows of this table, then rows of the others; null where a table lacks a column."""
         parts = (self, *tables)
         keys = list(dict.fromkeys(key for part in parts for key in part.columns))
         sizes = [len(part) for part in parts]
@@ -190,7 +191,7 @@ class Table:
         return Table((Axis("row", range(sum(sizes))),), columns, notes, _joined_tree(parts))
 
     def explain(self, key: str, row: int = 0) -> Any:
-        """How one cell came about: the tree of formulas behind it (see headway.core.explain)."""
+        """Tree of formulas behind one cell (see headway.core.explain)."""
         if self.tree is None:
             raise BadValue("explain", key, "a table of estimates; this one holds facts")
         self.column(key)
@@ -199,25 +200,21 @@ class Table:
     # -- showing ----------------------------------------------------------------------------------------------------------------
 
     def table(self, keys: Sequence[str] = (), most: int = 40) -> None:
-        """Print the rows for a person, numbers with units; `keys` chooses columns."""
-        from headway.report import output
-
-        output.print_table(self, keys, most)
+        """Print the rows, numbers with units; `keys` chooses columns."""
+        listing.print_table(self, keys, most)
 
     def _repr_html_(self) -> str:
-        from headway.report import output
-
-        return output.html_table(self)
+        return listing.html_table(self)
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]], notes: Sequence[str] = (), tree: Callable[[int, str], Any] | None = None) -> Table:
-    """A table of plain rows, one axis long."""
+    """A table of plain rows, with one axis."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     return Table((Axis("row", range(len(rows))),), {key: _packed([row.get(key) for row in rows]) for key in keys}, tuple(notes), tree)
 
 
 def _packed(values: list[Any]) -> Any:
-    """A column from plain values: numbers as numbers (None as NaN), texts as labels, anything else as it is."""
+    """A column from plain values: numbers as numbers (None as NaN), texts as labels, other values unchanged."""
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return None
@@ -256,7 +253,7 @@ def _joined_tree(parts: tuple[Table, ...]) -> Callable[[int, str], Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON would have it: no numpy, no origin, no NaN."""
+    """A value as in JSON: no numpy, no origin, no NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 from headway.core.errors import BadValue
 
-# What a formula's signature is written with. `Any`, because the same call takes a scalar or an array.
+# Types of a formula's signature. `Any`, because a call takes scalars or arrays.
 Number = Annotated[Any, ""]
-Same = Annotated[Any, "*"]  # any unit, the same wherever it stands in one signature
+Same = Annotated[Any, "*"]  # any unit, equal at all its places in one signature
 Byte = Annotated[Any, "byte"]
 BytePerSecond = Annotated[Any, "byte/s"]
 BytePerToken = Annotated[Any, "byte/token"]
@@ -22,7 +22,7 @@ Flop = Annotated[Any, "flop"]
 FlopPerSecond = Annotated[Any, "flop/s"]
 FlopPerToken = Annotated[Any, "flop/token"]
 FlopPerByte = Annotated[Any, "flop/byte"]
-BytePerFlopRate = Annotated[Any, "byte*s/flop"]  # memory over peak
+BytePerFlopRate = Annotated[Any, "byte*s/flop"]  # memory over peak FLOP/s
 Second = Annotated[Any, "s"]
 SecondPerToken = Annotated[Any, "s/token"]
 PerSecond = Annotated[Any, "1/s"]
@@ -33,10 +33,10 @@ TokenPerSecond = Annotated[Any, "token/s"]
 Usd = Annotated[Any, "USD"]
 UsdPerSecond = Annotated[Any, "USD/s"]
 UsdPerToken = Annotated[Any, "USD/token"]
-UsdPerTokenSquared = Annotated[Any, "USD/token^2"]  # a rate per token of context
-UsdPerTokenSecond = Annotated[Any, "USD/token/s"]  # of holding a token's cache
+UsdPerTokenSquared = Annotated[Any, "USD/token^2"]  # price per token and per token of context
+UsdPerTokenSecond = Annotated[Any, "USD/token/s"]  # cost of holding a token's cache
 UsdPerByte = Annotated[Any, "USD/byte"]
-UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # of holding a byte
+UsdPerByteSecond = Annotated[Any, "USD/byte/s"]  # cost of holding a byte
 TokenPerMtok = Annotated[Any, "token/Mtok"]
 UsdPerMtok = Annotated[Any, "USD/Mtok"]
 Watt = Annotated[Any, "W"]
@@ -68,7 +68,7 @@ _FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixe
 _FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"}
 _USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
 
-# For each unit of the project, every spelling it is read from, with its factor to SI.
+# For each unit of the project, all accepted spellings, with their factors to SI.
 SPELLINGS: dict[str, dict[str, float]] = {
     "": _COUNT | {"B": 1e9, "%": 0.01, "x": 1.0},
     "token": _COUNT | {"B": 1e9} | _prefixed("token", "tokens", "tok", "tk", prefixes=_COUNT),
@@ -78,7 +78,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "flop": _FLOP | {"": 1.0},
     "flop/s": _FLOPS,
     "s": TIME,
-    "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables that are kept in ms
+    "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables in ms
     "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
     "token/s": DECIMAL
     | {
@@ -141,7 +141,7 @@ _NUMBER = re.compile(rf"\s*([$]?)\s*({_DIGITS})\s*(.*?)\s*", re.ASCII | re.IGNOR
 
 
 def parse(text: str, unit: str, field: str = "value") -> float:
-    """The SI value of `text`, which must be a quantity of `unit`; a bare number is SI already.
+    """SI value of `text`, which must be a quantity of `unit`; a bare number is in SI.
 
     Raises BadValue, naming the field and an example, for a unit of another kind, NaN, infinity or no number.
 
@@ -164,10 +164,10 @@ def parse(text: str, unit: str, field: str = "value") -> float:
 
 
 def factor_of(suffix: str, unit: str) -> float | None:
-    """The factor from `suffix` to SI `unit`, or None when it is not a spelling of that unit."""
+    """Factor from `suffix` to SI `unit`, or None when it is no spelling of that unit."""
     table = SPELLINGS[unit]
     compact = suffix.replace(" ", "")
-    if compact == "" and unit not in ("USD/s",):  # dollars per second is never what a bare price means
+    if compact == "" and unit not in ("USD/s",):  # a bare price never means dollars per second
         return 1.0
     return table.get(compact)
 
@@ -186,14 +186,14 @@ _UNIT_TEXT = {
     "byte/token": "B/token",
     "flop/token": "FLOP/token",
 }
-# Money as it is quoted: what SI is multiplied by, and what it is then a price of.
+# Money as quoted: factor from SI, and the suffix of the quoted unit.
 _MONEY = {"USD": (1.0, ""), "USD/Mtok": (1.0, ""), "USD/s": (3600.0, "/h"), "USD/token": (1e6, "/Mtok"), "USD/token/s": (3.6e9, "/Mtok/h"),
           "USD/byte": (1e9, "/GB"), "USD/byte/s": (3.6e12, "/GB/h")}  # fmt: skip
-_MAGNITUDES = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # from where, in what, its name
+_MAGNITUDES = [(1e9, 1e9, "B"), (1e6, 1e6, "M"), (1e4, 1e3, "k")]  # least value, scale, suffix
 
 
 def show(value: object, unit: str = "", digits: int = 3) -> str:
-    """`value` (SI) as a person writes it.
+    """`value` (SI) as readable text.
 
     >>> show(3.35e12, "byte/s"), show(0.0213, "s"), show(8000, "token"), show(None)
     ('3.35 TB/s', '21.3 ms', '8k', '-')

@@ -1,8 +1,8 @@
-"""What requests cost under price sheets: each mode, each time to live of a cache, each layout of the prompt; and which of them pays.
+"""Cost of requests under price sheets, by mode, time to live of the cache and layout of the prompt; cheapest first.
 
-A prompt longer than a tier's threshold is re-priced as a whole (the cliff rule). What the cache has is read at its rate, what is asked to
-be kept and is not there is written at the write rate, the rest is paid as input. A sheet with a rate for reading and none for writing
-caches by itself: what it misses pays the input rate.
+A prompt longer than a tier's threshold is re-priced as a whole (the cliff rule). Cached tokens pay the read rate, tokens written to the
+cache pay the write rate, all others the input rate. A sheet with a read rate but no write rate caches automatically: tokens that miss
+pay the input rate.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from headway.sim.traffic.requests import Traffic
 
 DAY = 86400.0
 STANDARD = "standard"
-NOT_STATED_TTL = 300.0  # seconds for which a cache is taken to hold whose provider does not say: the shortest that is sold
+NOT_STATED_TTL = 300.0  # assumed seconds for a provider that states no time to live: the shortest sold
 OFF, PRICED, AUTOMATIC = "off", "priced", "automatic"
 KINDS = ("prompt tokens at the input rate", "tokens read from the cache", "tokens written to the cache", "output tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingOption:
-    """One way to buy: a mode of a sheet, a time to live (None: no cache), a layout of prompts."""
+    """One way to buy: a sheet's mode, a time to live in seconds (None: no cache), and a layout of prompts."""
 
     sheet: PriceSheet
     mode: str
@@ -43,13 +43,13 @@ class BillingOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What the requests cost one way; dollars in all unless it says otherwise."""
+    """Cost of the requests under one billing option; dollars are totals over all requests."""
 
     way: BillingOption
     requests: int | None
     prompt_tokens: Any
-    cached_tokens: Any  # read from the cache
-    written_tokens: Any  # written to it
+    cached_tokens: Any  # tokens read from the cache
+    written_tokens: Any  # tokens written to the cache
     output_tokens: Any
     cached_share: Any
     usd_input: Any
@@ -58,8 +58,8 @@ class Bill:
     usd_output: Any
     usd_storage: Any
     usd: Any
-    usd_each: Any  # None where only totals are known
-    break_even_reads: Any  # reads within the time to live that pay for a write; None where there is nothing to pay
+    usd_each: Any  # USD per request; None if only totals are known
+    break_even_reads: Any  # reads within the time to live that pay for a write; None if a write costs no extra
     reads_per_write: Any
     speed_ratio: Any
     too_long: int  # requests beyond the sheet's context
@@ -67,7 +67,7 @@ class Bill:
 
 @dataclass(slots=True)
 class BillCalculator:
-    """Bills of one set of requests, what they share counted once for all sheets."""
+    """Bills of one set of requests; cache hits are computed once for all sheets."""
 
     requests: Requests
     start_s: float = 0.0  # time of day (UTC) of the first request
@@ -76,7 +76,7 @@ class BillCalculator:
     _token_seconds: dict[tuple[float, str], float] = field(default_factory=dict)
 
     def bill(self, way: BillingOption) -> Bill:
-        """What the requests cost one way."""
+        """The bill of the requests under one billing option."""
         pieces = list(self._pieces(way))
         tokens = [self._known(sum(piece[kind] for _, piece in pieces), name) for kind, name in enumerate(KINDS)]
         fresh, cached, written_tokens, output = tokens
@@ -97,7 +97,7 @@ class BillCalculator:
         )  # fmt: skip
 
     def _pieces(self, way: BillingOption) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
-        """Rates of fresh, cached, written and output tokens, and so many of each, by context tier and hours."""
+        """Rates and counts of uncached, cached, written and output tokens, by context tier and hours."""
         usual, tiers, hours = rates_of(way.sheet, way.mode)
         rest = self._by_tier(way, tiers, None)
         for period in hours:
@@ -106,7 +106,7 @@ class BillCalculator:
         yield from _priced(rest, usual, tiers, way)
 
     def _by_tier(self, way: BillingOption, tiers: Sequence[ContextTier], hours: Hours | None) -> Any:
-        """Tokens of each kind by context tier, of all requests or of those that come within some hours."""
+        """Tokens of each kind by context tier, of all requests or of requests that arrive within `hours`."""
         above = tuple(tier.above for tier in tiers) if self.requests.lengths else ()
         window = (hours.start_s, hours.end_s) if hours else None
         key = (way.ttl_s, way.layout, way.sheet.min_prefix, way.caching == AUTOMATIC, above, window)
@@ -126,13 +126,13 @@ class BillCalculator:
         return np.array([[tokens[begin:end].sum() for tokens in kinds] for begin, end in pairwise(cuts)])
 
     def _within(self, start_s: float, end_s: float) -> Any:
-        """Which requests come within these hours of the day; an end before the start is that of the next day."""
+        """Mask of requests that arrive between two times of day; an end before the start is on the next day."""
         second = np.mod(self.start_s + self.requests.arrival, DAY)
         late, early = second >= start_s, second < end_s
         return late & early if start_s < end_s else late | early
 
     def _cached(self, way: BillingOption) -> tuple[Any, Any]:
-        """Tokens found and written of each prompt, none without a cache."""
+        """Tokens read and tokens written of each prompt; zeros without a cache."""
         if way.ttl_s is None:
             none = np.zeros(len(self.requests.prompt), np.int64)
             return none, none
@@ -142,7 +142,7 @@ class BillCalculator:
         return self._cached_tokens[key]
 
     def _storage(self, way: BillingOption) -> Any:
-        """What the provider asks for holding, where it asks for that."""
+        """The provider's storage fee in USD; None without such a fee."""
         fee = rates_of(way.sheet, way.mode)[0].storage
         if way.ttl_s is None or fee is None:
             return None
@@ -175,14 +175,14 @@ def rates_of(sheet: PriceSheet, mode: str) -> tuple[Rates, Sequence[ContextTier]
 def _priced(
     counts: Any, rates: Rates, tiers: Sequence[ContextTier], way: BillingOption
 ) -> Iterator[tuple[tuple[Any, ...], tuple[float, ...]]]:
-    """The rates of each context tier with its tokens."""
+    """Token rates and token counts of each context tier with tokens."""
     for tier, tokens in zip((rates, *(context_tier.rates for context_tier in tiers)), counts.tolist(), strict=False):
         if any(tokens):
             yield _token_rates(tier, way), tuple(tokens)
 
 
 def _token_rates(rates: Rates, way: BillingOption) -> tuple[Any, Any, Any, Any]:
-    """What a fresh, a cached, a written and an output token cost; without an offer of its own it is plain input."""
+    """Rates of an uncached, cached, written and output token; a missing cache rate is the input rate."""
     read = rates.input if rates.cache_read is None else rates.cache_read
     return rates.input, read, _write(rates, way.ttl_s, rates.input), rates.output
 
@@ -193,7 +193,7 @@ def _write(rates: Rates, ttl_s: float | None, default: Any) -> Any:
 
 
 def _break_even(way: BillingOption) -> Any:
-    """AP-17, where a write costs more than input and a read less."""
+    """Reads that pay for a write (claim AP-17); None unless a write costs more than input and a read less."""
     rates = rates_of(way.sheet, way.mode)[0]
     write = _write(rates, way.ttl_s, None)
     if way.caching != PRICED or write is None or rates.cache_read is None or not rates.cache_read < rates.input < write:
@@ -205,7 +205,7 @@ def _speed(way: BillingOption) -> Any:
     return next((mode.speed_ratio for mode in way.sheet.modes if mode.name == way.mode), None)
 
 
-# -- ways to buy ----------------------------------------------------------------------------------------------------------------
+# -- billing options ------------------------------------------------------------------------------------------------------------
 
 
 def modes_of(sheet: PriceSheet) -> tuple[str, ...]:
@@ -214,14 +214,14 @@ def modes_of(sheet: PriceSheet) -> tuple[str, ...]:
 
 
 def ttls_of(rates: Rates) -> tuple[float, ...]:
-    """The times to live that are sold; one that is not stated is taken as the shortest that anyone sells."""
+    """The times to live on sale in seconds; an unstated time counts as NOT_STATED_TTL."""
     if rates.cache_read is None:
         return ()
     return tuple(dict.fromkeys(NOT_STATED_TTL if write.ttl_s is None else write.ttl_s for write in rates.cache_writes)) or (NOT_STATED_TTL,)
 
 
 def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None], layouts: Sequence[str]) -> Iterator[BillingOption]:
-    """The ways that a sheet sells among those asked for; of no times to live, all that it sells and none."""
+    """The requested billing options that a sheet sells; without `ttls`, every time to live on sale and no cache."""
     for mode in modes_of(sheet):
         if modes and mode not in modes:
             continue
@@ -241,15 +241,15 @@ def ways_of(sheet: PriceSheet, modes: Sequence[str], ttls: Sequence[float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillComparison:
-    """A bill beside the cheapest, and beside the same way without a cache."""
+    """A bill compared with the cheapest bill, and with its mode without a cache."""
 
     bill: Bill
     over_cheapest: Any
-    saved_share: Any  # of what the same mode costs without a cache; None where that was not asked for
+    saved_share: Any  # share saved against the mode without a cache; None if that was not billed
 
 
 def compare(bills: Sequence[Bill]) -> list[BillComparison]:
-    """Bills from the cheapest on; one that does not serve every request comes after those that do, and is never the cheapest."""
+    """Bills with comparisons, cheapest first; bills that do not serve every request come last and are never the cheapest."""
     order = sorted(bills, key=lambda row: (row.too_long > 0, float(row.usd), row.way.ttl_s is not None))
     if not order:
         return []
@@ -257,14 +257,14 @@ def compare(bills: Sequence[Bill]) -> list[BillComparison]:
 
 
 def compared(row: Bill, cheapest: Bill, plain: Bill | None) -> BillComparison:
-    """One bill beside the cheapest and the one without a cache."""
+    """One bill compared with the cheapest bill and with the bill without a cache."""
     able = cheapest.usd and not cheapest.too_long
     saved = saved_share(row.usd, plain.usd) if plain and plain.usd and row.way.ttl_s is not None else None
     return BillComparison(bill=row, over_cheapest=relative(row.usd, cheapest.usd) if able else None, saved_share=saved)
 
 
 def bill_without_cache(row: Bill, bills: Sequence[Bill]) -> Bill | None:
-    """The bill of the same mode of the same sheet without a cache."""
+    """The bill of a row's sheet and mode without a cache, or None."""
     plain = (peer for peer in bills if peer.way.ttl_s is None and peer.way.mode == row.way.mode and peer.way.sheet is row.way.sheet)
     return next(plain, None)
 
@@ -278,7 +278,7 @@ def bill(
     shared: int = 0,
     start_s: float = 0.0,
 ) -> list[BillComparison]:
-    """Every way to buy some traffic's tokens, the cheapest first; of no modes or times to live named, all that are sold.
+    """Bills of the traffic's tokens under every billing option, cheapest first; `modes` and `ttls` default to all on sale.
 
     >>> talk = Traffic.of([0, 60, 120], [8000, 9000, 10000], 500, conversation=[0, 0, 0])
     >>> [(one.bill.way.ttl_s, round(one.bill.usd, 4)) for one in bill(["claude-opus-4.6"], talk, modes=["standard"])]

@@ -1,8 +1,8 @@
-"""The requests that a bill is for: how long each is, and how much of its prompt a cache of a time to live would have.
+"""Requests to bill: lengths, and the prompt tokens that a cache with a given time to live would hold.
 
-What requests share is known from a trace's block ids, or from its conversations and what all prompts begin with. A cache of a provider
-has no limit but time: each use begins a prefix's time to live anew. A request finds what any before it asked to be kept, however little
-before.
+Shared prefixes follow from a trace's block ids, or from its conversations and the tokens with which all prompts begin. A provider's
+cache is limited by time alone: each use restarts a prefix's time to live. A request finds whatever earlier requests cached, however
+recent.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from headway.core.errors import BadValue
 from headway.sim.hit_rates import idle_after, idle_before, leading
 from headway.sim.traffic.requests import NO_CONVERSATION, Traffic
 
-FIRST, LAST, RECORDED, ANY = "shared first", "shared last", "as recorded", "any"  # where a prompt has what it shares with all others
+FIRST, LAST, RECORDED, ANY = "shared first", "shared last", "as recorded", "any"  # place of the tokens that all prompts share
 
 
 class PrefixReuse(Protocol):
-    """What prompts have in common, by request in the order of arrival."""
+    """Prefix reuse between prompts, by request in order of arrival."""
 
     @property
     def layouts(self) -> tuple[str, ...]: ...
     def marked(self, layout: str) -> Any:
-        """Leading tokens of each prompt that its sender asks to be cached."""
+        """Leading tokens of each prompt that the sender marks for caching."""
         ...
 
     def hit_tokens(self, ttl_s: float, layout: str) -> Any:
-        """Leading tokens of each prompt that the cache has."""
+        """Leading tokens of each prompt that the cache holds on arrival."""
         ...
 
     def token_seconds(self, ttl_s: float, layout: str) -> float:
-        """Tokens kept, over time: token-seconds."""
+        """Cached tokens integrated over time, in token-seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Requests by rising prompt, so that those of a context tier stand together."""
+    """Requests sorted by prompt length, so that each context tier is a contiguous slice."""
 
     source: str
-    prompt: Any  # tokens, rising
+    prompt: Any  # tokens, ascending
     output: Any  # tokens
-    arrival: Any  # seconds from the first
-    order: Any  # the place of each in the order of arrival
+    arrival: Any  # seconds from the first request
+    order: Any  # index of each request in order of arrival
     sharing: PrefixReuse
-    lengths: bool = True  # false where only totals are known: no context tier can be told
+    lengths: bool = True  # False if only totals are known, so that context tiers do not apply
 
     def cached(self, ttl_s: float, layout: str, least: float) -> tuple[Any, Any]:
-        """Tokens found and tokens written of each prompt; a prefix below `least` tokens is not cached."""
+        """Tokens read and tokens written of each prompt; a prefix below `least` tokens is not cached."""
         marked, hits = self.sharing.marked(layout), self.sharing.hit_tokens(ttl_s, layout)
         marked = np.where(marked < least, 0, marked)
         hits = np.minimum(np.where(hits < least, 0, hits), marked)
@@ -59,7 +59,7 @@ class Requests:
 
 
 def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
-    """Requests of traffic, every prompt of which begins with the same `shared` tokens where its blocks do not say."""
+    """Requests of traffic; without block ids, every prompt begins with `shared` common tokens."""
     if not len(traffic):
         raise BadValue("--requests", source, "at least one request")
     if len(traffic.blocks) and shared:
@@ -75,7 +75,7 @@ def requests_of(traffic: Traffic, source: str, shared: int = 0) -> Requests:
 
 
 class BlockPrefixes:
-    """A trace whose prompts are lists of block ids."""
+    """Prefix reuse in a trace whose prompts are lists of block ids."""
 
     layouts = (RECORDED,)
 
@@ -85,12 +85,12 @@ class BlockPrefixes:
 
     @cached_property
     def before(self) -> Any:
-        """Seconds that each block lay unused."""
+        """Seconds since the last use of each block; inf at its first use."""
         return idle_before(self.traffic.blocks, self.request, self.traffic.arrival)
 
     @cached_property
     def after(self) -> Any:
-        """Seconds until each block is used again."""
+        """Seconds until the next use of each block; inf at its last use."""
         return idle_after(self.traffic.blocks, self.request, self.traffic.arrival)
 
     def marked(self, layout: str) -> Any:
@@ -103,12 +103,12 @@ class BlockPrefixes:
         return float(np.minimum(self.after, ttl_s).sum()) * self.traffic.block_tokens
 
     def _tokens(self, blocks: Any) -> Any:
-        """A prompt's last block may be part full."""
+        """Tokens in leading blocks of each prompt; its last block may be partly filled."""
         return np.minimum(blocks * self.traffic.block_tokens, self.traffic.prompt)
 
 
 class ConversationPrefixes:
-    """Prompts that begin with what all share, or with their conversation's last prompt."""
+    """Prefix reuse of prompts that begin with tokens shared by all, or with their conversation's last prompt."""
 
     def __init__(self, traffic: Traffic, shared: int) -> None:
         self.prompt, self.arrival = traffic.prompt, traffic.arrival
@@ -118,9 +118,9 @@ class ConversationPrefixes:
         later, earlier = order[1:], order[:-1]
         turn = (traffic.conversation[later] == traffic.conversation[earlier]) & self.talks[later]
         later, earlier = later[turn], earlier[turn]
-        self.last = np.zeros(len(traffic), np.int64)  # the prompt of the turn before
+        self.last = np.zeros(len(traffic), np.int64)  # prompt tokens of the previous turn
         self.last[later] = self.prompt[earlier]
-        self.before, self.after = (np.full(len(traffic), np.inf) for _ in range(2))  # seconds to the turns beside this
+        self.before, self.after = (np.full(len(traffic), np.inf) for _ in range(2))  # seconds to the previous and next turn
         self.before[later] = self.after[earlier] = self.arrival[later] - self.arrival[earlier]
         gaps = np.diff(self.arrival)
         self.before_any, self.after_any = np.append(np.inf, gaps), np.append(gaps, np.inf)
@@ -130,27 +130,27 @@ class ConversationPrefixes:
         return (FIRST, LAST) if self.shared.any() and self.talks.any() else (FIRST,)
 
     def marked(self, layout: str) -> Any:
-        """All of a conversation's prompt, for its next turn begins with it; else what all share."""
+        """Tokens to cache: the whole prompt in a conversation, since its next turn begins with it, else the shared tokens."""
         if layout == LAST:
             return np.where(self.talks, self.prompt - self.shared, 0)
         return np.where(self.talks, self.prompt, self.shared)
 
     def hit_tokens(self, ttl_s: float, layout: str) -> Any:
-        """The longer of the last turn's prompt and what all share, where their time has not run out."""
-        if layout == LAST:  # what is shared stood behind the last turn's question, and is no part of this prompt's beginning
+        """Tokens read: the longer of the last turn's prompt and the shared tokens, if their time has not run out."""
+        if layout == LAST:  # shared tokens ended the last turn's prompt, so they are not in this prefix
             return np.where(self.before <= ttl_s, np.minimum(np.maximum(self.last - self.shared, 0), self.prompt), 0)
         previous_turn = np.where(self.before <= ttl_s, np.minimum(self.last, self.prompt), 0)
         return np.maximum(previous_turn, np.where(self.before_any <= ttl_s, self.shared, 0))
 
     def token_seconds(self, ttl_s: float, layout: str) -> float:
-        """What all share is held once; of each conversation what it has beyond that."""
+        """Token-seconds: the shared tokens once, and for each conversation its further tokens."""
         per_conversation = np.where(self.talks, self.prompt - self.shared, 0) * np.minimum(self.after, ttl_s)
         common = 0.0 if layout == LAST else self.shared * np.minimum(self.after_any, ttl_s)
         return float(np.sum(per_conversation + common))
 
 
 class RequestTotals:
-    """Totals of which it is known how much was found; where nothing was, nothing was asked to be kept."""
+    """Prefix reuse of totals with a known number of hits; without hits nothing is marked for caching."""
 
     layouts = (RECORDED,)
 
@@ -168,7 +168,7 @@ class RequestTotals:
 
 
 def requests_of_totals(prompt: float, hits: float, output: float, source: str) -> Requests:
-    """A day's totals as one line: prompt tokens, those of them that were found, and output tokens."""
+    """Totals as a single request: prompt tokens, cached tokens among them, and output tokens."""
     if not 0 <= hits <= prompt:
         raise BadValue("--tokens", f"cached={hits:g}", f"cached tokens among the input's {prompt:g}")
     zero = np.zeros(1, np.int64)

@@ -1,4 +1,4 @@
-"""What a chip costs by the hour, over all metrics, by one, or owned; and what of a chip's and a machine's price is memory."""
+"""Cost of a chip over time: over all price metrics, by one metric, or owned; and the memory's share of chip and machine prices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.hardware.chip import Chip
 from headway.hardware.memory_tier import MemoryTier, tier
 from headway.hardware.system import System
 from headway.laws.arithmetic import times, total
-from headway.laws.economics import cost as owning
+from headway.laws.economics import cost as laws
 from headway.laws.economics.cost import memory_share, memory_usd, with_cluster
 
 GIVE = "give one: --chip-price '$2/h' or --chip-price 2..4"
@@ -24,7 +24,7 @@ POWER, CAPEX = "power_all_in_utility", "capex_per_chip"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipCost:
-    """What owning a chip costs by the second, and its parts."""
+    """Cost of owning a chip per second, by part."""
 
     capital: Any  # USD/s
     upkeep: Any
@@ -35,14 +35,14 @@ class OwnershipCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipPrice:
-    """An interval in USD per chip and second, and where it is from."""
+    """An interval in USD per chip and second, with its origin."""
 
     interval: Interval
     note: str
 
 
 def over_all(chip: Chip) -> ChipPrice:
-    """From the least to the most that any metric of the catalogue says, owning and every kind of renting."""
+    """The range over all price metrics of the catalogue, for owning and every kind of renting."""
     if chip.price is not None:
         return ChipPrice(interval=point(chip.price), note=f"chip price {_usd(chip.price)}, given by the user")
     quotes = [row for row in chip.costs if row.metric in chip_price.METRICS]
@@ -64,22 +64,22 @@ def by_metric(chip: Chip, metric: str) -> ChipPrice:
 
 
 def owned(chip: Chip, assumptions: dict[str, Any]) -> OwnershipCost:
-    """Capital, upkeep, power and building of a chip that is bought; `assumptions` are cost.assumptions()."""
+    """Capital, upkeep, power and building cost of an owned chip; `assumptions` are the ownership assumptions by name."""
     capex, power = fact(chip, CAPEX), fact(chip, POWER)
     if capex is None or power is None:
         lacks = " and ".join(name for name, value in ((CAPEX, capex), (POWER, power)) if value is None)
         raise MissingFact(chip.name, lacks, "its cost file needs it for --own; --chip-price gives a price instead")
     tco_inputs = {key.removeprefix("tco_default_"): value for key, value in assumptions.items()}
-    capital = owning.capital_usd(owning.with_cluster(capex, tco_inputs["cluster_overhead"]), tco_inputs["life"])
-    upkeep = owning.upkeep_usd(capex, tco_inputs["opex"])
-    electricity = owning.power_usd(power, tco_inputs["electricity"])
-    building = owning.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
+    capital = laws.capital_usd(laws.with_cluster(capex, tco_inputs["cluster_overhead"]), tco_inputs["life"])
+    upkeep = laws.upkeep_usd(capex, tco_inputs["opex"])
+    electricity = laws.power_usd(power, tco_inputs["electricity"])
+    building = laws.building_usd(power, tco_inputs["datacentre_capex"], tco_inputs["datacentre_life"])
     owned_total = total((capital, upkeep, electricity, building))
     return OwnershipCost(capital=capital, upkeep=upkeep, power=electricity, building=building, total=owned_total)
 
 
 def fact(chip: Chip, metric: str) -> Any | None:
-    """The newest figure of one metric, None where there is none."""
+    """The newest figure of one metric, or None."""
     figures = [row.value for row in chip.costs if row.metric == metric]
     return max(figures, key=lambda value: value.date) if figures else None
 
@@ -96,7 +96,7 @@ BYTES = Field("byte", "share of one chip in its host's memory")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipMemory:
-    """Names of tiers, "" where they are not known, and bytes of host memory per chip, None where not."""
+    """Memory tiers of a chip by name ("" if unknown), and bytes of host memory per chip (None if unknown)."""
 
     hbm: str = ""
     dram_tier: str = ""
@@ -104,7 +104,7 @@ class ChipMemory:
 
 
 def chip_memory(name: str) -> ChipMemory:
-    """What is known of a chip's memory.
+    """The memory tiers of a chip.
 
     >>> chip_memory("gb200").hbm, float(chip_memory("gb200").dram)
     ('hbm3e_b200', 240000000000.0)
@@ -117,7 +117,7 @@ def chip_memory(name: str) -> ChipMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPart:
-    """One memory of a machine: its size, what it costs, and its share of the chips' price and of the machine's."""
+    """One memory of a machine: size, cost, and share of the chips' price and of the machine's price."""
 
     memory: str
     device: str
@@ -135,7 +135,7 @@ class MemoryPart:
 
 
 def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
-    """The least and the most that HBM is of a chip's price; None where a price or the kind of HBM is not known."""
+    """Low and high end of HBM's share of a chip's price; None if a price or the kind of HBM is unknown."""
     capex, hbm_tier = fact(chip, CAPEX), chip_memory(chip.name).hbm
     if capex is None or not hbm_tier or chip.hbm is None:
         return None, None
@@ -145,7 +145,7 @@ def hbm_share(chip: Chip, catalog: Catalog | None = None) -> tuple[Any, Any]:
 
 
 def parts(machine: System, dram: Any = None, flash: Any = None, catalog: Catalog | None = None) -> tuple[MemoryPart, ...]:
-    """Each memory of a machine whose size is known, then all of them; `dram` and `flash` are bytes of the whole machine."""
+    """Each memory of known size in a machine, then their total; `dram` and `flash` are bytes of the whole machine."""
     chip, known = machine.chip, chip_memory(machine.chip.name)
     capex, overhead = fact(chip, CAPEX), chip_price.assumptions(catalog)["tco_default_cluster_overhead"]
     chips = None if capex is None else times(capex, machine.chips)

@@ -1,6 +1,6 @@
-"""What speed costs: the tiers of a plan's frontier against a standard tier, a larger scale-up domain, and what is sold, beside them.
+"""Price of speed: tiers of a plan's frontier against a standard tier, a larger scale-up domain, and fast tiers on sale.
 
-A machine's only lever for speed is how few sequences share it and how they are laid out over its chips. Glue: the arithmetic is in laws/.
+On a given machine, only a smaller batch or another layout makes tokens faster. Glue: the arithmetic is in laws/.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from headway.core import catalog as facts
-from headway.core import columns
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, BadValue, HeadwayError
 from headway.core.formula import record
@@ -29,6 +28,7 @@ from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
+from headway.serving.columns import SERVE
 from headway.serving.plan.plan import Plan, plan
 from headway.serving.plan.space import domain_of
 
@@ -39,20 +39,20 @@ OFFER_TEXTS = ("provider", "model", "tier", "basis", "notes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One tier beside the standard tier of the same model and provider; a multiple that is not published is None."""
+    """One tier on sale against its model's standard tier at one provider; None for a multiple that is not published."""
 
     offer: str
     provider: str
     model: str
     tier: str
-    basis: str = "price"  # or cost: measured on own machines, not sold
+    basis: str = "price"  # price, or cost: measured on own machines, not sold
     notes: str = ""
     price_multiple: Annotated[Any, Field(help="price over the standard tier's", high=1e6)] = None
     speed_multiple: Annotated[Any, Field(help="output speed of one user over the standard tier's, as advertised", high=1e6)] = None
 
 
 def catalogue_offers(catalog: Catalog | None = None) -> tuple[Offer, ...]:
-    """Every offer, oldest first; of files with one name the first folder's counts, a user's own before the package's."""
+    """Every offer, oldest first; a user's file replaces the package's file of that name."""
     files: dict[str, Path] = {}
     for root in reversed((catalog or default_catalog()).roots):
         files |= {path.name: path for path in sorted((root / "offers").glob("*.toml"))}
@@ -82,59 +82,59 @@ def _read(path: Path) -> Iterator[Offer]:
 STANDARD_TPOT = default(0.020, "standard TPOT", "s", "a departure every 20 ms: 50 tokens/s, unless a TPOT is given")
 AT = default(2.5, "at", "", "the speed of the first fast mode sold, at which domains are compared unless told")
 DOMAINS = (2, 4, 8)
-EVEN = (1.5, 3.0, 4.0)  # speed multiples planned for besides those asked for and sold: a frontier has few points where it is steep
-SAME = 1e-9  # costs closer than this are equal
+EVEN = (1.5, 3.0, 4.0)  # further speed multiples to plan, since a steep frontier has few points
+SAME = 1e-9  # relative difference below which costs are equal
 MULTIPLES = ("speed_multiple", "price_multiple", "speed_bought", "decode_price_multiple", "batch_ratio", "batch_ratio_identity",
              "batch_ratio_of_price")  # fmt: skip
 LAID = ("ladder_price_multiple", "ladder_speed_multiple", "ladder_batch_ratio", "offer_over_ladder")
 TEXTS = ("offer", "provider", "tier", "basis", "standing", "date", "source", "about")
-KEYS = (*columns.SERVE, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
+KEYS = (*SERVE, "scale_up_domain", *MULTIPLES, *LAID, *TEXTS)
 Read = Callable[["SpeedTier", str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpeedTier:
-    """One point of a plan, and what it is on the ladder: standard, rung, floor (the fastest), domain, domain_floor."""
+    """One point of a plan with its kind: standard, rung, floor (the fastest), domain, domain_floor."""
 
     kind: str
     plan: Plan
-    at: int  # its row in the plan
+    at: int  # row in the plan
     row: Mapping[str, Any]
     domain: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedTiers:
-    """Rungs from the slowest to the fastest, the same on larger domains, and offers."""
+    """Speed tiers from slowest to fastest, tiers on larger domains, and offers."""
 
     standard: SpeedTier
     rungs: tuple[SpeedTier, ...]
     wider: tuple[SpeedTier, ...]
     offers: tuple[Offer, ...]
     at: Any
-    limit: Any  # the TPOT that chose the standard rung; None where the cheapest of all was taken
+    limit: Any  # TPOT limit (s) of the standard tier; None if it is the cheapest layout of all
     infeasible: str
     notes: tuple[str, ...]
 
     @cached_property
     def plain(self) -> list[dict[str, Any]]:
-        """Every row, all with the same keys."""
+        """Every row, with equal keys."""
         if self.infeasible:
             return [_row(self.standard, {})]
         return [*(_row(rung, self.measured(rung)) for rung in (*self.rungs, *self.wider)), *map(self._offered, self.offers)]
 
     @property
     def rows(self) -> Listing:
-        """The rows as they are filtered, sorted, printed and explained."""
+        """The rows as a listing, to filter, sort, print and explain."""
         return Listing(self.plain, notes=self.notes, tree=self.tree)
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """The multiples of every rung."""
+        """The multiples of every speed tier."""
         return [_multiples(self.standard, rung, _row_value) for rung in self.rungs]
 
     def measured(self, rung: SpeedTier, read: Read | None = None) -> dict[str, Any]:
-        """The multiples of a rung over the standard one; what one step up buys where a step is dearer."""
+        """The multiples of a speed tier over the standard tier, and the speed bought over the next slower tier."""
         read = read or _row_value
         multiples = _multiples(self.standard, rung, read)
         below = self.rungs[self.rungs.index(rung) - 1] if rung in self.rungs[1:] else None
@@ -147,7 +147,7 @@ class SpeedTiers:
         return multiples | {"speed_bought": laws.speed_bought(*pairs)}
 
     def between(self, x: str, at: Any, y: str, read: Read | None = None) -> Any:
-        """The ladder's `y` at the place where its `x` is `at`; None beyond its ends."""
+        """The tiers' `y`, interpolated where their `x` is `at`; None beyond the ends."""
         for low, high, slower, faster in zip(self.rungs, self.rungs[1:], self.steps, self.steps[1:], strict=False):
             if slower[x] <= at <= faster[x] and slower[x] < faster[x]:
                 if read is not None:
@@ -156,7 +156,7 @@ class SpeedTiers:
         return None
 
     def laid(self, offer: Offer, read: Read | None = None) -> dict[str, Any]:
-        """An offer's own multiples, and what the ladder has at its speed and at its price."""
+        """An offer's multiples, and the multiples of this machine's tiers at its speed and at its price."""
         price, speed = offer.price_multiple, offer.speed_multiple
         multiples = {"price_multiple": price, "ladder_speed_multiple": self.between("price_multiple", price, "speed_multiple", read)}
         if speed is None:
@@ -176,7 +176,7 @@ class SpeedTiers:
         return dict.fromkeys(KEYS) | texts | _floats(multiples) | {"standing": self._standing(offer, multiples)}
 
     def _standing(self, offer: Offer, multiples: Mapping[str, Any]) -> str:
-        """Where an offer stands beside the ladder, in words."""
+        """Comparison of an offer with this machine's tiers, in words."""
         if offer.speed_multiple is None:
             cheapest = self.steps[0]["price_multiple"]
             return "cheaper than any rung" if offer.price_multiple < cheapest else "speed not published"
@@ -201,7 +201,7 @@ class SpeedTiers:
             value = self.measured(rung, read).get(key)
             if value is not None:
                 return value
-        if key not in columns.SERVE:
+        if key not in SERVE:
             raise BadValue("explain", key, "a numeric column that applies to this row, such as price_multiple or tpot_s")
         return rung.plan.explain(key, rung.at)
 
@@ -215,7 +215,7 @@ def _explained(rung: SpeedTier, key: str) -> Any:
 
 
 def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, Any]:
-    """Speed, price and batch of a rung over the standard one's."""
+    """Speed, price and batch of a speed tier over those of the standard tier."""
     base_batch, rung_batch = (laws.sequences_per_chip(read(member, "concurrency"), read(member, "chips")) for member in (standard, rung))
     theirs, mine = (
         laws.chip_time_per_token(read(standard, "tpot_s"), base_batch),
@@ -235,7 +235,7 @@ def _multiples(standard: SpeedTier, rung: SpeedTier, read: Read) -> dict[str, An
 
 
 def _row(rung: SpeedTier, multiples: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {key: rung.row[key] for key in columns.SERVE}
+    plain = {key: rung.row[key] for key in SERVE}
     return dict.fromkeys(KEYS) | plain | {"kind": rung.kind, "scale_up_domain": int(rung.domain)} | _floats(multiples)
 
 
@@ -262,10 +262,10 @@ def ladder(
     domains: Sequence[int] = DOMAINS,
     offers: Sequence[Offer] | None = None,
 ) -> SpeedTiers:
-    """The rungs of one model on one machine. The standard rung is the cheapest within `tpot`, 20 ms unless told.
+    """The speed tiers of one model on one machine. The standard tier is the cheapest within `tpot`, by default 20 ms.
 
-    `at` is the speed multiple at which machines of `domains` times the scale-up domain are compared; `offers` are those of the
-    catalogue unless given. A `tpot` that nothing meets is an answer (`infeasible`), wrong input a HeadwayError.
+    `at` is the speed multiple at which machines of `domains` times the scale-up domain are compared; `offers` defaults to the
+    catalogue's offers. A `tpot` that nothing meets is an answer (`infeasible`); invalid input is a HeadwayError.
     """
     resolved_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
@@ -298,7 +298,7 @@ def _ladder(
 
 
 def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, speeds: Sequence[Any]) -> list[SpeedTier]:
-    """The frontier, the standard rung, and the cheapest rung at each of `speeds`; slowest first, none beaten by a faster one."""
+    """The frontier, the standard tier and the cheapest tier at each of `speeds`, slowest first, dominated tiers dropped."""
     first, new_rung = standard.plan, partial(SpeedTier, kind="rung", domain=standard.domain)
     rungs = [new_rung(plan=first, at=at, row=row) for at, row in enumerate(first.rows()) if row["kind"] == "frontier"]
     for speed in sorted(set(speeds)):
@@ -319,7 +319,7 @@ def _rungs(standard: SpeedTier, planned: Callable[..., Plan], machine: System, s
 def _wider(
     standard: SpeedTier, planned: Callable[..., Plan], machine: System, domains: Sequence[int], at: Any
 ) -> tuple[list[SpeedTier], list[str]]:
-    """On a larger domain: the cheapest rung at the speed `at`, and the fastest."""
+    """Tiers on larger domains: the cheapest at the speed multiple `at`, and the fastest; with notes."""
     rungs, notes = [], []
     limit = float(laws.tpot_at_speed(standard.row["tpot_s"], at))
     for factor in domains:
@@ -340,7 +340,7 @@ def _wider(
 
 
 def widened(machine: System, factor: int) -> System:
-    """The machine with a scale-up domain so many times as large, of the chips it has or, where those are too few, of more."""
+    """The machine with a scale-up domain `factor` times as large, with more chips if it has too few."""
     domain = int(raised(domain_of(machine), factor))
     if domain > MOST_CHIPS:
         raise BadValue("domains", f"{domain} chips", f"at most {MOST_CHIPS}")

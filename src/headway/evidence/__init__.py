@@ -1,1 +1,11 @@
-"""Measured serving rows, predictions of them and what is fitted on them."""
+"""Measurements and claims beside predictions: rows, readers of benchmark output, the fits, their errors, the lecture's claims.
+
+Holds        rows/ (a measured row and what it leaves unsaid), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/
+             (predict, score and fit engines), training/ (the same of training runs), fit/ (cross-validation, residuals, intervals), claims/
+             (the lecture), report (the page of accuracy), columns.
+Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
+             fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims.
+May import   economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, cli.
+Reads        data/evidence.csv (fit/nearest.py), data/claims/*.toml (claims/claim.py); `headway fit` writes data/efficiency.toml and
+             data/training/efficiency.toml, which performance and training read.
+"""

@@ -1,4 +1,4 @@
-"""The computed pages (docs/accuracy.md, README.md, docs/prices.md), put between markers, and the targets that predictions should reach."""
+"""Accuracy targets, and the generated parts of docs/accuracy.md, README.md and docs/prices.md (text between markers)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headway.evidence.fit.residuals import ORDER, SLACK, ErrorGroup, Residual, g
 from headway.evidence.fit.result import ErrorRow
 
 LEAST_COVERED, MOST_COVERED, EACH_COVERED = 0.85, 0.95, 0.75
-FEW = 5  # measurements, below which a group's coverage is not judged
-ONE_STEP = ("decode", "prefill")  # kinds whose floor is that of single steps, without a loop of requests around them
+FEW = 5  # measurements a group needs before its coverage is judged
+ONE_STEP = ("decode", "prefill")  # kinds of row that measure single steps, without a loop of requests around them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The most that errors of one measure may be; None where nothing is asked."""
+    """Largest error allowed for one measure; None: no limit."""
 
     measure: str
     median: float
@@ -40,7 +40,7 @@ TARGETS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetResult:
-    """One thing asked, what was found, and whether it is enough."""
+    """One accuracy target: the limit, the measured value, and whether it is met."""
 
     what: str
     limit: str
@@ -49,7 +49,7 @@ class TargetResult:
 
 
 def check_targets(residuals: Sequence[Residual]) -> list[TargetResult]:
-    """Every target with what was found."""
+    """All accuracy targets checked against cross-validated residuals."""
     error_checks = [
         line for target in TARGETS for line in _errors(target, [residual for residual in residuals if residual.measure == target.measure])
     ]
@@ -88,7 +88,7 @@ def _coverage(residuals: Sequence[Residual]) -> Iterable[TargetResult]:
 
 
 def covered(residuals: Iterable[Residual], by: str) -> list[tuple[str, float, int]]:
-    """Each group of a field: its name, the share within the intervals, and its size; small groups left out."""
+    """Coverage of the 90 % intervals per value of the field `by`: name, share, size; groups below FEW are left out."""
     members_by_group: dict[str, list[Residual]] = {}
     for residual in residuals:
         members_by_group.setdefault(getattr(residual, by), []).append(residual)
@@ -108,7 +108,7 @@ def _floors(residuals: Sequence[Residual]) -> Iterable[TargetResult]:
 
 
 def beyond_floor(residuals: Iterable[Residual]) -> list[str]:
-    """The ids of measurements faster than the floor."""
+    """Ids of measurements faster than the roofline floor."""
     return [residual.id for residual in residuals if residual.limit_share > 1 + SLACK]
 
 
@@ -118,7 +118,7 @@ def _zero_check(what: str, ids: Sequence[str], of: int) -> TargetResult:
 
 
 def worst_groups(residuals: Sequence[Residual], least: int, count: int) -> list[tuple[str, str, Residual, float, int]]:
-    """The largest median errors among groups of one source, chip, engine and model class: measure, name, an example, error and size."""
+    """Groups (source, chip, engine, model class) with the largest median error: measure, name, an example, error and size."""
     members_by_group: dict[tuple[str, ...], list[Residual]] = {}
     for residual in residuals:
         members_by_group.setdefault((residual.measure, residual.source, residual.chip, residual.engine, residual.model_class), []).append(
@@ -134,7 +134,7 @@ def worst_groups(residuals: Sequence[Residual], least: int, count: int) -> list[
 
 PAGE, SUMMARY = "accuracy", "accuracy-summary"  # names of the parts between markers
 FIGURE = "accuracy.png"
-LEAST = 5  # measurements of a worst group
+LEAST = 5  # measurements that a group needs to be listed among the worst
 MOST_NAMED = 10
 TABLES = (("family", "chip family"), ("chip", "chip"), ("engine", "engine"), ("model_class", "class of model"), ("kind", "kind of row"))
 HEAD = ("n", "median error", "p90 abs ln", "bias ln", "coverage", "hi/lo")
@@ -147,19 +147,19 @@ READ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that the page is made of."""
+    """Data of the accuracy page."""
 
-    residuals: Sequence[Residual]  # cross-validated: each says in `fold` what its fit had not seen
-    flat: Sequence[Residual]  # of the flat model, same measurements
+    residuals: Sequence[Residual]  # cross-validated: `fold` names the rows that the fit had not seen
+    flat: Sequence[Residual]  # residuals of the flat model on these measurements
     kernels: Sequence[ErrorRow]
-    rows: int  # scored or not, reliability A and B, whose input length is stated
-    predicted: int  # of those
+    rows: int  # rows of reliability A and B with a stated input length, scored or not
+    predicted: int  # rows with a stated input length that have a prediction
     unstated: int  # rows whose input length is not stated
     command: str  # that regenerates the page
     date: str
     shifts: Sequence[NumberShift] = ()  # numbers that one group decides
-    models: Sequence[Residual] = ()  # of modes that one source alone has, whole models left out
-    numbers: int = 0  # fitted to the rows
+    models: Sequence[Residual] = ()  # residuals of single-source modes, predicted with whole models left out
+    numbers: int = 0  # count of numbers fitted to the rows
 
 
 def page(report: Report) -> str:
@@ -174,7 +174,7 @@ def page(report: Report) -> str:
 
 
 def summary(report: Report) -> str:
-    """The few lines of README.md: the error of each measure, what the fit buys, the coverage."""
+    """Accuracy summary of README.md: the error of each measure, what the fit buys, the coverage."""
     fitted, flat, floor = (_all(residuals) for residuals in (report.residuals, report.flat, floor_residuals(report.residuals)))
     head = ("measured", "n", "median error", "p90 abs ln", "in the 90 % interval", "flat efficiencies miss by", "roofline misses by")
     lines = [
@@ -186,7 +186,7 @@ def summary(report: Report) -> str:
 
 
 def inserted(document: str, name: str, text: str, path: str = "") -> str:
-    """A document with `text` between its markers of that name."""
+    """`document` with `text` between the markers called `name`."""
     start, end = (f"<!-- {name}: {what} -->" for what in ("generated, do not edit", "end"))
     head, marker, rest = document.partition(start)
     _, end_marker, tail = rest.partition(end)
@@ -208,7 +208,7 @@ def _start(report: Report) -> str:
 
 
 def _folds_sentence(residuals: Iterable[Residual]) -> str:
-    """What was left out of the fits that predicted."""
+    """Sentence on the groups of rows left out of the fits."""
     folds = {residual.fold for residual in residuals}
     if not folds - {""}:
         return "**These rows were seen by the fit: nothing here is cross-validated.**"
@@ -232,7 +232,7 @@ def _targets(report: Report) -> str:
 
 
 def _fit_gain(report: Report) -> str:
-    """Fitted, flat and floor side by side."""
+    """Table of errors of the fitted model, the flat model and the floor."""
     fitted, flat, floor = (_all(residuals) for residuals in (report.residuals, report.flat, floor_residuals(report.residuals)))
     models = (fitted, flat, floor)
     lines = [
@@ -251,7 +251,7 @@ def _all(residuals: Iterable[Residual]) -> dict[str, ErrorGroup]:
 
 
 def _by_source(residuals: Sequence[Residual]) -> str:
-    """The errors by source, and what was left out of the fits that predicted it."""
+    """Table of errors by source, each with the rows left out of its fits."""
     lines = []
     for group in grouped(residuals, "source"):
         folds = sorted(
@@ -263,7 +263,7 @@ def _by_source(residuals: Sequence[Residual]) -> str:
 
 
 def _models(residuals: Sequence[Residual]) -> str:
-    """Where one source alone has a mode, whole models left out besides whole chips."""
+    """Table of errors of single-source modes, predicted with a whole model left out."""
     if not residuals:
         return ""
     lines = [(group.measure, group.name, *_numbers(group)) for group in grouped(residuals, "model")]
@@ -310,7 +310,7 @@ def _pair(residual: Residual) -> tuple[str, str, str]:
 
 
 def _shifts(report: Report) -> str:
-    """Numbers that hang on one group of rows."""
+    """Table of fitted numbers that one group of rows decides."""
     if not report.numbers:
         return ""
     sentence = f"{report.numbers} numbers were fitted to the rows. Leaving a group out moves these by more than three standard errors:"
@@ -331,11 +331,11 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
 
 
-PART = "prices"  # name of the part between markers
+PART = "prices"  # name of the markers around the tables
 
 
 def write(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> None:
-    """Put the tables between the page's markers."""
+    """Write the tables between the markers of the page at `path`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -344,7 +344,7 @@ def write(path: str, estimates: Sequence[SizeVerdict], scored: Sequence[PriceSco
 
 
 def price_page(estimates: Sequence[SizeVerdict], scored: Sequence[PriceScore], kv: Sequence[LadderVerdict]) -> str:
-    """The tables as Markdown."""
+    """Markdown tables of docs/prices.md: size estimates, price scores and KV estimates."""
     parts = [
         _methods(scored),
         *(_price_models([row for row in estimates if row.size == size and row.method == OURS]) for size in ("active", "total")),

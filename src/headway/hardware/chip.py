@@ -11,7 +11,7 @@ from headway.core import units
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
-from headway.hardware import chip_price as cost
+from headway.hardware import chip_price as prices
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
 PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
@@ -20,11 +20,11 @@ PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """What the field publishes about a chip; each number is a Known in SI, or None where no public source was found."""
+    """Published facts of a chip; each number is a Sourced in SI, or None where no public source was found."""
 
     name: str
     vendor: str = ""
-    topology: str = "none"  # how the chips of one scale-up domain are joined, one of TOPOLOGIES
+    topology: str = "none"  # network of the chips in one scale-up domain, one of TOPOLOGIES
     scale_up_kind: str = ""
     notes: str = ""
     year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
@@ -43,21 +43,21 @@ class Chip:
     host_dram_bw: Annotated[Any, Field("byte/s", "one chip's share of its host's memory bandwidth")] = None
     host_link_bw: Annotated[Any, Field("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
-    costs: tuple[cost.Cost, ...] = field(default=(), repr=False)
+    costs: tuple[prices.Cost, ...] = field(default=(), repr=False)
 
     def need(self, key: str) -> Any:
-        """The fact, or MissingFact saying how to supply it."""
+        """The fact, or MissingFact with the flag that supplies it."""
         return needed(self, key, self.name, "chip")
 
     def peak(self, dtype: str) -> Any:
-        """The dense peak in a number format, None when the chip has none or none is published."""
+        """Dense peak FLOP/s in a number format, None when the chip has none or none is published."""
         if dtype not in PEAK_OF:
             raise UnknownName("number format with a peak", dtype, PEAK_OF, "one of " + ", ".join(PEAK_OF))
         return getattr(self, PEAK_OF[dtype])
 
 
 def needed(record: Any, key: str, subject: str, kind: str) -> Any:
-    """A fact of a record, or MissingFact saying how to supply it."""
+    """A fact of a record, or MissingFact with the flag that supplies it."""
     fields = facts.declared(type(record))
     if key not in fields:
         raise UnknownName(f"{kind} fact", key, fields)
@@ -67,13 +67,13 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
     return value
 
 
-def chip_price(chip: Chip, metric: str = cost.DEFAULT_METRIC) -> cost.PriceQuote | None:
-    """What one chip costs per second: the user's price if one was given, else the catalogue's by this metric, else None."""
-    return cost.user_price(chip.price) if chip.price is not None else cost.price(chip.costs, metric)
+def chip_price(chip: Chip, metric: str = prices.DEFAULT_METRIC) -> prices.PriceQuote | None:
+    """Price of one chip per second: the user's if given, else the catalogue's by this metric, else None."""
+    return prices.user_price(chip.price) if chip.price is not None else prices.price(chip.costs, metric)
 
 
 def chip(name: str, catalog: Catalog | None = None) -> Chip:
-    """A chip of the catalogue by any name people type for it.
+    """A chip of the catalogue by name or alias.
 
     >>> chip("H100").hbm_bw, chip("h100-sxm").hbm_bw.name
     (3350000000000.0, 'h100_sxm.hbm_bw')
@@ -83,11 +83,11 @@ def chip(name: str, catalog: Catalog | None = None) -> Chip:
 
 
 def read(path: Path, catalog: Catalog) -> Chip:
-    """A chip from its file, with what it costs."""
+    """A chip from its file, with its prices."""
     document, name = facts.read(path), path.stem
     facts.only(document, ("name", "vendor", "topology", "scale_up_kind", "notes", "facts", "sources"), path)
     topology = facts.text(document, "topology", path) or "none"
     if topology not in TOPOLOGIES:
         raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
     texts = {key: facts.text(document, key, path) for key in ("vendor", "scale_up_kind", "notes")}
-    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=cost.costs(name, catalog))
+    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=prices.costs(name, catalog))

@@ -1,4 +1,4 @@
-"""What a chip costs, by metric: owning it, renting it for three years, renting it by the hour. Metrics are never mixed.
+"""Prices of a chip by metric: owning it, renting it for three years, renting it by the hour. Metrics are never mixed.
 
 A cost file is a list, `rows = [{ metric = "rental_3yr", value = 1.3, unit = "USD/h", source = ..., date = ..., kind = ... }]`, per chip;
 `low` and `high` give a stated range.
@@ -16,7 +16,7 @@ from headway.core.errors import BadFile, BadValue, UnknownName
 from headway.core.quantity import known
 
 DEFAULT_METRIC = "rental_3yr"
-# Prices of one chip for a time, which a cost per token can be made of.
+# Prices of one chip per time, from which a cost per token follows.
 METRICS = ("rental_3yr", "rental_1yr", "rental_on_demand", "rental_flex_start", "rental_cloud_list", "tco_owning_hyperscaler",
            "tco_owning_neocloud", "rental_annual_commit_china", "rental_assumed_by_deepseek", "rental_paper_assumption",
            "strategic_rate_anthropic_est")  # fmt: skip
@@ -27,7 +27,7 @@ UNITS = {"USD/h": ("USD/s", 1 / 3600), "kW": ("W", 1e3), "W": ("W", 1.0), "USD":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One figure of one source for one metric, with the range it states."""
+    """One figure of one source for one metric, with its stated range."""
 
     metric: str
     value: Any
@@ -38,7 +38,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceQuote:
-    """What one chip costs per second by one metric: the newest figure, and the range of all of them."""
+    """Price of one chip per second by one metric: the newest figure, and the range of all figures."""
 
     value: Any  # USD/s
     low: Any
@@ -48,18 +48,18 @@ class PriceQuote:
 
 
 def costs(name: str, catalog: Catalog | None = None) -> tuple[Cost, ...]:
-    """Every cost figure of a chip; none is an answer (many chips have no public price)."""
+    """All cost figures of a chip; may be empty (many chips have no public price)."""
     path = (catalog or default_catalog()).files("costs").get(fold(name))
     return read(path, name) if path else ()
 
 
 def assumptions(catalog: Catalog | None = None) -> dict[str, Any]:
-    """What owning chips costs beyond the chips: electricity, building, life, overhead; by metric."""
+    """Costs of owning a chip beyond its price: electricity, building, life, overhead; by metric."""
     return {row.metric: row.value for row in costs("assumptions", catalog)}
 
 
 def read(path: Path, subject: str) -> tuple[Cost, ...]:
-    """The rows of a cost file, in SI."""
+    """Rows of a cost file, in SI."""
     document = facts.read(path)
     rows, sources = document.get("rows"), facts.table(document, "sources", path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -85,13 +85,13 @@ def _cost(row: dict[str, Any], subject: str, sources: dict[str, Any], path: Path
 
 
 def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | None:
-    """The price by one metric, or None when no source gives one: the newest value, and the range over all rows and what they state."""
+    """Price by one metric, or None when no source has one: the newest value, and the range over all rows and their stated ranges."""
     if metric not in METRICS:
         raise UnknownName("price metric", metric, METRICS, f"one of {', '.join(METRICS)}")
     quotes = [row for row in rows if row.metric == metric]
     if not quotes:
         return None
-    newest = max(quotes, key=lambda row: row.value.date)  # ISO dates sort as text; of equal dates the first listed
+    newest = max(quotes, key=lambda row: row.value.date)  # ISO dates sort as text; the first row wins among equal dates
     low = min((bound for row in quotes for bound in (row.value, row.low)), default=None)
     high = max((bound for row in quotes for bound in (row.value, row.high)), default=None)
     note = f"newest of {len(quotes)} quotes" if len(quotes) > 1 else ""
@@ -99,7 +99,7 @@ def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | 
 
 
 def user_price(value: Any) -> PriceQuote:
-    """The price that the user gave."""
+    """Price given by the user."""
     if value <= 0:
         raise BadValue("price", value, "USD/s above 0")
     return PriceQuote(value=value, low=value, high=value, metric="input", note="given by the user")

@@ -1,4 +1,4 @@
-"""What the catalogue knows, as records to print: every fact of a chip or system with its origin, and the lists of what there is."""
+"""Catalogue contents as records to print: every fact of a chip or system with its origin, and lists of chips, systems and sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.quantity import Sourced
-from headway.hardware import chip_price as cost
+from headway.hardware import chip_price as prices
 from headway.hardware.chip import Chip, chip_price
 from headway.hardware.chip import read as read_chip
 from headway.hardware.system import System
@@ -17,7 +17,7 @@ from headway.hardware.system import read as read_system
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEntry:
-    """One thing known about a chip or a system; `value` is None where no public source was found."""
+    """One fact of a chip or a system; `value` is None where no public source was found."""
 
     key: str
     value: Any
@@ -40,7 +40,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEntry:
-    """One public source, and how many facts rest on it."""
+    """One public source, and the number of facts from it."""
 
     source: str
     date: str
@@ -48,13 +48,13 @@ class SourceEntry:
 
 
 def about_chip(chip: Chip) -> tuple[FactEntry, ...]:
-    """Every fact of a chip, under the names that --set takes after `chip.`, then its costs by metric."""
+    """All facts of a chip, under their --set names after `chip.`, then its costs by metric."""
     texts = _texts(chip, ("name", "vendor", "topology", "scale_up_kind", "notes"))
     return texts + _facts(chip, skip=("price",)) + _price(chip) + tuple(entry for row in chip.costs for entry in _cost(row))
 
 
 def about_system(system: System) -> tuple[FactEntry, ...]:
-    """Every fact of a system, under the names that --set takes after `system.`, then those of its chip after `chip.`."""
+    """All facts of a system, under their --set names after `system.`, then facts of its chip after `chip.`."""
     shape = "x".join(str(side) for side in system.shape) or None
     texts = (*_texts(system, ("name", "topology", "notes")), FactEntry(key="shape", value=shape, doc=WORDS["shape"]))
     system_facts = (*texts, *_facts(system), _entry("domains", system.domains, "scale-up domains"))
@@ -83,40 +83,40 @@ def _entry(key: str, value: Any, doc: str, unit: str = "") -> FactEntry:
 
 
 def _price(chip: Chip) -> tuple[FactEntry, ...]:
-    """What one chip costs by the default metric, with its range."""
+    """Price of one chip by the default metric, with its range."""
     price = chip_price(chip)
     if price is None:
-        return (FactEntry(key="price", value=None, unit="USD/s", doc=f"no public price by {cost.DEFAULT_METRIC}"),)
+        return (FactEntry(key="price", value=None, unit="USD/s", doc=f"no public price by {prices.DEFAULT_METRIC}"),)
     doc = "; ".join(filter(None, (f"price of one chip by {price.metric}", price.note)))
     ends = (("price_low", price.low, "lowest figure"), ("price_high", price.high, "highest figure"))
     return (_entry("price", price.value, doc), *(_entry(key, end, words) for key, end, words in ends if end != price.value))
 
 
-def _cost(row: cost.Cost) -> tuple[FactEntry, ...]:
+def _cost(row: prices.Cost) -> tuple[FactEntry, ...]:
     ends = (("_low", row.low, "low end"), ("_high", row.high, "high end"))
     end_entries = (_entry(row.metric + tail, end, words) for tail, end, words in ends if end != row.value)
     return (_entry(row.metric, row.value, row.note or f"one public figure of {row.metric}"), *end_entries)
 
 
 def list_chips(catalog: Catalog | None = None) -> tuple[Chip, ...]:
-    """Every chip, by vendor and year."""
+    """All chips, by vendor and year."""
     where = catalog or default_catalog()
     chips = (read_chip(path, where) for path in where.files("chips").values())
     return tuple(sorted(chips, key=lambda chip: (chip.vendor, chip.year or 0, chip.name)))
 
 
 def list_systems(catalog: Catalog | None = None) -> tuple[System, ...]:
-    """Every system of the catalogue, by name; N x chip, R x system and tori by shape exist beside them."""
+    """All systems of the catalogue, by name; N x chip, R x system and tori by shape exist as well."""
     where = catalog or default_catalog()
     return tuple(read_system(path, where) for _, path in sorted(where.files("systems").items()))
 
 
 def list_sources(catalog: Catalog | None = None) -> tuple[SourceEntry, ...]:
-    """Every source that a chip, system or cost rests on, the most used first; a fact with several sources counts for each."""
+    """All sources of chips, systems and costs, the most used first; a fact with several sources counts for each."""
     where = catalog or default_catalog()
     records = (*list_chips(where), *list_systems(where))
     values: list[Any] = [getattr(record, key) for record in records for key in facts.declared(type(record))]
-    values += [row.value for name in where.files("costs") for row in cost.costs(fold(name), where)]
+    values += [row.value for name in where.files("costs") for row in prices.costs(fold(name), where)]
     counts: dict[tuple[str, str], int] = {}
     for fact in {(fact.name, fact): fact for fact in values if isinstance(fact, Sourced)}.values():  # a system repeats its chip's
         for source in fact.source.split("; "):

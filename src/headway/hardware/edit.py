@@ -1,4 +1,4 @@
-"""What-if edits of a system, as `--set chip.hbm_bw=10TB/s` makes them: the edited number is the user's, the rest stays as it was."""
+"""What-if edits of a system, as in `--set chip.hbm_bw=10TB/s`: the edited number has the user as its source, other facts stay."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from headway.core.quantity import user_input
 from headway.hardware.chip import Chip
 from headway.hardware.system import TOTALS, System
 
-# One physical number that both records hold: an edit of either changes both.
+# Facts that both records hold: an edit of either changes both.
 SHARED = ("scale_up_bw", "scale_out_bw")
-# What stops being true of the whole system when its chip is edited.
+# Facts of the whole system that an edit of its chip invalidates.
 STALE = {"hbm": ("hbm_total",), "tdp": ("power",)}
 
 
 def editable() -> dict[str, schema.Field]:
-    """Every key that --set takes, with its unit and its legal range."""
+    """All keys of --set, with their unit and legal range."""
     chip = {f"chip.{key}": q for key, q in catalog.declared(Chip).items()}
     return chip | {f"system.{key}": q for key, q in catalog.declared(System).items()}
 

@@ -1,4 +1,4 @@
-"""A tier of memory that can hold a KV cache: one device, its size, speed and wear, and what it costs to buy, hold and write."""
+"""A memory tier that can hold a KV cache: one device, its size, speed and write endurance, and its costs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headway.core.units import EXAMPLE
 from headway.laws.memory import tiers as laws
 from headway.laws.memory.tiers import wear_usd
 
-MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # the upper ones first
+MEMORIES = ("hbm", "ddr", "cxl", "remote", "flash", "disk", "store")  # fastest first
 TEXTS = ("memory", "device", "notes")
 ENTRIES = ("name", *TEXTS, "facts", "sources")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTier:
-    """What is known of a device; each number is a Known in SI, or None where no public source was found."""
+    """Facts of a device; each number is a Sourced in SI, or None where no public source was found."""
 
     name: str
     memory: str  # one of MEMORIES
@@ -46,7 +46,7 @@ class MemoryTier:
     rated_life: Annotated[Any, Field("s", "time for which it is rated to be written to so")] = None
 
     def need(self, key: str) -> Any:
-        """The fact, or MissingFact saying how to supply it."""
+        """The fact, or MissingFact with the flag that supplies it."""
         fields = facts.declared(MemoryTier)
         if key not in fields:
             raise UnknownName("tier fact", key, fields)
@@ -58,7 +58,7 @@ class MemoryTier:
 
 
 def tier(name: str, catalog: Catalog | None = None) -> MemoryTier:
-    """A device of the catalogue; `ddr`, `flash`, `disk`, `remote` and `hbm` name a usual one.
+    """A device of the catalogue; `ddr`, `flash`, `disk`, `remote` and `hbm` name a typical one.
 
     >>> tier("flash").name, tier("flash").read_bw, tier("disk").device
     ('tlc_31tb', 14000000000.0, '30TB HAMR CMR (275 MB/s)')
@@ -71,7 +71,7 @@ def tier(name: str, catalog: Catalog | None = None) -> MemoryTier:
 
 
 def tiers(catalog: Catalog | None = None) -> tuple[MemoryTier, ...]:
-    """Every device, the faster memories first, in one memory by year."""
+    """All devices, faster memories first, within one memory by year."""
     devices = (read(path) for path in (catalog or default_catalog()).files("tiers").values())
     return tuple(sorted(devices, key=lambda device: (MEMORIES.index(device.memory), device.year or 0, device.capacity or 0, device.name)))
 
@@ -87,14 +87,14 @@ def read(path: Path) -> MemoryTier:
 
 
 def price_of(device: MemoryTier) -> Any:
-    """What a byte of a device costs: the stated price, or the middle of its range; None where it is rented or no price is known."""
+    """Price per byte of a device: as stated, or the middle of its range; None where it is rented or no price is known."""
     if device.price is not None or device.price_low is None or device.price_high is None:
         return device.price
     return laws.middle_price(device.price_low, device.price_high)
 
 
 def holding_of(device: MemoryTier) -> Any:
-    """What it costs to hold a byte for a second: a fee, or a price written off; None where neither is known."""
+    """Cost to hold a byte for a second: a fee, or a depreciated price; None where neither is known."""
     price = price_of(device)
     if device.fee is not None or price is None:
         return device.fee
@@ -102,7 +102,7 @@ def holding_of(device: MemoryTier) -> Any:
 
 
 def wear_of(device: MemoryTier) -> Any:
-    """What writing a byte takes off a device's life; 0 for a memory that does not wear, None for flash whose rating is not known."""
+    """Cost of write endurance per byte written; 0 for a memory that does not wear, None for flash without a known rating."""
     price = price_of(device)
     if device.memory != "flash":
         return 0.0

@@ -12,9 +12,9 @@ from headway.hardware.rack_capacity import ModelNeed, cached_needs, fits, fittin
 from headway.hardware.rack_capacity import need as need_of
 from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import RANK, System
-from headway.hardware.system import system as named_system
+from headway.hardware.system import system as find_system
 from headway.laws.collectives.expert_parallel import exchange_bytes, exchange_out, exchange_up, wire_bytes_per_token
-from headway.laws.collectives.topology import bisection_bandwidth, group_domains, group_members, torus_link_bandwidth
+from headway.laws.collectives.topology import bisection_bandwidth, even_sides, group_domains, group_members, torus_link_bandwidth
 from headway.laws.rack import (
     batch_per_chip,
     cable_count,
@@ -45,10 +45,9 @@ from headway.laws.rack import (
 )
 from headway.laws.roofline.capacity import capacity_params, domain_bytes, drain_s
 from headway.laws.serving.pipeline import racks_slowdown, scale_up_ratio
-from headway.models.config import model as named_model
+from headway.models.config import model as find_model
 from headway.models.model import Model, MoE
 from headway.models.precision import formats
-from headway.performance.topology import even_sides
 
 UNITY = known(1, "one", "", "constant", "definition")
 FITTING = "counted: models of the catalogue whose checkpoint and one sequence take no more than the domain's memory"
@@ -61,7 +60,7 @@ TILE = default(128, "elements per scale", "", WIRE)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RackRequest:
-    """What is asked of a domain: its chips, and the model and batch that it is judged by."""
+    """Request for a scale-up domain: its number of chips, and the model and batch to evaluate on it."""
 
     chips: Any
     model: Model
@@ -72,7 +71,7 @@ class RackRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
-    """One domain; None where a fact is not public or does not apply."""
+    """One scale-up domain; None where a fact is not public or does not apply."""
 
     system: str
     chips: Any
@@ -138,13 +137,13 @@ def racks(
     context: int = 8192,
     facts: RackFacts | None = None,
 ) -> list[Rack]:
-    """One row for each number of chips, wired and built like `system`; that system's own domain when none is given.
+    """One row per number of chips, wired and built like `system`; the system's own domain by default.
 
     >>> [int(row.star_cables) for row in racks("gb200-nvl72", [72, 144, 576])]
     [5184, 10368, 41472]
     """
-    base = named_system(system) if isinstance(system, str) else system
-    subject, tokens, length = named_model(model), _count(batch, "batch"), _count(context, "context")
+    base = find_system(system) if isinstance(system, str) else system
+    subject, tokens, length = find_model(model), _count(batch, "batch"), _count(context, "context")
     known_facts = rack_facts(base.chip.name) if facts is None else facts
     need, needs = need_of(subject, length), cached_needs(length)
     counts = [_count(count, "chips") for count in chips] or [base.scale_up_domain]
@@ -160,7 +159,7 @@ def _count(value: Any, name: str) -> Any:
 
 
 def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[ModelNeed] = ()) -> Rack:
-    """A domain of `ask.chips` chips wired and built like `system`, and which of `needs` fit in it."""
+    """A domain of `ask.chips` chips wired and built like `system`, and the models of `needs` that fit in it."""
     return Rack(
         system=system.name,
         chips=ask.chips,
@@ -175,7 +174,7 @@ def rack(system: System, facts: RackFacts, ask: RackRequest, needs: Sequence[Mod
 
 
 def _law(run: Any, *inputs: Any) -> Any:
-    """What a law says, or None where an input is not known."""
+    """Result of a law, or None where an input is not known."""
     return None if any(value is None for value in inputs) else run(*inputs)
 
 
@@ -183,7 +182,7 @@ def _law(run: Any, *inputs: Any) -> Any:
 
 
 def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
-    """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of so many chips."""
+    """Links, cables, switches and connectors of a mesh, a star, a two-level Clos and a torus of `chips` chips."""
     per_chip, pairs, ports = facts.links_per_chip, facts.pairs_per_link, facts.ports_per_switch
     base, rank = system.scale_up_domain, RANK.get(system.topology)
     mesh, star, clos = mesh_links(chips, UNITY), _law(star_links, chips, per_chip), _law(clos_links, chips, per_chip)
@@ -213,7 +212,7 @@ def wiring(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
 
 
 def _levels(chips: Any, ports: Any) -> str | None:
-    """How many levels of switches of so many ports join all chips, each with a link in every plane."""
+    """Levels of switches with `ports` ports that join all chips, each chip with a link in every plane."""
     if ports is None:
         return None
     return "one" if chips <= ports else "two" if chips <= clos_most_chips(ports) else "more than two"
@@ -228,10 +227,10 @@ def _axes(system: System) -> Any:
 
 
 def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
-    """Power, weight, cooling and floor, each chip's share as in the known machine; and what keeps it from being one rack."""
+    """Power, weight, cooling and floor at the known machine's share per chip, and the limits that keep the domain from one rack."""
     power = _law(scaled_to, _law(share_per_chip, system.power, system.chips), chips)
     weight = _law(scaled_to, _law(share_per_chip, system.weight, system.chips), chips)
-    per_rack = facts.chips_per_rack or (facts.rack_units and system.scale_up_domain)  # a box smaller than a rack counts as one
+    per_rack = facts.chips_per_rack or (facts.rack_units and system.scale_up_domain)  # a box smaller than a rack counts as a rack
     return {
         "domain_power": power,
         "domain_weight": weight,
@@ -248,7 +247,7 @@ def body(system: System, facts: RackFacts, chips: Any) -> dict[str, Any]:
 
 
 def _cooling(power: Any, facts: RackFacts) -> str | None:
-    """What cools the whole domain in one rack."""
+    """Cooling that the whole domain needs in one rack."""
     if power is None:
         return None
     if facts.air_limit is not None and power <= facts.air_limit:
@@ -257,7 +256,7 @@ def _cooling(power: Any, facts: RackFacts) -> str | None:
 
 
 def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | None:
-    """What would have to give for the domain to be one rack: text, "yes" when nothing, None where its density is not known."""
+    """Limits that the domain exceeds in one rack: text, "yes" when none, None where its density is not known."""
     limits = (("power", power, facts.liquid_limit), ("weight", weight, facts.cabinet_limit), ("space", chips, facts.chips_per_rack))
     over = [name for name, value, limit in limits if value is not None and limit is not None and value > limit]
     return ("no: " + ", ".join(over)) if over else "yes" if facts.chips_per_rack is not None else None
@@ -267,7 +266,7 @@ def _one_rack(power: Any, weight: Any, chips: Any, facts: RackFacts) -> str | No
 
 
 def network(system: System, ask: RackRequest) -> dict[str, Any]:
-    """Bandwidths, and one expert layer's dispatch and combine inside one domain and over racks of the known size."""
+    """Bandwidths, and dispatch and combine of one expert layer inside one domain and over racks of the known size."""
     up, out = system.scale_up_bw, system.scale_out_bw
     domains = group_domains(ask.chips, UNITY, system.scale_up_domain)
     ratio = _law(scale_up_ratio, up, out)
@@ -282,7 +281,7 @@ def network(system: System, ask: RackRequest) -> dict[str, Any]:
 
 
 def bisection(system: System, chips: Any) -> Any:
-    """Between the halves of a domain of so many chips joined like the system: its own figure where it has one of that size."""
+    """Bisection bandwidth of a domain of `chips` chips joined like the system: the published figure where the size matches."""
     up = system.scale_up_bw
     if chips == system.scale_up_domain and system.bisection is not None:
         return system.bisection
@@ -302,7 +301,7 @@ def _longest_side(system: System, chips: Any) -> Any:
 
 
 def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[str, Any]:
-    """An expert layer: each chip holds its own tokens and sends one copy to each chosen expert."""
+    """Exchange of an expert layer: each chip holds its own tokens and sends one copy to each selected expert."""
     routed = next((block.ffn for block in ask.model.blocks if isinstance(block.ffn, MoE)), None)
     up, out, chips = system.scale_up_bw, system.scale_out_bw, ask.chips
     if routed is None or up is None or chips < 2:
@@ -324,7 +323,7 @@ def _exchange(system: System, ask: RackRequest, cut: Any, domains: Any) -> dict[
 
 
 def room(system: System, chips: Any, need: ModelNeed, needs: Sequence[ModelNeed]) -> dict[str, Any]:
-    """Memory, its drain, and the models that fit."""
+    """Memory of a domain, its drain time, and the models that fit."""
     chip, fitting_models = system.chip, fitting(needs, system, chips)
     largest = fitting_models[0] if fitting_models else None
     return {

@@ -1,4 +1,4 @@
-"""What is known of racks: how a chip's scale-up network is wired, and what a rack and a hall can take."""
+"""Facts of racks: wiring of a chip's scale-up network, and limits of racks and halls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _count(help: str, most: float = 1e6) -> Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackFacts:
-    """Each number is a Known, or None where no public source was found."""
+    """Facts of one chip's racks and general limits; each number is a Sourced, or None where no public source was found."""
 
     links_per_chip: Annotated[Any, _count("scale-up links of one chip")] = None
     pairs_per_link: Annotated[Any, _count("differential pairs of one link, both directions")] = None
@@ -36,7 +36,7 @@ ENTRIES = ("name", "notes", "facts", "sources")
 
 
 def rack_facts(chip: str, catalog: Catalog | None = None) -> RackFacts:
-    """The facts on racks of a chip, a user's own folders first, and the limits of racks in general."""
+    """Rack facts of a chip, from the user's folders first, and the general limits of racks."""
     return RackFacts(**(_read("limits", catalog) | _read(chip, catalog)))
 
 

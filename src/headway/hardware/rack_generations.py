@@ -15,7 +15,7 @@ from headway.hardware.system import System
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DomainGeneration:
-    """One system of the catalogue; None where a fact is not public or the model does not fit."""
+    """One system's scale-up domain; None where a fact is not public or the model does not fit."""
 
     year: Any
     vendor: str
@@ -40,14 +40,14 @@ class DomainGeneration:
 
 
 def domains(need: ModelNeed, context: Any, needs: Sequence[ModelNeed], catalog: Catalog | None = None) -> list[DomainGeneration]:
-    """Every system whose chip's year is known, oldest first."""
+    """Scale-up domains of all systems whose chip has a known year, oldest first."""
     dated = (system for system in list_systems(catalog) if system.chip.year is not None)
     ordered = sorted(dated, key=lambda system: (system.chip.year, system.chip.vendor, system.scale_up_domain, system.name))
     return [domain(system, need, context, needs) for system in ordered]
 
 
 def domain(system: System, need: ModelNeed, context: Any, needs: Sequence[ModelNeed]) -> DomainGeneration:
-    """One scale-up domain of a system."""
+    """Scale-up domain of one system."""
     chips = system.scale_up_domain
     memory_row = room(system, chips, need, needs)
     return DomainGeneration(

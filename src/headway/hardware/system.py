@@ -1,6 +1,6 @@
-"""A system: chips of one kind and what joins them. Inside a scale-up domain they share the fast links; beyond it, scale-out.
+"""A system: chips of one kind and their links. Inside a scale-up domain chips share fast links; beyond it, scale-out.
 
-Names: a catalogue system (gb200-nvl72), R of one (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
+Names: a catalogue system (gb200-nvl72), R systems (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
 (tpu-v5p-4x4x8).
 """
 
@@ -22,7 +22,7 @@ from headway.hardware.chip import read as read_chip
 
 MOST_CHIPS = 10_000_000
 RANK = {"torus2d": 2, "torus3d": 3}
-# What is true of the machine as a whole: R machines have R times as much, and it no longer holds when the chips are edited.
+# Facts of the machine as a whole: R machines have R times as much, and an edit of the chips invalidates them.
 TOTALS = ("power", "weight", "cables", "switches", "hbm_total", "hosts")
 _TIMES = re.compile(r"([+-]?[\d.,_]+(?:e[+-]?\d+)?)\s*[x*×]\s*(.+)", re.IGNORECASE)
 _SHAPED = re.compile(r"(.+?)-([\d.]+(?:x[\d.]+)+)")
@@ -30,7 +30,7 @@ _SHAPED = re.compile(r"(.+?)-([\d.]+(?:x[\d.]+)+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """One level of a system's network: how it joins, how fast per chip and direction, and how many chips it reaches."""
+    """One level of a system's network: its kind, bandwidth per chip and direction, and number of chips."""
 
     kind: str
     bw: Any
@@ -39,12 +39,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Chips and what joins them; each number is a Known in SI, or None where no public source was found."""
+    """Chips and their links; each number is a Sourced in SI, or None where no public source was found."""
 
     name: str
     chip: Chip
-    topology: str  # of one scale-up domain, one of chip.TOPOLOGIES
-    shape: tuple[Any, ...] = ()  # of a torus, where it is known
+    topology: str  # network of one scale-up domain, one of chip.TOPOLOGIES
+    shape: tuple[Any, ...] = ()  # sides of a torus, where known
     notes: str = ""
     chips: Annotated[Any, Field(help="chips in the system", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
     scale_up_domain: Annotated[Any, Field(help="chips that share scale-up links", integer=True, low=1, high=MOST_CHIPS, open_low=False)]
@@ -60,27 +60,27 @@ class System:
 
     @property
     def scale_up(self) -> Link:
-        """The fast level: one scale-up domain."""
+        """The fast level: links within one scale-up domain."""
         return Link(kind=self.topology, bw=self.scale_up_bw, chips=self.scale_up_domain)
 
     @property
     def scale_out(self) -> Link:
-        """The level that joins scale-up domains."""
+        """The slower level: links between scale-up domains."""
         return Link(kind="scale-out", bw=self.scale_out_bw, chips=self.chips)
 
     @property
     def domains(self) -> Any:
-        """How many scale-up domains there are; the last may be partly filled."""
+        """Number of scale-up domains; the last may be partly filled."""
         count = -(-int(self.chips) // int(self.scale_up_domain))
         return known(count, f"{self.name}.domains", "", "derived", "chips / scale_up_domain, rounded up")
 
     def need(self, key: str) -> Any:
-        """The fact, or MissingFact saying how to supply it."""
+        """The fact, or MissingFact with the flag that supplies it."""
         return needed(self, key, self.name, "system")
 
 
 def system(name: str, catalog: Catalog | None = None) -> System:
-    """A system by any of the names above.
+    """A system by name: from the catalogue, multiplied, or by shape.
 
     >>> rack, pod = system("gb200-nvl72"), system("16384xh100-sxm")
     >>> rack.chips, pod.scale_up_domain, pod.domains
@@ -105,7 +105,7 @@ def system(name: str, catalog: Catalog | None = None) -> System:
 
 
 def _catalogue_system(name: str, where: Catalog) -> System | None:
-    """A catalogue system or one chip, when the whole name is one."""
+    """A catalogue system or one chip, None when the name is neither."""
     path = where.find("systems", name)
     if path:
         return read(path, where)
@@ -114,7 +114,7 @@ def _catalogue_system(name: str, where: Catalog) -> System | None:
 
 
 def _single_system(name: str, typed: str, where: Catalog) -> System:
-    """One system: named or shaped, not multiplied."""
+    """One system: from the catalogue or by shape, without a count."""
     machine = _catalogue_system(name, where) or _shaped(name, where)
     if machine is None:
         known_names = where.names("systems", "chips")
@@ -139,7 +139,7 @@ def _typed(value: int, name: str, source: str) -> Any:
 
 
 def _filled(count: int, chip: Chip) -> System:
-    """N chips: they fill scale-up domains of the chip's usual size."""
+    """A system of N chips that fill scale-up domains of the chip's usual size."""
     name = fold(chip.name) if count == 1 else f"{count}x{fold(chip.name)}"
     chips = _typed(count, f"{name}.chips", f"given by the user: {name}")
     usual = chips if count == 1 else chip.scale_up_domain
@@ -182,7 +182,7 @@ def _shaped(name: str, where: Catalog) -> System | None:
 
 
 def _joined(count: int, member: System) -> System:
-    """R systems joined by scale-out."""
+    """A system of `count` systems joined by scale-out."""
     name, total = f"{count}x{member.name}", count * int(member.chips)
     if total > MOST_CHIPS:
         raise BadValue(name, f"{total} chips", f"at most {MOST_CHIPS} chips")
@@ -199,7 +199,7 @@ def _multiplied(count: int, fact: Any, name: str, key: str) -> Any:
 
 
 def read(path: Path, catalog: Catalog) -> System:
-    """A system from its file; what it leaves out about links is what its chip says."""
+    """A system from its file; link facts that it omits come from its chip."""
     document, name = facts.read(path), path.stem
     facts.only(document, ("name", "chip", "topology", "shape", "notes", "facts", "sources"), path)
     chip_name = facts.text(document, "chip", path)

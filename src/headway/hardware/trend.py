@@ -1,4 +1,4 @@
-"""How chips changed by generation: what latency, batch and context owe to each. Glue: the arithmetic is in laws/."""
+"""Chips by generation: their latency floor, balanced batch and context. Glue: the arithmetic is in laws/."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headway.laws.arithmetic import sum_over_blocks, total
 from headway.laws.roofline.balance import hardware_ratio
 from headway.laws.roofline.capacity import byte_per_flop_rate, capacity_context, domain_bytes, domain_read_s, drain_s, flop_per_byte
 from headway.laws.step.memory import parameter_bytes
-from headway.models.config import model as named_model
+from headway.models.config import model as find_model
 from headway.models.model import Model
 from headway.models.precision import formats
 from headway.models.totals import embedding_and_head, kv_bytes_per_token, works
@@ -44,9 +44,9 @@ class TrendRow:
 
 
 def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> list[TrendRow]:
-    """Every chip whose year is known, oldest first."""
+    """All chips with a known year, oldest first."""
     where = catalog or default_catalog()
-    resolved_model = named_model(model)
+    resolved_model = find_model(model)
     weights, kv = checkpoint_bytes(resolved_model), kv_bytes_per_token(resolved_model)
     chips = [chip(name, where) for name in where.files("chips")]
     dated = sorted((device for device in chips if device.year is not None), key=lambda device: (device.year, device.vendor, device.name))
@@ -54,7 +54,7 @@ def trend_chips(catalog: Catalog | None = None, model: str | Model = MODEL) -> l
 
 
 def checkpoint_bytes(model: Model) -> Any:
-    """The whole model as its checkpoint stores it."""
+    """Bytes of the whole model as stored in its checkpoint."""
     width = {name: form.bytes for name, form in formats().items()}
     blocks = works(model)
     layers = tuple(

@@ -1,4 +1,4 @@
-"""Sums over layers and parts, and a number beside another of its kind: adding up and comparing as laws, so that both can be explained."""
+"""Sums over layers and parts, and ratios of a value to a reference: adding and comparing as laws, so that both can be explained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headway.core.units import Number, Same
 
 @formula(source="definition")
 def sum_over_blocks(counts: tuple[Number, ...], values: tuple[Same, ...]) -> Same:
-    """A quantity per layer, summed over all layers (equal ones grouped).
+    """Sum of a per-layer quantity over all layers, equal layers grouped.
 
     >>> sum_over_blocks((3, 58), (583483392, 11507286528))  # parameters of DeepSeek-V3: 3 dense and 58 MoE layers
     669173068800
@@ -18,7 +18,7 @@ def sum_over_blocks(counts: tuple[Number, ...], values: tuple[Same, ...]) -> Sam
 
 @formula(source="definition")
 def total(values: tuple[Same, ...]) -> Same:
-    """A whole made of several parts: attention and its indexer, a recurrence and its convolution, caches of one layer.
+    """Sum of parts: attention and its indexer, a recurrence and its convolution, caches of one layer.
 
     >>> total((187105280, 13959168))  # parameters of DeepSeek-V3.2's attention and its indexer, one layer
     201064448
@@ -28,7 +28,7 @@ def total(values: tuple[Same, ...]) -> Same:
 
 @formula(source="definition")
 def times(value: Same, factor: Number) -> Same:
-    """A count of equal things.
+    """Product of a value and a count of equal things.
 
     >>> times(2.0, 61)
     122.0
@@ -38,7 +38,7 @@ def times(value: Same, factor: Number) -> Same:
 
 @formula(source="definition: an even split")
 def divided(value: Same, parts: Number) -> Same:
-    """One share of a quantity that so many chips, layers or ranks have alike.
+    """Share of a quantity per chip, layer or rank, split evenly.
 
     >>> divided(926679040, 8)  # DeepSeek-V3's embedding over 8 chips
     115834880.0
@@ -48,7 +48,7 @@ def divided(value: Same, parts: Number) -> Same:
 
 @formula(source="quotient")
 def relative(value: Same, reference: Same) -> Number:
-    """How many times `reference` a value is.
+    """Ratio of a value to a reference.
 
     >>> relative(12686, 5345)  # DeepSeek's batch over its balanced batch
     2.3734331150608043

@@ -1,4 +1,4 @@
-"""A rack as a body: power, weight, floor and outside, the wires and switches of its scale-up network, and what that network carries.
+"""A rack: power, weight, footprint and size, cables and switches of its scale-up network, and the bandwidth that this network carries.
 
 A link joins two ports, both directions; a cable is one differential pair, as the cables of an NVL72 are counted.
 """
@@ -15,7 +15,7 @@ SCALED = "assumption: power and weight per chip as in the known rack, switches a
 
 @formula(source=SCALED)
 def share_per_chip(rack_total: Same, chips: Number) -> Same:
-    """One chip's share of a known rack (GB200 NVL72: 120 kW over 72).
+    """Share of a rack's total per chip (GB200 NVL72: 120 kW over 72).
 
     >>> round(share_per_chip(120e3, 72), 1)
     1666.7
@@ -25,7 +25,7 @@ def share_per_chip(rack_total: Same, chips: Number) -> Same:
 
 @formula(source=SCALED)
 def scaled_to(share: Same, chips: Number) -> Same:
-    """The same for a domain of another size (576 chips as in an NVL72).
+    """Total of a rack scaled to another number of chips (576 chips at the share of an NVL72).
 
     >>> round(scaled_to(120e3 / 72, 576))
     960000
@@ -35,7 +35,7 @@ def scaled_to(share: Same, chips: Number) -> Same:
 
 @formula(source="definition")
 def fewest_within(amount: Same, limit: Same) -> Number:
-    """The fewest racks, or chips, that hold a whole when each holds so much (960 kW, 120 or 30 kW a rack).
+    """Fewest racks, or chips, that hold a total at a limit each (960 kW at 120 or 30 kW a rack).
 
     >>> float(fewest_within(960e3, 120e3)), float(fewest_within(960e3, 30e3))
     (8.0, 32.0)
@@ -45,7 +45,7 @@ def fewest_within(amount: Same, limit: Same) -> Number:
 
 @formula(source="definition")
 def watts_per_rack_unit(power: Watt, rack_units: Number) -> Watt:
-    """Heat that each unit of height gives off (GB200 NVL72, 48 units).
+    """Heat per rack unit of height (GB200 NVL72, 48 units).
 
     >>> watts_per_rack_unit(120e3, 48)
     2500.0
@@ -55,7 +55,7 @@ def watts_per_rack_unit(power: Watt, rack_units: Number) -> Watt:
 
 @formula(source="weight over the rack's own footprint; a hall spreads it over the aisles too")
 def floor_load(weight: Kilogram, footprint: SquareMetre) -> KilogramPerSquareMetre:
-    """What one rack puts on the floor beneath it.
+    """Weight of a rack per floor area.
 
     >>> round(floor_load(1360, 0.72))
     1889
@@ -65,7 +65,7 @@ def floor_load(weight: Kilogram, footprint: SquareMetre) -> KilogramPerSquareMet
 
 @formula(source="definition")
 def scale_up_total(scale_up_bw: BytePerSecond, chips: Number) -> BytePerSecond:
-    """What all chips can send at once, one direction (GB200 NVL72: half of the 130 TB/s that are printed for both).
+    """Bandwidth of all chips of a scale-up domain, one direction (GB200 NVL72: half of 130 TB/s, which counts both directions).
 
     >>> scale_up_total(900e9, 72) / 1e12
     64.8
@@ -105,7 +105,7 @@ def torus_bisection(link_bw: BytePerSecond, chips: Number, longest_side: Number)
 
 @formula(source="definition")
 def batch_per_chip(batch: Token, chips: Number) -> Token:
-    """Tokens of a batch that one chip of the domain holds (lecture MOE-11: 2400 over 64).
+    """Tokens of a batch per chip of the domain (lecture MOE-11: 2400 over 64).
 
     >>> batch_per_chip(2400, 64)
     37.5
@@ -128,7 +128,7 @@ RACK_UNIT: Metre = 0.04445  # EIA-310: 1.75 inches
 
 @formula(source="EIA-310: a rack unit is 1.75 inches")
 def rack_height(rack_units: Number) -> Metre:
-    """How tall the equipment stands, frame and feet apart (GB200 NVL72).
+    """Height of the equipment, without frame and feet (GB200 NVL72).
 
     >>> round(rack_height(48), 2)
     2.13
@@ -138,7 +138,7 @@ def rack_height(rack_units: Number) -> Metre:
 
 @formula(source="definition")
 def rack_width(footprint: SquareMetre, depth: Metre) -> Metre:
-    """How wide a rack of this floor and depth is (the usual 600 x 1200 mm).
+    """Width of a rack of this footprint and depth (the usual 600 x 1200 mm).
 
     >>> round(rack_width(0.72, 1.2), 2)
     0.6
@@ -192,7 +192,7 @@ def star_links(chips: Number, links_per_chip: Number) -> Number:
 
 @formula(source=CLOS)
 def clos_links(chips: Number, links_per_chip: Number) -> Number:
-    """Links of a two-level Clos: as many between leaves and spines as between chips and leaves.
+    """Links of a two-level Clos network: chips to leaves, and an equal number from leaves to spines.
 
     >>> clos_links(576, 18)
     20736
@@ -212,7 +212,7 @@ def torus_links(chips: Number, axes: Number) -> Number:
 
 @formula(source="SemiAnalysis, GB200 Hardware Architecture, 2024: each NVLink cable is one differential pair")
 def cable_count(links: Number, pairs_per_link: Number) -> Number:
-    """Cables of so many links (GB200 NVL72: 72 chips x 18 links x 4 pairs).
+    """Cables of a number of links (GB200 NVL72: 72 chips x 18 links x 4 pairs).
 
     >>> cable_count(72 * 18, 4)
     5184
@@ -222,7 +222,7 @@ def cable_count(links: Number, pairs_per_link: Number) -> Number:
 
 @formula(source="ports on both ends of a link; every port used")
 def star_switches(links: Number, ports_per_switch: Number) -> Number:
-    """Central switch chips that have ports for all links (GB200 NVL72: 18).
+    """Central switch chips with ports for all links (GB200 NVL72: 18).
 
     >>> float(star_switches(1296, 72))
     18.0
@@ -232,7 +232,7 @@ def star_switches(links: Number, ports_per_switch: Number) -> Number:
 
 @formula(source=CLOS)
 def clos_leaves(chip_links: Number, ports_per_switch: Number) -> Number:
-    """Leaf switches, half of whose ports face chips (GB200 NVL576: 288).
+    """Leaf switches of a two-level Clos: half of their ports face chips (GB200 NVL576: 288).
 
     >>> float(clos_leaves(576 * 18, 72))
     288.0
@@ -242,7 +242,7 @@ def clos_leaves(chip_links: Number, ports_per_switch: Number) -> Number:
 
 @formula(source=CLOS)
 def clos_spines(leaves: Number) -> Number:
-    """Spine switches, all of whose ports face leaves (GB200 NVL576: 144).
+    """Spine switches of a two-level Clos: all of their ports face leaves (GB200 NVL576: 144).
 
     >>> float(clos_spines(288))
     144.0
@@ -252,7 +252,7 @@ def clos_spines(leaves: Number) -> Number:
 
 @formula(source="definition")
 def clos_switches(leaves: Number, spines: Number) -> Number:
-    """Switch chips of both levels.
+    """Switch chips of both levels of a Clos network.
 
     >>> clos_switches(288, 144)
     432
@@ -262,7 +262,7 @@ def clos_switches(leaves: Number, spines: Number) -> Number:
 
 @formula(source=CLOS)
 def clos_most_chips(ports_per_switch: Number) -> Number:
-    """Chips that two levels reach, with one link of each chip in each plane; one level reaches as many as a switch has ports.
+    """Most chips that two switch levels connect, one link of each chip per plane; one level connects one chip per switch port.
 
     >>> clos_most_chips(72)
     2592.0
@@ -282,7 +282,7 @@ def chip_pairs(links: Number, pairs_per_link: Number) -> Number:
 
 @formula(source="definition")
 def chip_connectors(pairs: Number, pairs_per_connector: Number) -> Number:
-    """Backplane connectors that one chip needs: a star needs as many at any size, a mesh more with every chip.
+    """Backplane connectors per chip: constant in a star at any size, growing with every chip in a mesh.
 
     >>> float(chip_connectors(72, 72)), float(chip_connectors(71 * 4, 72))
     (1.0, 4.0)
@@ -292,7 +292,7 @@ def chip_connectors(pairs: Number, pairs_per_connector: Number) -> Number:
 
 @formula(source="definition")
 def pairs_per_rack_unit(pairs: Number, rack_units: Number) -> Number:
-    """Density of the backplane when all of it is in one rack.
+    """Differential pairs per rack unit when the whole backplane is in one rack.
 
     >>> pairs_per_rack_unit(5184, 48)
     108.0
@@ -302,7 +302,7 @@ def pairs_per_rack_unit(pairs: Number, rack_units: Number) -> Number:
 
 @formula(source="definition")
 def growth(now: Number, before: Number) -> Number:
-    """How many times more (scale-up domains, Hopper to Blackwell: RK-06).
+    """Growth factor from one value to the next (scale-up domains, Hopper to Blackwell: RK-06).
 
     >>> growth(72, 8)
     9.0

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from headway.core.formula import Traced
 from headway.core.quantity import Sourced, number, user_input
 from headway.core.schema import Field
-from headway.models.model import Attention, Block, CompressedAttention, Dense, LatentAttention, Model, MoE
+from headway.models.model import Block, Dense, Model, MoE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,27 +71,27 @@ def list_models() -> tuple[ModelEntry, ...]:
 def about_model(model: Model, context: Any = 8192) -> ModelSummary:
     """Everything that follows from a model alone."""
     from headway.laws.architecture import kv, params
-    from headway.models import totals as whole
+    from headway.models import totals
 
     at = context if isinstance(context, Sourced) else user_input(context, "context", "token")
-    total, active = whole.total_params(model), whole.active_params(model)
+    total, active = totals.total_params(model), totals.active_params(model)
     return ModelSummary(
         name=model.name,
         family=model.family,
         total_params=_plain_count(total),
         active_params=_plain_count(active),
-        matmul_params=_plain_count(whole.matmul_params(model)),
+        matmul_params=_plain_count(totals.matmul_params(model)),
         sparsity=_plain_count(params.sparsity(total, active)),
-        layers=_plain_count(whole.layers(model)),
+        layers=_plain_count(totals.layers(model)),
         hidden=model.hidden,
         vocab=model.vocab,
         max_context=model.max_context,
-        kv_bytes_per_token=_plain_count(whole.kv_bytes_per_token(model)),
-        index_bytes_per_token=_plain_count(whole.index_bytes_per_token(model)),
+        kv_bytes_per_token=_plain_count(totals.kv_bytes_per_token(model)),
+        index_bytes_per_token=_plain_count(totals.index_bytes_per_token(model)),
         context=at,
-        kv_read_bytes_per_token=_plain_count(kv.bytes_per_context_token(whole.kv_read_bytes(model, at), at)),
-        state_bytes_per_sequence=_plain_count(whole.state_bytes_per_sequence(model)),
-        params={name: _plain_count(value) for name, value in whole.params_by_part(model).items()},
+        kv_read_bytes_per_token=_plain_count(kv.bytes_per_context_token(totals.kv_read_bytes(model, at), at)),
+        state_bytes_per_sequence=_plain_count(totals.state_bytes_per_sequence(model)),
+        params={name: _plain_count(value) for name, value in totals.params_by_part(model).items()},
         precision={part: getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")},
         blocks=[_block(block) for block in model.blocks],
         notes=list(model.notes),
@@ -106,28 +106,7 @@ def _plain_count(value: Any) -> Any:
 
 def _block(block: Block) -> dict[str, Any]:
     mixer, ffn = block.attention, block.ffn
-    row: dict[str, Any] = {"layers": block.count, "attention": type(mixer).__name__}
-    if isinstance(mixer, Attention | LatentAttention):
-        row["look_back"] = mixer.look.name
-    if isinstance(mixer, CompressedAttention):
-        row["compress_ratio"] = mixer.ratio
-    names = (
-        "heads",
-        "kv_heads",
-        "head_dim",
-        "query_rank",
-        "kv_rank",
-        "nope_dim",
-        "rope_dim",
-        "value_dim",
-        "key_heads",
-        "value_heads",
-        "key_dim",
-    )
-    names += ("window", "state", "inner", "groups", "kernel", "kv_share")
-    row |= {name: getattr(mixer, name) for name in names if isinstance(getattr(mixer, name, None), Sourced)}
-    if isinstance(mixer, Attention | LatentAttention) and mixer.look.name != "dense":
-        row["look_back_tokens"] = min(mixer.look.cap_tokens, mixer.look.sqrt_tokens)
+    row: dict[str, Any] = {"layers": block.count, "attention": type(mixer).__name__, **mixer.summary()}
     row["ffn"] = type(ffn).__name__
     if isinstance(ffn, Dense | MoE):
         row["intermediate"] = ffn.intermediate

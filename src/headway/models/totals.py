@@ -1,4 +1,4 @@
-"""What a whole model asks for: its layers' work summed. Glue: the arithmetic is in laws/."""
+"""What a whole model asks for, all layers summed: KV bytes per token, parameters, cache and state. The arithmetic is in laws/."""
 
 from __future__ import annotations
 
@@ -11,6 +11,28 @@ from headway.models.model import NONE, UNITY, Model
 from headway.models.work import CacheStore, LayerWork, block_work
 
 KV_BYTES = known(2, "bytes per cache element", "byte", "default", "16-bit cache, as published KV figures count")
+
+
+def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """KV cache that one more token adds, all layers, before sharding: bytes per token, far beyond every window, index keys apart.
+
+    Each layer's attention says how many cache elements a token adds: 2 * KV heads * head width for GQA, latent + rotary key for MLA, 0
+    for a window and for a recurrence. What a decode step reads of the cache is `kv_read_bytes`.
+
+    >>> from headway.models.config import model
+    >>> float(kv_bytes_per_token(model("llama-3.1-70b")))  # 80 layers * 2 * 8 KV heads * 128 * 2 bytes
+    327680.0
+    >>> float(kv_bytes_per_token(model("deepseek-v3")))  # 61 layers * (512 latent + 64 rotary) * 2 bytes
+    70272.0
+    """
+    elements = tuple(block.attention.cache_elements_per_token() for block in model.blocks)
+    return kv.kv_bytes(_sum(model, elements), element_bytes)
+
+
+def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
+    """Index keys that one more token adds, all layers: bytes per token, 0 without an indexer."""
+    elements = tuple(block.attention.index_elements_per_token() for block in model.blocks)
+    return kv.kv_bytes(_sum(model, elements), element_bytes)
 
 
 def works(model: Model) -> tuple[LayerWork, ...]:
@@ -71,16 +93,6 @@ def params_by_part(model: Model) -> dict[str, Any]:
     }
 
 
-def kv_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
-    """What one more token adds to the cache, far beyond every window; index keys apart."""
-    return _marginal(model, element_bytes, index=False)
-
-
-def index_bytes_per_token(model: Model, element_bytes: Any = KV_BYTES) -> Any:
-    """Index keys that one more token adds."""
-    return _marginal(model, element_bytes, index=True)
-
-
 def kv_read_bytes(model: Model, context: Any, element_bytes: Any = KV_BYTES) -> Any:
     """Cache bytes that one decoded token reads at `context`, index keys included."""
     return kv.cache_bytes(_over_spans(model, context), element_bytes)
@@ -120,13 +132,6 @@ def _over_spans(model: Model, context: Any) -> Any:
     return _sum(model, tuple(per_layer))
 
 
-def _marginal(model: Model, element_bytes: Any, index: bool) -> Any:
-    per_layer = []
-    for w in works(model):
-        elements = tuple(kv.marginal_elements(s.elements_per_token, s.cap_tokens) for s in w.stores if (s.what == "index") == index)
-        per_layer.append(arithmetic.total(elements) if elements else NONE)
-    return kv.kv_bytes(_sum(model, tuple(per_layer)), element_bytes)
-
-
 def _sum(model: Model, values: tuple[Any, ...]) -> Any:
+    """A quantity per layer of each block, times the block's layers, added up."""
     return arithmetic.sum_over_blocks(tuple(block.count for block in model.blocks), values)

@@ -9,7 +9,8 @@ from typing import Any
 from headway.core import units
 from headway.core.errors import BadValue
 from headway.core.quantity import user_input
-from headway.models.model import Attention, AttentionPattern, Block, CompressedAttention, LatentAttention, Mixer, Model
+from headway.models.attention import AttentionPattern, Mixer
+from headway.models.model import Block, Model
 
 WANTS = "dense, window:TOKENS, topk:TOKENS or sqrt:TOKENS, such as window:4k"
 QUALITY = "quality not modelled"
@@ -24,7 +25,7 @@ def override(model: Model, attention: str | None = None, kv_share: Any = None) -
 def with_attention(model: Model, kind: str) -> Model:
     """Every softmax attention layer of `model` looks back as `kind` says: dense, window:4k, topk:2k, sqrt:16k."""
     look = _look(kind)
-    blocks = _edited(model, lambda mixer: _looking(mixer, look), "attention", kind)
+    blocks = _edited(model, lambda mixer: mixer.with_pattern(look), "attention", kind)
     extra = "; picking the tokens is free but for an indexer that the model has" if look.name in ("topk", "sqrt") else ""
     return replace(model, blocks=blocks, notes=(*model.notes, f"attention overridden to {kind}: {QUALITY}{extra}"))
 
@@ -37,9 +38,9 @@ def with_kv_share(model: Model, layers: Any) -> Model:
     share = user_input(int(count), "kv_share")
 
     def sharing(mixer: Mixer) -> Mixer:
-        if isinstance(mixer, CompressedAttention):
-            raise BadValue("kv_share", layers, f"a model that keeps keys and values; {model.name} keeps compressed entries")
-        return replace(mixer, kv_share=share) if isinstance(mixer, Attention | LatentAttention) else mixer
+        if mixer.kv_share_refusal:
+            raise BadValue("kv_share", layers, f"a model that keeps keys and values; {model.name} {mixer.kv_share_refusal}")
+        return mixer.with_kv_share(share)
 
     blocks = _edited(model, sharing, "kv_share", layers)
     return replace(model, blocks=blocks, notes=(*model.notes, f"one KV shared by {int(count)} layers: {QUALITY}"))
@@ -60,16 +61,8 @@ def _look(kind: str) -> AttentionPattern:
     return AttentionPattern(name=name, cap_tokens=limit) if name == "topk" else AttentionPattern(name=name, sqrt_tokens=limit)
 
 
-def _looking(mixer: Mixer, look: AttentionPattern) -> Mixer:
-    if isinstance(mixer, CompressedAttention):
-        return replace(mixer, look=look)
-    if isinstance(mixer, Attention | LatentAttention) and mixer.look.name != "none":
-        return replace(mixer, look=look, indexer=mixer.indexer if look.name == "topk" else None)
-    return mixer
-
-
 def _edited(model: Model, edit: Callable[[Mixer], Mixer], field: str, value: object) -> tuple[Block, ...]:
     blocks = tuple(replace(block, attention=edit(block.attention)) for block in model.blocks)
-    if not any(isinstance(block.attention, Attention | LatentAttention | CompressedAttention) for block in blocks):
+    if not any(block.attention.softmax for block in blocks):
         raise BadValue(field, value, f"a model with softmax attention; {model.name} has none")
     return blocks

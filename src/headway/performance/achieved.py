@@ -1,6 +1,6 @@
-"""From a chip, its formats and an engine to what kernels reach: the fitted numbers that apply, or the user's in their place.
+"""Achieved rates of kernels on a chip, with its formats and an engine: fitted numbers, or the user's instead.
 
-Only laws do arithmetic here: this file chooses which number applies to which class of kernel.
+Only laws do arithmetic here: this file chooses the number for each class of kernel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.step.step import block_s
 from headway.performance.assumptions import Assumptions
-from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, efficiencies, family, foreign, platform
+from headway.performance.efficiency import (
+    LINK_KEYS,
+    OTHER_FAMILY,
+    PLATFORM_KEYS,
+    WIDE,
+    Efficiencies,
+    efficiencies,
+    family,
+    foreign,
+    platform,
+)
 from headway.performance.formats import Formats, main_part
 from headway.performance.layout import Layout
 
@@ -28,41 +38,40 @@ EFF_COMPUTE, EFF_MEMORY = default(0.7, "eff_compute", "", FLAT), default(0.8, "e
 T0, SPREAD = default(3e-6, "t0", "s", FLAT), default(1.6, "spread", "", FLAT)
 NONE, NO_TIME, NO_PAD = default(0, "none", "", FLAT), default(0.0, "none", "s", FLAT), default(0.0, "none", "token", FLAT)
 UNITY, SMOOTH = default(1, "one", "", FLAT), default(2, "norm", "", FLAT)
-QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0", "activation")
-ACCUMULATED = "fp16acc"  # a faster rate of the same kernels
-OLDER = {"eager": "layer", "waiting": "step"}  # what old versions of an engine do, and the number that it adds to
-WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16: each engine has kernels of its own
-ENGINE_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "dense")
-LINKS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
+QUANTISED, QUANTISING = ("fp8", "nvfp4"), ("t0_s", "activation")
+ACCUMULATED = "fp16acc"  # 16-bit accumulation: a faster rate of the same kernels
+OLDER = {"eager": "layer_overhead_s", "waiting": "step_overhead_s"}  # overheads of old engine versions, and the cost each adds to
+WIDENED = "weight_only"  # weights of 8 or 4 bits, arithmetic in 16 bits: kernels that differ by engine
+COST_KEYS = tuple(field.name for field in fields(EngineCost) if field.name != "weight_only_factor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCounts:
-    """How many kernels of each class one chip runs in a step of all layers, and what is special about them."""
+    """Kernels per step that one chip runs, by class, and traits of the model that set their rates."""
 
     matmuls: Any
     attentions: Any
     moes: Any
     elementwise: Any
     layers: Any
-    launches: Any  # all of them, as the flat step models count
+    launches: Any  # all kernels, for the flat step models
     depth: Any
     latent: bool
-    dense: tuple[int, int]  # the (block, part) that most dense weights are in
+    dense: tuple[int, int]  # (block, part) with most dense weights
     routed: tuple[int, int] | None
     head: Any  # elements of an attention head
-    fused: bool  # activations are quantised with fixed scales, in the kernel before: weights were converted after training
+    fused: bool  # activations are quantised in the preceding kernel, with fixed scales: weights were converted after training
 
 
 def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None = None) -> Assumptions:
-    """The assumptions with the fitted costs of links where the user gave none."""
+    """Assumptions with fitted link costs where the user gave none."""
     numbers, kind = table or efficiencies(), family(chip)
-    unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in LINKS if getattr(assumptions, name) is None}
+    unset = {name: numbers.kernel("collective", kind, WIDE, name) for name in LINK_KEYS if getattr(assumptions, name) is None}
     return replace(assumptions, **unset) if unset else assumptions
 
 
 def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str) -> Any:
-    """Half the fitted 90 % interval of a quantity as a factor, wider where less was measured; or the user's."""
+    """Half of the 90 % interval of a quantity, as a factor: fitted, and wider where less was measured; or the user's."""
     if assumptions.spread is not None or assumptions.overlap != "fitted":
         return SPREAD if assumptions.spread is None else assumptions.spread
     table = efficiencies()
@@ -73,7 +82,7 @@ def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str) -
 
 
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
-    """What expected times rest on, a line each."""
+    """Basis of expected times: fitted or not, one line per caveat."""
     if assumptions.overlap != "fitted":
         return (f"unfitted: the step model {assumptions.overlap!r} takes one flat efficiency for all kernels and a stated interval",)
     return (FITTED,) if family(chip) != OTHER_FAMILY else (FITTED, f"{chip.name}: {UNMEASURED}")
@@ -82,52 +91,54 @@ def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
 def achieved_efficiency(
     kernels: KernelCounts, chip: Chip, formats: Formats, layout: Layout, assumptions: Assumptions, table: Efficiencies | None = None
 ) -> Achieved:
-    """What the kernels of a compiled layout reach; one flat share for all of them in the step models that are not fitted."""
+    """Achieved rates of a compiled layout's kernels; one flat share for all kernels in the unfitted step models."""
     if assumptions.overlap != "fitted":
         return _flat(kernels, formats, assumptions)
     numbers = table or efficiencies()
     bare = _FittedKernels(kernels=kernels, chip=chip, formats=formats, assumptions=assumptions, table=numbers).achieved_efficiency()
     engine = engine_cost(assumptions.engine, chip, numbers, form_of(formats, kernels.dense))
     if assumptions.t0 is not None:
-        engine = replace(engine, launch=UNITY)  # the user's fixed cost is the whole of it
-    streamed = replace(engine, sequence=total((engine.sequence, numbers.engine(assumptions.engine, platform(chip), "stream"))))
+        engine = replace(engine, launch_factor=UNITY)  # the user's fixed cost replaces the launch factor too
+    streaming_s = numbers.engine(assumptions.engine, platform(chip), "streaming_overhead_s")
+    streamed = replace(engine, sequence_overhead_s=total((engine.sequence_overhead_s, streaming_s)))
     return _with_user_shares(with_engine(bare, streamed, kernels.layers, layout.tp, layout.pp), assumptions)
 
 
 def engine_cost(name: str, chip: Chip, table: Efficiencies, form: str = WIDE, older: tuple[str, ...] = ()) -> EngineCost:
-    """An engine's numbers on a chip, whose kind of machine has factors of its own; `older`: what its version lacks, see OLDER."""
+    """Costs of an engine on a chip, with factors by platform; `older`: features that its version lacks, see OLDER."""
     kind = platform(chip)
-    engine_numbers = EngineCost(dense=UNITY, **{key: table.engine(name, kind, key) for key in ENGINE_KEYS})
+    engine_numbers = EngineCost(weight_only_factor=UNITY, **{key: table.engine(name, kind, key) for key in COST_KEYS})
     if name == "none":
         return engine_numbers
-    if form == WIDENED:  # all others are the library that was measured, whatever the engine
-        engine_numbers = replace(engine_numbers, dense=table.engine(name, kind, WIDENED))
+    if form == WIDENED:  # every engine uses the measured library for other kernels
+        engine_numbers = replace(engine_numbers, weight_only_factor=table.engine(name, kind, "weight_only_factor"))
     for what in older:
         key = OLDER[what]
         engine_numbers = replace(engine_numbers, **{key: total((getattr(engine_numbers, key), table.find(key, f"engine.{what}")))})
-    return replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in ("compute", "memory")})
+    return replace(engine_numbers, **{key: times(getattr(engine_numbers, key), table.platform(kind, key)) for key in PLATFORM_KEYS})
 
 
 def with_engine(bare: Achieved, engine: EngineCost, layers: Any, tp: Any, pp: Any) -> Achieved:
-    """What kernels reach in an engine, and what the engine adds; scalar or array alike."""
+    """Achieved rates of kernels in an engine, with its overheads; scalars or arrays."""
+    overhead_s = engine_s(engine.step_overhead_s, layers, engine.layer_overhead_s, engine.split_overhead_s, tp, pp)
     return replace(
         bare,
-        compute=engine_reach(bare.compute, engine.compute, engine.dense),
-        memory=engine_reach(bare.memory, engine.memory, engine.dense),
-        expert_compute=engine_reach(bare.expert_compute, engine.compute, engine.expert),
-        expert_memory=engine_reach(bare.expert_memory, engine.memory, engine.expert),
-        expert_activation=engine_reach(bare.expert_activation, engine.memory, engine.expert),
-        decode_compute=engine_reach(bare.decode_compute, engine.compute, engine.attention),
-        decode_memory=engine_reach(bare.decode_memory, engine.memory, engine.attention),
-        prefill_compute=engine_reach(bare.prefill_compute, engine.compute, engine.attention),
-        fixed=total((times(bare.fixed, engine.launch), engine_s(engine.step, layers, engine.layer, engine.split, tp, pp))),
-        prompted=times(bare.prompted, engine.launch),
-        sequence=engine.sequence,
+        compute=engine_reach(bare.compute, engine.compute_factor, engine.weight_only_factor),
+        memory=engine_reach(bare.memory, engine.memory_factor, engine.weight_only_factor),
+        expert_compute=engine_reach(bare.expert_compute, engine.compute_factor, engine.expert_factor),
+        expert_memory=engine_reach(bare.expert_memory, engine.memory_factor, engine.expert_factor),
+        expert_activation=engine_reach(bare.expert_activation, engine.memory_factor, engine.expert_factor),
+        decode_compute=engine_reach(bare.decode_compute, engine.compute_factor, engine.attention_factor),
+        decode_memory=engine_reach(bare.decode_memory, engine.memory_factor, engine.attention_factor),
+        prefill_compute=engine_reach(bare.prefill_compute, engine.compute_factor, engine.attention_factor),
+        fixed=total((times(bare.fixed, engine.launch_factor), overhead_s)),
+        prompted=times(bare.prompted, engine.launch_factor),
+        sequence=engine.sequence_overhead_s,
     )
 
 
 def _with_user_shares(baseline: Achieved, assumptions: Assumptions) -> Achieved:
-    """The user's shares and factor in place of the fitted ones."""
+    """Achieved rates with the user's shares and factor in place of the fitted ones."""
     compute = ("compute", "expert_compute", "decode_compute", "prefill_compute") if assumptions.eff_compute is not None else ()
     memory = ("memory", "expert_memory", "decode_memory") if assumptions.eff_memory is not None else ()
     shares = dict.fromkeys(compute, assumptions.eff_compute) | dict.fromkeys(memory, assumptions.eff_memory)
@@ -150,7 +161,7 @@ def _flat(kernels: KernelCounts, formats: Formats, assumptions: Assumptions) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FittedKernels:
-    """The fitted numbers of one compiled layout, whatever the engine: each method is one class of kernels."""
+    """Fitted numbers of one compiled layout for any engine; one method per class of kernels."""
 
     kernels: KernelCounts
     chip: Chip
@@ -168,18 +179,18 @@ class _FittedKernels:
             expert_compute=expert("compute"), expert_memory=expert("memory"), expert_activation=expert("activation"),
             expert_norm=expert("norm"),
             decode_compute=decode("compute"), decode_memory=decode("memory"),
-            block=block_s(decode("block"), self.chip.need("hbm_bw")),
-            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad"),
+            block=block_s(decode("block_bytes"), self.chip.need("hbm_bw")),
+            prefill_compute=self.narrowed(prefill), prefill_pad=prefill("pad_tokens"),
             elementwise=self.number("elementwise", WIDE, "memory"),
             fixed=self.launched(matmul, decode, expert), sequence=NO_TIME, prompted=self.attending(prefill),
         )  # fmt: skip
 
     def matmul(self, form: str, key: str) -> Any:
-        """A number of dense matmuls; those of 8 and 4 bits were measured with a kernel that quantises their input, where that is one."""
+        """A fitted number of dense matmuls; 8-bit and 4-bit fits include a kernel that quantises the input, absent when fused."""
         return self.number("gemm", WIDE if self.kernels.fused and form in QUANTISED and key in QUANTISING else form, key)
 
     def narrowed(self, prefill: Any) -> Any:
-        """Attention of prompts, slower where heads are narrow; a latent's heads are wide."""
+        """Achieved share of prefill attention, lower for narrow heads; a latent's heads are wide."""
         return prefill("compute") if self.kernels.latent else narrow_reach(prefill("compute"), self.kernels.head, prefill("narrow"))
 
     def number(self, kind: str, form: str, key: str) -> Any:
@@ -189,20 +200,20 @@ class _FittedKernels:
         return "fp8" if self.formats.kv.bytes < 2 else WIDE
 
     def attending(self, prefill: Any) -> Any:
-        """t0 of the attention of prompts, in every layer."""
-        t0 = prefill("t0") if self.assumptions.t0 is None else self.assumptions.t0
+        """Launch time of prefill attention, in all layers."""
+        t0 = prefill("t0_s") if self.assumptions.t0 is None else self.assumptions.t0
         return launches_s(self.kernels.attentions, t0, self.kernels.depth)
 
     def launched(self, matmul: Any, decode: Any, expert: Any) -> Any:
-        """Every kernel's t0."""
+        """Launch time of all kernels of a step."""
         k, t0 = self.kernels, self.assumptions.t0
         small = functools.partial(self.number, "elementwise", WIDE)
         kernel_counts = [(k.matmuls, matmul), (k.attentions, decode), (k.elementwise, small), *([(k.moes, expert)] if k.routed else [])]
-        return total(tuple(launches_s(count, of("t0") if t0 is None else t0, k.depth) for count, of in kernel_counts))
+        return total(tuple(launches_s(count, of("t0_s") if t0 is None else t0, k.depth) for count, of in kernel_counts))
 
 
 def form_of(formats: Formats, part: tuple[int, int]) -> str:
-    """The format that a matmul was fitted in; weights that are widened first are a class of their own."""
+    """Format in which a matmul was fitted; weight-only quantisation is a separate class."""
     block, index = part
     stored, run = formats.weights[block][index], formats.runs[block][index]
     if run == ACCUMULATED:
@@ -213,7 +224,7 @@ def form_of(formats: Formats, part: tuple[int, int]) -> str:
 
 
 def dense_part(formats: Formats, blocks: tuple[Any, ...]) -> tuple[tuple[int, int], tuple[int, int] | None]:
-    """Where most dense weights are, and where most routed ones."""
+    """(block, part) with most dense weights, and (block, part) with most routed weights."""
     last = len(blocks) - 1
     routed = main_part(blocks) if blocks[last].experts else None
     if routed is not None:

@@ -1,4 +1,4 @@
-"""What an estimate takes for granted until it is measured: efficiencies, fixed costs, the spread, the price. All named, all editable."""
+"""Assumptions of an estimate until measured: efficiencies, fixed costs, the spread, the price. All named, all editable."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from headway.performance.efficiency import ENGINES
 STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
-EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1, and
-LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0, the floor
+EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
+LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """Named defaults; None stands for what was fitted (data/efficiency.toml)."""
+    """Named defaults; None means the fitted value (data/efficiency.toml)."""
 
     overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
     communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = (

@@ -1,6 +1,6 @@
-"""From a system and a layout to the collectives of a step: which chips talk, over which links, by which algorithms.
+"""Collectives of a step from a system and a layout: groups of chips, links and algorithms.
 
-Only laws do arithmetic here; this file chooses the laws that a topology has. A collective is a tuple of lines, one per algorithm.
+Only laws do arithmetic here; this file chooses the laws of a topology. A collective is a tuple of lines, one per algorithm.
 """
 
 from __future__ import annotations
@@ -70,30 +70,30 @@ Way = tuple[CollectiveLine, Any]  # an algorithm and its slope at peak
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedLayer:
-    """One kind of expert layer, as what its exchanges need."""
+    """Expert layers of one kind: the numbers that their dispatch and combine need."""
 
     layers: Any
     experts: Any
     active: Any
-    dispatch: Any  # one token's bytes on the way to its experts; it comes back as a vector
-    groups: Any = UNITY  # experts of at most `groups_chosen` of so many groups
+    dispatch: Any  # bytes of a token on the way to its experts; the combine returns a full vector
+    groups: Any = UNITY  # experts of a token lie in at most `groups_chosen` of these groups
     groups_chosen: Any = UNITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageTraffic:
-    """What a model sends: how often, and how many bytes per token."""
+    """Messages of a model: number of layers that send, and bytes per token."""
 
     layers: Any
     sublayers: Any  # each ends in an all-reduce over tp
     routed: tuple[RoutedLayer, ...]
     depth: Any
-    vector: Any  # one token's activations, in bytes
+    vector: Any  # activations of one token, in bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
-    """Rounds, and bytes over the message, per phase and level."""
+    """One collective algorithm: rounds, and bytes sent over message bytes, per phase and network level."""
 
     phases: Any
     rounds_up: Any
@@ -106,7 +106,7 @@ class Algorithm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipGroup:
-    """Chips that talk to each other: n members, m in each of d scale-up domains, so far apart."""
+    """A group of chips that communicate: n members, m in each of d scale-up domains, `stride` chips apart."""
 
     members: Any
     stride: Any
@@ -115,13 +115,13 @@ class ChipGroup:
 
 
 def group(fabric: Fabric, members: Any, stride: Any) -> ChipGroup:
-    """Where a group of that many chips, `stride` apart, sits."""
+    """Placement of a group of `members` chips, `stride` apart."""
     domains = group_domains(members, stride, fabric.domain)
     return ChipGroup(members=members, stride=stride, inside=group_members(members, domains), domains=domains)
 
 
 def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs: LinkCosts) -> tuple[CollectiveTerm, ...]:
-    """The collectives of one step, all layers; a way of one chip sends nothing and is left out."""
+    """Collectives of one step, all layers; groups of one chip send nothing and are left out."""
     terms = []
     if most(layout.tp) > 1:
         terms.append(
@@ -140,21 +140,21 @@ def network_terms(traffic: MessageTraffic, fabric: Fabric, layout: Layout, costs
 
 
 def all_reduce_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
-    """Every all-reduce that the fabric can run."""
+    """All-reduce, as the lines of all algorithms that the fabric supports."""
     algorithms = _torus_reduce(fabric, peers) if fabric.kind == "torus" else _switch_reduce(fabric, peers)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
 def gather_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
-    """Every all-gather, which is also every reduce-scatter; `message` is the whole of it."""
+    """All-gather or reduce-scatter, as the lines of all algorithms; `message` is the whole gathered message."""
     algorithms = _torus_gather(fabric, peers, ONE_PHASE) if fabric.kind == "torus" else _switch_gather(peers, ONE_PHASE)
     bandwidth = _group_bandwidth(fabric, peers.inside)
     return _term(count, _algorithm_lines(algorithms, message, bandwidth, fabric.out, costs))
 
 
 def all_to_all_term(fabric: Fabric, peers: ChipGroup, message: Any, costs: LinkCosts, count: Any = UNITY) -> CollectiveTerm:
-    """A uniform all-to-all of `message` per chip, its own part included."""
+    """Uniform all-to-all of `message` bytes per chip, including the part that stays."""
     up = (
         torus_exchange_up(UNITY, _exchange_share(fabric, peers), peers.domains)
         if fabric.kind == "torus"
@@ -180,7 +180,7 @@ def exchange_term(
 ) -> CollectiveTerm:
     """Dispatch and combine of an expert layer: a copy per expert, per chip, or per domain; or every token to every rank."""
     ranks, ep = expert_ranks(layout.dp, layout.cp), layout.ep
-    peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its like in the other ranks
+    peers = group(fabric, ranks, layout.tp)  # a chip exchanges with its counterparts in the other ranks
     domains, inside, places = peers.domains, peers.inside, expert_domains(ep, peers.domains)
     hit = places_hit(ep, routed.experts, routed.active, routed.groups, routed.groups_chosen)
     entered = domains_hit(places, places_hit(places, routed.experts, routed.active, routed.groups, routed.groups_chosen), domains)
@@ -197,7 +197,7 @@ def exchange_term(
     passed_on = torus_exchange_up(copies, share, UNITY) if torus else forwarded_up(copies, inside)
     algorithms = [
         direct(copies_per_token(routed.active, ranks, ep), near, far),
-        direct(copies, chunked_rounds(near), chunked_rounds(far)),  # counts go first, so that a chip knows what comes
+        direct(copies, chunked_rounds(near), chunked_rounds(far)),  # token counts go first, so that a chip knows what it will receive
         _exchange(TWO_PHASES, chunked_rounds(spread), far, passed_on, forwarded_out(entered, domains, layout.tp)),
     ]
     everything = [direct(copies_per_token(ep, ranks, ep), near, far)]
@@ -229,7 +229,7 @@ def _switch_gather(peers: ChipGroup, phases: Any) -> list[Algorithm]:
 
 
 def _levels(phases: Any, rounds: Any, domains: Any, up: Any, out: Any) -> list[Algorithm]:
-    """Level by level: one after the other, and both at once on two chunks."""
+    """Hierarchical algorithms: the levels in sequence, or overlapped on two chunks."""
     far = one_round(domains)
     return [
         Algorithm(phases=phases, rounds_up=rounds, rounds_out=far, up=up, out=out, together=False),
@@ -275,7 +275,7 @@ def _exchange_bandwidth(fabric: Fabric, inside: Any) -> Any:
 def _algorithm_lines(
     algorithms: list[Algorithm], message: Any, up_bw: Any, out_bw: Any, costs: LinkCosts, exchange: bool = False
 ) -> list[Way]:
-    """Each algorithm's line at the efficiency it reaches, and its slope at the links' peak."""
+    """Line of each algorithm at achieved bandwidth, and its slope at the links' peak."""
     alphas = (costs.exchange_up, costs.exchange_out) if exchange else (costs.up, costs.out)
     beyond, lines = reached_bandwidth(out_bw, costs.beyond), []
     for how in algorithms:
@@ -288,7 +288,7 @@ def _algorithm_lines(
 
 
 def _term(count: Any, lines: list[Way]) -> CollectiveTerm:
-    """The term, without the lines that another beats or equals at every size, for every layout."""
+    """Collective term without the lines that another line beats or equals at every size, for every layout."""
     best_lines: list[CollectiveLine] = []
     for line, _ in lines:
         if not any(_beats(rival, line) for rival in best_lines):
@@ -305,16 +305,16 @@ def _all(truth: Any) -> bool:
 
 
 def most(number: Any) -> float:
-    """The largest of a number or an array of them: structure, not arithmetic."""
+    """Largest of a number or an array of numbers: structure, not arithmetic."""
     return float(number.max()) if hasattr(number, "max") else float(number)
 
 
 def crosses(fabric: Fabric, layout: Layout) -> bool:
-    """Whether any replica of the layout is larger than a scale-up domain."""
+    """Whether a replica of any layout is larger than a scale-up domain."""
     return most(replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)) > fabric.domain
 
 
 def need_scale_out(fabric: Fabric, layout: Layout, name: str) -> None:
-    """MissingFact when a layout needs scale-out links whose rate is not known."""
+    """MissingFact when a layout needs scale-out links of unknown bandwidth."""
     if crosses(fabric, layout) and fabric.out_is_missing:
         raise MissingFact(name, "scale_out_bw", "give it with --set system.scale_out_bw=50GB/s")

@@ -1,6 +1,6 @@
-"""Compile a model, a machine and a layout to the terms of a step and to bytes on the fullest chip.
+"""Compile a model, a machine and a layout to the coefficients of a step and to bytes on the fullest chip.
 
-Only laws do arithmetic here: what this file does is choose which law applies to which block.
+Only laws do arithmetic here: this file chooses the law for each block.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SPAN_FIELDS = ("read", "decode_compute", "prefill_compute")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelWork:
-    """A model, as what its layers ask for."""
+    """Work of a model: its layers by kind, with the sums over them."""
 
     name: str
     hidden: Any
@@ -71,15 +71,15 @@ class ModelWork:
     layers: Any
     ffns: Any  # layers with a dense FFN
     moes: Any
-    table_params: Any  # embedding; the head multiplies as many
-    head_params: Any  # stored beside it: 0 when tied
-    vector_params: Any  # final norm, learned positions and the like
+    table_params: Any  # embedding; the output head multiplies equally many
+    head_params: Any  # stored in addition to the embedding: 0 when tied
+    vector_params: Any  # final norm, learned positions and other vectors
     embedding_dtype: str
-    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where they were measured
+    expert_load: tuple[Any, ...] = ()  # tokens per routed expert, where measured
 
 
 def work_of(model: Model, expert_load: tuple[Any, ...] = ()) -> ModelWork:
-    """The work of a model, its layers counted by what they hold."""
+    """Work of a model, its layers counted by kind."""
     blocks = works(model)
     table, head = embedding_and_head(model)
     return ModelWork(
@@ -103,7 +103,7 @@ def _count(blocks: tuple[LayerWork, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepModel:
-    """A layout on a machine."""
+    """A compiled layout on a machine: coefficients of its step time, and bytes on the fullest chip."""
 
     step: StepCoefficients
     weights_bytes: Any
@@ -117,7 +117,7 @@ class StepModel:
 def compile_layout(
     work: ModelWork, system: System, layout: Layout, assumptions: Assumptions, formats: Formats, table: Efficiencies | None = None
 ) -> StepModel:
-    """The terms of a step and the bytes of the fullest chip; layout numbers may be arrays, and `table` other efficiencies than ship."""
+    """Step model of a layout, whose numbers may be arrays; `table` replaces the shipped efficiencies."""
     depth = depth_factor(work.layers, layout.pp)
     chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     parts = _Parts(work=work, formats=formats, layout=layout, depth=depth, bandwidth=system.chip.need("hbm_bw"))
@@ -158,7 +158,7 @@ def compile_layout(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """One model on one layout: each method is one group of terms."""
+    """One model on one layout; one method per group of terms."""
 
     work: ModelWork
     formats: Formats
@@ -170,14 +170,14 @@ class _Parts:
         return tuple(block.count for block in self.work.blocks)
 
     def dense_params(self, block: LayerWork) -> tuple[Any, Any]:
-        """Mixer and dense FFN of one layer on one chip."""
+        """Parameters of the mixer and dense FFN of one layer on one chip."""
         tp = self.layout.tp
         share = head_share(block.kv_heads, tp)
         mixer = mixer_params_chip(block.mixer_params, block.mixer_whole_params, block.mixer_kv_params, share, tp)
         return mixer, split_params(block.dense_ffn_params, tp)
 
     def dense_bytes(self) -> Any:
-        """What every token uses of all layers, on one chip: projections, dense FFN, and norms, which each chip keeps."""
+        """Bytes on one chip that every token uses, all layers: projections, dense FFN, and norms, which each chip stores in full."""
         layer_bytes = []
         for block, form in zip(self.work.blocks, self.formats.weights, strict=True):
             mixer, ffn = self.dense_params(block)
@@ -194,7 +194,7 @@ class _Parts:
         return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_times)), self.depth)
 
     def activations(self) -> Any:
-        """What goes in and out of the dense matmuls of all layers, on one chip."""
+        """Time per token of the inputs and outputs of all layers' dense matmuls, on one chip."""
         layer_activations = []
         for block in self.work.blocks:
             params = total(self.dense_params(block))
@@ -203,7 +203,7 @@ class _Parts:
         return dense_s_per_token(sum_over_blocks(self.counts(), tuple(layer_activations)), self.depth)
 
     def blocks(self) -> Any:
-        """Blocks of decode attention of one sequence on one chip."""
+        """Blocks of decode attention per sequence on one chip."""
         block_counts = tuple(
             attention_blocks(block.kv_heads, head_share(block.kv_heads, self.layout.tp), block.count, self.depth)
             for block in self.work.blocks if block.spans
@@ -211,11 +211,11 @@ class _Parts:
         return total(block_counts) if block_counts else NONE
 
     def sublayers(self) -> Any:
-        """Mixers and feed-forward layers, each with its norm and its all-reduce."""
+        """Number of mixers and feed-forward layers, each with its norm and its all-reduce."""
         return total((self.work.layers, self.work.ffns, self.work.moes))
 
     def kernels(self) -> KernelCounts:
-        """How many kernels of each class a chip runs in a step."""
+        """Kernels per step on one chip, by class."""
         blocks, work = self.work.blocks, self.work
         matmuls = sum_over_blocks(self.counts(), tuple(total((block.mixer_matmuls, block.ffn_matmuls)) for block in blocks))
         dense, routed = dense_part(self.formats, blocks)
@@ -238,7 +238,7 @@ class _Parts:
         return [(index, block) for index, block in enumerate(self.work.blocks) if block.experts]
 
     def routed_traffic(self, index: int, block: LayerWork, vector: Any, assumptions: Assumptions) -> RoutedLayer:
-        """An expert layer's exchanges: dispatched as asked; else in fp8 tiles with a scale where the experts are fp8."""
+        """Exchanges of an expert layer: dispatch format as assumed; by default fp8 tiles with a scale where the experts are fp8."""
         dispatch = vector
         if assumptions.dispatch_bytes is not None:
             dispatch = activation_bytes_per_token(self.work.hidden, assumptions.dispatch_bytes)
@@ -248,7 +248,7 @@ class _Parts:
                       groups=block.expert_groups, groups_chosen=block.groups_chosen)  # fmt: skip
 
     def placement(self, block: LayerWork) -> tuple[Any, Any]:
-        """Routed experts of a block on the fullest chip, and the chips that share each of them."""
+        """Routed experts of a block on the fullest chip, and the number of chips that share each expert."""
         layout = self.layout
         expert_tp = expert_tensor_ways(layout.tp, layout.cp, layout.dp, layout.ep)
         return experts_held(block.experts, layout.redundant, layout.ep), expert_tp
@@ -289,11 +289,11 @@ class _Parts:
         return weights_bytes_chip(self.dense_bytes(), total(routed) if routed else NO_BYTES, ends, share)
 
     def share(self, block: LayerWork, what: str) -> Any:
-        """Share of a cache on the fullest chip; an index key is one per token, kept by every tensor-parallel chip."""
+        """Share of a cache on the fullest chip; an index key, one per token, is on every tensor-parallel chip."""
         return head_share(UNITY if what == "index" else block.kv_heads, self.layout.tp)
 
     def spans(self) -> tuple[SpanTerm, ...]:
-        """Spans of all blocks, those with equal limits added up."""
+        """Attention spans of all blocks, spans of equal limits summed."""
         groups: dict[tuple[float, float], list[tuple[Any, Any, Any]]] = {}
         limits: dict[tuple[float, float], tuple[Any, Any]] = {}
         kv, cp, peak_ = self.formats.kv.bytes, self.layout.cp, self.formats.wide_peak
@@ -323,7 +323,7 @@ class _Parts:
         return total(writes) if writes else NO_WRITE
 
     def stores(self) -> tuple[tuple[Any, Any], ...]:
-        """(bytes per stored token on the fullest chip, most tokens stored), equal limits added up."""
+        """(bytes per stored token on the fullest chip, most tokens stored), stores of equal limits summed."""
         groups: dict[float, list[Any]] = {}
         limits: dict[float, Any] = {}
         for block in self.work.blocks:
@@ -336,12 +336,12 @@ class _Parts:
 
 
 def _converted(block: LayerWork, part: int, stored: str) -> bool:
-    """Whether a part is stored in another format than the checkpoint's own."""
+    """Whether a part is stored in another format than in the checkpoint."""
     return stored != (block.mixer_dtype, block.ffn_dtype, block.expert_dtype)[part]
 
 
 def _collectives(parts: _Parts, system: System, assumptions: Assumptions, chips: Any) -> tuple[CollectiveTerm, ...]:
-    """What a replica's chips send each other in a step; a one-chip replica sends nothing and needs no link."""
+    """Collectives of a replica's chips in a step; a one-chip replica sends nothing and needs no link."""
     if most(chips) == 1:
         return ()
     joined, work = fabric(system), parts.work

@@ -1,6 +1,6 @@
-"""What kernels and engines were measured to reach: the numbers of data/efficiency.toml, and which of them apply to a chip and a format.
+"""Measured efficiency of kernels and engines: numbers of data/efficiency.toml, and those that apply to a chip and a format.
 
-A number is looked up under its class, the chip's family and the format of the arithmetic; what was not measured falls back to the
+A number is looked up under its class, the chip's family and the format of the arithmetic; unmeasured numbers fall back to the
 family `other` and to bf16, in that order.
 """
 
@@ -16,19 +16,44 @@ from typing import Any
 
 from headway.core import catalog
 from headway.core.catalog import default_catalog
-from headway.core.errors import BadFile, MissingFact
+from headway.core.errors import BadFile, MissingFact, nearest
 from headway.core.quantity import known
 from headway.hardware.chip import Chip
 
-ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels alone
+ENGINES = ("vllm", "sglang", "trtllm", "llamacpp", "other", "none")  # none: kernels without an engine
 OTHER_FAMILY, WIDE = "other", "bf16"
 FILE = "efficiency.toml"
-ALONE = ("engine", "platform", "interval")  # each number stands for itself; of a class of kernels a file states all or none
+ALONE = ("engine", "platform", "interval")  # each number applies by itself; a file states all numbers of a kernel class or none
 UNITS = ("", "s", "byte", "token")
 ABOVE_ZERO = (
-    "compute", "memory", "activation", "norm", "attention", "expert", "eff_network", "eff_in_switch", "eff_exchange", "eff_out",
-    "budget", "limit", "hbm", "weight_only",
+    "compute", "memory", "activation", "norm", "eff_network", "eff_in_switch", "eff_exchange", "eff_out", "compute_factor", "memory_factor",
+    "attention_factor", "expert_factor", "weight_only_factor", "step_budget_tokens", "max_sequences", "usable_hbm_factor",
 )  # fmt: skip
+ENGINE_KEYS = (
+    "launch_factor", "step_overhead_s", "layer_overhead_s", "split_overhead_s", "sequence_overhead_s", "streaming_overhead_s",
+    "compute_factor", "memory_factor", "weight_only_factor", "attention_factor", "expert_factor", "request_overhead_s",
+    "synchronised_share", "concurrent_prompts", "step_budget_tokens", "chunked_prefill", "reserved_output_share", "max_sequences",
+    "pipeline_overlap_share", "usable_hbm_factor",
+)  # fmt: skip
+PLATFORM_KEYS = ("compute_factor", "memory_factor")
+MATMUL_KEYS = ("t0_s", "compute", "memory", "activation", "norm")
+DECODE_KEYS = ("t0_s", "compute", "memory", "block_bytes")
+PREFILL_KEYS = ("t0_s", "compute", "pad_tokens")
+LINK_KEYS = ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")
+KEYS = {  # the numbers of each class: a file may state no others
+    "engine": ENGINE_KEYS, "platform": PLATFORM_KEYS, "gemm": MATMUL_KEYS, "moe": MATMUL_KEYS,
+    "decode": DECODE_KEYS, "mla_decode": DECODE_KEYS, "prefill": (*PREFILL_KEYS, "narrow"), "mla_prefill": PREFILL_KEYS,
+    "elementwise": ("t0_s", "memory"), "collective": LINK_KEYS,
+    "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited"),
+}  # fmt: skip
+FORMER_KEYS = {  # names that stated no unit, for files written when they were in use
+    "launch": "launch_factor", "step": "step_overhead_s", "layer": "layer_overhead_s", "split": "split_overhead_s",
+    "sequence": "sequence_overhead_s", "stream": "streaming_overhead_s", "compute": "compute_factor", "memory": "memory_factor",
+    "weight_only": "weight_only_factor", "attention": "attention_factor", "expert": "expert_factor", "request": "request_overhead_s",
+    "together": "synchronised_share", "company": "concurrent_prompts", "budget": "step_budget_tokens", "mixed": "chunked_prefill",
+    "reserve": "reserved_output_share", "limit": "max_sequences", "pipeline": "pipeline_overlap_share", "hbm": "usable_hbm_factor",
+    "t0": "t0_s", "block": "block_bytes", "pad": "pad_tokens",
+}  # fmt: skip
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
 
 
@@ -39,7 +64,7 @@ class Efficiencies:
     sections: Mapping[str, Mapping[str, Any]]
 
     def find(self, key: str, *sections: str) -> Any:
-        """The number under the first section that has it."""
+        """Number of `key` in the first of these sections that has it."""
         for section in sections:
             number = self.sections.get(section, {}).get(key)
             if number is not None:
@@ -54,11 +79,11 @@ class Efficiencies:
         )
 
     def engine(self, name: str, platform: str, key: str) -> Any:
-        """A number of one family of engines; those for a platform go before those for any."""
+        """A number of one engine family; its numbers for the platform take precedence."""
         return self.find(key, f"engine.{name}.{platform}", f"engine.{name}", f"engine.{OTHER_FAMILY}")
 
     def interval(self, key: str) -> Any:
-        """Half of a 90 % interval as a factor, or how much wider a circumstance makes it."""
+        """Half of a 90 % interval as a factor, or the widening factor of a circumstance."""
         return self.find(key, "interval.other")
 
     def platform(self, name: str, key: str) -> Any:
@@ -67,13 +92,13 @@ class Efficiencies:
 
 
 def efficiencies() -> Efficiencies:
-    """The numbers that ship, under those of catalogue folders ($HEADWAY_CATALOG, the user's) that have a file of them."""
+    """Shipped numbers, overridden by catalogue folders ($HEADWAY_CATALOG, the user's) that have an efficiency file."""
     return _laid(tuple(path for root in default_catalog().roots if (path := root / FILE).is_file()))
 
 
 @functools.cache
 def _laid(paths: tuple[Path, ...]) -> Efficiencies:
-    """The numbers of several files, the first before the others."""
+    """Numbers of several files, earlier files first."""
     table: dict[str, dict[str, Any]] = {}
     for path in reversed(paths):
         file_sections = sections(catalog.read(path), path)
@@ -84,7 +109,7 @@ def _laid(paths: tuple[Path, ...]) -> Efficiencies:
 
 
 def kind_of(section: str) -> str:
-    """The class of a section's numbers.
+    """Class of a section's numbers.
 
     >>> kind_of("gemm.hopper.bf16")
     'gemm'
@@ -93,17 +118,30 @@ def kind_of(section: str) -> str:
 
 
 def sections(document: Mapping[str, Any], path: Path, prefix: str = "") -> dict[str, dict[str, Any]]:
-    """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Known}}."""
+    """`[gemm.hopper.bf16] compute = {value = ...}` as {"gemm.hopper.bf16": {"compute": Sourced}}."""
     table: dict[str, dict[str, Any]] = {}
     for name, entry in document.items():
         entry_name = f"{prefix}.{name}".lstrip(".")
         if not isinstance(entry, dict):
             raise BadFile(path, f"{entry_name}: got {entry!r}; wants {{ value = ..., unit = ... }} as `headway fit` writes")
         if "value" in entry:
+            check_key(prefix, name, path)
             table.setdefault(prefix, {})[name] = _number(entry, entry_name, path)
         else:
             table |= sections(entry, path, entry_name)
     return table
+
+
+def check_key(section: str, key: str, path: Path) -> None:
+    """Refuse a number that its class does not have: the line offers its present name, or the nearest one."""
+    keys = KEYS.get(kind_of(section), (key,))
+    if key in keys:
+        return
+    if FORMER_KEYS.get(key) in keys:
+        raise BadFile(path, f"{section}.{key}: renamed to {FORMER_KEYS[key]}")
+    near = nearest(key, keys)
+    offer = f"did you mean {' or '.join(near)}?" if near else f"wants one of {', '.join(keys)}"
+    raise BadFile(path, f"{section}.{key}: no such number; {offer}")
 
 
 def _number(entry: Mapping[str, Any], name: str, path: Path) -> Any:
@@ -129,15 +167,15 @@ def _name_by_chip(table: str) -> dict[str, str]:
 
 
 def family(chip: Chip) -> str:
-    """The family whose measured kernels stand for a chip's, or `other`."""
+    """Family of measured kernels that applies to a chip, or `other`."""
     return _name_by_chip("family").get(chip.name, OTHER_FAMILY)
 
 
 def platform(chip: Chip) -> str:
-    """What kind of machine an engine's software meets, or `other`."""
+    """Platform of a chip as engine software distinguishes it, or `other`."""
     return _name_by_chip("platform").get(chip.name, OTHER_FAMILY)
 
 
 def foreign(chip: Chip) -> bool:
-    """Whether engines were first written for other chips than this kind."""
+    """Whether engines were first written for other kinds of chips."""
     return platform(chip) not in ("datacenter", "card")

@@ -1,4 +1,4 @@
-"""Which number format each part of a model is stored and multiplied in: the checkpoint's, the user's, or what the chip falls back to."""
+"""Number format of each part of a model, stored and multiplied: the checkpoint's, the user's, or the chip's fallback."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from headway.hardware.chip import Chip
 from headway.models.precision import Format, Precision, formats
 from headway.models.work import LayerWork
 
-STORED = ("mixer", "ffn", "expert")  # the parts of a block whose weights may have a format of their own
+STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formats:
-    """The formats a compiled layout uses, resolved from the checkpoint, the user's choice and the chip's peaks."""
+    """Formats of a compiled layout, resolved from the checkpoint, the user's choice and the chip's peaks."""
 
     weights: tuple[tuple[Format, ...], ...]  # of mixer, ffn and routed experts, block by block
-    runs: tuple[tuple[str, ...], ...]  # the format each is multiplied in,
-    peaks: tuple[tuple[Any, ...], ...]  # and the chip's peak in it
+    runs: tuple[tuple[str, ...], ...]  # format in which each part is multiplied
+    peaks: tuple[tuple[Any, ...], ...]  # the chip's peak for each part, in the format of `runs`
     kv: Format
-    attention_peak: Any  # in the cache's format,
-    wide_peak: Any  # and in 16 bits
+    attention_peak: Any  # in the cache's format
+    wide_peak: Any  # in 16 bits
     head: Format
     head_peak: Any
     vectors: Format
-    labels: tuple[str, str, str]  # weights, kv, compute, as rows show them
+    labels: tuple[str, str, str]  # weights, kv, compute, as in the columns
     notes: tuple[str, ...]
 
 
 def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
-    """The format a multiplication runs in and its peak: the wanted one, or the widest the chip has."""
+    """Format in which a multiplication runs, and its peak: the requested one, or the widest the chip has."""
     name = formats()[dtype].peak
     peak_rate = chip.peak(name)
     if peak_rate is not None:
@@ -43,7 +43,7 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
 
 
 def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:
-    """Formats of every part: as in the checkpoint unless the user chose; arithmetic falls back to what the chip has."""
+    """Formats of all parts: as in the checkpoint unless the user chose; arithmetic falls back to a format of the chip."""
     table, notes = formats(), []
     stored = tuple(tuple(precision.weights or getattr(block, f"{part}_dtype") for part in STORED) for block in blocks)
     runs = tuple(tuple(peak(chip, precision.compute or name) for name in names) for names in stored)
@@ -72,7 +72,7 @@ def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision
 
 
 def main_part(blocks: tuple[LayerWork, ...]) -> tuple[int, int]:
-    """Where most weights are (block, part): the format a row is labelled with."""
+    """(block, part) with most weights, whose format labels a row."""
     last = len(blocks) - 1
     if blocks[last].experts:
         return last, 2

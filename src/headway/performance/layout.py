@@ -1,4 +1,4 @@
-"""Layouts: how a model is spread over chips, which spreads are legal, and why one is not."""
+"""Layouts: how a model is spread over chips, which layouts are legal, and why a layout is not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _degree(help: str) -> Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Ways of parallelism. Chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
+    """Degrees of parallelism: chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
 
     tp: Annotated[Any, _degree("tensor parallel ways")] = 1
     ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
@@ -42,15 +42,15 @@ UNASKED["redundant"] = default(0, "redundant", "", "no copies of experts unless 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """What a layout has to divide."""
+    """Numbers of a model that a layout has to divide."""
 
-    heads: tuple[Any, ...]  # of each kind of block that has heads
-    experts: Any  # the fewest routed experts of any MoE block; 0 for a dense model
+    heads: tuple[Any, ...]  # one per kind of block that has heads
+    experts: Any  # fewest routed experts of any MoE block; 0 for a dense model
     layers: Any
 
 
 def shape(blocks: Iterable[Any]) -> ModelShape:
-    """The shape of a model's compiled blocks."""
+    """Shape of a model's compiled blocks."""
     blocks = tuple(blocks)
     routed = [block.experts for block in blocks if block.experts]
     return ModelShape(
@@ -61,7 +61,7 @@ def shape(blocks: Iterable[Any]) -> ModelShape:
 
 
 def illegal(layout: Layout, shape: ModelShape) -> str:
-    """Why a layout breaks a rule, or ""."""
+    """The rule that a layout breaks, or ""."""
     for heads in shape.heads:
         if heads % layout.tp:
             return f"tp {layout.tp} does not divide {heads} attention heads; divisors: {_divisors(heads)}"
@@ -84,7 +84,7 @@ def _divisors(number: int) -> str:
 
 
 def check(layout: Layout, shape: ModelShape) -> Layout:
-    """The layout itself, or IllegalLayout."""
+    """The layout if legal, else IllegalLayout."""
     why = illegal(layout, shape)
     if why:
         raise IllegalLayout(layout, why)
@@ -92,7 +92,7 @@ def check(layout: Layout, shape: ModelShape) -> Layout:
 
 
 def expand(shape: ModelShape, axes: Mapping[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
-    """The legal layouts of a product of ways, and a note that counts and names what was dropped; one illegal layout is an error."""
+    """Legal layouts of a product of degrees, and a note on the illegal ones; a single illegal layout is an error."""
     values = [axes.get(name, UNASKED[name]) for name in NAMES]
     lists = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
     count = 1
@@ -111,7 +111,7 @@ def expand(shape: ModelShape, axes: Mapping[str, Any]) -> tuple[list[Layout], tu
 
 
 def stacked(layouts: list[Layout], ndim: int) -> Layout:
-    """Many layouts as one whose numbers are arrays along the first of `ndim` axes; a single one as it is."""
+    """Several layouts as one whose numbers are arrays along the first of `ndim` axes; a single layout unchanged."""
     if len(layouts) == 1:
         return layouts[0]
     import numpy as np

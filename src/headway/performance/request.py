@@ -80,7 +80,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What an estimate is about, its numbers scalar or array."""
+    """Model, machine, layout and load of an estimate; numbers are scalars or arrays."""
 
     work: ModelWork
     system: System
@@ -92,7 +92,7 @@ class Deployment:
 
 
 def estimate(case: Deployment) -> dict[str, Any]:
-    """Contract key -> value, at its own rank; None where a quantity does not apply."""
+    """Contract key -> value, each at its own rank; None where a quantity does not apply."""
     compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
     return _chips(case, compiled) | _times(case, compiled) | _memory(case, compiled)
 
@@ -109,35 +109,47 @@ def _chips(case: Deployment, compiled: StepModel) -> dict[str, Any]:
 
 
 def _times(case: Deployment, compiled: StepModel) -> dict[str, Any]:
-    load, c = case.load, compiled.step
+    load = case.load
     requests = load.prompt is not None
     context = middle_context(load.prompt, load.output) if requests else load.context
     prompt = load.prompt if requests else load.context
     step = _step(case, compiled, context)
     tokens, pairs = prefilled(prompt, case.assumptions)
     load_s = reload_s(case, compiled, prompt)
-    ttft = _loaded(_prefill(case, replace(c, prefill_ranks=ONE_RANK), tokens, pairs), load_s, ONE_RANK)
-    out = {"context": context, **_flat("step", step), **_flat("ttft", ttft), **_parts(case, compiled, context)}
+    first_token = ttft(case, compiled, tokens, pairs, load_s)
+    out = {"context": context, **_flat("step", step), **_flat("ttft", first_token), **_parts(case, compiled, context)}
     if not requests:
         return out | _decode_rates(case, _emitted(case, compiled, context, step))
+    output_token = tpot(case, compiled, context, step)
+    prefill = _prefill(case, compiled.step, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
+    out |= _flat("tpot", output_token) | {"e2e_s": e2e_s(first_token.expected, output_token.expected, load.output)}
+    out |= _decode_rates(case, output_token) | _sustained(case, output_token, _loaded(prefill, load_s, case.layout.pp))
+    return out | _money(case, compiled, output_token, prefill, tokens)
+
+
+def ttft(case: Deployment, compiled: StepModel, tokens: Any, pairs: Any, load_s: Any) -> Estimate:
+    """Time to first token, unloaded: one prompt prefilled by one data-parallel rank, after its cached part is loaded (`load_s`)."""
+    prefill = _prefill(case, replace(compiled.step, prefill_ranks=ONE_RANK), tokens, pairs)
+    return _loaded(prefill, load_s, ONE_RANK)
+
+
+def tpot(case: Deployment, compiled: StepModel, context: Any, step: Estimate) -> Estimate:
+    """Time per output token: the mean step while the context grows over the answer; `step` is the one at its middle, `context`."""
+    load = case.load
     first, last = _step(case, compiled, load.prompt), _step(case, compiled, final_context(load.prompt, load.output))
     mean = Estimate(**{key: tpot_s(*(getattr(span, key) for span in (first, step, last))) for key in ENDS})
-    tpot = _emitted(case, compiled, context, mean)
-    prefill = _prefill(case, c, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
-    out |= _flat("tpot", tpot) | {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output)}
-    out |= _decode_rates(case, tpot) | _sustained(case, tpot, _loaded(prefill, load_s, case.layout.pp))
-    return out | _money(case, compiled, tpot, prefill, tokens)
+    return _emitted(case, compiled, context, mean)
 
 
 def prefilled(prompt: Any, assumptions: Assumptions) -> tuple[Any, Any]:
-    """Tokens of a prompt that have to be prefilled, and their pairs: all of them without a prefix cache."""
+    """Prompt tokens to prefill and their (query, key) pairs: all of the prompt without a prefix cache."""
     if not assumptions.hit_rate:
         return prompt, causal_pairs(prompt)
     return missed_tokens(prompt, assumptions.hit_rate), missed_pairs(prompt, assumptions.hit_rate)
 
 
 def reload_s(case: Deployment, compiled: StepModel, prompt: Any) -> Any:
-    """Loading the cached part of a prompt; None without a prefix cache."""
+    """Time to load the cached part of a prompt; None without a prefix cache."""
     if not case.assumptions.hit_rate:
         return None
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, hit_tokens(prompt, case.assumptions.hit_rate))
@@ -150,17 +162,17 @@ def _cache_link(case: Deployment) -> Any:
 
 
 def _loaded(prefill: Estimate, load: Any, prompts: Any) -> Estimate:
-    """A prefill after the cached parts of its prompts are loaded: one on a chip, and one for each stage of a busy pipeline."""
+    """Prefill after loading the cached prefixes: one on an unloaded chip, one for each stage of a busy pipeline."""
     return prefill if load is None else Estimate(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
 
 
 def speculates(assumptions: Assumptions) -> bool:
-    """Whether a step may yield several tokens."""
+    """Whether a step may yield several tokens (speculative decoding)."""
     return assumptions.accept_length != 1 or bool(assumptions.draft_cost)
 
 
 def emitted(step: Any, arithmetic: Any, assumptions: Assumptions) -> Any:
-    """Time per token of steps that yield several."""
+    """Time per token of steps that yield several tokens."""
     return speculative_s(step, arithmetic, assumptions.accept_length, assumptions.draft_cost)
 
 
@@ -182,7 +194,7 @@ def _step(case: Deployment, compiled: StepModel, context: Any) -> Estimate:
 
 
 def _prefill(case: Deployment, c: StepCoefficients, tokens: Any, pairs: Any) -> Estimate:
-    """A step that only prefills."""
+    """Time of a step that only prefills."""
     prompt = (c, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
     return _interval(case, step_s(*prompt), step_floor_s(*prompt), "prefill")
 
@@ -234,7 +246,7 @@ def _sustained(case: Deployment, tpot: Estimate, prefill: Estimate) -> dict[str,
 
 
 def _money(case: Deployment, compiled: StepModel, tpot: Estimate, prefill: Estimate, tokens: Any) -> dict[str, Any]:
-    """Cost by million tokens; the interval holds the times' interval and the price's range."""
+    """Cost per million tokens; its interval covers the interval of the times and the range of the price."""
     price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
     if price is None:
         return {}

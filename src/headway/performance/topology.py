@@ -1,6 +1,6 @@
-"""What joins the chips of a system, as the laws of collectives need it: a kind, links, a torus's sides, and what a message costs.
+"""Network of a system as the laws of collectives need it: a kind, links, a torus's sides, and latencies.
 
-Kinds without laws of their own are taken as the nearest that has: NEAREST says which and why.
+A kind without laws of its own uses those of the nearest kind: NEAREST names it and says why.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.hardware.system import System
-from headway.laws.collectives.topology import bisection_bandwidth, torus_extent, torus_gap, torus_link_bandwidth, torus_wrap
+from headway.laws.collectives.topology import bisection_bandwidth, even_sides, torus_extent, torus_gap, torus_link_bandwidth, torus_wrap
 from headway.performance.achieved import with_links
 from headway.performance.assumptions import Assumptions
 
@@ -21,7 +21,7 @@ NEAREST = {
     "torus2d": ("torus", ""),
     "torus3d": ("torus", ""),
     "ring": ("torus", ""),
-    "bridge": ("mesh", ""),  # of two chips: one link
+    "bridge": ("mesh", ""),  # two chips, one link
     "hybrid": ("mesh", "a hybrid cube mesh is taken as a full mesh of the same links"),
     "dragonfly": ("switch", "a dragonfly is taken as a switch; an all-to-all is held to its bisection where that is known"),
     "direct": ("switch", "chip-to-chip links without a published wiring are taken as a switch; bisection where known"),
@@ -39,20 +39,20 @@ UNITY = known(1, "one", "", "constant", "definition")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkCosts:
-    """What a round costs before any byte, over each level, in reductions and in exchanges among many; and shares of peak reached."""
+    """Latency of a round by network level, for reductions and for exchanges of experts, and achieved shares of link peaks."""
 
     up: Any
     out: Any
     exchange_up: Any
     exchange_out: Any
     efficiency: Any
-    in_switch: Any  # efficiency of reductions in the switch,
-    exchange: Any  # of exchanges over scale-up
-    beyond: Any  # and of anything over scale-out
+    in_switch: Any  # achieved share of in-switch reductions
+    exchange: Any  # achieved share of exchanges over scale-up
+    beyond: Any  # achieved share of all traffic over scale-out
 
 
 def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
-    """What a round costs on a system's kind of links; on a torus a round is a hop, and PCIe goes through the host."""
+    """Link costs of a system; on a torus a round is a hop, and PCIe traffic goes through the host."""
     a = with_links(assumptions, system.chip)
     torus, host = NEAREST[system.topology][0] == "torus", system.topology == "pcie"
     return LinkCosts(
@@ -69,12 +69,12 @@ def link_costs(system: System, assumptions: Assumptions) -> LinkCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
-    """The two levels of a system's network."""
+    """The two levels of a system's network, scale-up and scale-out."""
 
     kind: str  # switch, mesh or torus
     domain: Any
-    up: Any  # of a chip; of one link on a torus
-    exchange: Any  # of a chip in an all-to-all
+    up: Any  # per chip; per link on a torus
+    exchange: Any  # per chip in an all-to-all
     out: Any
     out_is_missing: bool = False
     sides: tuple[Any, ...] = ()
@@ -85,7 +85,7 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricAxis:
-    """A group's part of one axis of a torus."""
+    """Extent of a group along one axis of a torus."""
 
     extent: Any
     gap: Any
@@ -93,7 +93,7 @@ class FabricAxis:
 
 
 def fabric(system: System) -> Fabric:
-    """What joins a system's chips; MissingFact where a number it needs is not known."""
+    """Network of a system; MissingFact where a needed number is not known."""
     kind, note = NEAREST[system.topology]
     up = system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
     out = system.scale_out_bw if system.scale_out_bw is not None else system.chip.scale_out_bw
@@ -110,7 +110,7 @@ def fabric(system: System) -> Fabric:
 
 
 def _sides(system: System) -> tuple[Any, ...]:
-    """A torus's sides: those it has, or the most even ones of that many chips."""
+    """Sides of a torus: as published, or the most even factors of the number of chips."""
     if system.shape:
         return system.shape
     rank = {"ring": 1, "torus2d": 2, "torus3d": 3}[system.topology]
@@ -118,27 +118,15 @@ def _sides(system: System) -> tuple[Any, ...]:
     return tuple(known(side, f"{system.name}.side", "", "derived", why) for side in even_sides(int(system.scale_up_domain), rank))
 
 
-def even_sides(chips: int, rank: int) -> tuple[int, ...]:
-    """The most even factors of a number of chips, smallest first.
-
-    >>> even_sides(8, 3), even_sides(32, 2), even_sides(6, 1)
-    ((2, 2, 2), (4, 8), (6,))
-    """
-    if rank == 1:
-        return (chips,)
-    side = max(n for n in range(1, round(chips ** (1 / rank)) + 1) if chips % n == 0)
-    return (side, *even_sides(chips // side, rank - 1))
-
-
 def _wraps(system: System, side: Any) -> Any:
-    """Whether an axis of that side closes to a ring: a TPU slice's rule, and any ring of more than two chips elsewhere."""
+    """Whether a torus axis of this side closes to a ring: by the rule of TPU slices; else any ring of more than two chips."""
     if not system.chip.name.startswith("tpu"):
         return WRAP if side > 2 else NO_WRAP
     return WRAP if side % (16 if system.topology == "torus2d" else 4) == 0 else NO_WRAP
 
 
 def axes(joined: Fabric, members: Any, stride: Any) -> tuple[FabricAxis, ...]:
-    """A group's part of each axis, chips being numbered along the first axis, then the second."""
+    """Extent of a group along each torus axis, chips being numbered along the first axis, then the second."""
     parts = []
     for index, side in enumerate(joined.sides):
         inner = math.prod(int(earlier_side) for earlier_side in joined.sides[:index])

@@ -1,4 +1,4 @@
-"""What is asked of a machine: requests, how fast they must be answered, and how unevenly experts are used."""
+"""Workload of a machine: requests, latency limits, and expert load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1e12  # beyond any batch or context; keeps products finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """One point or grid of work: either a context, or a prompt and an output."""
+    """One point or grid of load: either a context, or a prompt and an output."""
 
     batch: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST, help="sequences decoded together in one replica")] = 1
     context: Annotated[
@@ -30,7 +30,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SLO:
-    """Limits that a plan must keep; None is no limit."""
+    """Latency limits of a plan; None is no limit."""
 
     ttft: Annotated[Any, Field("s", help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
     tpot: Annotated[Any, Field("s", help="time per output token at most, as vLLM's bench serve defines it")] = None

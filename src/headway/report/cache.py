@@ -1,4 +1,4 @@
-"""What `cache` says and draws: where a KV cache should live."""
+"""Sentences and figures of `cache`: the memory tier for a KV cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from headway.core import schema
 from headway.core.errors import BadValue
-from headway.report import output
+from headway.core.listing import cell, format_value
 from headway.report.figures import CONFIG, SCHEMA
 
 MOST_ROWS = 10_000
@@ -16,14 +16,14 @@ MOST_HOLDS = 3  # holds named in the first sentence
 
 
 def own_columns(record: type) -> dict[str, Any]:
-    """The keys of a row, which may mean something of their own here."""
+    """Columns of a row type; some differ from the common columns of that key."""
     from headway.core.columns import Column
 
     return {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(record).items()}
 
 
 def priced(places: Sequence[Any]) -> list[str]:
-    """What each tier is, what a byte of it costs and since when; and what of it is not known."""
+    """Line per tier: device, price per byte with its date, and unknown facts."""
     from headway.core.units import show
 
     notes = []
@@ -46,12 +46,12 @@ COLOURS = {"scheme": "tableau10"}
 
 
 def holds(table: Any) -> dict[str, Any]:
-    """Money in devices and cost with wear against the hold, a line for each tier, with what computing again costs across it."""
+    """Figure of device spending and cost with write endurance against hold time, a line per tier; recompute cost as a level line."""
     rows = list(table)
     if len({row["hold"] for row in rows}) < 2:
         raise BadValue("--plot", "one hold", "several, such as --hold 1min..48h*2")
     apart = [key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in rows}) > 1]
-    lines = [{**row, "line": ", ".join([row["tier"], *(f"{key} {output.cell(key, row)}" for key in apart)])} for row in rows]
+    lines = [{**row, "line": ", ".join([row["tier"], *(f"{key} {cell(key, row)}" for key in apart)])} for row in rows]
     devices = [_point(row, row["device_usd_per_byte"], GB) for row in lines if row["device_usd_per_byte"] is not None]
     costs = [_point(row, row["usd_per_mtok_held"], 1.0) for row in lines if row["usd_per_mtok_held"] is not None]
     again = [_point(row, row["usd_per_mtok_recompute"], 1.0) | {"line": "computing again"} for row in lines]
@@ -68,7 +68,7 @@ def _point(row: Mapping[str, Any], value: float, unit: float) -> dict[str, Any]:
 
 
 def trace(rows: Sequence[Mapping[str, Any]], hits: Any, case: Any) -> dict[str, Any]:
-    """Share of prompt tokens found, against time to live for each room and against room for each time to live."""
+    """Figure of the hit rate against TTL, a line per capacity, and against capacity, a line per TTL."""
     if not rows:
         raise BadValue("--plot", "no rows", "rows to draw")
     token = 1.0 if case is None else float(case.token_bytes())
@@ -92,11 +92,11 @@ def trace(rows: Sequence[Mapping[str, Any]], hits: Any, case: Any) -> dict[str, 
 
 
 def _limit(room: Any) -> str:
-    return "no limit on room" if room is None else output.format_value(room, "byte")
+    return "no limit on room" if room is None else format_value(room, "byte")
 
 
 def _ttl_label(ttl: Any) -> str:
-    return "kept for ever" if ttl is None else f"kept for {output.format_value(ttl, 's')}"
+    return "kept for ever" if ttl is None else f"kept for {format_value(ttl, 's')}"
 
 
 def _lines(points: list[dict[str, Any]], x: str, y: str, log: bool = False) -> dict[str, Any]:

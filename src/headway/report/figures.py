@@ -1,4 +1,4 @@
-"""Figures as Vega-Lite specifications (plain dicts), and as PNG, SVG or HTML files. What is drawn is computed elsewhere."""
+"""Figures as Vega-Lite specifications (plain dicts), and as PNG, SVG or HTML files; other modules compute the data."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ AXIS_UNITS = {
     "token/s": ("tokens/s", 1.0),
     "USD/Mtok": ("USD per Mtok", 1.0),
     "token": ("tokens", 1.0),
-}  # unit of an axis
+}  # units of axes
 MOST_POINTS = 5000
 MOST_SERIES = 12
-SINGLE_DATUM = {"values": [{}]}  # the data of a mark that stands alone
+SINGLE_DATUM = {"values": [{}]}  # data of a single mark
 CONFIG = {
     "background": "white",
     "font": "Helvetica, Arial, sans-serif",
@@ -34,7 +34,7 @@ CONFIG = {
 
 
 def check_path(path: str) -> None:
-    """Whether a figure can be written there, before any work is done."""
+    """Raise an error if no figure can be written to `path`, before any work is done."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise BadValue("--plot", path, "a file that ends in .png, .svg or .html")
     if not Path(path).absolute().parent.is_dir():
@@ -42,7 +42,7 @@ def check_path(path: str) -> None:
 
 
 def save(spec: Mapping[str, Any], path: str) -> None:
-    """Write a specification as the kind of file its name says."""
+    """Write a specification to `path`; the ending selects the format."""
     try:
         import vl_convert
     except ImportError:
@@ -63,7 +63,7 @@ def save(spec: Mapping[str, Any], path: str) -> None:
 
 
 def lecture(curves: Any, title: str, subtitle: str) -> dict[str, Any]:
-    """Latency against batch and, where there is a price, cost against batch."""
+    """Figure of latency against batch and, if a price is known, of cost against batch."""
     panels = [_panel(curves, curves.times, "s", "time of one decode step", curves.latency_floor, "latency floor", None)]
     if curves.costs:
         top = 6 * curves.cost_floor
@@ -94,16 +94,16 @@ def _lines(points: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -
     bold = {"condition": {"test": "datum.line === 'the largest'", "value": 4.5}, "value": 1.8}
     dashed = {"condition": {"test": "datum.line === 'expected'", "value": [5, 4]}, "value": [1, 0]}
     encoding = {"x": x, "y": y, "color": colour, "strokeWidth": bold, "strokeDash": dashed}
-    bottom = "datum.line === 'the largest'"  # so that the line it follows stays visible on it
+    bottom = "datum.line === 'the largest'"  # keeps the covered line visible
     mark = {"mark": {"type": "line", "clip": True}, "encoding": encoding}
     layers = [mark | {"transform": [{"filter": test}]} for test in (bottom, f"!({bottom})")]
     return {"data": {"values": points}, "layer": layers}
 
 
 def _marks(curves: Any, floor: float, floor_text: str, y: dict[str, Any]) -> list[dict[str, Any]]:
-    """The floor as a level line, the knee and the capacity as upright ones, each named."""
+    """Labelled marks: the floor as a horizontal line, knee and capacity as vertical lines."""
     level: dict[str, Any] = {"y": {"datum": floor}}
-    below = 12 if floor_text.startswith("cost") else -8  # where the curves leave room
+    below = 12 if floor_text.startswith("cost") else -8  # on the free side of the curves
     words = {"type": "text", "text": floor_text, "align": "right", "dx": -4, "dy": below, "fontSize": 12}
     layers = [
         {"data": SINGLE_DATUM, "mark": {"type": "rule", "strokeDash": [2, 3], "color": "#222222"}, "encoding": level},
@@ -136,7 +136,7 @@ Points = Sequence[Mapping[str, Any]]
 
 
 def table(rows: Points, x: str, ys: Sequence[str], series: Sequence[str], title: str, subtitle: str = "") -> dict[str, Any]:
-    """One panel for each of `ys` against `x`, a line for each combination of `series`, the interval shaded and the floor dashed."""
+    """Figure with a panel per column of `ys` against `x`, a line per combination of `series`; interval shaded, floor dashed."""
     rows_with_x = [row for row in rows if row.get(x) is not None]
     fitting = [row for row in rows_with_x if row.get("fits", True)]
     if fitting and len(fitting) < len(rows_with_x):
@@ -159,29 +159,29 @@ def _join_notes(*parts: str) -> str:
 
 
 def _series(row: Mapping[str, Any], series: Sequence[str]) -> str:
-    from headway.report.output import cell
+    from headway.core.listing import cell
 
     return ", ".join(f"{key} {cell(key, row)}" if key not in ("model", "system", "line") else str(row[key]) for key in series)
 
 
 def _field(key: str) -> str:
-    """A key as Vega-Lite takes it: a dot would mean a field within a field."""
+    """Key in Vega-Lite's notation, where an unescaped dot means a nested field."""
     return key.replace(".", "_")
 
 
 def _ends(key: str) -> tuple[str, str, str]:
-    """The keys of a column's floor and interval, whether or not there are such columns."""
+    """Keys of a column's floor, low end and high end, which need not exist."""
     stem, tail = (key[:-2], "_s") if key.endswith("_s") and columns.unit(key) == "s" else (key, "")
     return f"{stem}_floor{tail}", f"{stem}_lo{tail}", f"{stem}_hi{tail}"
 
 
 def _needed(x: str, ys: Sequence[str]) -> list[str]:
-    ends = [end for key in ys for end in _ends(key) if end in columns.COLUMNS]
+    ends = [end for key in ys for end in _ends(key) if end in columns.declared()]
     return list(dict.fromkeys([x, *ys, *ends]))
 
 
 def _axis(key: str, values: Sequence[float]) -> dict[str, Any]:
-    """The encoding of a column: its name, a unit a person reads, a logarithm where the values span decades."""
+    """Encoding of a column: name, readable unit, and a logarithmic scale if the values span decades."""
     unit = columns.unit(key)
     low, high = min(values, default=0), max(values, default=0)
     axis: dict[str, Any] = {"format": ".3~s" if high >= 1e4 else ".3~r"}
@@ -195,22 +195,22 @@ def _chart(points: list[dict[str, Any]], x: str, y: str, coloured: bool) -> dict
     valued_points = [point for point in points if point[y] is not None]
     across, up = _axis(x, [point[_field(x)] for point in valued_points]), _axis(y, [point[y] for point in valued_points])
     across["scale"] |= {"zero": False} if across["scale"]["type"] == "linear" else {}
-    is_busy = len({point["line"] for point in points}) > 10  # more than the usual colours tell apart
+    is_busy = len({point["line"] for point in points}) > 10  # more lines than the palette has colours
     label = {"field": "line", "type": "nominal", "title": None, "sort": None, "scale": {"scheme": "tableau20" if is_busy else "tableau10"}}
     colour = {"color": label if coloured else {"value": "#2e86ab"}}
     floor, low, high = _ends(y)
     layers: list[dict[str, Any]] = []
-    if low in columns.COLUMNS:
+    if low in columns.declared():
         band = {"x": across, "y": up | {"field": low}, "y2": {"field": high}, **colour}
         layers.append({"mark": {"type": "area", "opacity": 0.12, "line": False}, "encoding": band})
     layers.append({"mark": {"type": "line", "point": len(points) <= 300, "strokeWidth": 2}, "encoding": {"x": across, "y": up, **colour}})
-    if floor in columns.COLUMNS:
+    if floor in columns.declared():
         layers.append({"mark": {"type": "line", "strokeDash": [4, 3]}, "encoding": {"x": across, "y": up | {"field": floor}, **colour}})
     return {"width": 400, "height": 320, "data": {"values": valued_points}, "layer": layers}
 
 
 def listing(rows: Any, keys: Sequence[str] = (), title: str = "") -> dict[str, Any]:
-    """A figure of plain rows: what has a year against the year, else nothing to draw."""
+    """Figure of plain rows against their year; raises an error for rows without a year."""
     plain = list(rows)
     numbers = [key for key in keys or rows.keys() if any(_is_number(row.get(key)) for row in plain) and key != "year"]
     if not numbers or "year" not in plain[0]:
@@ -241,7 +241,7 @@ def _is_number(value: Any) -> bool:
 
 
 def parity(residuals: Sequence[Any], measure: str, by: str = "source") -> dict[str, Any]:
-    """Predicted against measured on two logarithmic axes, a colour for each group; the line where they are equal, and twice off."""
+    """Figure of predicted against measured values on logarithmic axes, a colour per group; lines at equality and at a factor of 2."""
     matches = [row for row in residuals if row.measure == measure] or list(residuals)
     if not matches:
         raise BadValue("--plot", "these rows", "at least one measurement with a prediction")

@@ -1,4 +1,4 @@
-"""What `price` says and draws: costs, sheets and what they show."""
+"""Sentences and figures of `price`: costs, price sheets, their history, and of `bill`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.core.listing import Listing
+from headway.core.listing import Listing, cell
 from headway.report import output, serving
 from headway.report.figures import CONFIG, SCHEMA
 
@@ -28,7 +28,7 @@ HOW = (
 
 
 def describe(table: Any) -> output.Summary:
-    """The sentence, a table by kind of token or by row, and what drives the width."""
+    """Summary: the sentence, a table by kind of token or by row, and the main cause of the interval's width."""
     from headway.economics.price.price import LAID
 
     rows = list(table)
@@ -46,7 +46,7 @@ def describe(table: Any) -> output.Summary:
 
 
 def _span(rows: Sequence[Mapping[str, Any]]) -> str:
-    least, most = (output.cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
+    least, most = (cell("price_out", pick(rows, key=lambda row: row["price_out"])) for pick in (min, max))
     return f"output from {least} to {most} per Mtok" if least != most else f"output {least} per Mtok"
 
 
@@ -57,7 +57,7 @@ def _varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         key for key in rows[0] if key in (*LAID, "hit_rate", *(f"{n}{e}" for n in ENDS for e in ("", "_lo", "_hi")), "tpot", "ttft", "e2e")
     ]
     varying_keys = [key for key in keys if len({row.get(key) for row in rows}) > 1]
-    for name in ENDS:  # a point is shown once
+    for name in ENDS:  # an interval of zero width prints its value once
         if all(row.get(f"{name}_lo") == row.get(f"{name}_hi") for row in rows):
             varying_keys = [key for key in varying_keys if key not in (f"{name}_lo", f"{name}_hi")]
         else:
@@ -82,7 +82,7 @@ def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
 
 
 def _pool(row: Mapping[str, Any]) -> str:
-    """The prefill pool, before what is then the decode pool's."""
+    """Text on the prefill pool, which precedes the figures of the decode pool."""
     if row.get("prefill_replicas") is None:
         return ""
     prefill_layout = {key: int(row[f"prefill_{key}"]) for key in ("tp", "ep", "dp", "pp", "cp", "replicas")}
@@ -91,7 +91,7 @@ def _pool(row: Mapping[str, Any]) -> str:
 
 def _sold(row: Mapping[str, Any]) -> str:
     def price_text(kind: str) -> str:
-        middle, low, high = (output.cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
+        middle, low, high = (cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
         return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
 
     ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
@@ -107,12 +107,12 @@ def _at_list(row: Mapping[str, Any]) -> str:
 
 
 def _interval(row: Mapping[str, Any], name: str) -> str:
-    low, high = (output.cell(f"{name}_{end}", row) for end in ("lo", "hi"))
+    low, high = (cell(f"{name}_{end}", row) for end in ("lo", "hi"))
     return low if low == high else f"{low} .. {high}"
 
 
 def _by_kind(row: Mapping[str, Any]) -> Listing:
-    """One row for each kind of token."""
+    """Table with a row per kind of token."""
     shares = {"in": row["prefill_share"], "cached": None, "out": row["decode_share"]}
     token_rows = []
     for kind, name in BY_KIND.items():
@@ -121,19 +121,19 @@ def _by_kind(row: Mapping[str, Any]) -> Listing:
         cost, price = (_three(row, f"{stem}_{kind}") for stem in ("cost", "price"))
         line = {"tokens": name, "cost": cost[0], "cost 90 %": cost[1], "price": price[0], "price 90 %": price[1], "price, ends": price[2]}
         if row.get(f"sheet_{kind}") is not None:
-            line["list"] = output.cell(f"sheet_{kind}", row)
+            line["list"] = cell(f"sheet_{kind}", row)
         share = shares[kind]
         token_rows.append(line | {"share of a request's cost": "-" if share is None else f"{share:.0%}"})
     return Listing(token_rows)
 
 
 def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
-    middle, low, high, least, most = (output.cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
+    middle, low, high, least, most = (cell(f"{stem}{end}", row) for end in ("", "_lo", "_hi", "_least", "_most"))
     return middle, f"{low} .. {high}", f"{least} .. {most}"
 
 
 def _after(row: Mapping[str, Any]) -> list[str]:
-    lines = [f"what binds a step: {row['bound']}; TPOT {output.cell('tpot_s', row)}, {output.cell('tok_per_s_chip', row)} per chip"]
+    lines = [f"what binds a step: {row['bound']}; TPOT {cell('tpot_s', row)}, {cell('tok_per_s_chip', row)} per chip"]
     shares = {name: row.get(f"width_{name}") for name in DRIVERS}
     drivers = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda item: -(item[1] or 0)) if share]
     if drivers:
@@ -157,7 +157,7 @@ def _share(row: Mapping[str, Any], name: str) -> str:
 
 
 def figure(table: Any) -> dict[str, Any]:
-    """Margin against hit rate at a sheet; else prices against what varies most."""
+    """Figure of margin against hit rate at a sheet, else of prices against the input with the most values."""
     from headway.report import figures
 
     rows = [row for row in table if row.get("price_out") is not None]
@@ -191,7 +191,7 @@ PANELS = (
 
 
 def history(rows: Rows, title: str) -> dict[str, Any]:
-    """A panel for each kind of price, against the date; a colour for each line of models."""
+    """Figure of price history: a panel per kind of price against the date, a colour per line of models."""
     dated = [row for row in rows if row["as_of"] != "undated"]
     lines = [name for name, _ in Counter(_line(row) for row in dated).most_common(MOST_LINES)]
     days = sorted(_day(row) for row in dated)
@@ -218,12 +218,12 @@ def _day(row: Mapping[str, Any]) -> str:
 
 
 def _panel(rows: Rows, lines: Sequence[str], days: Sequence[str], title: str, keys: Mapping[str, str], scale: str) -> dict[str, Any] | None:
-    """One panel, None where no row has anything for it."""
+    """Panel of the figure; None if no row has data for it."""
     stepped = {_line(row) for row in rows if row["step_above"]}
     points = []
     for row in rows:
         for key, what in keys.items():
-            none = 1.0 if key.startswith("step_") and _line(row) in stepped else None  # no step: the rate above is the rate below
+            none = 1.0 if key.startswith("step_") and _line(row) in stepped else None  # no step: the rates below and above are equal
             value = none if row[key] is None else row[key]
             if value and _line(row) in lines:
                 points.append({"date": _day(row), "value": value, "line": _line(row), "model": row["model"], "what": what})
@@ -251,7 +251,7 @@ def _panel(rows: Rows, lines: Sequence[str], days: Sequence[str], title: str, ke
 
 
 def _names(rows: Rows) -> dict[str, Any]:
-    """The version of each sheet's model over its output rate."""
+    """Labels: the version of each sheet's model above its output rate."""
     points = [{"date": _day(row), "value": row["output_usd_per_mtok"], "name": _version(row)} for row in rows if row["output_usd_per_mtok"]]
     mark = {"type": "text", "align": "left", "angle": -40, "dx": 5, "dy": -5, "fontSize": 10, "color": "#555555"}
     axes = {"x": {"field": "date", "type": "temporal"}, "y": {"field": "value", "type": "quantitative"}}
@@ -259,13 +259,13 @@ def _names(rows: Rows) -> dict[str, Any]:
 
 
 def _version(row: Mapping[str, Any]) -> str:
-    """What a model's name has beyond its line's."""
+    """Part of a model's name that follows the name of its line."""
     words = row["line"].split("-")
     return "-".join(part for part in row["model"].split("-") if part not in words)
 
 
 def bills(rows: Rows, title: str) -> dict[str, Any]:
-    """Each way to buy as a bar of its parts, the cheapest on top."""
+    """Figure of bills: a bar of parts per billing option, cheapest on top."""
     bars = [row for row in rows if row["usd"] is not None][:MOST_BARS]
     if not bars:
         raise BadValue("--plot", "these rows", "at least one bill")

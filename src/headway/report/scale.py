@@ -1,4 +1,4 @@
-"""What `scale` says and draws: scaling laws put to use."""
+"""Sentences and figures of `scale`: scaling laws applied to a budget, serving, experts or low-bit formats."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from headway.core import columns
 from headway.core.errors import BadValue
-from headway.report import figures, output
-from headway.report.output import Summary, cell, format_value
+from headway.core.listing import cell, format_value
+from headway.report import figures
+from headway.report.output import Summary
 
 Row = Mapping[str, Any]
 LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
@@ -27,7 +28,7 @@ VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, 
 
 
 def words(request: Any, rows: Sequence[Row]) -> Summary:
-    """The first point in one sentence, with the range over the laws at it; then every row."""
+    """Summary: a sentence on the first point with its range over the laws, then all rows."""
     if not rows:
         return Summary("No row is left.")
     first = rows[0]
@@ -42,7 +43,7 @@ def words(request: Any, rows: Sequence[Row]) -> Summary:
 
 
 def _range(peers: Sequence[Row], key: str) -> str:
-    """Least and most over the laws, with their names."""
+    """Lowest and highest value over the laws, with their names."""
     known = sorted(((row[key], row["law"]) for row in peers if row.get(key) is not None), key=lambda pair: pair[0])
     if len(known) < 2 or known[0][0] == known[-1][0]:
         return ""
@@ -157,7 +158,7 @@ MOST_PANELS = 12
 
 
 def figure(request: Any, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One panel for each number drawn, one for each value of further lists."""
+    """Figure with a panel per number and per value of further lists."""
     keys = [key for key in PANEL_KEYS[request.mode] if any(row.get(key) is not None for row in rows)]
     if not keys:
         raise BadValue("--plot", "these rows", "rows with " + " or ".join(PANEL_KEYS[request.mode]))
@@ -176,22 +177,22 @@ def _axis(key: str) -> dict[str, Any]:
 
 
 def _points(rows: Sequence[Mapping[str, Any]], key: str, along: Sequence[str]) -> list[dict[str, Any]]:
-    """What is drawn of each row that has it."""
+    """Points of the rows that have a value of `key`."""
     points = []
     for row in rows:
         if row.get(key) is not None and (key in LINEAR or row[key] > 0):
             ends = {f"{key}{end}": row[f"{key}{end}"] for end in ("_lo", "_hi") if row.get(f"{key}{end}")}
             place = {name: row[name] for name in along}
-            value_text = f"{row[key]:.1%}" if key.endswith("regret") else output.format_value(row[key], columns.unit(key))
+            value_text = f"{row[key]:.1%}" if key.endswith("regret") else format_value(row[key], columns.unit(key))
             points.append({"law": row["law"], "said": value_text, key: row[key], "fitted": bool(row.get("in_range"))} | ends | place)
     return points
 
 
 def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequence[str]) -> dict[str, Any]:
-    """The number against what varies, a line for each law."""
+    """Panel of a number against the varied input, a line per law."""
     points = _points(rows, key, (along, *rest))
     for point in points:
-        point["at"] = ", ".join(f"{name} {output.format_value(point[name], columns.unit(name))}" for name in rest)
+        point["at"] = ", ".join(f"{name} {format_value(point[name], columns.unit(name))}" for name in rest)
     series = {which: list(dict.fromkeys(point[which] for point in points)) for which in ("law", "at")}
     if len(series["at"]) > MOST_PANELS:
         raise BadValue("--plot", f"{len(series['at'])} values of {' and '.join(rest)}", f"at most {MOST_PANELS}")
@@ -208,7 +209,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], along: str, key: str, rest: Sequen
 
 
 def _beside(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
-    """The laws one below the other, with the interval where there is one."""
+    """Panel with the laws one below the other, with intervals if known."""
     points = _points(rows, key, ())
     names = list(dict.fromkeys(point["law"] for point in points))
     y = {"field": "law", "type": "nominal", "title": None, "sort": names, "axis": {"labelLimit": 200}}

@@ -1,4 +1,4 @@
-"""The sentences of answers about serving: what a point gives, what binds it, what would help, the measured rows nearest to it."""
+"""Sentences about serving: speed and cost of a point, what binds it, what would help, and the nearest measured rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core import columns
-from headway.report.output import format_value
+from headway.core.listing import format_value
 
 MOST_TOLD = 3
 NAMES = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
@@ -14,7 +14,7 @@ HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": 
 
 
 def sentence(model: Any, chip: Any, engine: str) -> str:
-    """How many rows, of what, and how far off they are predicted."""
+    """Sentence on the nearest measured rows: their number, their subject and the median error of their predictions."""
     from headway.evidence.fit.nearest import nearest
     from headway.evidence.rows.names import family
 
@@ -63,45 +63,45 @@ FASTER = {
 
 
 def is_request(row: Mapping[str, Any]) -> bool:
-    """Whether a row is about requests (prompt and output), not about one step at a context."""
+    """Whether a row is about whole requests (prompt and output) and not about one step at a context."""
     return row.get("tpot_s") is not None
 
 
 def value(row: Mapping[str, Any], key: str) -> str:
-    """One value of a row with its unit."""
+    """Value of a row with its unit."""
     return format_value(row.get(key), columns.unit(key))
 
 
 def timed(row: Mapping[str, Any], stem: str) -> str:
-    """A time with its floor and its interval."""
+    """Time of a row with floor and interval."""
     floor, low, high = (value(row, f"{stem}_{end}_s") for end in ("floor", "lo", "hi"))
     return f"{value(row, f'{stem}_s')} (floor {floor}, 90 % {low} .. {high})"
 
 
 def layout(row: Mapping[str, Any]) -> str:
-    """The layout of a row, ways of one left out."""
+    """Layout of a row, without degrees of 1."""
     degrees = [f"{key}={row[key]}" for key in ("tp", "ep", "dp", "pp", "cp") if row.get(key, 1) != 1] or ["tp=1"]
     return " ".join(degrees + ([f"replicas={row['replicas']}"] if row.get("replicas", 1) != 1 else []))
 
 
 def formats(row: Mapping[str, Any]) -> str:
-    """The number formats of a row."""
+    """Number formats of a row."""
     return f"{row['weights']} weights, {row['kv']} KV, {row['compute']} compute"
 
 
 def work(row: Mapping[str, Any]) -> str:
-    """The load of a row."""
+    """Load of a row."""
     keys = ("batch", "context") if row.get("prompt") is None else ("batch", "prompt", "output")
     return ", ".join(f"{key} {value(row, key)}" for key in keys)
 
 
 def bound(row: Mapping[str, Any]) -> str:
-    """What binds a point, as a clause."""
+    """Clause on what binds a point."""
     return f"{row['bound']} {'bind' if row['bound'] == 'weights' else 'binds'}"
 
 
 def speed(row: Mapping[str, Any]) -> str:
-    """What a point gives."""
+    """Clause on the latency and throughput of a point."""
     if not row["fits"]:
         return f"does not fit: {row['why']}"
     if not is_request(row):
@@ -112,19 +112,19 @@ def speed(row: Mapping[str, Any]) -> str:
 
 
 def money(row: Mapping[str, Any]) -> str:
-    """The cost of a million tokens."""
+    """Cost per million tokens."""
     if row.get("usd_per_mtok_out") is None:
         return "no price known"
     return f"{value(row, 'usd_per_mtok_in')} per Mtok in and {value(row, 'usd_per_mtok_out')} out"
 
 
 def point(row: Mapping[str, Any]) -> str:
-    """One sentence about one point."""
+    """Sentence about a point."""
     return f"{row['model']} on {row['system']} with {layout(row)} ({formats(row)}), {work(row)}: {speed(row)}."
 
 
 def binds(row: Mapping[str, Any]) -> list[str]:
-    """What binds a point and what would help."""
+    """Lines on what binds a point and what would help."""
     step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for key in PARTS)
     where = "the step, if it fitted," if row["bound"] == "capacity" else "the step"
     memory = f"weights {value(row, 'weights_bytes_chip')}, KV {value(row, 'kv_bytes_chip')} of {value(row, 'hbm_bytes_chip')} usable HBM"
@@ -135,7 +135,7 @@ def binds(row: Mapping[str, Any]) -> list[str]:
 
 
 def grid(table: Any, varying: list[str]) -> tuple[str, list[str]]:
-    """One sentence about many points, and what binds the one it names."""
+    """Sentence about many points, and lines on what binds the point it names."""
     first = table.row(0)
     fixed = " ".join(f"{first[key]} on"[: None if key == "model" else -3] for key in ("model", "system") if key not in varying)
     start = f"{fixed.removesuffix(' on')}: " if fixed else ""
@@ -151,7 +151,7 @@ def grid(table: Any, varying: list[str]) -> tuple[str, list[str]]:
 
 
 def brief(row: Mapping[str, Any], varying: list[str]) -> str:
-    """A point within a grid: what sets it apart, and what it gives."""
+    """Clause on a point of a grid: its varied inputs, latency and throughput."""
     names = [str(row[key]) for key in ("model", "system") if key in varying]
     settings = [f"{key} {value(row, key)}" for key in varying if key not in ("model", "system")]
     return f"{', '.join(names + settings)}: {speed(row)}"

@@ -1,4 +1,4 @@
-"""What `sim` says and draws: latencies, queue and occupancy."""
+"""Sentences and figures of `sim`: latencies, queue and occupancy."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
+from headway.core.listing import format_value
 from headway.report import output, serving
 
 VIEW = (
@@ -15,13 +16,13 @@ VIEW = (
 )  # fmt: skip
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
-DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows that tell more about the first
-DRAINED = 0.9  # of the rate that was sent, below which filling and draining weigh on what ended
-PERCENT_LIMIT = 10  # times its capacity, above which a load is no percentage
+DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows with details of the first row
+DRAINED = 0.9  # least completed over offered rate; below it, ramp-up and drain bias the results of a run
+PERCENT_LIMIT = 10  # load over capacity above which it is printed as a factor, not as a percentage
 
 
 def describe(rows: Any) -> output.Summary:
-    """The sentence, the columns to show, and the lines below the table."""
+    """Summary: the sentence, the columns of the table, and the lines below it."""
     row_list = list(rows)
     if not row_list:
         return output.Summary("No row is left.")
@@ -35,9 +36,9 @@ def describe(rows: Any) -> output.Summary:
 
 
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
-    """Which limits a row does not keep."""
+    """Clause on the limits that a row exceeds."""
     misses = [
-        f"{key} is {serving.value(row, key)}, above {output.format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
+        f"{key} is {serving.value(row, key)}, above {format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
         for key, most in limits.items()
         if _misses(row, key, most)
     ]
@@ -49,7 +50,7 @@ def _misses(row: Mapping[str, Any], key: str, most: float) -> bool:
 
 
 def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Of many runs: how many are stable, and from which load on the rest are not."""
+    """Sentence on several runs: number of stable runs, and the load from which the others are unstable."""
     known = [row for row in runs if row.get("fits") is not False]
     stable = [row for row in known if row["stable"]]
     sentence = f"{len(runs)} simulations, {len(stable)} of them stable"
@@ -63,7 +64,7 @@ def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _rejected(row: Mapping[str, Any]) -> list[str]:
-    """Requests that the cache could never hold."""
+    """Line on requests larger than the KV cache."""
     if not row.get("rejected"):
         return []
     room = f"the {serving.value(row, 'kv_tokens')} tokens of a replica's KV cache"
@@ -71,7 +72,7 @@ def _rejected(row: Mapping[str, Any]) -> list[str]:
 
 
 def _draining(row: Mapping[str, Any]) -> list[str]:
-    """That a run was short beside its answers, so that what it says of a load that goes on is too little."""
+    """Line on a run too short, compared with its requests, to represent a sustained load."""
     offered_rate, ended = row.get("offered_req_per_s"), row.get("req_per_s")
     if not (row.get("stable") and offered_rate and ended and ended < DRAINED * offered_rate and not row["cancelled"] + row["rejected"]):
         return []
@@ -80,7 +81,7 @@ def _draining(row: Mapping[str, Any]) -> list[str]:
 
 
 def _sensitive(row: Mapping[str, Any]) -> list[str]:
-    """What latencies would be had steps been estimated otherwise."""
+    """Line on latencies with shorter and longer step times."""
     if row.get("mean_ttft_lo_s") is None:
         return []
 
@@ -101,7 +102,7 @@ def _load_text(row: Mapping[str, Any]) -> str:
     return (
         f"{share:.0%} of its capacity{bare} ({able})"
         if share < PERCENT_LIMIT
-        else f"{output.format_value(share, '')} times its capacity{bare} ({able})"
+        else f"{format_value(share, '')} times its capacity{bare} ({able})"
     )
 
 
@@ -133,7 +134,7 @@ SHARES = 100
 
 
 def figure(rows: Any, run: Any) -> dict[str, Any]:
-    """The figure that fits the rows."""
+    """Figure of the rows, by their kind."""
     from headway.report import figures
 
     points = [row for row in rows if row["kind"] == "point"]

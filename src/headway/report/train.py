@@ -1,4 +1,4 @@
-"""The figure of training layouts: where a step's time goes with the interval of all of it, and what fills the memory."""
+"""Figure of training layouts: parts of the step time with its interval, and parts of the memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.report import output
+from headway.core.listing import cell
 from headway.report.figures import CONFIG, SCHEMA
 from headway.training.columns import PARTS, TIMES
 
@@ -18,7 +18,7 @@ COLOURS = {"scheme": "tableau20"}
 
 
 def layouts(table: Any) -> dict[str, Any]:
-    """A bar for each row in either panel; an interval beside the first, the memory of a chip across the second."""
+    """Figure with a bar per layout in two panels: step time with its interval, memory with the chip's HBM as a line."""
     rows = list(table)
     if not rows:
         raise BadValue("--plot", "no rows", "rows to draw")
@@ -40,14 +40,14 @@ def layouts(table: Any) -> dict[str, Any]:
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each row by its ways, and by what is not the same in all rows."""
+    """Label per row: its degrees of parallelism, and settings that differ between rows."""
     apart = [key for key in APART if len({row[key] for row in rows}) > 1]
     layout_texts = [" ".join(f"{key}{row[key]}" for key in DEGREES if row[key] != 1) or "one chip a copy" for row in rows]
     return [", ".join([way, *(_field_text(key, row) for key in apart)]) for way, row in zip(layout_texts, rows, strict=True)]
 
 
 def _field_text(key: str, row: Mapping[str, Any]) -> str:
-    return str(row[key]) if isinstance(row[key], str) else f"{key} {output.cell(key, row)}"
+    return str(row[key]) if isinstance(row[key], str) else f"{key} {cell(key, row)}"
 
 
 def _panel(layers: list[dict[str, Any]]) -> dict[str, Any]:

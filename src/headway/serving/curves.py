@@ -1,7 +1,7 @@
-"""The lecture's two curves for one layout: latency against batch and cost against batch, at peak rates and as expected.
+"""The lecture's two curves for one layout: latency and cost against batch, at peak rates and at expected rates.
 
-At peak rates (the floor) the step is the largest of its compute, its memory traffic and its network. The knee is where compute takes
-over; where the KV cache takes as long as compute there is none, and what is marked is where a line first takes as long as the weights.
+At peak rates (the floor) a step takes the largest of its compute, memory and network times. The knee is the batch from which compute is
+largest. If the KV cache outgrows compute there is no knee; the marked batch is then where another line first equals the weights.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from headway.serving.serve import serve
 
 POINTS = 240
 MOST_BATCH = 1e7
-BEYOND = 2.5  # the curves go on to this many times the knee
-FAR = 8.0  # a knee at more than this many times the turn would leave nothing else to see
+BEYOND = 2.5  # largest batch drawn, in multiples of the knee
+FAR = 8.0  # a knee beyond this multiple of the turn is not drawn, so that the turn stays visible
 LINES = {"compute": "compute_s", "weights": "weights_s", "KV cache": "kv_s", "network": "network_s"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """Times by batch (s), costs by batch (USD/Mtok, None without a price), and the marked points; None where there is none."""
+    """Times by batch (s), costs by batch (USD/Mtok, None without a price), and the marked batches, None if absent."""
 
     batch: Any
     times: dict[str, Any]  # compute, weights, KV cache, network, floor (the largest), expected
     costs: dict[str, Any] | None
     latency_floor: float
     cost_floor: float | None
-    knee: float | None  # batch at which compute takes over
-    turn: tuple[float, str] | None  # batch at which a line first takes as long as the weights, and which line
-    capacity: float | None  # largest batch shown that fits, when not all do
+    knee: float | None  # batch from which compute is the largest part
+    turn: tuple[float, str] | None  # batch at which another line first equals the weights, and that line
+    capacity: float | None  # largest drawn batch that fits in memory; None if all fit
 
 
 def curves(model: Any, system: Any, layout: Layout, context: Any, precision: Precision, assumptions: Assumptions) -> Curves:
@@ -91,12 +91,12 @@ def _outlasts_weights(floor: Table) -> Any:
 
 
 def _longest(floor: Table) -> str:
-    """Which line but the weights is the longest at one batch."""
+    """The longest line other than weights, at one batch."""
     return max((name for name in LINES if name != "weights"), key=lambda name: floor[LINES[name]].item())
 
 
 def _first(holds: Callable[[Any], Any]) -> float | None:
-    """The least batch at which a condition holds, or None when it never does."""
+    """The smallest batch at which a condition holds, or None."""
     low, high = 1.0, MOST_BATCH
     for _ in range(4):
         batches = np.geomspace(low, high, 200)
@@ -117,7 +117,7 @@ def _costs(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assum
 
 
 def _cost_floor(most: Table, system: Any, layout: Layout, assumptions: Assumptions) -> float | None:
-    """The cost that no batch goes below: that of a batch beyond all others."""
+    """The cost floor in USD/Mtok: the cost at the largest batch considered."""
     costs = _costs(system, layout, most["batch"].ravel(), {"floor": most["step_floor_s"].ravel()}, assumptions)
     return float(costs["floor"][0]) if costs else None
 
@@ -131,7 +131,7 @@ def of_row(model: Any, system: Any, row: Mapping[str, Any], assumptions: Assumpt
 
 
 def _row_precision(model: Any, system: Any, row: Mapping[str, Any]) -> Precision:
-    """The formats that give a row its labels, left as stored wherever that gives them."""
+    """The precision that gives a row its format labels, as stored if that gives them."""
     work = work_of(model)
 
     def labels(precision: Precision) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
-"""A prefill pool and a decode pool as one machine: every contract quantity of the pair, from the estimates of its two sides.
+"""A prefill pool and a decode pool as one deployment: every contract quantity of the pair, from the estimates of the two pools.
 
-Glue: the arithmetic is in laws/. The decode pool's layout, batch and steps are the row's own; the prefill pool's stand beside them.
+Glue: the arithmetic is in laws/. A row shows the layout, batch and steps of the decode pool, and the prefill pool in extra columns.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from headway.performance.request import ONE_RANK, Deployment, estimate, prefille
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
-ENDS = (("", "tpot_s"), ("_lo", "tpot_hi_s"), ("_hi", "tpot_lo_s"))  # of a rate, and the time behind it
+ENDS = (("", "tpot_s"), ("_lo", "tpot_hi_s"), ("_hi", "tpot_lo_s"))  # suffix of a rate, and the key of the TPOT behind it
 
 
 def hand_over_link(system: System, beyond: bool = False) -> Any:
-    """What the KV cache goes over: scale-up where one domain holds both pools, else scale-out; that too where they may go `beyond` it."""
+    """Bandwidth of the KV transfer (byte/s): scale-up if one domain holds both pools and they cannot grow `beyond` it, else scale-out."""
     if not beyond and (system.scale_up_domain is None or system.chips <= system.scale_up_domain):
         return system.scale_up_bw if system.scale_up_bw is not None else system.chip.need("scale_up_bw")
     return system.scale_out_bw if system.scale_out_bw is not None else system.chip.need("scale_out_bw")
 
 
 def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
-    """Link time of one prompt's KV cache on one side."""
+    """Link time in seconds of one prompt's KV cache on a chip of one pool."""
     prompt_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, case.load.prompt)
     return replicas.link_s(kv_bytes_chip(ONE_RANK, prompt_bytes, compiled.stage, case.layout.cp), link, efficiency)
 
 
 def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
-    """Contract key -> value of a decode pool (the case) beside a prefill pool of that layout."""
+    """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
     first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp)))
     sides = [(side, compile_layout(side.work, side.system, side.layout, side.assumptions, side.formats)) for side in (first, case)]
     moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
@@ -58,7 +58,7 @@ def _times(case: Deployment, prefill: dict[str, Any], decode: dict[str, Any], tr
 
 
 def _rates(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any], moves: list[Any]) -> dict[str, Any]:
-    """Rates of both pools together; their low end is that of the high end of the times."""
+    """Rates of both pools together; the low end of a rate comes from the high end of the times."""
     load, row = case.load, {}
     for end, time in ENDS:
         prompt = replicas.prompt_s(prefill[f"prefill_s{end}"], prefill_lanes(layout.dp, layout.pp))

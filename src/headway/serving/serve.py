@@ -1,6 +1,6 @@
-"""`serve`: what a layout gives at any batch and context, as one table.
+"""`serve`: latency, throughput, memory and cost of layouts at any batch and context, as one table.
 
-Numbers broadcast: a grid is the same call as a point. Layouts lie along the first axis, the load's numbers along the others.
+Numbers broadcast, so a grid and a point are one call. Layouts lie along the first axis, the load's numbers along the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from headway.core import columns
 from headway.core.errors import BadValue, UnknownName
 from headway.core.formula import record
 from headway.core.quantity import Sourced, user_input
@@ -32,6 +31,7 @@ from headway.performance.formats import Formats, resolve
 from headway.performance.layout import NAMES, Layout, check, shape, stacked
 from headway.performance.request import Deployment, estimate
 from headway.performance.workload import Load, read_expert_load
+from headway.serving.columns import SERVE
 
 ONE_CHIP, AS_STORED = Layout(), Precision()
 BOUNDS = ("compute", "weights", "kv", "network", "overhead", "capacity")
@@ -42,14 +42,14 @@ REASONS = (
     "weights alone exceed the usable HBM of the fullest chip",
     "weights and KV cache exceed the usable HBM of the fullest chip",
 )
-MOST_POINTS = 10_000_000  # of one grid: some 4 GB of columns
+MOST_POINTS = 10_000_000  # limit of one grid, about 4 GB of columns
 SPECULATIVE = "speculation: a step that verifies drafts is taken to last as long as one without, or as its accepted tokens' arithmetic"
-EXACT_REASONS = 2000  # up to so many rows, each that does not fit says by how much
+EXACT_REASONS = 2000  # rows up to which a table says by how much each row does not fit
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServeRequest:
-    """What was asked, resolved: the same for a grid and for one of its points."""
+    """A resolved request: model, machine, layouts, load and formats looked up and checked."""
 
     model: Model
     work: ModelWork
@@ -78,7 +78,7 @@ def serve(
     """Every contract quantity of a model on a machine, over a grid of layouts, batches and either contexts or prompts and outputs.
 
     Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
-    Raises BadValue, IllegalLayout, UnknownName, MissingFact for input that has no answer; what does not fit is a row with fits False.
+    Raises BadValue, IllegalLayout, UnknownName, MissingFact for invalid input; a point that does not fit is a row with fits False.
     """
     return table_of(query(model, system, layouts, batch, context, prompt, output, precision, assumptions, rate))
 
@@ -87,7 +87,7 @@ def query(
     model: Model | str, system: System | str, layouts: Any, batch: Any, context: Any, prompt: Any, output: Any,
     precision: Precision, assumptions: Assumptions | None, rate: Any = None,
 ) -> ServeRequest:  # fmt: skip
-    """Names looked up, numbers checked, formats and price resolved."""
+    """The resolved request: names looked up, numbers checked, formats and price resolved."""
     known_model = find_model(model) if isinstance(model, str) else model
     machine = find_system(system) if isinstance(system, str) else system
     case_assumptions = with_links(assumptions or defaults(Assumptions), machine.chip)
@@ -104,7 +104,7 @@ def query(
 
 
 def _expert_load(assumptions: Assumptions, model: Model) -> tuple[Any, ...]:
-    """Measured tokens per expert, one for each routed expert of the model."""
+    """Measured load of each routed expert of the model; empty without a measurement."""
     if not assumptions.expert_load:
         return ()
     load = read_expert_load(assumptions.expert_load)
@@ -116,7 +116,7 @@ def _expert_load(assumptions: Assumptions, model: Model) -> tuple[Any, ...]:
 
 
 def known_layout(layout: Layout) -> Layout:
-    """The layout with an origin on each of its numbers."""
+    """The layout with an origin for each number."""
     degrees = {name: getattr(layout, name) for name in NAMES}
     marks = fields(Layout)
     for name, value in degrees.items():
@@ -127,7 +127,7 @@ def known_layout(layout: Layout) -> Layout:
 
 
 def checked_load(batch: Any, context: Any, prompt: Any, output: Any, rate: Any = None) -> Load:
-    """Either a context, or a prompt and an output; every number finite and above zero."""
+    """A checked load: a context, or a prompt and an output; every number finite and above zero."""
     if rate is not None and (context is not None or hasattr(rate, "__len__")):
         raise BadValue("rate", rate, "one rate of requests that have a prompt and an output")
     if context is None and (prompt is None or output is None):
@@ -168,7 +168,7 @@ def _axes(query: ServeRequest) -> tuple[Axis, ...]:
 
 
 def _case(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
-    """The whole grid as one case: each number an array along its own axis, or a scalar."""
+    """The whole grid as one deployment, each number an array along its axis or a scalar."""
     ndim = len(axes)
     load = {}
     for position, axis in enumerate(axes[1:], start=1):
@@ -178,7 +178,7 @@ def _case(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
 
 
 def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
-    """A resolved query at one layout and load, scalar or array."""
+    """The deployment of a resolved request at one layout and load, scalar or array."""
     return Deployment(
         work=query.work, system=query.system, layout=layout, load=dataclasses.replace(load, rate=query.load.rate),
         assumptions=query.assumptions, formats=query.formats, price=query.price,
@@ -186,7 +186,7 @@ def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
 
 
 def table_of(query: ServeRequest) -> Table:
-    """The table of a resolved query."""
+    """The table of a resolved request."""
     axes = _axes(query)
     points = math.prod(len(axis.values) for axis in axes)
     if points > MOST_POINTS:
@@ -196,7 +196,7 @@ def table_of(query: ServeRequest) -> Table:
 
 
 def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Every contract column of a case whose numbers lie along `axes`, from what is found about it, its estimate unless told."""
+    """Every contract column of a deployment whose numbers lie along `axes`; `values` replaces its estimate."""
     values = dict(values or estimate(case))
     labels = {"kind": "point", "model": query.model.name, "system": query.system.name}
     labels |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
@@ -204,17 +204,17 @@ def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values
     labels |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
     values |= {name: _counts(values[name]) for name in ("concurrency", "context")}
     labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
-    return {key: labels.get(key, values.get(key)) for key in columns.SERVE}
+    return {key: labels.get(key, values.get(key)) for key in SERVE}
 
 
 def _counts(value: Any) -> Any:
-    """Counts as whole numbers where they are: 64 sequences, not 64.0."""
+    """Counts as integers if all are whole: 64 sequences, not 64.0."""
     numbers = np.asarray(value, dtype=float) if value is not None else None
     return value if numbers is None or (numbers != np.floor(numbers)).any() else numbers.astype(np.int64)
 
 
 def _bound(values: dict[str, Any]) -> Labels:
-    """What takes longest of a step's parts; capacity where the row does not fit."""
+    """The longest part of a step per row; "capacity" if the row does not fit."""
     most, code = np.asarray(values[PARTS[0]], dtype=float), np.int8(0)
     for index, key in enumerate(PARTS[1:], start=1):
         part = np.asarray(values[key], dtype=float)
@@ -224,7 +224,7 @@ def _bound(values: dict[str, Any]) -> Labels:
 
 
 def _why(values: dict[str, Any], case: Deployment, axes: tuple[Axis, ...]) -> Labels:
-    """Why a row does not fit: which limit fails first, and in a small table by how much."""
+    """Reason why a row does not fit: the first limit that fails, with amounts in small tables; "" if it fits."""
     weights, usable = values["weights_bytes_chip"], values["hbm_bytes_chip"]
     reason = np.where(
         values["chips_used"] > case.system.chips, 1, np.where(np.asarray(weights) > usable, 2, np.where(values["fits"], 0, 3))
@@ -253,9 +253,9 @@ def _exact(reason: Any, values: dict[str, Any], case: Deployment) -> Labels:
 
 
 def explain(query: ServeRequest, axes: tuple[Axis, ...], row: int, key: str) -> Any:
-    """One cell of a table as a tree of laws: the same path, replayed for one point with the recorder on."""
-    if key not in columns.SERVE:
-        raise UnknownName("column", key, columns.SERVE)
+    """One cell of a table as a tree of laws, computed again for its point with the recorder on."""
+    if key not in SERVE:
+        raise UnknownName("column", key, SERVE)
     at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
     layout = query.layouts[int(at[0])]
     point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}

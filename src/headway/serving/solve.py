@@ -1,4 +1,4 @@
-"""Set A equal to B and figure it out: the inputs at which an output has a value, or at which two outputs are equal."""
+"""`solve`: the inputs at which an output reaches a value, or at which two outputs are equal."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ import numpy as np
 
 from headway.core import columns, units
 from headway.core.errors import BadValue, UnknownName
+from headway.core.listing import input_text
 from headway.core.quantity import known
 from headway.core.table import Labels, Table
-from headway.report.output import input_text
+from headway.serving.columns import SERVE
 
-SCAN = 400  # points of the first look, where a grid costs no more than a point
-SCAN_SLOW = 60  # and where each point is a table of its own
-SECTIONS = 64  # parts that a bracket is cut into in each round, likewise
+SCAN = 400  # points of the first scan, if a grid costs as little as a point
+SCAN_SLOW = 60  # points of the first scan, if each point needs a table
+SECTIONS = 64  # parts of a bracket in each round, if a grid costs as little as a point
 ROUNDS = 60
 CLOSE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SolveInput:
-    """What is solved for, and where it is looked for."""
+    """The input to solve for, and the range to search."""
 
     name: str
     low: float
     high: float
-    is_count: bool = False  # a count: the answer has whole neighbours
-    only: tuple[float, ...] = ()  # the values it can have, when it cannot be varied smoothly
-    broadcasts: bool = False  # many values cost about as much as one
+    is_count: bool = False  # a count: the answer includes the whole numbers next to it
+    only: tuple[float, ...] = ()  # the possible values of a discrete input; empty if continuous
+    broadcasts: bool = False  # many values cost about as much as a single value
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Condition:
-    """`column = right`: a column, and a column or a number."""
+    """A condition `column = right`; `number` is None if `right` is a column."""
 
     column: str
     right: str
@@ -46,13 +47,13 @@ class Condition:
         return f"{self.column} = {self.right}"
 
     def gap(self, table: Table) -> Any:
-        """column - right for each row; NaN where one of them does not apply."""
+        """column - right for each row; NaN if a side does not apply."""
         return _numbers(table, self.column) - (_numbers(table, self.right) if self.number is None else self.number)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Solution:
-    """The rows at the crossings and beside them, each marked; `crossings` counts them."""
+    """The rows at each crossing and its neighbours, marked; `crossings` counts the crossings."""
 
     table: Table
     crossings: int
@@ -69,9 +70,9 @@ def condition(text: str) -> Condition:
     column = column.replace("-", "_")
     if not equals or not column or not right:
         raise BadValue("--so-that", text, "OUTPUT=VALUE or OUTPUT=OUTPUT, such as tpot_s=20ms or compute_s=kv_s")
-    if column not in columns.SERVE:
-        raise UnknownName("output", column, columns.SERVE)
-    if right.replace("-", "_") in columns.SERVE:
+    if column not in SERVE:
+        raise UnknownName("output", column, SERVE)
+    if right.replace("-", "_") in SERVE:
         return Condition(column, right.replace("-", "_"), None)
     unit = columns.unit(column)
     return Condition(column, right, units.parse(right, unit if unit in units.SPELLINGS else "", f"--so-that {column}"))
@@ -84,11 +85,11 @@ def _numbers(table: Table, key: str) -> Any:
     return column.astype(float)
 
 
-At = Callable[[Sequence[float]], Table]  # a table of one row per value of the input
+At = Callable[[Sequence[float]], Table]  # input values -> table with one row per value
 
 
 def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
-    """Every crossing within the scanned range, each as the real input and, for a count, its whole neighbours.
+    """Every crossing in the scanned range: the real-valued input and, for a count, the whole numbers next to it.
 
     >>> import headway as hw
     >>> at = lambda batch: hw.serve("llama-3.1-70b", "8xh100-sxm", hw.Layout(tp=8), batch=batch, context=8192)
@@ -115,7 +116,7 @@ def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
 
 
 def scan(sought: SolveInput) -> list[float]:
-    """The values of an input at which its range is looked at first."""
+    """The values of an input in the first scan of its range."""
     count = SCAN if sought.broadcasts else SCAN_SLOW
     if sought.only:
         places = np.unique(np.geomspace(1, len(sought.only), count).round().astype(int)) - 1
@@ -125,7 +126,7 @@ def scan(sought: SolveInput) -> list[float]:
 
 
 def _narrowed(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
-    """A bracket around a change of sign, cut down until it is one number for all that matters."""
+    """A bracket around a change of sign, narrowed to relative width CLOSE."""
     low, high = bracket
     parts = SECTIONS if sought.broadcasts else 2
     for _ in range(ROUNDS):
@@ -141,7 +142,7 @@ def _narrowed(at: At, sought: SolveInput, target: Condition, bracket: tuple[floa
 
 
 def _adjacent(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
-    """Two neighbours among the values an input can have, between which the gap changes sign."""
+    """Two neighbouring values of a discrete input between which the gap changes sign."""
     low, high = (sought.only.index(end) for end in bracket)
     start = target.gap(at([sought.only[low]]))[0] if high - low > 1 else 0.0
     while high - low > 1:
@@ -154,7 +155,7 @@ def _adjacent(at: At, sought: SolveInput, target: Condition, bracket: tuple[floa
 
 
 def _marked(brackets: list[tuple[float, float]], sought: SolveInput) -> list[tuple[float, str]]:
-    """The inputs to show and what each is."""
+    """The input values to show, each with its mark: below, crossing or above."""
     marks: dict[float, str] = {}
     for low, high in brackets:
         if sought.only and low != high:
@@ -182,7 +183,7 @@ def _rows(at: At, sought: SolveInput, marked: list[tuple[float, str]]) -> Table:
 
 
 def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[int, str], Any]:
-    """The table's own trees, and what was solved for as a leaf."""
+    """The function that explains a cell: the table's tree of laws, or the solved input as a leaf."""
 
     def tree(row: int, key: str) -> Any:
         if key == "solution":
@@ -195,7 +196,7 @@ def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[in
 
 
 def _none(at: At, sought: SolveInput, target: Condition, points: Any, gaps: Any) -> Solution:
-    """No crossing: which side it stays on, and how close it comes."""
+    """The solution without a crossing: the side on which the output stays, and its closest row."""
     closest = int(np.nanargmin(np.abs(gaps)))
     side = "above" if gaps[closest] > 0 else "below"
     table = _rows(at, sought, [(float(points[closest]), "closest")])

@@ -16,7 +16,7 @@ import numpy as np
 
 from headway.sim import routing
 from headway.sim.compiled import available, compiled
-from headway.sim.compiled import folder as machine_code
+from headway.sim.compiled import folder as cache_folder
 from headway.sim.flatten import GLOBALS, Step
 from headway.sim.state import LANE, Rules, State, make_state
 from headway.sim.traffic.requests import Traffic
@@ -81,7 +81,7 @@ def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
         return False
     marks = [] if shared else [LOOP]
     marks += [SENDING] if routed or shared else []
-    ready = _file(source).exists() and all((machine_code() / mark).exists() for mark in marks)
+    ready = _file(source).exists() and all((cache_folder() / mark).exists() for mark in marks)
     return takes_s > (LOAD_S if ready else COMPILE_S)
 
 
@@ -108,7 +108,7 @@ def _machine_loop() -> Callable[..., int]:
     loop, state, step = compiled(routing.run_one, _stand_ins()), _sample_state(), _machine_step(NO_STEP)
     states, rules = _tables()
     loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
-    (machine_code() / LOOP).touch()
+    (cache_folder() / LOOP).touch()
     return loop
 
 
@@ -118,7 +118,7 @@ def _machine_send() -> Callable[..., int]:
     sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
     states, rules = _tables()
     sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
-    (machine_code() / SENDING).touch()
+    (cache_folder() / SENDING).touch()
     return sending
 
 
@@ -127,7 +127,7 @@ def _sample_state() -> State:
 
 
 def _file(source: str) -> Path:
-    return machine_code() / f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+    return cache_folder() / f"step_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
 
 
 @functools.cache
@@ -151,7 +151,7 @@ def compiling() -> Iterator[None]:
 
     config: Any = numba.config  # type: ignore[attr-defined]
     folder, level = config.CACHE_DIR, config.OPT
-    config.CACHE_DIR, config.OPT = folder or str(machine_code()), type(level)(1)
+    config.CACHE_DIR, config.OPT = folder or str(cache_folder()), type(level)(1)
     collects = gc.isenabled()
     gc.disable()  # it would look at all that numba knows again and again
     try:

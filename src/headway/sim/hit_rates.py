@@ -1,6 +1,6 @@
 """Hit rates of a prefix cache on a trace, by time to live and by room: reuse distances and idle times from one pass, or a replay.
 
-The same as `reuse_distance.reuse(...).age`, block by block and without the pool's order, so that a million requests take a second.
+The same as `reuse(...).age`, block by block and without the pool's order, so that a million requests take a second.
 
 An LRU pool of C blocks that forgets what was idle for longer than T holds exactly the blocks that were used within T and are among the
 C used last (Mattson et al. 1970: what a small pool holds, a larger one holds too). So a block is found if its distance is at most C and

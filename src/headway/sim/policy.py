@@ -69,14 +69,14 @@ def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_
     def number(user_value: Any, key: str) -> float:
         return float(table.engine(name, kind, key)) if user_value is None else float(user_value)
 
-    mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "mixed")
-    budget, limit = int(number(policy.token_budget, "budget")), int(number(policy.max_seqs, "limit"))
-    reserve_share = number(policy.reserve, "reserve")
+    mixed = number({"chunked": 1, "prefill-first": 0, "disaggregated": 0}.get(policy.policy), "chunked_prefill")
+    budget, limit = int(number(policy.token_budget, "step_budget_tokens")), int(number(policy.max_seqs, "max_sequences"))
+    reserve_share = number(policy.reserve, "reserved_output_share")
     reserve = (
         reserve_share if policy.reserve is not None or reserve_share >= 1 else 0.0
     )  # a mean over an answer's growth is for formulas: here it grows
     is_known_engine = assumptions.engine not in ("none", "other")
-    overhead = number(policy.request_overhead, "request") if is_known_engine or policy.request_overhead is not None else 0.0
+    overhead = number(policy.request_overhead, "request_overhead_s") if is_known_engine or policy.request_overhead is not None else 0.0
     rules = Rules(
         budget=budget * dp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
         mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),

@@ -17,7 +17,7 @@ import numpy as np
 from headway.core.errors import BadFile
 from headway.laws.serving.replicas import usd_per_request_at
 from headway.sim import capacity
-from headway.sim import state as of
+from headway.sim import state as slot
 from headway.sim.fleet import Fleet
 from headway.sim.prefix_tiers import hit_rates
 from headway.sim.simulate import SimulatedRun
@@ -111,12 +111,12 @@ def half_width(values: Any) -> float | None:
 
 def gaps(run: SimulatedRun) -> dict[str, Any]:
     """Inter-token times of the whole run, from their histogram: a percentile is good to half a per cent."""
-    tokens = np.sum([np.asarray(state.log[: of.GAPS]) for state in run.states], axis=0)
+    tokens = np.sum([np.asarray(state.log[: slot.GAPS]) for state in run.states], axis=0)
     total = tokens.sum()
     keys = ("mean_itl_s", *(f"p{percent}_itl_s" for percent in PERCENTILES))
     if not total:
         return dict.fromkeys(keys)
-    middle = of.GAP_LEAST * of.GAP_RATIO ** (np.arange(of.GAPS) + 0.5)
+    middle = slot.GAP_LEAST * slot.GAP_RATIO ** (np.arange(slot.GAPS) + 0.5)
     cumulative_tokens = np.cumsum(tokens)
     values = [float((middle * tokens).sum() / total)]
     values += [float(middle[np.searchsorted(cumulative_tokens, total * percent / 100)]) for percent in PERCENTILES]
@@ -143,27 +143,27 @@ def run_rates(run: SimulatedRun) -> dict[str, Any]:
 
 def occupancy(run: SimulatedRun) -> dict[str, Any]:
     """How full the replicas were, over the time that each was simulated."""
-    time = sum(float(state.at[of.NOW]) for state in run.states) or 1.0
+    time = sum(float(state.at[slot.NOW]) for state in run.states) or 1.0
     series = in_service(run)
-    steps = sum(float(state.count[of.STEP]) for state in run.states)
+    steps = sum(float(state.count[slot.STEP]) for state in run.states)
     return {
-        "busy_share": run.total(of.BUSY) / time,
-        "waiting_share": run.total(of.FULL_S) / time,
+        "busy_share": run.total(slot.BUSY) / time,
+        "waiting_share": run.total(slot.FULL_S) / time,
         "running_mean": series[0] / time,
         "waiting_mean": series[1] / time,
-        "decode_batch_mean": run.total(of.DECODED) / steps if steps else None,
+        "decode_batch_mean": run.total(slot.DECODED) / steps if steps else None,
         "kv_used_mean": series[2] / time / run.rules.capacity if run.rules.capacity else None,
-        "kv_used_peak": max(state.count[of.PEAK_BLOCKS] for state in run.states) / run.rules.capacity if run.rules.capacity else None,
+        "kv_used_peak": max(state.count[slot.PEAK_BLOCKS] for state in run.states) / run.rules.capacity if run.rules.capacity else None,
         "kv_tokens": run.rules.capacity * run.rules.block,
-        "preemptions": run.total_count(of.PREEMPTED),
-        "swaps": run.total_count(of.SWAPPED),
-        "steps": run.total_count(of.STEPS),
+        "preemptions": run.total_count(slot.PREEMPTED),
+        "swaps": run.total_count(slot.SWAPPED),
+        "steps": run.total_count(slot.STEPS),
     }
 
 
 def in_service(run: SimulatedRun) -> Any:
     """Requests running and waiting, and blocks held, each times seconds, of all replicas; and seconds in steps."""
-    return np.sum([np.asarray(state.log[of.GAPS :]).reshape(of.BINS, of.SERIES).sum(axis=0) for state in run.states], axis=0)
+    return np.sum([np.asarray(state.log[slot.GAPS :]).reshape(slot.BINS, slot.SERIES).sum(axis=0) for state in run.states], axis=0)
 
 
 def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float]) -> dict[str, Any]:
@@ -234,9 +234,9 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
         usd = float(usd_per_request_at(price.value, chips, request_rate))
         figures |= {"usd_per_request": usd, "usd_per_mtok": usd * request_rate / tokens * 1e6}
     tdp = fleet.query.system.chip.tdp
-    if tdp is not None and run.total(of.EMITTED):
-        busy = run.total(of.BUSY) + (run.prefill.total(of.BUSY) if run.prefill is not None else 0.0)
-        figures["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(of.EMITTED)
+    if tdp is not None and run.total(slot.EMITTED):
+        busy = run.total(slot.BUSY) + (run.prefill.total(slot.BUSY) if run.prefill is not None else 0.0)
+        figures["joule_per_token"] = float(tdp) * float(fleet.compiled.chips) * busy / run.total(slot.EMITTED)
     return figures
 
 
@@ -266,11 +266,11 @@ def save(run: SimulatedRun, path: str) -> int:
     return len(requests)
 
 
-def curves(state: of.State) -> dict[str, Any]:
+def curves(state: slot.State) -> dict[str, Any]:
     """Mean over each bin of time: its start, and requests running and waiting, blocks held, share of the bin that is busy."""
-    width = float(state.at[of.BIN_S])
-    bins = min(of.BINS, int(state.at[of.NOW] / width) + 1)
-    sums = np.asarray(state.log[of.GAPS :], float).reshape(of.BINS, of.SERIES)[:bins] / width
+    width = float(state.at[slot.BIN_S])
+    bins = min(slot.BINS, int(state.at[slot.NOW] / width) + 1)
+    sums = np.asarray(state.log[slot.GAPS :], float).reshape(slot.BINS, slot.SERIES)[:bins] / width
     series = dict(zip((*COUNTERS, "busy"), sums.T, strict=True))
     return {"time_s": np.arange(bins) * width} | series
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.sim import capacity as find
-from headway.sim import capacity as saturation
-from headway.sim import report
+from headway.sim import capacity, report
 from headway.sim.fleet import Fleet, split
 from headway.sim.simulate import SimulatedRun, simulate, turns_of
 from headway.sim.state import LANE
@@ -53,10 +51,10 @@ class Trial:
         if pace is None:
             return None
         if pools is None:
-            return saturation.capacity(traffic, pace, rules, self.fleet.replicas, self.how)
+            return capacity.capacity(traffic, pace, rules, self.fleet.replicas, self.how)
         prompts = replace(traffic, output=np.ones_like(traffic.output))
-        first = saturation.capacity(prompts, pace, rules, pools.prefill, self.how)
-        second = saturation.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
+        first = capacity.capacity(prompts, pace, rules, pools.prefill, self.how)
+        second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
         return min(first, second) if first and second else None
 
     def ranks(self, traffic: Traffic) -> Any:
@@ -120,7 +118,7 @@ class Trial:
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = report.measured(run, self.warmup, ranks == number)
             figures = report.latencies(run, part) | report.goodput(run, part, self.limits)
-            stable = totals["stable"] or saturation.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
+            stable = totals["stable"] or capacity.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
             figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
             identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
             rows.append({"rate": load.rate} | identity | figures)
@@ -141,10 +139,10 @@ class Trial:
 
         ended = True
         try:
-            good, bad = find.highest(at, able, so_that)
+            good, bad = capacity.highest(at, able, so_that)
             if good and self.band:
                 good = self.rows(LoadingPlan(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
         except KeyboardInterrupt:
-            (good, bad), ended = find.between(tried, so_that), False
+            (good, bad), ended = capacity.between(tried, so_that), False
         results = [(good, "found"), (bad, "beyond")]
         return [{**row, "kind": kind} for row, kind in results if row is not None], ended

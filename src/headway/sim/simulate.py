@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.core.errors import BadValue, HeadwayError
 from headway.core.progress import tick
-from headway.sim import state as of
+from headway.sim import state as slot
 from headway.sim.compiled_loop import Runner, plain_s, runner
 from headway.sim.loop import IDLE, STUCK
 from headway.sim.prefix_tiers import Prefix
@@ -111,7 +111,7 @@ class SimulatedRun:
         """Whether a request was sent before its replica's clock stood still: all of them, unless the run was interrupted."""
         known = np.isfinite(self.arrival)
         if self.interrupted:
-            clock = np.array([*(state.at[of.NOW] for state in self.states), self.end])  # who went to no replica: -1, the last
+            clock = np.array([*(state.at[slot.NOW] for state in self.states), self.end])  # who went to no replica: -1, the last
             known &= self.arrival <= clock[self.replica]
         return known
 
@@ -137,7 +137,7 @@ class SimulatedRun:
     @property
     def end(self) -> float:
         """The clock of the replica that ended last."""
-        return float(max(state.at[of.NOW] for state in self.states))
+        return float(max(state.at[slot.NOW] for state in self.states))
 
 
 def simulate(
@@ -164,7 +164,7 @@ def simulate(
     later = _later(count, served[:users]) if users else turns.later if turns else None
     times = initial_times(traffic.arrival, later, think if users else traffic.pause, patience, overhead_s)
     lengths = np.empty(2 * count, np.int32)
-    lengths[of.PROMPT :: 2], lengths[of.OUTPUT :: 2] = traffic.prompt, traffic.output
+    lengths[slot.PROMPT :: 2], lengths[slot.OUTPUT :: 2] = traffic.prompt, traffic.output
     shared = prefix is not None and prefix.shared and replicas > 1
     if routing == "prefix-aware" and prefix is None:
         raise BadValue("--routing", routing, "--prefix-cache beside it")
@@ -188,9 +188,9 @@ def _run_of(
     where = np.full(len(traffic), -1, np.int16)
     where[play.served] = replica
     gave_up = abandonments(played, overhead_s) if play.rules.leaving else None
-    for column in (of.FIRST, of.FINISH):
+    for column in (slot.FIRST, slot.FINISH):
         played[:, column] += overhead_s
-    played[_unasked(states, refused, users, play.turns, np.isfinite(played[:, of.FINISH])), of.ARRIVAL] = np.nan
+    played[_unasked(states, refused, users, play.turns, np.isfinite(played[:, slot.FINISH])), slot.ARRIVAL] = np.nan
     arrival, scheduled, first, finish = played.T
     return SimulatedRun(
         traffic=traffic,
@@ -229,7 +229,7 @@ def _unasked(states: list[State], refused: Any, users: int, turns: TurnOrder | N
         return turns.unasked(completed)
     if not users:
         return np.zeros(0, np.int64)
-    orders = [np.asarray(state.order)[int(state.ends[of.NEXT_REQUEST]) : int(state.count[of.TOTAL])] for state in states]
+    orders = [np.asarray(state.order)[int(state.ends[slot.NEXT_REQUEST]) : int(state.count[slot.TOTAL])] for state in states]
     return np.concatenate((np.flatnonzero(refused), *orders)).astype(np.int64)
 
 
@@ -250,7 +250,7 @@ class PlayableTraffic:
 
     def state(self, number: int, mine: Any) -> State:
         """A replica to which these requests may go."""
-        classes = range(self.rules.lanes // of.LANE)
+        classes = range(self.rules.lanes // slot.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
         pace, (cache, first_pool) = self.pace, self.caches[number]
         after = None if self.turns is None else self.turns.after.tolist() if self.form.lists else self.turns.after
@@ -261,12 +261,12 @@ class PlayableTraffic:
 
     def call(self, state: State, first: Any) -> None:
         """These come without anyone's answer."""
-        times = np.array([self.times[4 * request + of.ARRIVAL] for request in first])
-        lanes = 0 if self.ranks is None else of.LANE * np.asarray(self.ranks)[first]
+        times = np.array([self.times[4 * request + slot.ARRIVAL] for request in first])
+        lanes = 0 if self.ranks is None else slot.LANE * np.asarray(self.ranks)[first]
         order = np.argsort(times, kind="stable")  # what is sorted is a heap
         state.coming[0 : 2 * len(first) : 2] = times[order].tolist()
         state.coming[1 : 2 * len(first) : 2] = (first.astype(np.int64) * self.rules.lanes + lanes)[order].tolist()
-        state.count[of.COMING] = len(first)
+        state.count[slot.COMING] = len(first)
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
         """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
@@ -280,8 +280,8 @@ class PlayableTraffic:
             mine = self.served[replica == number] if users or self.turns is not None else self.served[number::replicas]
             state = self.state(number, mine)
             if users:
-                state.ends[of.NEXT_REQUEST] = min(users // replicas + (number < users % replicas), len(mine))
-                self.call(state, mine[: state.ends[of.NEXT_REQUEST]])
+                state.ends[slot.NEXT_REQUEST] = min(users // replicas + (number < users % replicas), len(mine))
+                self.call(state, mine[: state.ends[slot.NEXT_REQUEST]])
             elif self.turns is not None:
                 self.call(state, begins[number::replicas])
             states.append(state)
@@ -291,8 +291,8 @@ class PlayableTraffic:
         """Each request to a replica that is chosen when it comes."""
         states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
         for state in states:
-            for lane in range(0, self.rules.lanes, of.LANE):
-                state.ends[lane + of.KNOWN] = state.ends[lane + of.SERVED]
+            for lane in range(0, self.rules.lanes, slot.LANE):
+                state.ends[lane + slot.KNOWN] = state.ends[lane + slot.SERVED]
         ranks = np.zeros(count, np.int64) if self.ranks is None else np.asarray(self.ranks)[self.served].astype(np.int64)
         replica = np.full(count, -1)
         requests, lanes, destinations = (values.tolist() if self.form.lists else values for values in (self.served, ranks, replica))
@@ -356,4 +356,4 @@ class PlayableTraffic:
 
 def _ended(state: State) -> int:
     """Requests that are over."""
-    return int(state.count[of.COMPLETED] + state.count[of.ABANDONED])
+    return int(state.count[slot.COMPLETED] + state.count[slot.ABANDONED])

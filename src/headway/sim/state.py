@@ -125,8 +125,8 @@ class CacheState(NamedTuple):
     depth_hits: Any  # by depth: blocks of the prompt in question
     least: Any  # by depth: fewest blocks worth loading
     saved_shares: Any  # by depth: share of computing a block that finding it there saves
-    paths: Any  # what loads, see reload.py
-    tally: Any  # that of kvcache.py
+    paths: Any  # what loads, see prefix_tiers.py
+    tally: Any  # see prefix_cache.py
     expected: Any  # by request: prompt tokens to be computed, as known when it was sent
     ready: Any  # by seat: when what it found is loaded
 

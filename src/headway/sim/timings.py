@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.sim import state as of
+from headway.sim import state as slot
 from headway.sim.blocks import block_limit
 from headway.sim.state import (
     BIN_S,
@@ -40,21 +40,21 @@ SOON = 1e-9  # seconds: nobody gives up before anything has happened
 def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float) -> Any:
     """Times by request, of which those `later` are asked `pause` after an answer; the engine's own work comes before the first token."""
     times = np.full((len(arrival), 4), np.nan)
-    times[:, of.ARRIVAL] = arrival
+    times[:, slot.ARRIVAL] = arrival
     if later is not None:
-        times[later, of.ARRIVAL] = (0.0 if pause is None else np.asarray(pause, float)[later]) + overhead_s
+        times[later, slot.ARRIVAL] = (0.0 if pause is None else np.asarray(pause, float)[later]) + overhead_s
     if patience is not None:
         known = arrival if later is None else np.where(later, 0.0, arrival)
-        times[:, of.FIRST] = -np.maximum(known + patience - overhead_s, SOON)
+        times[:, slot.FIRST] = -np.maximum(known + patience - overhead_s, SOON)
     return times
 
 
 def abandonments(times: Any, overhead_s: float) -> Any:
     """When the user gave up, nan where nobody did; `times` then has nothing but what happened to the request, as its user saw it."""
-    gave_up = times[:, of.FINISH] < 0.0
-    when = np.where(gave_up, overhead_s - times[:, of.FINISH], np.nan)
-    times[gave_up, of.FINISH] = np.nan
-    times[times[:, of.FIRST] < 0.0, of.FIRST] = np.nan
+    gave_up = times[:, slot.FINISH] < 0.0
+    when = np.where(gave_up, overhead_s - times[:, slot.FINISH], np.nan)
+    times[gave_up, slot.FINISH] = np.nan
+    times[times[:, slot.FIRST] < 0.0, slot.FIRST] = np.nan
     return when
 
 

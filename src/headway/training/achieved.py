@@ -1,4 +1,4 @@
-"""What training reaches of a machine's peaks, and how much communication hides: the fitted numbers that apply to a chip and a format."""
+"""Achieved shares of a machine's peaks in training, and the share of communication that overlaps: fitted by chip family and format."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from headway.laws.training.step import clock_share
 from headway.performance.efficiency import OTHER_FAMILY, WIDE, Efficiencies, efficiencies, family, sections
 
 FILE = "data/training/efficiency.toml"
-SCORES_KEPT = "attention_kept"  # attention that writes its scores to memory, whose kernels are others
+SCORES_KEPT = "attention_kept"  # table section of attention kernels that write their scores to memory
 SHARES = ("eff_compute", "eff_expert", "eff_head", "eff_attention")  # of peak FLOP/s
 BY_KERNELS = ("traffic", "launch", "eff_attention", "hidden_tp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingReach:
-    """Shares of peaks, hidden shares of communication, and factors; every one can be given instead of the fitted one."""
+    """Achieved shares of peaks, overlapped shares of communication, and factors; a user's value replaces the fitted value."""
 
     eff_compute: Annotated[Any, Field(high=1, help="share of the peak that matmuls reach in training")] = None
     eff_expert: Annotated[Any, Field(high=1, help="the same of routed experts, whose matmuls are smaller")] = None
@@ -48,7 +48,7 @@ class TrainingReach:
 
 
 def power_limited(efficiency: TrainingReach, chip: Chip) -> TrainingReach:
-    """The same shares on a chip whose power per FLOP is less than that of the family's usual chip: clocks under load are lower."""
+    """Achieved shares lowered for a chip with less power per FLOP than the family's usual chip, since its clocks drop under load."""
     usual = usual_chip(family_of(chip))
     if usual is None or chip.tdp is None or chip.peak_bf16 is None or usual.name == chip.name:
         return efficiency
@@ -58,15 +58,15 @@ def power_limited(efficiency: TrainingReach, chip: Chip) -> TrainingReach:
 
 @functools.cache
 def usual_chip(kind: str) -> Chip | None:
-    """The chip of a family that its measured training runs are mostly of, or None."""
+    """The chip on which most measured training runs of a family ran, or None."""
     name = {"ampere": "a100_sxm_80", "hopper": "h100_sxm", "blackwell": "b200_sxm"}.get(kind)
     return None if name is None else find_chip(name)
 
 
 def chip_efficiency(chip: Chip, dtype: str, kernels: str, user_values: TrainingReach | None = None, fused: bool = True) -> TrainingReach:
-    """The numbers for a chip's family and a format; those that the user gave, in their place."""
+    """Fitted efficiencies for a chip's family and a format, with the user's values in place of fitted ones."""
     efficiency = from_table(training_efficiencies(), chip, dtype, kernels, fused)
-    if family_of(chip) == OTHER_FAMILY:  # none of its training runs were seen
+    if family_of(chip) == OTHER_FAMILY:  # no measured training runs of this family
         efficiency = replace(efficiency, spread=interval_factor(efficiency.spread, efficiencies().interval("unmeasured")))
     overrides = {
         field.name: getattr(user_values, field.name)
@@ -77,7 +77,7 @@ def chip_efficiency(chip: Chip, dtype: str, kernels: str, user_values: TrainingR
 
 
 def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused: bool = True) -> TrainingReach:
-    """The numbers of a table for a chip's family, a format, and kernels that are fused or run one by one; `fused` is of attention."""
+    """Efficiencies of a table for a chip's family, a format and fused or eager `kernels`; `fused` says whether attention is fused."""
     kind, form = family_of(chip), "fp8" if dtype == "fp8" else WIDE
     places = {field.name: (field.name.removeprefix("eff_"), form) for field in fields(TrainingReach)} | {"eff_head": ("compute", WIDE)}
     places["eff_expert"] = ("compute", form)  # lowered below
@@ -88,20 +88,20 @@ def from_table(table: Efficiencies, chip: Chip, dtype: str, kernels: str, fused:
 
 
 def _of_experts(compute: Any, chip: Chip, form: str) -> Any:
-    """Routed experts reach as much less of the peak than dense matmuls as their kernels were measured to."""
+    """Achieved share of routed experts: that of dense matmuls times the measured ratio of expert to dense kernels."""
     kernels, kind = efficiencies(), family(chip)
     return times(compute, divided(kernels.kernel("moe", kind, form, "compute"), kernels.kernel("gemm", kind, form, "compute")))
 
 
 def family_of(chip: Chip) -> str:
-    """The family whose training runs stand for a chip's: that of its kernels, or tpu, or other."""
+    """The chip family whose fitted training numbers apply to a chip: its kernel family, tpu, or other."""
     chip_family = family(chip)
     return "tpu" if chip_family == OTHER_FAMILY and chip.name.startswith("tpu") else chip_family
 
 
 @functools.cache
 def training_efficiencies() -> Efficiencies:
-    """The numbers that ship."""
+    """The training efficiencies that ship with the package."""
     path = Path(str(files("headway").joinpath(FILE)))
     if not path.is_file():
         raise BadFile(path, "missing; `headway fit --training` writes it")

@@ -1,6 +1,8 @@
-"""The keys of `train` and `scale`: the unit and the sentence of each."""
+"""The columns of `train` and `scale`: the unit and the sentence of each."""
 
 from __future__ import annotations
+
+from headway.core.columns import Column
 
 TIMES = {
     "compute": "matmuls of the layers, forward, backward and recomputed", "attention": "attention's scores and values",
@@ -67,7 +69,7 @@ _SCALE_ONLY = {
     "data_exponent": ("", "power of compute with which the best number of tokens grows"),
     "in_range": ("bool", "whether size, data and their ratio are within those of the models fitted; null where the range is not known"),
     "beyond": ("", "what of them is outside, and by how much"),
-    # data that repeats
+    # repeated data
     "tokens_unique": ("token", "tokens there are"),
     "epochs": ("", "how often the unique tokens are seen"),
     "tokens_worth": ("token", "fresh tokens that are worth as much"),
@@ -143,3 +145,5 @@ SCALE = (
     | _with_ends({key: _SCALE_ONLY[key] for key in _DOUBTED})
     | _with_ends({"rule_regret": _BY["rule_regret"]})
 )
+COLUMNS = {key: Column(*about) for key, about in (SCALE | TRAINING).items()}
+IDENTITY = ("law",)  # what says which row it is

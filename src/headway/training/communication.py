@@ -1,4 +1,4 @@
-"""What the chips of a layout send each other in training, as collectives of the network laws: which group, how often, how many bytes."""
+"""Collectives of a training step by kind of parallelism: group of chips, count and bytes, as the network laws take them."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ BOTH_WAYS = known(2, "directions of the pipeline", "", "constant", "activations 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchanges:
-    """Times of one chip's collectives, nothing hidden: of a stage's layers on one micro-batch, and of a whole step."""
+    """Seconds of one chip's collectives without overlap; tp, cp and ep are for a stage's layers on one micro-batch."""
 
     tp: Any
     cp: Any
     ep: Any
-    hops: Any  # of a step,
-    parameters: Any  # and gathers and reductions of a step
+    hops: Any  # pipeline sends of a whole step
+    parameters: Any  # gathers of weights and reductions of gradients of a whole step
 
 
 def exchanges(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
 ) -> Exchanges:
-    """Every collective of a step."""
+    """Time of every collective of a step, by kind."""
     again = UNITY if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
     vector = activation_bytes_per_token(work.hidden, WIDE)
     return Exchanges(
@@ -88,7 +88,7 @@ def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fa
 def _experts(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, again: Any
 ) -> Any:
-    """Dispatch to experts and back; the busiest chip's tokens set the time."""
+    """Time of dispatching tokens to experts and combining results, set by the busiest chip."""
     vector, dispatch = (times(activation_bytes_per_token(work.hidden, element_bytes), recipe.imbalance)
                     for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
     ranks = expert_ways(layout.ep, layout.tp)
@@ -114,7 +114,7 @@ def _hops(layout: TrainingLayout, fabric: Fabric, costs: LinkCosts, tokens: Any,
 
 
 def _parameters(part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any) -> Any:
-    """Gathers of weights and reductions of gradients, of dense parameters and of experts, each over the chips that hold the same."""
+    """Time of gathering weights and reducing gradients, over the chips that replicate them: dense parameters, then experts."""
     if most(part.data_degree) == 1 and most(part.expert_data_degree) == 1:
         return NO_TIME
     stage = exchanging_stage(layout.zero, layout.pp)

@@ -1,6 +1,6 @@
-"""Everything about one layout of a training run: memory, step time, speed, MFU; and what would hide its communication at every peak.
+"""Estimate of a training layout: memory, step time, speed, MFU; and the sizes at which compute hides communication at peak rates.
 
-`train` calls it on candidates, `explain` on one row with the recorder on, the evidence on measured rows.
+`train` calls it on candidates, `explain` on one row with the recorder on, `evidence` on measured rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from headway.training.work import TrainingWork, Utilisation, dispatched, multipl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase:
-    """What an estimate is about: the model's work, the machine, the recipe, and the tokens of a step."""
+    """Subject of an estimate: the model's work, the machine, the recipe and the tokens of a step."""
 
     work: TrainingWork
     system: System
@@ -53,7 +53,7 @@ class TrainingCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEstimate:
-    """One layout's numbers, or those of many as arrays."""
+    """Estimated numbers of a layout; arrays when the layout holds arrays."""
 
     micro_batches: Any
     memory: Memory
@@ -68,7 +68,7 @@ class TrainingEstimate:
 
 
 def machine(system: System, dtype: str) -> TrainingMachine:
-    """A system as training's laws need it."""
+    """Peaks, bandwidth and links of a system, as the training laws take them."""
     chip = system.chip
     alone = Fabric(kind="switch", domain=system.scale_up_domain, up=FAR, exchange=FAR, out=FAR)  # one chip needs no links
     return TrainingMachine(
@@ -78,19 +78,19 @@ def machine(system: System, dtype: str) -> TrainingMachine:
 
 
 def step_work_of(case: TrainingCase, layout: TrainingLayout) -> StepWork:
-    """What a layout's step asks of the machine."""
+    """Work of one step of a layout, in seconds at peak rates."""
     part, tokens, count = _placed(case, layout)
     return step_work(case.work, part, layout, case.recipe, case.optimizer, case.machine, tokens, count)
 
 
 def _placed(case: TrainingCase, layout: TrainingLayout) -> tuple[Stage, Any, Any]:
-    """The fullest stage, the tokens of a micro-batch on a chip, and how many micro-batches there are."""
+    """The fullest stage, the tokens of a micro-batch on a chip, and the number of micro-batches per step."""
     tokens = micro_tokens(layout.micro_batch, case.work.sequence, layout.cp)
     return stage(case.work, layout), tokens, micro_batches(case.batch, case.work.sequence, layout.dp, layout.micro_batch)
 
 
 def estimate(case: TrainingCase, layout: TrainingLayout) -> TrainingEstimate:
-    """The numbers of a layout."""
+    """Memory, step time, speed and utilisation of a layout."""
     work, recipe, efficiency = case.work, case.recipe, case.efficiency
     part, tokens, count = _placed(case, layout)
     room = Allowance(fragmentation=efficiency.fragmentation, fixed=efficiency.fixed)
@@ -112,16 +112,16 @@ NARROW = known(1.0, "bytes of a dispatched activation", "byte/token", "constant"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
-    """None where a layout sends nothing of the kind, or a link is not known."""
+    """Sizes at which compute hides communication, at peak rates; None without such communication or without a known link."""
 
-    micro_tokens: Any  # of one chip
-    tokens_to_hide: Any = None  # the exchange of parameters
+    micro_tokens: Any  # tokens of a micro-batch on one chip
+    tokens_to_hide: Any = None  # micro-batch tokens per chip that hide gathers and reductions of parameters
     tp_paid: Any = None
     expert_width_to_hide: Any = None
 
 
 def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
-    """The conditions beside what a layout has."""
+    """A layout's micro-batch tokens, and the sizes at which its communication would be hidden."""
     work, fabric, recipe = case.work, case.machine.fabric, case.recipe
     part, up = stage(work, layout), case.system.scale_up_bw or case.system.chip.scale_up_bw
     hide = tp_limit = wide = None
@@ -143,19 +143,19 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
 
 
 def _rails(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
-    """Bandwidth of a chip's gathers: chips of one domain share what their links beyond it carry."""
+    """Bandwidth of a chip's gathers (byte/s); chips of a domain share its scale-out links."""
     link = _link(case, chip_group, up)
     return link if link is None or float(chip_group.domains) <= 1 else rail_bandwidth(link, chip_group.inside, up)
 
 
 def _link(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
-    """Bandwidth of a chip on the slowest links of a group."""
+    """Bandwidth of a chip on the slowest links of its group (byte/s), None when unknown."""
     if float(chip_group.domains) <= 1:
         return up
     return None if case.machine.fabric.out_is_missing else case.machine.fabric.out
 
 
 def _width(work: TrainingWork) -> Any:
-    """Width of a plain FFN with the matmuls of the mean sublayer that ends in an exchange."""
+    """Width of a plain FFN with as many parameters as the mean sublayer that ends in an exchange."""
     often = sum_over_blocks(tuple(kind.block.count for kind in work.layers), tuple(kind.sublayers for kind in work.layers))
     return sublayer_width(multiplied_params(work), often, work.hidden)

@@ -1,4 +1,4 @@
-"""The legal layouts of a training run on a machine, as one record of arrays, and why others are not legal."""
+"""Legal layouts of a training run on a machine, as one record of arrays; and the rules that make a layout illegal."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ CHUNKED = ("1f1b", "interleaved")  # 1F1B with chunks of layers is the interleav
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a layout has to divide."""
+    """Sizes that a layout must divide: heads, experts, layers, chips, sequence, batch."""
 
     shape: ModelShape
     chips: int
     sequence: int
-    sequences: int  # of one step
+    sequences: int  # sequences of one step
     schedule: str
 
 
 def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: str = "1f1b") -> Bounds:
-    """The bounds of a model on so many chips."""
+    """The bounds for a model on `chips` chips with `sequences` sequences per step."""
     model_shape = shape(works(model))
     experts = tuple(int(block.ffn.experts) for block in model.blocks if isinstance(block.ffn, MoE))
     return Bounds(
@@ -44,7 +44,7 @@ def bounds(model: Model, chips: int, sequence: int, sequences: int, schedule: st
 
 
 def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
-    """Every rule: where it is broken, and what it says."""
+    """Every rule of legality, as (mask of layouts that break it, its message)."""
     tp, cp, pp, vpp, ep, dp = layout.tp, layout.cp, layout.pp, layout.vpp, layout.ep, layout.dp
     for heads in of.shape.heads:
         yield heads % tp != 0, f"tp does not divide {heads} attention heads"
@@ -68,7 +68,7 @@ def rules(layout: TrainingLayout, of: Bounds) -> Iterator[tuple[Any, str]]:
 
 
 def legal(layout: TrainingLayout, of: Bounds) -> Any:
-    """Which of many layouts keep every rule."""
+    """Mask of the layouts that keep every rule."""
     is_legal = np.ones(np.shape(layout.tp), bool)
     for broken, _ in rules(layout, of):
         is_legal &= ~np.asarray(broken)
@@ -76,21 +76,21 @@ def legal(layout: TrainingLayout, of: Bounds) -> Any:
 
 
 def why_illegal(layout: TrainingLayout, of: Bounds) -> str:
-    """Every rule that one layout breaks, or ""."""
+    """Messages of the rules that one layout breaks, or ""."""
     return ", and ".join(reason for broken, reason in rules(layout, of) if bool(broken))
 
 
 NAMES = tuple(field.name for field in fields(TrainingLayout))
 MOST_TP, MOST_CHUNKS = 64, 20
-MOST_LAYOUTS = 2_000_000  # of one search
+MOST_LAYOUTS = 2_000_000  # limit of one search
 MICRO_BATCHES = (1, 2, 3, 4, 5, 6, 8, 16)
-ZERO = (1, 2, 3)  # stage 0 keeps more and sends more than stage 1
-FEWEST_TOKENS = 1024  # of a sequence on a chip: matmuls of fewer rows lose more than these laws count
-FULLER = 1.25  # layers of the fullest stage over the fewest possible, up to which chunks are worth weighing
+ZERO = (1, 2, 3)  # stage 0 needs more memory and sends more than stage 1
+FEWEST_TOKENS = 1024  # of a sequence on a chip; smaller matmuls are slower than these laws assume
+FULLER = 1.25  # largest ratio of the fullest stage's layers to the fewest possible at which more chunks are tried
 
 
 def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
-    """Every legal layout, each number an array along them; `pinned` values are kept to."""
+    """Every legal layout with the `pinned` values, each field an array over layouts."""
     combinations = list(itertools.islice(_rows(of, domain, pinned), MOST_LAYOUTS + 1))
     if len(combinations) > MOST_LAYOUTS:
         raise BadValue("layout", f"more than {MOST_LAYOUTS:,} combinations of lists", "shorter lists")
@@ -100,12 +100,12 @@ def candidates(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> 
 
 
 def rows(layout: TrainingLayout, keep: Any) -> TrainingLayout:
-    """Some of the layouts."""
+    """The layouts at the indices `keep`."""
     return TrainingLayout(**{name: getattr(layout, name)[keep] for name in NAMES})
 
 
 def layout_at(layout: TrainingLayout, index: int, pinned: Mapping[str, Sequence[int]]) -> TrainingLayout:
-    """One of them, each number with where it comes from."""
+    """The layout at `index`, each number with its origin: pinned by the user or chosen by the search."""
 
     def number(name: str) -> Any:
         value = int(getattr(layout, name)[index])
@@ -117,13 +117,13 @@ def layout_at(layout: TrainingLayout, index: int, pinned: Mapping[str, Sequence[
 
 
 def absent_values(layouts: TrainingLayout, pinned: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-    """A word for each listed value that no legal layout has."""
+    """A note for each flag with listed values that no legal layout has."""
     lost = {name: sorted(set(values) - set(getattr(layouts, name).tolist())) for name, values in pinned.items() if len(values) > 1}
     return tuple(f"{name}: no legal layout has {', '.join(map(str, values))}" for name, values in lost.items() if values)
 
 
 def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Ways that divide what they have to; data parallel ranks are as many as the chips left and the sequences allow."""
+    """Degrees of parallelism that divide their dimension; data parallelism uses the remaining chips, as far as the batch divides."""
     for tp, cp, pp in _model_degrees(of, domain, pinned):
         most, chunks = of.chips // (tp * cp * pp), _chunks(of, pp, pinned)
         for micro in (n for n in pinned.get("micro_batch", MICRO_BATCHES) if of.sequences % n == 0):
@@ -135,7 +135,7 @@ def _rows(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]]) -> Itera
 
 
 def _zero(data_degree: int, pp: int) -> Sequence[int]:
-    """Stages that can pay: FSDP in a pipeline keeps what it gathered, and so more than stage 1."""
+    """ZeRO stages worth trying; stage 3 in a pipeline keeps gathered weights, so it needs more memory than stage 1."""
     return ZERO if data_degree > 1 and pp == 1 else [stage for stage in ZERO if stage < 3 and (data_degree > 1 or stage == 1)]
 
 
@@ -149,13 +149,13 @@ def _model_degrees(of: Bounds, domain: int, pinned: Mapping[str, Sequence[int]])
 
 
 def _stages(of: Bounds, chips: int) -> list[int]:
-    """What divides the chips left, and the fewest stages for each number of layers on the fullest."""
+    """Pipeline degrees to try: divisors of the remaining chips, and the fewest stages for each number of layers per stage."""
     layers = of.shape.layers
     return sorted({-(-layers // per_stage) for per_stage in range(1, layers + 1)} | set(divisors(chips)))
 
 
 def _chunks(of: Bounds, pp: int, pinned: Mapping[str, Sequence[int]]) -> Sequence[int]:
-    """Chunks of layers of a stage: those that leave no stage much fuller than others."""
+    """Numbers of chunks per stage that leave no stage much fuller than the others."""
     if "vpp" in pinned:
         return [n for n in pinned["vpp"] if n * pp <= of.shape.layers]
     if pp == 1 or of.schedule not in CHUNKED:
@@ -174,7 +174,7 @@ def _experts(of: Bounds, tp: int, chips: int, pinned: Mapping[str, Sequence[int]
 
 
 def _ranks(sequences: int, micro: int, most: int) -> list[int]:
-    """The most data-parallel ranks whose micro-batches divide a step's sequences, and fewer down to half of the chips."""
+    """Data-parallel ranks that divide a step's micro-batches, from the most that fit down to half of it."""
     ranks = [n for n in divisors(sequences // micro) if n <= most]
     return [n for n in ranks if 2 * n > most] or ranks[-1:]
 
@@ -191,7 +191,7 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLayout:
-    """A layout given whole, or IllegalLayout with the nearest that is legal."""
+    """A fully specified layout; IllegalLayout names the nearest legal layout."""
     layout = defaults(TrainingLayout, dict(values))
     why = why_illegal(layout, of)
     if why:
@@ -200,7 +200,7 @@ def pinned_one(values: Mapping[str, int], of: Bounds, domain: int) -> TrainingLa
 
 
 def none_legal(pinned: Mapping[str, Sequence[int]], of: Bounds, domain: int) -> IllegalLayout:
-    """What to say where no layout with these values is legal: of the first of them, why, and the nearest that is."""
+    """The error when no layout with these values is legal: why the first is illegal, and the nearest legal layout."""
     first = {name: values[0] for name, values in pinned.items()}
     text = " ".join(f"{name}={','.join(map(str, values))}" for name, values in pinned.items()) or "any"
     why = why_illegal(defaults(TrainingLayout, first), of) or f"nothing divides {of.chips} chips and {of.sequences} sequences of a step"
@@ -208,7 +208,7 @@ def none_legal(pinned: Mapping[str, Sequence[int]], of: Bounds, domain: int) -> 
 
 
 def nearest(values: Mapping[str, int], of: Bounds, domain: int) -> str:
-    """The legal layout nearest to one that is not, in words."""
+    """The legal layout nearest to an illegal layout, in words."""
     layouts = candidates(of, domain, {})
     if not len(layouts.tp):
         return f"no layout of this model is legal with {of.sequences} sequences of {of.sequence} tokens on {of.chips} chips"

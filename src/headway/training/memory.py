@@ -1,4 +1,4 @@
-"""What training needs in memory on the fullest chip, part by part, and what fails first. Scalar or array alike."""
+"""Memory of the fullest chip in training, part by part. Scalars and arrays broadcast."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_BYTES = known(0.0, "none", "byte/token", "constant", "recomputed layers only 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Bytes of the fullest chip."""
+    """Memory of the fullest chip in bytes, by part."""
 
     weights: Any
     gradients: Any
@@ -51,7 +51,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What allocators and communicators take over what tensors need."""
+    """Memory of allocators and communicators beyond the tensors."""
 
     fragmentation: Any
     fixed: Any
@@ -59,16 +59,16 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationBytes:
-    """What a chip keeps per token of its layers."""
+    """Activation bytes per token that a chip keeps for the backward pass."""
 
-    layer: Any  # of one layer, mean,
-    at_hand: Any  # and whole, while it is computed again
+    layer: Any  # mean of one layer
+    at_hand: Any  # all activations of one layer, while it is recomputed
 
 
 def memory(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, count: Any, room: Allowance
 ) -> Memory:
-    """Memory of the fullest chip: the first or the last stage."""
+    """Memory of the fullest chip, which is in the first or the last pipeline stage."""
     first = _stage(work, part, layout, recipe, optimizer, tokens, in_flight(recipe.schedule, layout, count), last=False)
     last = _stage(work, part, layout, recipe, optimizer, tokens, UNITY, last=True)
     fullest_bytes = fuller(total(first), total(last))
@@ -83,7 +83,7 @@ def memory(
 def _stage(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, tokens: Any, flying: Any, last: bool
 ) -> tuple[Any, ...]:
-    """The parts of one end of the pipeline."""
+    """Memory parts of a chip in the first or the last stage, in bytes."""
     whole_ways = layout.tp if recipe.sequence_parallel else UNITY
     token_bytes = kept_per_token(work, part, layout, recipe)
     states = _states(part, layout, recipe, optimizer, UNITY if last else NONE)
@@ -97,7 +97,7 @@ def _stage(
 
 
 def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Optimizer, is_last: Any) -> tuple[Any, Any, Any]:
-    """Weights, gradients and optimiser states of a stage's chip."""
+    """Bytes of weights, gradients and optimiser states on a chip of a stage."""
     ends = end_params(part.embedding, part.head, layout.pp, is_last)
     dense = total((times(part.dense, part.share), ends))
     routed = times(part.experts, part.share)
@@ -117,13 +117,13 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
 
 
 def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
-    """What a chip keeps per token and layer until the backward pass, and of the layer that is computed again."""
+    """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
     whole_ways = layout.tp if recipe.sequence_parallel else UNITY
     counts = tuple(kind.block.count for kind in work.layers)
 
     def layer_bytes(selective: bool) -> Any:
         keeps_scores = NONE if selective else UNITY
-        fewer = selective and bool(recipe.fused_attention)  # without scores to drop: norms, activation functions, latents' expansion
+        fewer = selective and bool(recipe.fused_attention)  # no scores to drop: norms, activation functions, latent up-projections
         again = UNITY if fewer else NONE
         layers = tuple(
             layer_activation_bytes(

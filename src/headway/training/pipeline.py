@@ -1,4 +1,4 @@
-"""Pipeline stages in training: what one chip of a stage holds of a model, and what a schedule costs in idle time and in flight."""
+"""Pipeline stages in training: parameters of one chip, and the idle time and micro-batches in flight of each schedule."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from headway.training.work import TrainingLayer, TrainingWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """The fullest stage's chip, before embedding and head."""
+    """Parameters and layers of a chip in the fullest stage, before embedding and head."""
 
-    layers: Any  # of the whole model,
-    layers_per_stage: Any  # and of this stage
-    share: Any  # one over the other
-    dense: Any  # parameters of all layers on a chip of this tensor-parallel way, experts apart
-    experts: Any  # and routed ones
-    largest: Any  # of one layer
+    layers: Any  # layers of the whole model
+    layers_per_stage: Any  # layers of this stage
+    share: Any  # layers of this stage over layers of the model
+    dense: Any  # parameters of all layers on a chip after tensor parallelism, routed experts apart
+    experts: Any  # routed-expert parameters of all layers on a chip
+    largest: Any  # parameters of one layer of the last kind on a chip, routed experts included
     embedding: Any
     head: Any
-    data_degree: Any  # chips that hold the same dense parameters,
-    expert_data_degree: Any  # and the same experts
+    data_degree: Any  # chips that replicate the dense parameters
+    expert_data_degree: Any  # chips that replicate the experts
 
 
 def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
-    """What a chip of the fullest stage holds."""
+    """Layers and parameters of a chip in the fullest stage."""
     counts = tuple(kind.block.count for kind in work.layers)
     layers = sum_over_blocks(counts, tuple(UNITY for _ in counts))
     layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
@@ -66,14 +66,14 @@ def dense_params(kind: TrainingLayer, tp: Any) -> Any:
 
 
 def common_params(kind: TrainingLayer, tp: Any) -> Any:
-    """Parameters of one layer that every token is multiplied with on a chip."""
+    """Parameters of one layer on a chip that multiply every token."""
     b = kind.block
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
     return total((mixer, split_params(b.dense_ffn_params, tp)))
 
 
 def chosen_params(kind: TrainingLayer, tp: Any, imbalance: Any) -> Any:
-    """Those of its experts; routed tokens are spread over the tensor-parallel group."""
+    """Routed-expert parameters of one layer on a chip that multiply a token; tensor-parallel chips share the routed tokens."""
     b = kind.block
     return split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)
 
@@ -83,7 +83,7 @@ TWO_COPIES = known(2, "copies of the weights", "", "constant", "deepseek-ai/Dual
 
 
 def in_flight(schedule: str, layout: TrainingLayout, count: Any) -> Any:
-    """Micro-batches whose activations the first stage keeps at once, in units of its layers."""
+    """Micro-batches whose activations the first stage keeps at once, in units of all its layers."""
     if schedule == "gpipe":
         return gpipe_in_flight(count)
     if schedule == "zb-h2":
@@ -96,7 +96,7 @@ def in_flight(schedule: str, layout: TrainingLayout, count: Any) -> Any:
 
 
 def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_grad: Any, weight_grad: Any) -> Any:
-    """Idle time over the ideal time of all micro-batches."""
+    """Pipeline bubble: idle time over the ideal time of all micro-batches."""
     if schedule == "zb-h1":
         return zero_bubble_h1(layout.pp, count, forward, input_grad, weight_grad)
     if schedule in ("zb-h2", "zb-v"):
@@ -110,5 +110,5 @@ def idle(schedule: str, layout: TrainingLayout, count: Any, forward: Any, input_
 
 
 def copies(schedule: str) -> Any:
-    """Copies of its weights that a chip holds."""
+    """Copies of a stage's weights on each chip."""
     return TWO_COPIES if schedule == "dualpipe" else ONE_COPY

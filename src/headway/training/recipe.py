@@ -1,4 +1,4 @@
-"""How a model is trained: the layout, the recipe of numbers and memory, and the run. What the flags of `train` are."""
+"""Inputs of `train` as records: the layout, the recipe (formats, memory, recomputation), the run and the optimiser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _degree(help: str) -> Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLayout:
-    """Ways of parallelism: chips = tp*cp*pp*dp, and dp is what is left. ep divides tp*cp*dp and re-uses those chips."""
+    """Degrees of parallelism: chips = tp*cp*pp*dp, and dp takes the remaining chips. ep divides tp*cp*dp and re-uses those chips."""
 
     tp: Annotated[Any, _degree("tensor parallel ways (with sequence parallelism)")] = 1
     cp: Annotated[Any, _degree("context parallel ways")] = 1
@@ -43,7 +43,7 @@ class TrainingLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What is computed in which format, kept, and recomputed."""
+    """Formats, pipeline schedule, kept and recomputed activations of a training step."""
 
     dtype: Annotated[str, Field(choices=DTYPES, help="format of the layers' matmuls; head and attention stay in 16 bits")] = "bf16"
     recompute: Annotated[str, Field(choices=RECOMPUTE, help="activations computed again in the backward pass")] = "none"
@@ -61,7 +61,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """The run: how long the sequences and how large the batch, for how many tokens."""
+    """The run: sequence length, global batch and total tokens."""
 
     seq: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of a sequence")] = 4096
     global_batch: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens of one optimiser step")] = None
@@ -70,7 +70,7 @@ class TrainingRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """Bytes per parameter: weights that are multiplied, gradients, states."""
+    """Bytes per parameter of an optimiser: weights used in matmuls, gradients, states."""
 
     name: str
     meaning: str
@@ -94,7 +94,7 @@ def optimizer(name: str) -> Optimizer:
 
 @functools.cache
 def optimizers() -> dict[str, Optimizer]:
-    """Every optimiser of the file."""
+    """Every optimiser of the data file, by name."""
     path = Path(str(files("headway").joinpath(FILE)))
     document = catalog.read(path)
     sources = catalog.table(document, "sources", path)

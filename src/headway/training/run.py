@@ -1,4 +1,4 @@
-"""What a training run is asked for, and what it takes at a step time: days with failures taken off, money, energy."""
+"""A training run's request, answer and totals at a step time: wall time including failures, cost, energy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from headway.training.search import LayoutEstimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """How often chips fail and what that costs; without a rate nothing fails."""
+    """Failure rate of chips, restart time and checkpoint time; without `mtbf` nothing fails."""
 
     mtbf: Annotated[Any, Field("s", help="mean time between failures of one chip and its share of the rest (Llama 3: 51,000 h)")] = None
     restart: Annotated[Any, Field("s", open_low=False, help="time from a failure to the first step after it")] = 900
@@ -44,7 +44,7 @@ class Outlook:
     """A run's totals; None where the run or the price is not known."""
 
     goodput: Any
-    run: Any = None  # seconds of wall time, and at the ends of the step's interval
+    run: Any = None  # seconds of wall time; run_low and run_high at the ends of the step's 90 % interval
     run_low: Any = None
     run_high: Any = None
     usd: Any = None
@@ -55,7 +55,7 @@ class Outlook:
 
 
 def outlook(estimate: TrainingEstimate, system: System, batch: Any, tokens: Any, failures: Failures, price: PriceQuote | None) -> Outlook:
-    """What so many tokens take."""
+    """Wall time, cost and energy of training on `tokens` tokens."""
     goodput = goodput_of(system, failures)
     if tokens is None:
         return Outlook(goodput=goodput)
@@ -76,7 +76,7 @@ def _prices(price: PriceQuote | None) -> tuple[Any, Any, Any]:
 
 
 def goodput_of(system: System, failures: Failures) -> Any:
-    """Share of the wall time that advances the run, checkpoints as often as loses least."""
+    """Share of the wall time that advances the run, at the checkpoint interval that loses least."""
     if failures.mtbf is None:
         return times(UNITY, UNITY)
     rate = failure_rate(system.chips, failures.mtbf)
@@ -90,13 +90,13 @@ def goodput_of(system: System, failures: Failures) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRequest:
-    """What a run is asked for."""
+    """One run to plan: model, system, recipe, pinned layout values and objective."""
 
     model: Model
     system: System
     run: TrainingRun
     recipe: Recipe
-    modes: tuple[str, ...]  # recompute modes to weigh
+    modes: tuple[str, ...]  # recompute modes to search
     pinned: Mapping[str, tuple[int, ...]]
     failures: Failures
     efficiency: TrainingReach
@@ -107,11 +107,11 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingAnswer:
-    """The answer: layouts, best first, and how many were weighed."""
+    """The best layouts, best first, and how many were evaluated."""
 
     layouts: tuple[LayoutEstimate, ...]
     layout_count: int
     fitting: int
     price: PriceQuote | None
     notes: tuple[str, ...] = ()
-    infeasible_reason: str = ""  # why no size of the machine does what was asked
+    infeasible_reason: str = ""  # why no size of the machine meets the request; "" when one does

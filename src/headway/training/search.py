@@ -1,4 +1,4 @@
-"""The best layout of a training run: every legal one weighed at once, one recompute mode after the other."""
+"""Search for the best layout of a training run: all legal layouts evaluated as arrays, one recompute mode at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from headway.training.layouts import NAMES, Bounds, absent_values, bounds, candi
 from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout
 from headway.training.work import training_work
 
-AT_ONCE = 20_000  # layouts weighed together: beyond it their arrays leave the cache
-TABLE_ROWS = 8  # of the table, and of each recompute mode
+AT_ONCE = 20_000  # layouts evaluated together; larger arrays leave the CPU cache
+TABLE_ROWS = 8  # best layouts kept in all, and per recompute mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutEstimate:
-    """One layout with the case it was weighed in."""
+    """One layout, its case, and its step time (s) and memory (bytes)."""
 
     case: TrainingCase
     layout: TrainingLayout
@@ -32,16 +32,16 @@ class LayoutEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """The best layouts, best first, and how many were weighed."""
+    """The best layouts, best first, and how many were evaluated."""
 
     best: tuple[LayoutEstimate, ...]
     layout_count: int
     fitting: int
-    absent_values: tuple[str, ...] = ()  # listed values that no legal layout has
+    absent_values: tuple[str, ...] = ()  # notes on listed values that no legal layout has
 
 
 def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str] = RECOMPUTE) -> SearchResult:
-    """The layouts of smallest step time that fit; where none does, those that need least memory."""
+    """The fitting layouts of smallest step time; if none fits, the layouts that need least memory."""
     all_layouts = candidates(bounds_of(model, case), int(case.system.scale_up_domain), pinned)
     results: list[LayoutEstimate] = []
     layout_count = fitting = 0
@@ -66,7 +66,7 @@ def search(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]]
 
 
 def _various(results: list[LayoutEstimate]) -> tuple[LayoutEstimate, ...]:
-    """The best mode of each layout before its other modes, as far as a table goes; in the order of steps."""
+    """At most TABLE_ROWS estimates, the best recompute mode of each layout before its other modes, sorted by step time."""
     degree_sets: set[tuple[int, ...]] = set()
     firsts, repeats = [], []
     for result in results:
@@ -82,7 +82,7 @@ def _sort_key(result: LayoutEstimate) -> tuple[bool, float, float]:
 
 
 def bounds_of(model: Model, case: TrainingCase) -> Bounds:
-    """What a layout has to divide."""
+    """Sizes that a layout of this case must divide."""
     sequence = int(case.work.sequence)
     return bounds(model, int(case.system.chips), sequence, int(case.batch) // sequence, case.recipe.schedule)
 
@@ -90,7 +90,7 @@ def bounds_of(model: Model, case: TrainingCase) -> Bounds:
 def _cases(
     case: TrainingCase, model: Model, layouts: TrainingLayout, modes: Sequence[str]
 ) -> Iterator[tuple[TrainingCase, TrainingLayout]]:
-    """Recompute modes, and the schedules that chunks of layers ask for: what is not a number of the layout."""
+    """The case and its layouts for each recompute mode and schedule; layouts with chunks use the interleaved schedule."""
     chunked = layouts.vpp > 1
     for mode in modes:
         for schedule, rows_of in ((case.recipe.schedule, ~chunked), ("interleaved", chunked)):
@@ -100,12 +100,12 @@ def _cases(
 
 
 def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCase:
-    """The same case under another recipe."""
+    """The case with another recipe, its work computed anew."""
     return replace(case, recipe=recipe, work=training_work(model, recipe, case.work.sequence))
 
 
 def _evaluate(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
-    """Step time, whether it fits, and memory, of each layout."""
+    """Step time (s), whether it fits, and memory (bytes) of each layout."""
     parts = []
     for start in range(0, len(layouts.tp), AT_ONCE):
         chunk = rows(layouts, slice(start, start + AT_ONCE))

@@ -1,4 +1,4 @@
-"""How large a machine a run needs, and what would help it: chips that a batch leaves idle, memory that a machine lacks."""
+"""Machine size that a run needs, and advice: a batch that uses idle chips, a machine or optimiser with which it fits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from headway.training.recipe import optimizer
 from headway.training.run import TrainingAnswer, TrainingRequest
 from headway.training.search import LayoutEstimate, SearchResult, search
 
-EIGHTHS = {"chips": (4, 5, 6, 7, 8), "cost": (4, 6, 8)}  # of a power-of-two part of the machine
+EIGHTHS = {"chips": (4, 5, 6, 7, 8), "cost": (4, 6, 8)}  # sizes tried, in eighths of each power-of-two part of the machine
 
 Best = Callable[[TrainingRequest], TrainingAnswer]
 Row = Callable[[TrainingRequest, TrainingAnswer], dict[str, Any]]
 
 
 def sized(request: TrainingRequest, best: Best, first: Row) -> TrainingAnswer:
-    """The machine, or a part of whole scale-up domains of it."""
+    """The answer on the best size: the whole machine, or a part of it in whole scale-up domains."""
     if request.run.tokens is None:
         flag, text = (
             ("--deadline", f"{float(request.deadline):g} s") if request.deadline is not None else ("--objective", request.objective)
@@ -45,7 +45,7 @@ def sized(request: TrainingRequest, best: Best, first: Row) -> TrainingAnswer:
         if choice is None or objective < choice[0]:
             choice = (objective, answer)
         if request.objective == "chips":
-            break  # sizes grow
+            break  # sizes ascend, so the first that meets the request has fewest chips
     if choice is None:
         note = "nothing fits on" if request.deadline is None else "the deadline is not met, by these laws, on"
         text = f"{note} any number of chips up to {int(request.system.chips):,}"
@@ -60,7 +60,7 @@ def sized(request: TrainingRequest, best: Best, first: Row) -> TrainingAnswer:
 
 
 def _without_idle(request: TrainingRequest, choice: TrainingAnswer, best: Best, first: Row) -> TrainingAnswer:
-    """The same run on no more nodes than its layout fills, where that still does what is asked."""
+    """The answer on only the nodes that its layout fills, if it still meets the request."""
     system = choice.layouts[0].case.system
     row, domain = first(replace(request, system=system), choice), int(request.system.scale_up_domain)
     filled = -(-(int(system.chips) - int(row["chips_idle"])) // domain) * domain
@@ -74,7 +74,7 @@ def _without_idle(request: TrainingRequest, choice: TrainingAnswer, best: Best, 
 
 
 def _best_by_size(request: TrainingRequest, best: Best) -> Iterator[tuple[System, TrainingAnswer]]:
-    """The best layout on every size, smallest first."""
+    """The best layout on each machine size, smallest first."""
     for system in parts(request.system, EIGHTHS["cost" if request.objective == "cost" else "chips"]):
         if hopeless(request, system):
             continue
@@ -85,7 +85,7 @@ def _best_by_size(request: TrainingRequest, best: Best) -> Iterator[tuple[System
 
 
 def hopeless(request: TrainingRequest, system: System) -> bool:
-    """Whether states alone exceed the machine's memory, or the deadline is sooner than its peak: not worth a search."""
+    """Whether a search is pointless: weights and states exceed the memory, or the deadline is too soon even at peak FLOP/s."""
     param_bytes, chips = optimizer(request.recipe.optimizer), float(system.chips)
     states = float(total_params(request.model)) * float(
         param_bytes.weight + request.recipe.trainable * (param_bytes.gradient + param_bytes.states)
@@ -99,7 +99,7 @@ def hopeless(request: TrainingRequest, system: System) -> bool:
 
 
 def parts(system: System, eighths: Sequence[int]) -> list[System]:
-    """A machine and smaller ones of the same domains, smallest first."""
+    """The machine and smaller parts of whole scale-up domains, smallest first."""
     domain, chips = int(system.scale_up_domain), int(system.chips)
     counts = {n * (chips >> power) // 8 for power in range(chips.bit_length()) for n in eighths}
     return [_part(system, n) for n in sorted(counts) if n >= 1 and (n % domain == 0 or n < domain)]
@@ -113,14 +113,14 @@ def _part(system: System, chips: int) -> System:
 
 
 LEANER = "adam-8bit"
-FARTHEST = 10_000  # sequences from a batch to one that is suggested
-MOST_TIMES = 1024  # machines so many times larger are tried
+FARTHEST = 10_000  # most sequences between a batch and a suggested batch
+MOST_TIMES = 1024  # largest multiple of the machine that is tried
 
 
 def advice(
     model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: LayoutEstimate
 ) -> Iterator[str]:
-    """Lines about the best layout found."""
+    """Notes on how to improve the best layout."""
     if best.fits:
         yield from _idle(model, case, pinned, modes, best)
     else:
@@ -130,7 +130,7 @@ def advice(
 def _idle(
     model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str], best: LayoutEstimate
 ) -> Iterator[str]:
-    """A batch near this one that would use the chips that it leaves idle."""
+    """A note on idle chips, with a nearby batch that would use them."""
     layout, chips, sequence = best.layout, int(case.system.chips), int(case.work.sequence)
     idle = chips - int(layout.tp) * int(layout.cp) * int(layout.pp) * int(layout.dp)
     if not idle:
@@ -147,7 +147,7 @@ def _idle(
 
 
 def even(sequences: int, chips: int) -> int:
-    """The number of sequences within a quarter of this one that has most in common with the number of chips.
+    """The number of sequences within a quarter of `sequences` that has the largest common divisor with `chips`.
 
     >>> even(2000, 16384)
     2048
@@ -157,12 +157,12 @@ def even(sequences: int, chips: int) -> int:
 
 
 def _fitting(model: Model, case: TrainingCase, pinned: Mapping[str, Sequence[int]], modes: Sequence[str]) -> Iterator[str]:
-    """The smallest machine of the same chips on which something fits, in doublings, and a leaner optimiser."""
+    """Notes when nothing fits: an optimiser with fewer states, and the smallest machine (by doublings) on which a layout fits."""
     leaner = replace(case, optimizer=optimizer(LEANER))
     if case.optimizer.states > leaner.optimizer.states and _fits(model, leaner, pinned, modes):
         yield f"with --optimizer {LEANER} it fits"
     if case.system.shape:
-        return  # a torus is named by its sides
+        return  # a torus has a shape, which doubling its chips would not keep
     times = 2
     while times <= MOST_TIMES:
         larger = _times(case.system, times)

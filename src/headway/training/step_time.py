@@ -1,4 +1,4 @@
-"""How long one optimiser step of a layout takes, part by part, with its floor. Scalar or array alike."""
+"""Time of one optimiser step of a layout, part by part, with its floor. Scalars and arrays broadcast."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multipl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMachine:
-    """What a chip and its links can do, in the formats of a recipe."""
+    """Peak rates of a chip and its links, in the formats of a recipe."""
 
-    peak: Any  # of the layers' matmuls
-    wide_peak: Any  # of attention and the head
+    peak: Any  # FLOP/s of the layers' matmuls
+    wide_peak: Any  # FLOP/s of attention and the head
     hbm_bw: Any
     fabric: Fabric
     costs: LinkCosts
@@ -59,7 +59,7 @@ class TrainingMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """Seconds of one optimiser step, and of its parts over all micro-batches of the slowest stage."""
+    """Seconds of one optimiser step, and of its parts summed over all micro-batches of the slowest stage."""
 
     step: Any
     floor: Any
@@ -78,22 +78,22 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
-    """A layout's step at every peak: one forward pass of the fullest stage over one micro-batch, and what else a step holds."""
+    """Work of a step in seconds at peak rates: one forward pass of the fullest stage over one micro-batch, exchanges, update."""
 
     matmuls: Any  # routed experts apart
     experts: Any
     scores: Any
-    traffic: Any  # one pass over what a forward and backward keep
+    traffic: Any  # one pass over the activations kept for the backward pass
     head: Any
     update: Any
     exchanges: Exchanges
-    layers_per_stage: Any  # layers of the stage
-    spared: Any  # and those that the last stage has fewer
+    layers_per_stage: Any  # layers of the fullest stage
+    spared: Any  # layers that the last stage has fewer than the fullest
     count: Any  # micro-batches
-    passes: Any  # forward passes that matmuls amount to,
-    again: Any  # those made again,
-    score_passes: Any  # and those of attention
-    recomputed_share: Any  # share of the activations that is made again
+    passes: Any  # cost of forward and backward matmuls, in forward passes
+    again: Any  # cost of recomputed matmuls, in forward passes
+    score_passes: Any  # cost of attention, in forward passes
+    recomputed_share: Any  # share of the activations that is recomputed
     trainable: Any
 
 
@@ -105,7 +105,7 @@ SILENT = Exchanges(tp=NO_TIME, cp=NO_TIME, ep=NO_TIME, hops=NO_TIME, parameters=
 
 
 def step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency: TrainingReach) -> StepTime:
-    """Time of a step at what training reaches, by part; and its floor, where every peak is reached and everything hidden."""
+    """Time of a step at achieved rates, by part; its floor reaches every peak and hides all communication."""
     return replace(
         _step_time(layout, schedule, work, efficiency), floor=_step_time(layout, schedule, replace(work, exchanges=SILENT), IDEAL).step
     )
@@ -119,7 +119,7 @@ def _step_time(layout: TrainingLayout, schedule: str, work: StepWork, efficiency
     traffic, launch = times(once, traffic_passes(work.recomputed_share)), launches_of_layers_s(work.layers_per_stage, efficiency.launch)
     head = times(reached_s(work.head, efficiency.eff_head), work.passes)
     tp, cp = exposed_s(matmuls, work.exchanges.tp, efficiency.hidden_tp), exposed_s(scores, work.exchanges.cp, efficiency.hidden_cp)
-    beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # of another micro-batch: all of it
+    beside = total((matmuls, scores, traffic)) if schedule == "dualpipe" else matmuls  # work of another micro-batch
     ep = exposed_s(beside, work.exchanges.ep, efficiency.hidden_ep)
     stage = stage_pass_s(matmuls, scores, total((traffic, launch)), total((tp, cp, ep)))
     first, weight_grad = forward_s(forward, score, once), times(forward, work.trainable)
@@ -152,7 +152,7 @@ def step_work(
     tokens: Any,
     count: Any,
 ) -> StepWork:
-    """What a layout's step asks of the machine."""
+    """Work of one step of a layout, in seconds at peak rates."""
     layer_bytes = kept_per_token(work, part, layout, replace(recipe, recompute="none")).layer
     dense, routed = _active(work, part, layout, recipe)
     return StepWork(
@@ -170,7 +170,7 @@ def step_work(
 
 
 def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
-    """Forward passes of the layers' matmuls made again: all of one, or the expansion of latents."""
+    """Recomputed matmuls in forward passes of a layer: one (full), the latent up-projections (selective) or none."""
     if recipe.recompute == "full":
         return UNITY
     if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.again for kind in work.layers):
@@ -181,19 +181,19 @@ def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Reci
 
 
 def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, layer_bytes: Any) -> Any:
-    """Share of what a layer's forward pass writes that is made again."""
+    """Share of the activation bytes of a layer's forward pass that is recomputed."""
     if recipe.recompute == "selective":
         return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
     return UNITY if recipe.recompute == "full" else NONE
 
 
 def _scores_again(recipe: Recipe) -> Any:
-    """Forward passes of attention made again: fused attention does so by itself unless the whole layer is run again."""
+    """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
     return UNITY if recipe.recompute == "full" or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
 
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
-    """Parameters that a token is multiplied with on a chip of the fullest stage: those of every token, and of its experts."""
+    """Parameters that multiply a token on a chip of the fullest stage: dense parameters, and those of its routed experts."""
     counts = tuple(kind.block.count for kind in work.layers)
     dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
     routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
@@ -201,7 +201,7 @@ def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Rec
 
 
 def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, tokens: Any) -> Any:
-    """A forward pass through the scores of a stage's layers, windows and recurrences included."""
+    """Seconds at peak of attention scores and recurrences in one forward pass of a stage's layers."""
     seconds = []
     for kind in work.layers:
         b = kind.block

@@ -1,4 +1,4 @@
-"""`headway.train(model, machine, tokens=..., seq=..., tp=...)`: the best layouts of a run, or the one given, as explained rows."""
+"""`headway.train(model, machine, tokens=..., seq=..., tp=...)`: the best layouts of a run, or a given layout, as rows with explanations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
 from headway.core.formula import record
-from headway.core.listing import Listing, computed
+from headway.core.listing import Listing, clean, computed
 from headway.core.quantity import Sourced, known, user_input
 from headway.core.units import show
 from headway.hardware.chip import chip_price
@@ -19,7 +19,6 @@ from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.training.step import tokens_per_s_chip
 from headway.models.config import model as find_model
-from headway.report.output import clean
 from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
@@ -32,7 +31,7 @@ from headway.training.work import training_work
 
 
 def row(candidate: LayoutEstimate, model: str, result: TrainingEstimate, run: Outlook, tokens: Any, kind: str) -> dict[str, Any]:
-    """Every key of one layout."""
+    """Every contract column of one layout."""
     case, layout, recipe = candidate.case, candidate.layout, candidate.case.recipe
     used_chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
     low, high = speeds(case, result)
@@ -62,12 +61,12 @@ def row(candidate: LayoutEstimate, model: str, result: TrainingEstimate, run: Ou
 
 
 def speeds(case: Any, result: TrainingEstimate) -> tuple[Any, Any]:
-    """Ends of the interval of the speed: those of the step, the other way round."""
+    """Low and high end of the speed (token/s per chip), from the high and low end of the step time."""
     return tuple(tokens_per_s_chip(case.batch, step, case.system.chips) for step in (result.step_high, result.step_low))  # type: ignore[return-value]
 
 
 def why(case: Any, result: TrainingEstimate) -> str:
-    """Why a layout does not fit, and what of it is largest; "" where it fits."""
+    """Why a layout does not fit, and its largest part; "" if it fits."""
     if bool(result.fits):
         return ""
     largest = max(PARTS, key=lambda name: float(getattr(result.memory, name)))
@@ -76,12 +75,12 @@ def why(case: Any, result: TrainingEstimate) -> str:
 
 
 BOTH_WAYS = known(1, "hidden_ep of DualPipe", "", "default", "DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: all-to-all fully hidden")
-USUAL_BATCH = 4 * 2**20  # tokens of a step where none is given
-PLACED = ("tp", "cp", "pp", "dp")  # given together, they are a layout rather than limits of a search
+USUAL_BATCH = 4 * 2**20  # default tokens of a step
+PLACED = ("tp", "cp", "pp", "dp")  # all four pinned make a layout rather than limits of a search
 
 
 def answer(request: TrainingRequest) -> TrainingAnswer:
-    """The best layouts for what is asked, and what would help."""
+    """The best layouts for a request, with notes on what would help."""
     if request.objective != "step" or request.deadline is not None:
         answer = sized(request, best, lambda sized_request, trained: rows(sized_request, trained, 1)[0])
     else:
@@ -91,13 +90,13 @@ def answer(request: TrainingRequest) -> TrainingAnswer:
 
 
 def best(request: TrainingRequest) -> TrainingAnswer:
-    """The layouts of shortest step on the whole machine."""
+    """The layouts of shortest step time on the whole machine."""
     case = case_of(request)
     price = chip_price(request.system.chip, request.price_metric)
     of, domain = bounds_of(request.model, case), int(request.system.scale_up_domain)
     single = {name: values[0] for name, values in request.pinned.items() if len(values) == 1}
     if all(name in single for name in PLACED) or len(single) == len(NAMES):
-        pinned_one(single, of, domain)  # a whole layout that is illegal is wrong input
+        pinned_one(single, of, domain)  # raises IllegalLayout for a fully specified illegal layout
     result = search(request.model, case, request.pinned, request.modes)
     if not result.best:
         raise none_legal(request.pinned, of, domain)
@@ -111,7 +110,7 @@ def best(request: TrainingRequest) -> TrainingAnswer:
 
 
 def _long(request: TrainingRequest) -> tuple[str, ...]:
-    """A word where sequences are longer than the model was made for."""
+    """A note if sequences are longer than the model's context."""
     most = request.model.max_context
     if most is None or int(request.run.seq) <= int(most):
         return ()
@@ -119,7 +118,7 @@ def _long(request: TrainingRequest) -> tuple[str, ...]:
 
 
 def case_of(request: TrainingRequest) -> TrainingCase:
-    """The case of the laws: the batch as given, or a usual one."""
+    """The case that the laws take, with the requested batch or the default."""
     recipe, system = request.recipe, request.system
     if recipe.dtype == "fp8" and system.chip.peak_fp8 is None:
         raise BadValue("--dtype", recipe.dtype, f"bf16: {system.chip.name} has no fp8 peak")
@@ -134,7 +133,7 @@ def case_of(request: TrainingRequest) -> TrainingCase:
 
 
 def _batch(run: TrainingRun) -> Any:
-    """Tokens of one step; BadValue where they are no whole number of sequences."""
+    """Tokens of one step; BadValue if they are not a whole number of sequences."""
     batch, seq = run.global_batch, int(run.seq)
     if batch is None:
         return known(max(1, USUAL_BATCH // seq) * seq, "global_batch", "token", "default", "4 Mi tokens, in whole sequences")
@@ -145,7 +144,7 @@ def _batch(run: TrainingRun) -> Any:
 
 
 def rows(request: TrainingRequest, trained: TrainingAnswer, most: int = 8) -> list[dict[str, Any]]:
-    """The answer as rows: the best first."""
+    """At most `most` rows of the answer, best first."""
     kinds = ("best", *("next",) * most)
     return [_row(request, candidate, trained.price, kind) for candidate, kind in zip(trained.layouts[:most], kinds, strict=False)]
 
@@ -157,20 +156,20 @@ def _row(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote 
 
 
 def explained(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None, key: str) -> Any:
-    """One number of one row, with every formula recorded."""
+    """The number under `key` for one layout, with every formula recorded."""
     with record():
         case = replace(case_of(replace(request, recipe=candidate.case.recipe, system=candidate.case.system)), batch=candidate.case.batch)
         return _row(request, replace(candidate, case=case), price, "best").get(key)
 
 
-RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # whose lists are axes; those of a layout limit the search
+RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # lists in these records make a row each; lists in TrainingLayout limit the search
 MOST_CASES = 200
 MOST_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingQuestion:
-    """What is asked of every model and machine; values may be tuples."""
+    """Flags of a question to every model and machine; values may be tuples."""
 
     records: Mapping[type, Mapping[str, Any]]
     layout: Mapping[str, Any] = field(default_factory=dict)
@@ -184,8 +183,8 @@ def train(
 ) -> Listing:
     """The best layouts, best first, with memory, step time, days, cost and energy.
 
-    Further keywords are the flags of `headway train`: numbers (SI), text such as "15T", or tuples of them. Those of a layout limit the
-    search; lists of others give a row each.
+    Further keywords are the flags of `headway train`: numbers (SI), text such as "15T", or tuples of these. Layout flags limit the
+    search; tuples of other flags give a row each.
     """
     records: dict[type, dict[str, Any]] = {record: {} for record in (*RECORDS, TrainingLayout)}
     for name, value in flags.items():
@@ -200,7 +199,7 @@ def train(
 
 
 def _read(value: Any, q: schema.Field, name: str) -> Any:
-    """A value from Python as from the command line."""
+    """A Python value read by the rules of the command line."""
     if isinstance(value, list | tuple):
         if not value:
             raise BadValue(name, value, "at least one value")
@@ -220,7 +219,7 @@ def _numeric(text: str) -> bool:
 
 
 def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuestion) -> list[TrainingRequest]:
-    """One question for each combination of lists, those of the layout apart: they limit the search."""
+    """One request for each combination of listed values; lists of layout values limit the search instead."""
     if request.objective not in OBJECTIVES:
         raise BadValue("--objective", request.objective, "one of " + ", ".join(OBJECTIVES))
     given_of = {record: dict(request.records.get(record, {})) for record in RECORDS}
@@ -234,7 +233,7 @@ def cases(models: Iterable[Any], systems: Iterable[Any], request: TrainingQuesti
     requests = []
     for model, system, records in itertools.product(models, systems, _points(given_of)):
         run, recipe, failures, efficiency = records
-        plain = {"vpp": (1,)} if "schedule" in given_of[Recipe] and recipe.schedule == "1f1b" else {}  # 1F1B by name has no chunks
+        plain = {"vpp": (1,)} if "schedule" in given_of[Recipe] and recipe.schedule == "1f1b" else {}  # explicit 1F1B: no chunks
         subject = {"model": model, "system": system, "run": run, "recipe": recipe, "failures": failures, "efficiency": efficiency}
         requests.append(TrainingRequest(**subject, pinned=plain | limits, **shared))
         if len(requests) > MOST_CASES:
@@ -256,7 +255,7 @@ def _points(given_of: Mapping[type, Mapping[str, Any]]) -> list[tuple[Any, ...]]
 
 
 def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) -> Listing:
-    """The answers as rows: several layouts of one question, the best of each of many."""
+    """The answers as rows: several layouts of a single request, or the best layout of each of several requests."""
     answers = [(item, answer(item)) for item in requests]
     plain: list[dict[str, Any]] = []
     origins: list[tuple[TrainingRequest, LayoutEstimate, Any]] = []

@@ -1,6 +1,6 @@
-"""What one token of a model asks of training, kind of layer by kind of layer, and its FLOPs, MFU and HFU in the conventions of sources.
+"""Work of one training token by kind of layer, and FLOPs, MFU and HFU in the conventions of published figures.
 
-`causal` counts the half of attention that the mask leaves, `full` counts all of it, `recompute` also what is computed again (HFU).
+`causal` counts the half of attention that the mask leaves, `full` counts all of it, `recompute` adds recomputation (HFU).
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headway.core.quantity import known
-from headway.laws.architecture.params import embedding_params, latent_up_params
+from headway.laws.architecture.params import embedding_params
 from headway.laws.arithmetic import sum_over_blocks, times, total
 from headway.laws.training.activations import (
     expert_activation_bytes,
     expert_selective_bytes,
-    latent_activation_bytes,
-    latent_selective_bytes,
     matmul_activation_bytes,
     score_bytes,
     whole_activation_bytes,
@@ -30,7 +28,7 @@ from headway.laws.training.run import (
     training_passes,
 )
 from headway.laws.training.step import micro_pairs
-from headway.models.model import NONE, UNITY, Dense, LatentAttention, Model, MoE
+from headway.models.model import NONE, UNITY, Dense, Model, MoE
 from headway.models.totals import embedding_and_head, works
 from headway.models.work import LayerWork
 from headway.training.recipe import Recipe
@@ -46,38 +44,38 @@ TWO_SUBLAYERS = known(2, "sublayers", "", "constant", "the mixer and the FFN")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLayer:
-    """One kind of layer: `block` has its parameters and scores, the rest is what it keeps per token."""
+    """One kind of layer: its work per token, and the activation bytes per token that it keeps for the backward pass."""
 
     block: LayerWork
-    sublayers: Any  # that end in an exchange over tp
-    unsplit_bytes: Any  # bytes per token that tensor parallelism leaves whole
-    mixer: Any  # and those it splits: of the mixer,
-    ffn: Any  # of the FFN that every token uses,
-    ffn_vectors: Any  # which is so many vectors of its width
-    routed: Any  # and those of routed experts
-    mixer_selective: Any  # of the mixer where latents are expanded again,
-    routed_selective: Any  # of experts whose activation function runs again
-    again: Any  # parameters that selective recomputation multiplies with again
+    sublayers: Any  # sublayers that end in a tensor-parallel exchange
+    unsplit_bytes: Any  # activation bytes that tensor parallelism does not split
+    mixer: Any  # activation bytes of the mixer
+    ffn: Any  # activation bytes of the FFN that every token uses
+    ffn_vectors: Any  # vectors of the FFN's width in `ffn`
+    routed: Any  # activation bytes of routed experts
+    mixer_selective: Any  # activation bytes of the mixer when latent up-projections are recomputed
+    routed_selective: Any  # activation bytes of experts when their activation function is recomputed
+    again: Any  # parameters whose matmuls selective recomputation repeats
     scores: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWork:
-    """A model as training sees it."""
+    """Work of a model per training token, by kind of layer, with its embedding and head."""
 
     layers: tuple[TrainingLayer, ...]
     hidden: Any
     vocab: Any
-    embedding: Any  # parameters of the table, and of the head: none where it is the same table
+    embedding: Any  # parameters of the embedding table; those of `head` are 0 when it is tied
     head: Any
-    logits: Any  # parameters that the last stage multiplies with, tied or not
+    logits: Any  # parameters of the output matmul, tied or not
     mask: Any
     fused: Any
     sequence: Any
 
 
 def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
-    """What training this model asks, at this length of sequence."""
+    """Work of training a model with this recipe at a sequence length."""
     mask = MASK if recipe.dropout else NO_MASK
     table, head = embedding_and_head(model)
     kinds = tuple(_layer(block, work, model, recipe, sequence, mask) for block, work in zip(model.blocks, works(model), strict=True))
@@ -96,15 +94,14 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
         often = (work.experts_per_token, recipe.imbalance, WIDE)
         expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *often)
         fewer = expert_selective_bytes(model.hidden, work.expert_params, block.ffn.matrices, *often, dispatched(recipe.dtype))
-    mixer = _mixer(block.attention, work, model)
     looks = any(span.what == "kv" for span in work.spans)
     return TrainingLayer(
         block=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
         unsplit_bytes=whole_activation_bytes(model.hidden, WIDE, mask),
-        mixer=mixer,
-        mixer_selective=_latents(block.attention) or mixer,
-        again=_expanded(block.attention),
+        mixer=block.attention.activation_bytes(model.hidden, WIDE),
+        mixer_selective=block.attention.selective_activation_bytes(model.hidden, WIDE),
+        again=block.attention.recomputed_params(),
         ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
         routed=expert_bytes,
@@ -114,44 +111,19 @@ def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: 
 
 
 def dispatched(dtype: str) -> Any:
-    """Bytes of each number of a token on the way to its experts."""
+    """Bytes per element of a token that is dispatched to its experts."""
     return NARROW if dtype == "fp8" else WIDE
 
 
 def _vectors(ffn: Any) -> Any:
-    """Vectors of the FFN's width that are kept: as many as it has matrices."""
+    """Vectors of the FFN's width that are kept per token: one per matrix."""
     if isinstance(ffn, Dense):
         return ffn.matrices
     return ffn.shared_matrices if isinstance(ffn, MoE) and ffn.shared_matrices else UNITY
 
 
-def _mixer(mixer: Any, work: LayerWork, model: Model) -> Any:
-    if isinstance(mixer, LatentAttention):
-        return latent_activation_bytes(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, _ranks(mixer), WIDE)
-    return matmul_activation_bytes(work.mixer_params, model.hidden, WIDE)
-
-
-def _latents(mixer: Any) -> Any:
-    """What latent attention keeps where its up-projections run again; None for other mixers."""
-    if not isinstance(mixer, LatentAttention):
-        return None
-    queries = NONE if mixer.query_rank else total((mixer.nope_dim, mixer.rope_dim))
-    return latent_selective_bytes(mixer.heads, queries, mixer.value_dim, _ranks(mixer), WIDE)
-
-
-def _expanded(mixer: Any) -> Any:
-    """Parameters of the up-projections of latents."""
-    if not isinstance(mixer, LatentAttention):
-        return NONE
-    return latent_up_params(mixer.heads, mixer.nope_dim, mixer.rope_dim, mixer.value_dim, mixer.query_rank or NONE, mixer.kv_rank)
-
-
-def _ranks(mixer: LatentAttention) -> Any:
-    return total((mixer.query_rank or NONE, mixer.kv_rank, mixer.rope_dim))
-
-
 def multiplied_params(work: TrainingWork) -> Any:
-    """Parameters that a token is multiplied with in all layers, whole."""
+    """Parameters that multiply a token in all layers, before sharding."""
     counts, layer_params = tuple(kind.block.count for kind in work.layers), []
     for kind in work.layers:
         b = kind.block
@@ -165,7 +137,7 @@ ONE_TOKEN = known(1, "one token", "token", "constant", "per token")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation:
-    """Shares of the peak of the format that the layers run in, and FLOP/s of a chip, by convention."""
+    """Shares of the peak of the layers' format, and FLOP/s of a chip, by convention."""
 
     mfu: Any  # causal
     mfu_full: Any
@@ -177,7 +149,7 @@ class Utilisation:
 
 
 def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) -> Utilisation:
-    """Every convention's figure at a speed in tokens per second and chip."""
+    """Utilisation by every convention, at a speed in tokens per second and chip."""
     causal, full = model_flop(work, recipe, causal=True), model_flop(work, recipe, causal=False)
     hardware = hardware_flop(work, recipe)
     return Utilisation(
@@ -188,12 +160,12 @@ def utilisation(work: TrainingWork, recipe: Recipe, machine: Any, speed: Any) ->
 
 
 def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
-    """Training FLOPs of a token, whatever is computed again."""
+    """Training FLOPs of a token, recomputation not counted."""
     return model_flop_per_token(_matmul(work), _attention(work, causal), training_passes(recipe.trainable))
 
 
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
-    """FLOPs that the hardware runs for a token, attention in full."""
+    """FLOPs that the hardware runs for a token, recomputation and full attention counted."""
     forward = total((_matmul(work), _attention(work, causal=False)))
     again = UNITY if recipe.recompute == "full" else NONE
     return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, again)

@@ -1,4 +1,4 @@
-"""What a provider's cache fees would pay for at cost, tier by tier, and how far above cost they are at a model's own KV bytes."""
+"""Cache fees of a provider against cost: the KV bytes that they pay for in each tier, and their ratio to cost for a model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class CacheFee:
     """A fee for holding one token's cache for a time."""
 
     name: str
-    fee: Any  # USD/token, one hold
+    fee: Any  # USD/token for one hold
     hold: Any  # s
 
 
 def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
-    """The fees of a price sheet: each write beyond the input rate, each step to a longer time to live, storage for each of `holds`."""
+    """Cache fees of a price sheet: each write beyond the input rate, each longer time to live, and storage for each of `holds`."""
     writes = [(_lasting(row.ttl_s, row.rate), laws.write_premium(row.rate, rates.input)) for row in rates.cache_writes if row.ttl_s]
     fee_rows = [CacheFee(name="cache write", fee=fee, hold=ttl) for ttl, fee in writes]
     for (short, less), (long, more) in pairwise(writes):
@@ -41,14 +41,14 @@ def charges(rates: Rates, holds: Sequence[Any] = ()) -> list[CacheFee]:
 
 
 def _lasting(ttl: float, rate: Any) -> Any:
-    """A time to live with the origin of its rate."""
+    """A time to live in seconds with the origin of its rate."""
     if isinstance(rate, Sourced):
         return known(float(ttl), f"{rate.name}.ttl", "s", rate.kind, rate.source, rate.date)
     return user_input(float(ttl), "ttl", "s")
 
 
 def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | None:
-    """The cache-read rate, as a share of the input rate, if both were at cost; None for a tier from which nothing is loaded."""
+    """Cache-read rate over input rate if both were at cost; None for a tier without loading."""
     if place.in_place or place.read_bw is None:
         return None
     paid_bytes = laws.kv_bytes_read_for(share, chip_time, place.read_bw)
@@ -59,12 +59,12 @@ def read_fee(place: CacheTier, share: Any, chip_time: Any, kv: Any) -> FeeRow | 
 
 
 def read_share(rates: Rates) -> Any:
-    """The cache-read rate over the input rate; None where there is none."""
+    """Cache-read rate over input rate; None without a cache-read rate."""
     return None if rates.cache_read is None else relative(rates.cache_read, rates.input)
 
 
 def fee(place: CacheTier, charge: CacheFee, kv: Any) -> FeeRow:
-    """One fee beside one tier: the dearer the tier, the fewer bytes it pays for."""
+    """One fee against the cost of one tier: the KV bytes that it pays for, fewer in an expensive tier."""
     paid_bytes = {end: laws.kv_bytes_paid_for(charge.fee, charge.hold, getattr(place.holding, end)) for end in ("value", "high", "low")}
     room = reload.token_bytes_usd(kv, tiers.hold_usd_per_byte(place.holding.value, ALL, charge.hold, NO_WEAR))
     markup = {end: laws.fee_markup(size, kv) for end, size in paid_bytes.items()}

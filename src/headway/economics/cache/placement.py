@@ -1,6 +1,6 @@
-"""Where a KV cache should live, by drain time, money, wear and computing again; and how much of each tier a service takes.
+"""Placement of a KV cache by drain time, device cost, wear and recomputation; and the devices of each tier that a service needs.
 
-The criteria answer different questions and often name different tiers, so that an answer says by which. Glue: the arithmetic is in laws/.
+The criteria answer different questions and often choose different tiers, so each answer names its criterion. The arithmetic is in laws/.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headway.economics.cache.tiers import CacheTier, NumberRange
 from headway.hardware.chip_price import PriceQuote
 from headway.laws import arithmetic
 from headway.laws.economics.cost import cached_token_s
-from headway.laws.memory import reload, tiers
+from headway.laws.memory import reload
 from headway.laws.memory import tiers as laws
 from headway.laws.memory.reload import per_mtok
 from headway.laws.roofline.capacity import drain_s
@@ -24,7 +24,7 @@ from headway.laws.serving import request
 
 DRAIN, MONEY, WEAR, STORE = "drain time", "least cost", "cost with wear", "store-or-recompute"
 CRITERIA = (DRAIN, MONEY, WEAR, STORE)
-RECOMPUTE = "recompute"  # the answer of the last criterion where storing pays nowhere
+RECOMPUTE = "recompute"  # answer of the last criterion if no tier pays
 FREE = known(0.0, "nothing to load", "USD/token", "constant", "what lies in HBM is read in place")
 NO_LOAD = known(0.0, "loading free", "USD/token", "constant", "of the bound: loading costs nothing")
 NO_WRITE = known(0.0, "writing free", "USD/token", "constant", "of the bound: writing costs nothing")
@@ -35,17 +35,17 @@ SURE = known(1.0, "every hold used", "", "constant", "of the bound: every hold i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSubject:
-    """What is held, and what it would cost to compute."""
+    """The KV cache to hold, and the cost of recomputing it."""
 
     model: str
     system: str
     kv: Any  # byte/token
-    chip_time: NumberRange  # of a prompt token, s/token
-    price: PriceQuote  # of a chip
+    chip_time: NumberRange  # chip time of a prompt token, s/token
+    price: PriceQuote  # price of a chip
 
 
 def hold_row(place: CacheTier, request: CacheHold, subject: CacheSubject) -> HoldRow:
-    """One tier for one hold, by every criterion; nothing is chosen yet."""
+    """The row of one tier and one hold, with the numbers of every criterion but no choice."""
     facts = {"model": subject.model, "system": subject.system, "tier": place.name, "device": place.device, "memory": place.memory}
     facts |= {"capacity": place.capacity, "read_bw": place.read_bw, "price_date": place.dated, "kv_bytes": subject.kv}
     facts |= {"hold": request.hold, "reuse": request.reuse, "uses": request.uses, "waiting": request.waiting}
@@ -58,7 +58,7 @@ def _ends(key: str) -> tuple[str, str, str]:
 
 
 def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
-    """Drain time, money in devices, and what a hold costs with the wear of writing it."""
+    """Drain time, device cost, and cost of a hold with write wear."""
     row: dict[str, Any] = {}
     factor = lasting = None
     if place.capacity is not None and place.read_bw is not None:
@@ -71,20 +71,20 @@ def _by_devices(place: CacheTier, request: CacheHold, subject: CacheSubject) -> 
             lasting = laws.devices_per_full(laws.balanced_hold_s(place.capacity, allowed, request.uses), request.hold)
         row["devices_per_full"] = factor
     if place.drive_writes is not None:
-        row["over_rated"] = tiers.rewrites_over_rated(tiers.rewrites(request.hold), place.drive_writes)
+        row["over_rated"] = laws.rewrites_over_rated(laws.rewrites(request.hold), place.drive_writes)
     for end, money, hold_key in zip(("value", "low", "high"), _ends("device_usd_per_byte"), _ends("usd_per_mtok_held"), strict=True):
         price, holding, worn = (getattr(span, end) for span in (place.price, place.holding, place.wear))
         if price is not None and factor is not None:
             row[money] = laws.device_usd_per_byte(price, factor)
         if worn is not None:
             full = lasting if lasting is not None else FULL
-            a_byte = tiers.hold_usd_per_byte(holding, full, request.hold, worn)
+            a_byte = laws.hold_usd_per_byte(holding, full, request.hold, worn)
             row[hold_key] = per_mtok(reload.token_bytes_usd(subject.kv, a_byte))
     return row
 
 
 def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -> dict[str, Any]:
-    """What storing gains over computing again, and how long it would go on gaining."""
+    """Gain of storing over recomputation, and the break-even hold."""
     again = {end: reload.token_time_usd(getattr(subject.chip_time, end), subject.price.value) for end in ("value", "low", "high")}
     row = dict(zip(_ends("usd_per_mtok_recompute"), map(per_mtok, again.values()), strict=True))
     row["break_even_bw"] = reload.break_even_bandwidth(subject.kv, subject.chip_time.value)
@@ -94,14 +94,14 @@ def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -
     if load is None or write_wear.value is None:
         return row
     write = {end: reload.token_bytes_usd(subject.kv, getattr(write_wear, end)) for end in ("value", "low", "high")}
-    room = reload.token_bytes_usd(subject.kv, tiers.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN))
+    room = reload.token_bytes_usd(subject.kv, laws.hold_usd_per_byte(place.holding.value, FULL, request.hold, NO_WORN))
     row |= {"usd_per_mtok_load": per_mtok(load), "usd_per_mtok_write": per_mtok(write["value"])}
     row["usd_per_mtok_room"] = per_mtok(room)
     row["usd_per_mtok_gain"] = per_mtok(reload.storing_gain_usd(request.reuse, again["value"], load, write["value"], room))
     worst, best = ("low", "high", "high"), ("high", "low", "low")
     ends = {"break_even_hold_s": ("value",) * 3, "break_even_hold_lo_s": worst, "break_even_hold_hi_s": best}
     for key, (computed, worn, holding) in ends.items():
-        rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # of the same chip that computes again
+        rent = place.holding.value if place.in_place else getattr(place.holding, holding)  # HBM rent is that of the chip that recomputes
         rest = (load, write[worn], subject.kv, rent)
         longest = reload.break_even_hold_s(request.reuse, again[computed], *rest)
         row[key] = longest if longest > 0 else None
@@ -109,7 +109,7 @@ def _by_recompute(place: CacheTier, request: CacheHold, subject: CacheSubject) -
 
 
 def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> Any:
-    """What loading a token costs: the device for as long as it reads, and the chip while it waits. None where nothing is known."""
+    """Cost of loading a token in USD: device time to read, and chip time to wait; None if unknown."""
     if place.in_place:
         return FREE
     if place.capacity is None or place.read_bw is None:
@@ -123,15 +123,15 @@ def load_cost(place: CacheTier, request: CacheHold, subject: CacheSubject) -> An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierChoice:
-    """What one criterion says of one hold; `tier` is empty where it can say nothing, and `recompute` where storing pays nowhere."""
+    """The tier that one criterion chooses for one hold; "" if it cannot decide, `recompute` if no tier pays."""
 
     criterion: str
     tier: str
-    contends: tuple[str, ...] = ()  # other tiers that win somewhere within the ranges of prices
+    contends: tuple[str, ...] = ()  # other tiers that could win within the ranges of prices
 
 
 def choices(rows: Sequence[HoldRow]) -> tuple[TierChoice, ...]:
-    """The answers of all criteria for the tiers of one hold."""
+    """The choice of every criterion among the tiers of one hold."""
     priced = [(MONEY, "device_usd_per_byte"), (WEAR, "usd_per_mtok_held")]
     answers = [
         TierChoice(criterion=DRAIN, tier=_least(rows, "share_mismatch")),
@@ -143,12 +143,12 @@ def choices(rows: Sequence[HoldRow]) -> tuple[TierChoice, ...]:
 
 
 def _least(rows: Sequence[HoldRow], key: str) -> str:
-    able = [row for row in rows if row.read_bw is not None and getattr(row, key) is not None]  # a store has fees that are not counted
+    able = [row for row in rows if row.read_bw is not None and getattr(row, key) is not None]  # stores have uncounted request fees
     return min(able, key=lambda row: getattr(row, key)).tier if able else ""
 
 
 def _cheapest(rows: Sequence[HoldRow], criterion: str, key: str) -> TierChoice:
-    """The least at the stated prices, and what is as low as its high end at the low end of its own."""
+    """The cheapest tier at the stated prices, and the tiers whose low end is at most its high end."""
     name = _least(rows, key)
     _, low, high = _ends(key)
     best = next((row for row in rows if row.tier == name), None)
@@ -158,7 +158,7 @@ def _cheapest(rows: Sequence[HoldRow], criterion: str, key: str) -> TierChoice:
 
 
 def with_choices(rows: Sequence[HoldRow]) -> list[HoldRow]:
-    """The tiers of one hold with the criteria that choose each, and those that might."""
+    """The rows of one hold, each with the criteria that choose it and the criteria for which it contends."""
     answers = choices(rows)
     return [
         replace(
@@ -174,14 +174,14 @@ def with_choices(rows: Sequence[HoldRow]) -> list[HoldRow]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierInterval:
-    """The tier that is best for holds from the end of the band before up to `until`."""
+    """The best tier for holds from the previous interval's end up to `until`."""
 
     tier: str
     until: Any  # s; None: for ever
 
 
 def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
-    """By money in devices."""
+    """Best tier by hold, judged by device cost."""
     able = [place for place in places if place.price.value is not None and place.capacity is not None and place.read_bw is not None]
     full = {place.name: laws.balanced_hold_s(place.capacity, place.read_bw, uses) for place in able}
 
@@ -194,20 +194,20 @@ def money_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
 
 
 def wear_bands(places: Sequence[CacheTier], uses: Any) -> list[TierInterval]:
-    """By cost with wear, at the bandwidth that lasts."""
+    """Best tier by hold, judged by cost with wear at the sustained bandwidth."""
     able = [place for place in places if place.wear.value is not None and place.capacity is not None and place.read_bw is not None]
     full = {place.name: laws.balanced_hold_s(place.capacity, _lasting(place), uses) for place in able}
 
     def cost(place: CacheTier, hold: float) -> float:
-        return tiers.hold_usd_per_byte(place.holding.value, laws.devices_per_full(full[place.name], hold), hold, place.wear.value)
+        return laws.hold_usd_per_byte(place.holding.value, laws.devices_per_full(full[place.name], hold), hold, place.wear.value)
 
     ends = []
     for above in able:
         for below in able:
             if above.holding.value > below.holding.value:
-                more = tiers.wear_beyond(below.wear.value, above.wear.value)
-                ends.append(tiers.wear_earned_s(more, above.holding.value, below.holding.value))
-                ends.append(tiers.wear_earned_busy_s(more, above.holding.value, below.holding.value, full[below.name]))
+                more = laws.wear_beyond(below.wear.value, above.wear.value)
+                ends.append(laws.wear_earned_s(more, above.holding.value, below.holding.value))
+                ends.append(laws.wear_earned_busy_s(more, above.holding.value, below.holding.value, full[below.name]))
     return bands(able, cost, ends)
 
 
@@ -216,7 +216,7 @@ def _lasting(place: CacheTier) -> Any:
 
 
 def bands(places: Sequence[CacheTier], cost: Callable[[CacheTier, float], float], ends: Sequence[Any]) -> list[TierInterval]:
-    """The cheapest place between each two of the holds at which two places may cost the same; neighbours that agree are one band."""
+    """The cheapest tier by hold; `ends` are the holds at which two tiers may cost equally much."""
     if not places:
         return []
     cuts = sorted(end for end in ends if end > 0)
@@ -233,14 +233,14 @@ def bands(places: Sequence[CacheTier], cost: Callable[[CacheTier, float], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFlow:
-    """Tokens a second, found and made."""
+    """Token rates of a cache in token/s: hits, and new tokens written."""
 
     hits: Any
     new: Any
 
 
 def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
-    """The rates of a service, or what its requests amount to."""
+    """The token rates of a service, as given or from its request rate, hit rate and lengths."""
     if service.rate is None:
         return TokenFlow(hits=service.hit_tokens, new=service.new_tokens)
     hit, misses = request.hit_tokens(prompt, service.hit_rate), request.missed_tokens(prompt, service.hit_rate)
@@ -248,7 +248,7 @@ def flow_of(service: CacheService, prompt: Any, output: Any) -> TokenFlow:
 
 
 def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
-    """One tier for one time to live."""
+    """Devices and cost of one tier for a cache with one time to live."""
     read, write_traffic = laws.cache_traffic(flow.hits, kv), laws.cache_traffic(flow.new, kv)
     size = laws.cache_size(write_traffic, hold)
     known = {"hold": hold, "hit_tokens": flow.hits, "new_tokens": flow.new, "kv_bytes": kv, "tier": place.name, "device": place.device}
@@ -272,8 +272,8 @@ def sized(place: CacheTier, hold: Any, flow: TokenFlow, kv: Any) -> SizingRow:
 
 
 def _worn_out_s(place: CacheTier, write_traffic: Any, count: Any) -> Any:
-    """How long flash lasts, all of its devices written to alike."""
+    """Seconds until flash is worn out, with writes spread evenly over its devices."""
     if place.drive_writes is None or place.rated_life is None:
         return None
-    endurance_bytes = tiers.endurance(laws.held_by(count, place.capacity), place.drive_writes, place.rated_life)
-    return tiers.worn_out_s(endurance_bytes, write_traffic)
+    endurance_bytes = laws.endurance(laws.held_by(count, place.capacity), place.drive_writes, place.rated_life)
+    return laws.worn_out_s(endurance_bytes, write_traffic)

@@ -1,4 +1,4 @@
-"""A cache to be judged: whose KV, on which machine, in which tiers, and what computing its tokens again costs."""
+"""Inputs of a cache question: model, machine, tiers, and the cost of recomputing tokens."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ COSTS = ("usd_per_mtok_in", "usd_per_mtok_in_lo", "usd_per_mtok_in_hi")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recompute:
-    """Where the figure comes from; exactly one of plan, mfu and fresh."""
+    """Source of the recomputation cost; exactly one of plan, mfu and fresh is set."""
 
     chip: Chip
     price: PriceQuote
-    plan: Plan | None = None  # whose prefill is estimated
+    plan: Plan | None = None  # plan with the estimated prefill
     model: Model | None = None
-    active: Any = None  # parameters, in place of the model's
+    active: Any = None  # active parameters instead of the model's
     mfu: Any = None
-    compute: str = ""  # format of the arithmetic at that MFU
-    fresh: Any = None  # prompt tokens a second and chip, measured
+    compute: str = ""  # compute format of `mfu`
+    fresh: Any = None  # measured prompt tokens per second and chip
 
     def chip_time(self, traced: bool = False) -> NumberRange:
-        """Chip time of a prompt token, with its ends; with its equations where asked for (within `record()`)."""
+        """Chip time of a prompt token in seconds, with its interval; `traced` records its laws (within `record()`)."""
         if self.fresh is not None:
             return _same(reload.measured_s_per_token(self.fresh))
         if self.mfu is not None:
@@ -62,7 +62,7 @@ class Recompute:
 
     @property
     def how(self) -> str:
-        """The origin in words."""
+        """The source of the recomputation cost, in words."""
         if self.fresh is not None:
             return "as measured"
         if self.mfu is not None:
@@ -83,9 +83,9 @@ OUTPUT = default(1000, "output", "token", "default of --output")
 
 @dataclass(frozen=True, kw_only=True)
 class CacheProblem:
-    """One model on one machine with one set of numbers. `mfu` or `fresh` stand in for the estimate of prefill."""
+    """One model on one machine with one set of inputs; `mfu` or `fresh` replaces the estimate of prefill."""
 
-    model: Model | None = None  # None where `kv_bytes` stands for it
+    model: Model | None = None  # None if `kv_bytes` is given instead
     system: System | None = None
     kv: str = "bf16"
     weights: str = ""
@@ -93,27 +93,27 @@ class CacheProblem:
     prompt: Any = PROMPT
     output: Any = OUTPUT
     mfu: Any = None
-    fresh: Any = None  # prompt tokens a second and chip
-    kv_bytes: Any = None  # of one token
-    active: Any = None  # parameters
+    fresh: Any = None  # measured prompt tokens per second and chip
+    kv_bytes: Any = None  # KV bytes of one token
+    active: Any = None  # active parameters
     assumptions: Assumptions = field(default_factory=lambda: defaults(Assumptions))
-    ways: Mapping[str, Any] = field(default_factory=dict)  # of the layout, pinned
+    ways: Mapping[str, Any] = field(default_factory=dict)  # pinned degrees of the layout
     tiers: Sequence[str] = TIERS
-    edits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # tier -> its facts as the user has them
+    edits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # tier -> facts replaced by the user
     catalog: Catalog | None = None
 
     @property
     def name(self) -> str:
-        """The model in a row."""
+        """The model's name in a row."""
         return self.model.name if self.model is not None else show(self.token_bytes(), "byte/token")
 
     @property
     def machine(self) -> str:
-        """The machine in a row."""
+        """The machine's name in a row."""
         return self.system.name if self.system is not None else "-"
 
     def token_bytes(self) -> Any:
-        """KV bytes of one token, index keys included, in the format asked for."""
+        """KV bytes of one token in the requested format, index keys included."""
         if self.kv_bytes is not None:
             return user_input(float(self.kv_bytes), "kv_bytes", "byte/token")
         if self.model is None:
@@ -125,13 +125,13 @@ class CacheProblem:
         return size
 
     def on(self) -> System:
-        """The machine, which must have been named."""
+        """The machine; BadValue if none is given."""
         if self.system is None:
             raise BadValue("--on", "nothing", "a machine whose chips compute and whose HBM holds, such as --on 8xh200")
         return self.system
 
     def price(self) -> PriceQuote:
-        """What one chip costs."""
+        """The price of one chip."""
         metric = self.assumptions.price_metric
         quote = chip_price(self.on().chip, metric)
         if quote is None:
@@ -139,7 +139,7 @@ class CacheProblem:
         return quote
 
     def places(self) -> list[CacheTier]:
-        """The tiers; laws are recorded where they are made within `record()`."""
+        """The tiers to compare; their laws are recorded within `record()`."""
         return [self._place(name) for name in self.tiers]
 
     def _place(self, name: str) -> CacheTier:
@@ -149,7 +149,7 @@ class CacheProblem:
 
     @cached_property
     def recompute(self) -> Recompute:
-        """What computing a token again costs."""
+        """The source of the cost of recomputing a token."""
         chip, price = self.on().chip, self.price()
         if self.fresh is not None:
             return Recompute(chip=chip, price=price, fresh=self.fresh)
@@ -161,7 +161,7 @@ class CacheProblem:
         return Recompute(chip=chip, price=price, mfu=self.mfu, model=self.model, active=self.active, compute=compute)
 
     def _stored(self) -> str:
-        """The format that most of the checkpoint is multiplied in."""
+        """The stored format of most of the weights."""
         if self.model is None:
             return "bf16"
         blocks = work_of(self.model).blocks
@@ -181,7 +181,7 @@ class CacheProblem:
         return prefill_plan
 
     def subject(self, traced: bool = False) -> CacheSubject:
-        """What is held and what it would cost to compute; with its equations where asked for (within `record()`)."""
+        """The cache to hold and the cost of recomputing it; `traced` records its laws (within `record()`)."""
         return CacheSubject(
             model=self.name, system=self.machine, kv=self.token_bytes(), chip_time=self.recompute.chip_time(traced), price=self.price()
         )
@@ -197,7 +197,7 @@ def cache(
     waiting: Any = None,
     **about: Any,
 ) -> list[HoldRow]:
-    """Each tier for one hold ("5min", or seconds), by every criterion; `about` are further fields of `Case`: kv, tiers, mfu, fresh, ...
+    """A row per tier for one hold ("5min", or seconds), by every criterion; `about`: more fields of `CacheProblem` (kv, tiers, mfu, ...).
 
     >>> rows = cache("deepseek-v3", "8xh100-sxm", "5min", fresh=4030, kv="fp8")
     >>> [(row.tier, row.chosen_by) for row in rows if row.chosen_by][:2]

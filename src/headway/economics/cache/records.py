@@ -1,4 +1,4 @@
-"""What is asked about a cache, and the rows of the answers: what each number is, in which unit."""
+"""Records of cache questions and answers: the meaning and unit of each field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNT = Field("token", integer=True, low=1, open_low=False, high=MOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheHold:
-    """How a prefix is kept and used."""
+    """How long a prefix is held, and how often it is used."""
 
     hold: Annotated[Any, Field("s", high=1e12, help="time for which a prefix is held: 5min,1h,24h")]
     reuse: Annotated[Any, Field(open_low=False, high=1, help="probability that the prefix is used within the hold")] = 1
@@ -23,7 +23,7 @@ class CacheHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheService:
-    """What a service finds in its cache and writes to it; both as rates of tokens, or described by its requests."""
+    """Cache traffic of a service: token rates of hits and writes, or a request rate with a hit rate."""
 
     hit_tokens: Annotated[Any, Field("token/s", high=1e18, help="prompt tokens found in the cache, over all: 342G/d")] = None
     new_tokens: Annotated[Any, Field("token/s", high=1e18, help="tokens whose KV is made and stored: missed prompt tokens and answers")] = (
@@ -37,7 +37,7 @@ class CacheService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillCost:
-    """The model, and what computing its tokens costs, where it is not the estimate's answer."""
+    """Inputs that replace the estimated cost of prefill: MFU, measured rate or active parameters."""
 
     prompt: Annotated[Any, replace(COUNT, help="prompt tokens of a request, for the estimate of prefill (default 8k)")] = None
     output: Annotated[Any, replace(COUNT, help="output tokens of a request (default 1k)")] = None
@@ -52,7 +52,7 @@ PRICES = "at the low end of the price", "at the high end of the price"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldRow:
-    """One tier for one hold, by every criterion. What a tier has no fact for is None."""
+    """One tier for one hold, by every criterion; None for numbers without a fact."""
 
     model: Annotated[str, Field(help="model, by its catalogue name or file")]
     system: Annotated[str, Field(help="machine")]
@@ -107,7 +107,7 @@ class HoldRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingRow:
-    """One tier for a service's cache kept for one time to live."""
+    """Size, devices and cost of one tier for a service's cache with one time to live."""
 
     hold: Annotated[Any, Field("s", "time for which a prefix is held")]
     hit_tokens: Annotated[Any, Field("token/s", "prompt tokens found in the cache, over all")]
@@ -133,7 +133,7 @@ class SizingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeeRow:
-    """One fee of a provider beside what holding costs in one tier."""
+    """One cache fee of a provider against the cost of holding in one tier."""
 
     fee_of: Annotated[str, Field(help="what is charged: a cache write, the step to a longer one, storage")]
     hold: Annotated[Any, Field("s", "time for which a prefix is held")]
@@ -152,7 +152,7 @@ class FeeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRow:
-    """A trace's cache kept for one time to live within one room, and its bill in one tier."""
+    """A trace's cache with one time to live and capacity, and its bill in one tier."""
 
     trace: Annotated[str, Field(help="the trace")]
     ttl: Annotated[Any, Field("s", "time that a block is kept after its last use; null for ever")]

@@ -1,4 +1,4 @@
-"""A place to hold a KV cache: the memory of the chip itself, or a device of the catalogue, with what it costs at both ends of its price."""
+"""Tiers for a KV cache: the chip's own memory or a catalogue device, with costs at both ends of its price range."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from headway.hardware.memory_tier import tier as device_of
 from headway.laws.memory import tiers as laws
 from headway.laws.memory.tiers import wear_usd
 
-CHIP_MEMORY = "hbm"  # the memory of the chip that serves
+CHIP_MEMORY = "hbm"  # memory of the serving chip
 NO_WEAR = known(0.0, "no wear", "USD/byte", "constant", "this memory is not worn out by writing")
 EDITED = "tier."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberRange:
-    """A number and its two ends; all None where it is not known."""
+    """A number with the low and high end of its range; all None if unknown."""
 
     value: Any = None
     low: Any = None
@@ -33,30 +33,30 @@ class NumberRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheTier:
-    """Where a token's KV can lie. What a store rents out has no capacity, no bandwidth and no price, but a cost of holding."""
+    """A memory tier for KV. A rented store has a holding cost, but no capacity, bandwidth or price."""
 
-    name: str  # as the user wrote it
+    name: str  # name as typed by the user
     device: str
     memory: str
     capacity: Any
     read_bw: Any
     write_bw: Any
-    rated_bw: Any  # what its maker allows on average, where that is less
+    rated_bw: Any  # average bandwidth allowed by the maker, if lower
     price: NumberRange  # USD/byte
-    dated: str  # when that was the price
+    dated: str  # date of the price
     holding: NumberRange  # USD/byte/s
     wear: NumberRange  # USD/byte written
-    drive_writes: Any  # 1/s, rated
-    rated_life: Any  # s, for which it is
+    drive_writes: Any  # rated full writes per second
+    rated_life: Any  # rated life in seconds
 
     @property
     def in_place(self) -> bool:
-        """Whether what lies here needs no loading."""
+        """Whether KV in this tier is read in place, without loading."""
         return self.memory == "hbm"
 
 
 def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
-    """The HBM of the chip: it holds for what its share of the chip costs, and is bought with the whole chip."""
+    """The chip's HBM as a tier: holding costs its share of the chip's price, and capacity is bought with whole chips."""
     capacity, bandwidth = chip.need("hbm"), chip.need("hbm_bw")
     bought = max((row for row in chip.costs if row.metric == "capex_per_chip"), key=lambda row: row.value.date, default=None)
     ends = NumberRange() if bought is None else NumberRange(value=bought.value, low=bought.low, high=bought.high)
@@ -78,7 +78,7 @@ def own_memory(chip: Chip, price: PriceQuote) -> CacheTier:
 
 
 def place_of(device: MemoryTier, name: str = "") -> CacheTier:
-    """A device as a place; MissingFact where neither a price nor a fee of it is known."""
+    """A catalogue device as a tier; MissingFact if neither its price nor a fee is known."""
     price = _price(device)
     if price.value is None and device.fee is None:
         scope_note = " (of the whole chip: HBM is not sold alone)" if device.memory == "hbm" else ""
@@ -96,7 +96,7 @@ def place_of(device: MemoryTier, name: str = "") -> CacheTier:
 
 
 def _price(device: MemoryTier) -> NumberRange:
-    """The price of a byte: of HBM only what the whole chip costs, since its stacks are not sold alone."""
+    """The price of a byte; for HBM the price of the whole chip, since its stacks are not sold alone."""
     if device.memory == "hbm":
         return _ends(device.price, device.price, device.price)
     return _ends(price_of(device), device.price_low, device.price_high)
@@ -113,7 +113,7 @@ def _dated(device: MemoryTier) -> str:
 
 
 def _wear(device: MemoryTier, price: NumberRange) -> NumberRange:
-    """What writing takes off a device's life: least where it is cheap and rated for many writes. Unknown for flash without a rating."""
+    """Wear in USD per byte written, from price and rated writes; unknown for flash without a rating."""
     if device.memory != "flash":
         return NumberRange(value=NO_WEAR, low=NO_WEAR, high=NO_WEAR)
     if device.drive_writes is None or device.rated_life is None or price.value is None:
@@ -131,12 +131,12 @@ def _map_span(span: NumberRange, law: Any) -> NumberRange:
 
 
 def device_named(name: str, edits: dict[str, Any], catalog: Catalog | None = None) -> MemoryTier:
-    """A device of the catalogue with the user's numbers in it."""
+    """A catalogue device with the user's edits."""
     return replace(device_of(name, catalog), **edits)
 
 
 def edit_of(text: str) -> tuple[str, dict[str, Any]]:
-    """`tier.flash.price=$0.2/GB` as the tier it is about and the facts it replaces.
+    """`tier.flash.price=$0.2/GB` as a tier's name and the facts that it replaces.
 
     >>> edit_of("tier.flash.price=$0.2/GB")[0], round(edit_of("tier.flash.price=$0.2/GB")[1]["price"] * 1e9, 3)
     ('flash', 0.2)

@@ -1,4 +1,4 @@
-"""The bill of a prefix cache over a trace: holding and wear in a tier, loading what is found, computing what is not. Glue over laws/."""
+"""Bill of a prefix cache over a trace: holding and wear in a tier, loading hits, computing misses. The arithmetic is in laws/."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ PREPAID_RATE = known(0.0, "devices paid already", "USD/s", "constant", "their ba
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceCounts:
-    """What one pass over a trace counted for one time to live and room."""
+    """Counts of one pass over a trace, for one time to live and capacity."""
 
     trace: str
-    ttl: Any  # s; None: for ever
-    room: Any  # bytes; None: without a limit
+    ttl: Any  # s; None: forever
+    room: Any  # bytes; None: unlimited
     requests: Any
     prompt_tokens: Any  # tokens
     hit_tokens: Any  # tokens
-    held_s: Any  # tokens held x time, without a limit on room
-    peak: Any  # tokens, likewise
+    held_s: Any  # token-seconds held, unlimited capacity
+    peak: Any  # most tokens held, unlimited capacity
     span: Any  # s
 
 
 def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
-    """Hits and what is held; in bytes where the model is known."""
+    """The row of hits and held tokens; also in bytes if `kv` is given."""
     mean = laws.mean_held_tokens(counts.held_s, counts.span)
     row = TraceRow(
         trace=counts.trace, ttl=counts.ttl, room=counts.room, requests=counts.requests, asked_tokens=counts.prompt_tokens,
@@ -47,7 +47,7 @@ def usage_row(counts: TraceCounts, kv: Any = None) -> TraceRow:
 
 
 def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSubject) -> TraceRow:
-    """The same with the bill in one tier; what a tier has no fact for leaves the bill open."""
+    """The row of hits and held bytes with the bill in one tier; no bill if a fact of the tier is missing."""
     row = replace(usage_row(counts, subject.kv), tier=place.name, device=place.device)
     again = token_time_usd(subject.chip_time.value, subject.price.value)
     load, room = _waited(place, waiting, subject), _paid_room(counts, row, place, subject)
@@ -69,7 +69,7 @@ def billed(counts: TraceCounts, place: CacheTier, waiting: Any, subject: CacheSu
 
 
 def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: CacheSubject) -> Any:
-    """Bytes of devices that are paid for: the room, or more where what is found and what is written want their bandwidth."""
+    """Bytes of devices to pay for: the capacity, or more if hits and writes need the bandwidth."""
     room = counts.room if counts.room is not None else row.held_bytes_mean
     if place.in_place:
         return room
@@ -81,7 +81,7 @@ def _paid_room(counts: TraceCounts, row: TraceRow, place: CacheTier, subject: Ca
 
 
 def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
-    """What loading a token costs beside the devices: the chips while they wait."""
+    """Cost of loading a token besides the devices, in USD: chips that wait."""
     if place.in_place:
         return FREE
     if place.read_bw is None:
@@ -90,7 +90,7 @@ def _waited(place: CacheTier, waiting: Any, subject: CacheSubject) -> Any:
 
 
 def with_list_price(row: TraceRow, counts: TraceCounts, rates: Rates) -> TraceRow:
-    """The row with what a price sheet asks for this time to live; unchanged where it sells no such one."""
+    """The row with a price sheet's bill for its time to live; unchanged if the sheet does not sell that time."""
     write = next((cache_write.rate for cache_write in rates.cache_writes if cache_write.ttl_s == counts.ttl), None)
     if write is None or rates.cache_read is None:
         return row

@@ -1,7 +1,7 @@
-"""The answer of an inversion: for each quantity a value, an interval and what drives it, or "not identified"; as a tree of laws.
+"""The answer of an inversion: a value, an interval and its driver for each quantity, or "not identified"; as a tree of laws.
 
-A middle of weighted draws is a leaf of its own kind; the last factor, what list prices have beyond cost, idle hours and margin, is what
-makes the laws give the middle of the interval.
+The median of weighted draws is a leaf of its own kind. The last factor (list price beyond cost, idle hours and margin) is chosen so that
+the laws give the middle of the interval.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from headway.core.catalog import Catalog
 from headway.core.errors import BadValue
 from headway.core.quantity import known
-from headway.economics.inversion import features as closed
+from headway.economics.inversion import features as closed_forms
 from headway.economics.inversion.features import Features, SheetTiers, features
 from headway.economics.inversion.posterior import (
     FAST,
@@ -50,15 +50,15 @@ from headway.laws.roofline.balance import compute_s_per_token
 
 NAMES = (*MODEL, KV, *MACHINE)
 UNITS = {"kv": "byte/token", "chip_price": "USD/s"}
-DRAWS_PER_SHEET, DRAWS_IN_BULK = 32768, 4096  # draws of a sheet; of each of many sheets
-BULK = 16  # sheets from which they are many
-NARROWED = 2.5  # times narrower than before the sheet was seen: identified
+DRAWS_PER_SHEET, DRAWS_IN_BULK = 32768, 4096  # draws for one sheet; for each of many sheets
+BULK = 16  # sheets from which DRAWS_IN_BULK applies
+NARROWED = 2.5  # an interval this many times narrower than its prior is identified
 BOUNDED = 2.0
-WIDENED = 1.05  # by which leaving a feature out must widen an interval to be what drives it
-STRANGE = 3.0  # standard deviations of the level of prices from all that is known, beyond which nothing is told
-THIN = 30  # draws that carry the weight, below which ends of intervals are not to be trusted
-PRODUCT = {"chip_price", "utilisation", "margin", "mfu"}  # a rate holds no more than their product
-IDENTIFIED, PARTLY, NOT, ASSUMED = "identified", "bounded", "not identified", "assumed"
+WIDENED = 1.05  # a feature drives an interval if leaving it out widens the interval by this factor
+STRANGE = 3.0  # standard deviations of a price level from the priors, beyond which nothing is inferred
+THIN = 30  # effective draws below which interval ends are unreliable
+PRODUCT = {"chip_price", "utilisation", "margin", "mfu"}  # a rate identifies their product only
+IDENTIFIED, PARTLY, NOT, ASSUMPTION = "identified", "bounded", "not identified", "assumed"
 FREE = "a rate of 0 is no cost: nothing follows from it"
 WANTS = {
     "active": "prices of more hosts, or the chip, its price, MFU, utilisation and margin behind this one",
@@ -75,7 +75,7 @@ WANTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantityRow:
-    """One line of the answer: a quantity, a closed form, or a contradiction."""
+    """One row of the answer: a quantity, a closed form, or a contradiction."""
 
     kind: str  # quantity, a closed form's label, or contradiction
     quantity: str
@@ -86,18 +86,18 @@ class QuantityRow:
     prior_lo: Any = None
     prior_hi: Any = None
     driven_by: str = ""
-    widens: Any = None  # times wider without that feature
+    widens: Any = None  # factor by which the interval widens without the driver
     verdict: str = ""
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inversion:
-    """All that one sheet says."""
+    """The inferences from one price sheet."""
 
     sheet: PriceSheet
     features: Features | None
-    on: CandidateChip  # that closed forms are taken on
+    on: CandidateChip  # chip assumed by the closed forms
     rows: tuple[QuantityRow, ...]
 
 
@@ -108,7 +108,7 @@ def invert(
     catalog: Catalog | None = None,
     count: int | None = None,
 ) -> list[Inversion]:
-    """Read price sheets backwards, many at once with shared draws."""
+    """The inversion of each price sheet; many sheets share draws."""
     assumptions, basis = assumptions or AssumedIntervals(), known_priors or priors()
     read = [features(price_sheet) for price_sheet in sheets]
     priced = [item for item in read if item is not None]
@@ -135,7 +135,7 @@ def invert(
 
 
 def _without(draws: Samples, basis: Priors, priced: Sequence[Features], hosts: bool) -> dict[str, Any]:
-    """The spans with each feature left out, NaN where they hang on no feature but the markup; where no sheet has it, not asked."""
+    """The intervals without each feature that some sheet has; NaN for quantities that depend on the markup alone."""
     names_by_feature = {INPUT: MODEL, OUTPUT: MODEL, LEVELS: MODEL}
     names_by_feature |= {LADDER: (*MODEL, KV)} if any(features.ladder for features in priced) else {}
     names_by_feature |= {FAST: ("batch",)} if any(features.least_batch for features in priced) else {}
@@ -160,23 +160,23 @@ def _quantities(
         width, prior = _width(name, quantiles[index]), _width(name, before[index])
         driver, widens = _driver(widths, width, features)
         open_end = thin or _multiplied(name, assumed_names, features)
-        verdict = ASSUMED if name in assumed_names or prior == 1 else _verdict(name, prior / width, features, open_end)
+        verdict = ASSUMPTION if name in assumed_names or prior == 1 else _verdict(name, prior / width, features, open_end)
         rows.append(QuantityRow(
             kind="quantity", quantity=name, unit=UNITS.get(name, ""), value=value, lo=lo, hi=hi, prior_lo=float(before[index][0]),
-            prior_hi=float(before[index][2]), driven_by="" if verdict == ASSUMED else driver, widens=widens, verdict=verdict,
-            why="" if verdict in (IDENTIFIED, ASSUMED) else WANTS[name],
+            prior_hi=float(before[index][2]), driven_by="" if verdict == ASSUMPTION else driver, widens=widens, verdict=verdict,
+            why="" if verdict in (IDENTIFIED, ASSUMPTION) else WANTS[name],
         ))  # fmt: skip
     return tuple(rows)
 
 
 def _width(name: str, ends: Any) -> float:
-    """Upper over lower end; of a margin, that of what is left of the price."""
+    """Upper over lower end of an interval; for a margin, of the remaining share of the price."""
     lo, hi = (1 - float(ends[2]), 1 - float(ends[0])) if name == "margin" else (float(ends[0]), float(ends[2]))
     return hi / lo
 
 
 def _driver(widths: dict[str, float], width: float, features: Features) -> tuple[str, float | None]:
-    """The feature whose loss widens the interval most, and by how much."""
+    """The feature whose absence widens the interval most, and by what factor."""
     has = {INPUT: True, OUTPUT: True, LEVELS: True, LADDER: features.ladder is not None, FAST: features.least_batch is not None}
     ratios = {name: without_width / width for name, without_width in widths.items() if has[name] and without_width == without_width}
     name = max(ratios, key=lambda feature: ratios[feature], default="")
@@ -184,7 +184,7 @@ def _driver(widths: dict[str, float], width: float, features: Features) -> tuple
 
 
 def _multiplied(name: str, assumed_names: set[str], features: Features) -> bool:
-    """Whether prices hold a quantity of the machine only in a product of which nothing is assumed."""
+    """Whether prices depend on a machine quantity only through a product with no factor assumed."""
     if name == "batch":
         return features.least_batch is None and not assumed_names
     return name in PRODUCT and not assumed_names & PRODUCT - {name}
@@ -201,7 +201,7 @@ def _verdict(name: str, narrowed: float, features: Features, open_end: bool) -> 
 
 def _closed(sheet: PriceSheet, features: Features, on: CandidateChip, active: float, away: float) -> tuple[QuantityRow, ...]:
     size = known(active, "active", "", "estimate", f"the middle of the interval that {sheet.model}'s prices leave", sheet.as_of)
-    bounds = list(closed.bounds(sheet, features, on, size))
+    bounds = list(closed_forms.bounds(sheet, features, on, size))
     rows = [
         QuantityRow(
             kind=bound.label,
@@ -214,12 +214,14 @@ def _closed(sheet: PriceSheet, features: Features, on: CandidateChip, active: fl
         )
         for bound in bounds
     ]
-    rows += [QuantityRow(kind="contradiction", quantity="", why=line) for line in closed.contradictions(sheet, features, bounds, away)]
+    rows += [
+        QuantityRow(kind="contradiction", quantity="", why=line) for line in closed_forms.contradictions(sheet, features, bounds, away)
+    ]
     return tuple(rows)
 
 
 def _thin(support: float, count: int, strange: float) -> tuple[QuantityRow, ...]:
-    """A word where hardly any draw explains the rates: they, or what is assumed, are far from all that is known."""
+    """A row that warns when few draws explain the rates, so rates or assumptions are far from the priors."""
     if support >= THIN:
         far = f"the input rate is {abs(strange):.1f} standard deviations from what models of known size are sold at: nothing is told of it"
         return (QuantityRow(kind="contradiction", quantity="", why=far),) if abs(strange) > STRANGE else ()
@@ -228,7 +230,7 @@ def _thin(support: float, count: int, strange: float) -> tuple[QuantityRow, ...]
 
 
 def row(answer: Inversion, quantity: str) -> QuantityRow:
-    """The row of a quantity or of a closed form."""
+    """The row of a quantity or closed form, by name."""
     return next(entry for entry in answer.rows if entry.quantity == quantity)
 
 
@@ -238,7 +240,7 @@ MIDDLE_OF_DRAWS = f"middle of the weighted draws; the interval holds {LEVEL:.0%}
 
 
 def tree(answer: Inversion, basis: Priors, quantity: str) -> Any:
-    """The value of a quantity or a closed form by its laws; call it within `record()`."""
+    """The value of a quantity or closed form as a tree of laws; call it within `record()`."""
     if answer.features is None:
         raise BadValue("--explain", quantity, f"a sheet with prices ({FREE})")
     estimate = row(answer, quantity)
@@ -255,8 +257,8 @@ def tree(answer: Inversion, basis: Priors, quantity: str) -> Any:
 
 def active(answer: Inversion, basis: Priors) -> Any:
     """Active parameters from the input price."""
-    price = closed.middle_price(answer.on)
-    rate = closed.fact(answer.sheet.rates.input, "input", "USD/token", answer.sheet)
+    price = closed_forms.middle_price(answer.on)
+    rate = closed_forms.fact(answer.sheet.rates.input, "input", "USD/token", answer.sheet)
     of_one = compute_s_per_token(ONE_PARAMETER, answer.on.peak)
     mfu = laws.sparse_mfu(basis.dense_mfu, _ratio_of_middles(answer), basis.sparse_exponent)
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
@@ -269,7 +271,7 @@ def active(answer: Inversion, basis: Priors) -> Any:
 
 
 def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
-    bound = laws.kv_slope_bound(closed.slope(answer.sheet, ladder), answer.on.chip.hbm_bw, closed.middle_price(answer.on))
+    bound = laws.kv_slope_bound(closed_forms.slope(answer.sheet, ladder), answer.on.chip.hbm_bw, closed_forms.middle_price(answer.on))
     utilisation, share = _middle(answer, row(answer, "utilisation")), cost_share(_middle(answer, row(answer, "margin")))
 
     def by(policy: Any) -> Any:
@@ -280,7 +282,7 @@ def _kv(answer: Inversion, basis: Priors, ladder: SheetTiers) -> Any:
 
 
 def _policy(without: float, value: float) -> Any:
-    """What the list price has beside cost, idle hours and margin, for the laws to give the middle of the interval."""
+    """Factor of list price beyond cost, idle hours and margin with which the laws give the middle of the interval."""
     return known(without / value, "beyond cost, idle hours and margin", "", "estimate", MIDDLE_OF_DRAWS)
 
 
@@ -293,7 +295,7 @@ def _middle(answer: Inversion, estimate: QuantityRow) -> Any:
 
 
 def _closed_tree(answer: Inversion, features: Features, estimate: QuantityRow) -> Any:
-    """A closed form again, recorded."""
+    """A closed form, computed again with its laws recorded."""
     middle = _middle(answer, row(answer, "active"))
-    bounds = closed.bounds(answer.sheet, features, answer.on, middle)
+    bounds = closed_forms.bounds(answer.sheet, features, answer.on, middle)
     return next(bound.value for bound in bounds if bound.name == estimate.quantity and float(bound.value) == estimate.value)

@@ -1,9 +1,9 @@
-"""Price sheets of models of known size read backwards, each family left out; and what they say of markup, size and sparsity.
+"""Calibration of the inversion on price sheets of models of known size, cross-validated by family.
 
 The cost laws are not touched: only by how much list prices exceed what the laws give, how that varies between models, and which
 sizes and sparsities are sold. Each family of models has one vote.
 
-What is learned is what inversion/calibrate.py names: by how much list prices exceed the cost laws and how that varies, and which sizes are
+What is learned: by how much list prices exceed the cost laws and how that varies, and which sizes are
 sold. The baselines: one interval and one point for every model, and a straight line of size on both prices.
 """
 
@@ -26,7 +26,7 @@ from headway.economics.inversion.posterior import spans
 from headway.economics.inversion.priors import AssumedIntervals, Priors, priors, reference
 from headway.economics.inversion.samples import TENTH, draw, reference_log_cost, stated_only
 
-SPARSE = 1.5  # total over active from which a model counts as sparse
+SPARSE = 1.5  # total over active parameters from which a model is sparse
 LEARNED = (
     "markup_input", "markup_output", "markup_input_spread", "markup_output_spread", "markup_correlation", "active_middle", "active_spread",
     "dense_share", "sparsity_middle", "sparsity_spread",
@@ -35,7 +35,7 @@ LEARNED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A model whose size is published, and what it is sold at."""
+    """A model of published size, with its prices."""
 
     model: str
     family: str
@@ -46,11 +46,11 @@ class Example:
 
 
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
-    """The priors with the learned ones from these examples."""
+    """The priors with the learned priors replaced by fits on these examples."""
     shares = _votes(examples)
     active, total = (np.array([getattr(example, key) for example in examples]) for key in ("active", "total"))
     families = len({example.family for example in examples})
-    unbiased = (families + 1) / (families - 1)  # one mean is taken out, and it is uncertain itself
+    unbiased = (families + 1) / (families - 1)  # corrects for the subtracted mean and its own uncertainty
     costs = reference_log_cost(priors, reference(catalog), active, total / active)[:2].T
     markup = np.log([[example.input, example.output] for example in examples]) - costs
     middle = shares @ markup
@@ -72,7 +72,7 @@ def _votes(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _moments(values: np.ndarray, shares: np.ndarray, unbiased: float) -> tuple[float, float]:
-    """Mean and spread."""
+    """Weighted mean and standard deviation."""
     share = shares / shares.sum()
     middle = share @ values
     return middle, np.sqrt(share @ (values - middle) ** 2 * unbiased)
@@ -89,7 +89,7 @@ TRUTH = ("model", "active_params_b", "total_params_b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeVerdict:
-    """What one method says of one size of one model that it has not seen."""
+    """One method's estimate of one size of a held-out model."""
 
     method: str
     size: str
@@ -100,12 +100,12 @@ class SizeVerdict:
 
     @property
     def truth(self) -> float:
-        """What is published."""
+        """The published size."""
         return getattr(self.example, self.size)
 
     @property
     def holds(self) -> bool:
-        """Whether the interval does."""
+        """Whether the interval holds the published size."""
         return self.lo <= self.truth <= self.hi
 
 
@@ -116,8 +116,8 @@ class PriceScore:
     method: str
     size: str
     models: int
-    rms: float  # of ln(value / truth)
-    over_constant: float  # of that of the constant point
+    rms: float  # root mean square of ln(value / truth)
+    over_constant: float  # rms over the rms of a constant guess
     width: float  # median of hi / lo
     coverage: float
 
@@ -126,7 +126,7 @@ class PriceScore:
 
 
 def read_examples(prices: str | Path, truth: str | Path) -> list[Example]:
-    """Medians over the hosts of each model's standard tier, beside its published sizes; a model without a size is left out."""
+    """Examples of models with published sizes, priced at the median of their hosts' standard tiers."""
     sizes = {row["model"]: row for row in _rows(truth, TRUTH) if row["active_params_b"] and row["total_params_b"]}
     by: dict[str, list[dict[str, str]]] = {}
     for row in _rows(prices, PRICES):
@@ -172,11 +172,11 @@ def _number(text: str, key: str, path: str | Path) -> float:
     return value
 
 
-# -- each family left out -------------------------------------------------------------------------------------------------------
+# -- cross-validation by family -------------------------------------------------------------------------------------------------
 
 
 def left_out(examples: Sequence[Example]) -> list[SizeVerdict]:
-    """What each method says of every model, from the other families alone."""
+    """Each method's estimates of every model, fitted on the other families."""
     estimates: list[SizeVerdict] = []
     for family in sorted({example.family for example in examples}):
         other_examples = [example for example in examples if example.family != family]
@@ -191,7 +191,7 @@ def left_out(examples: Sequence[Example]) -> list[SizeVerdict]:
 
 
 def by_laws(method: str, basis: Priors, examples: Sequence[Example]) -> Iterator[SizeVerdict]:
-    """The inversion of the models' prices."""
+    """Estimates by inverting the models' prices."""
     sheets = [Features(input=example.input, output=example.output) for example in examples]
     intervals = spans(draw(basis, AssumedIntervals(), DRAWS), basis, sheets, only=SIZES).quantiles
     for number, example in enumerate(examples):
@@ -213,7 +213,7 @@ def _constant(size: str, examples: Sequence[Example]) -> Callable[[Example], tup
 
 
 def _line(size: str, examples: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
-    """A straight line in the logarithms of both prices."""
+    """The function of a straight line of log size on the logarithms of both prices."""
     known, logs = np.array([_log_prices(example) for example in examples]), np.log([getattr(example, size) for example in examples])
     weights = np.linalg.lstsq(known, logs, rcond=None)[0]
     spread = float(np.sqrt(((logs - known @ weights) ** 2).sum() / (len(examples) - known.shape[1])))
@@ -243,12 +243,12 @@ def _rms(estimates: Sequence[SizeVerdict]) -> float:
     return float(np.sqrt(np.mean([np.log(estimate.value / estimate.truth) ** 2 for estimate in estimates])))
 
 
-# -- ladders --------------------------------------------------------------------------------------------------------------------
+# -- context tiers --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderVerdict:
-    """What a ladder of context tiers says of the KV of a model whose config is public."""
+    """KV bytes per token inferred from context tiers, against a model's public config."""
 
     sold: str
     model: str
@@ -259,11 +259,11 @@ class LadderVerdict:
     hi: float
 
 
-LADDERS = {"qwen3-coder-plus": "qwen3-coder-480b-a35b-instruct", "qwen3-coder-flash": "qwen3-30b-a3b"}  # what is sold -> the open model
+LADDERS = {"qwen3-coder-plus": "qwen3-coder-480b-a35b-instruct", "qwen3-coder-flash": "qwen3-30b-a3b"}  # sold model -> its open model
 
 
 def ladders() -> list[LadderVerdict]:
-    """The ladders of the catalogue that sell an open model."""
+    """The catalogue's sheets with context tiers that sell an open model, each with its verdict."""
     from headway.economics.inversion.answer import invert, row
     from headway.economics.sheets.catalogue import sheet
     from headway.models.config import model
@@ -278,6 +278,6 @@ def ladders() -> list[LadderVerdict]:
 
 
 def learned(examples: Sequence[Example]) -> dict[str, float]:
-    """The numbers that all of the examples give, by their names in data/inversion.toml."""
+    """The numbers learned from all examples, by their names in data/inversion.toml."""
     basis = calibrated(priors(), examples)
     return {name: float(getattr(basis, name)) for name in LEARNED}

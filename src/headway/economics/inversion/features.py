@@ -1,4 +1,4 @@
-"""What a price sheet says, as numbers: levels, slopes and the least among its rates, and bounds on KV and batch in closed form."""
+"""Features of a price sheet as numbers: price levels and slopes by context, and closed-form bounds on KV and batch."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from headway.laws.economics.speed_tiers import batch_ratio_identity
 from headway.laws.memory.tiers import chip_holding_usd
 from headway.laws.roofline.balance import compute_s_per_token
 
-# Where in a tier its requests lie: the middle, and the ends of what is tried.
+# Assumed positions of requests within a context tier: middle and ends.
 WITHIN = (0.25, 0.5, 0.75)
 MIDDLE = default(0.5, "within the tier", "", "requests lie in the middle of a context tier, a quarter to three quarters of it are tried")
-DIGITS = 2  # of a spread: ladders that are as uncertain are weighed together
+DIGITS = 2  # decimals of a spread, so that equally uncertain sheets share weights
 OPEN_ENDED = default(2.0, "open tier", "", "the last tier ends at twice its start where the sheet names no longest context")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetTier:
-    """One tier of a ladder: prompts above `above` and up to `to` tokens, and the rates of all of such a request."""
+    """One context tier: rates of requests whose prompt is above `above` and up to `to` tokens."""
 
     above: Any
     to: Any
@@ -37,17 +37,17 @@ class SheetTier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetTiers:
-    """What the output rates of context tiers rise by: the middle one of the secants between neighbouring tiers."""
+    """Slope of output rates over context: the median secant between neighbouring context tiers."""
 
     slope: Any  # USD/token^2
-    spread: float  # of its logarithm, by where in the tiers requests lie
+    spread: float  # half range of the slope's logarithm over positions of requests in a tier
     lower: SheetTier
     upper: SheetTier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """The features of one sheet; None where it has no such feature."""
+    """The features of one sheet; None for a feature it lacks."""
 
     input: float  # USD/token
     output: float
@@ -57,7 +57,7 @@ class Features:
 
 
 def features(sheet: PriceSheet) -> Features | None:
-    """What a sheet says; None for one that gives tokens away, of which no law says anything."""
+    """The features of a sheet; None for a sheet with free tokens."""
     rates = sheet.rates
     if not (rates.input > 0 and rates.output > 0):
         return None
@@ -66,7 +66,7 @@ def features(sheet: PriceSheet) -> Features | None:
 
 
 def rungs(sheet: PriceSheet) -> tuple[SheetTier, ...]:
-    """The context tiers with their ends, the shortest first; only those whose start is within the longest context."""
+    """The context tiers with their ends, shortest first; tiers that start beyond the longest context are dropped."""
     tiers = [tier for tier in sheet.tiers if sheet.context_limit is None or tier.above < sheet.context_limit]
     starts = [0.0, *(tier.above for tier in tiers)]
     last = sheet.context_limit if sheet.context_limit is not None else OPEN_ENDED * starts[-1]
@@ -83,7 +83,7 @@ def _rung(start: float, end: float, rates: Rates) -> SheetTier:
 
 
 def ladder(tiers: tuple[SheetTier, ...]) -> SheetTiers | None:
-    """The slope of a ladder's output rates; None where they do not rise."""
+    """The slope of output rates over context tiers; None if they do not rise."""
     pairs = rising(tiers)
     if not pairs:
         return None
@@ -95,28 +95,28 @@ def ladder(tiers: tuple[SheetTier, ...]) -> SheetTiers | None:
 
 
 def rising(tiers: tuple[SheetTier, ...]) -> list[tuple[SheetTier, SheetTier]]:
-    """Neighbouring tiers whose output rate rises from the one to the other."""
+    """Pairs of neighbouring tiers with a rising output rate."""
     return [(below, above) for below, above in pairwise(tiers) if above.rates.output > below.rates.output > 0]
 
 
 def secant(lower: SheetTier, upper: SheetTier, share: Any) -> Any:
-    """The slope between two tiers whose requests lie at `share` of each."""
+    """The slope in USD/token^2 between two tiers with requests at `share` of each tier."""
     return laws.rate_slope(lower.rates.output, upper.rates.output, at(lower, share), at(upper, share))
 
 
 def at(rung: SheetTier, share: Any) -> Any:
-    """The context at `share` of a tier."""
+    """The context in tokens at `share` of a tier."""
     return laws.within_tier(rung.above, rung.to, share)
 
 
 def faster(sheet: PriceSheet) -> list[Mode]:
-    """The modes that are dearer and of known greater speed."""
+    """The modes with a higher price and a known higher speed."""
     dearer = [mode for mode in sheet.modes if mode.rates.output > sheet.rates.output > 0]
     return [mode for mode in dearer if mode.speed_ratio is not None and mode.speed_ratio > 1]
 
 
 def _least_batch(sheet: PriceSheet) -> tuple[float | None, str]:
-    """The most that price x speed of any faster mode asks of the standard batch, and which mode."""
+    """Largest lower bound on the standard batch (price x speed of a faster mode), and that mode's name; (None, "") without faster modes."""
     candidates = [(batch_ratio_identity(mode.rates.output / sheet.rates.output, mode.speed_ratio), mode.name) for mode in faster(sheet)]
     return max(candidates, default=(None, ""))
 
@@ -128,7 +128,7 @@ LOWER, UPPER, EQUALITY = "lower bound", "upper bound", "equality"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedBound:
-    """One closed form, at the middle and the ends of what it is taken at."""
+    """One closed-form bound, at the middle and the ends of its assumptions."""
 
     name: str
     label: str
@@ -147,14 +147,14 @@ def fact(value: Any, name: str, unit: str, sheet: PriceSheet) -> Any:
 
 
 def bounds(sheet: PriceSheet, features: Features, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
-    """Every closed form that the sheet's features allow, on one machine and for so many active parameters."""
+    """Every closed-form bound that the sheet's features allow, on one chip and for `active` parameters."""
     yield from _of_ladder(sheet, features, on, active)
     yield from _of_cache(sheet, on, active)
     yield from _of_modes(sheet)
 
 
 def slope(sheet: PriceSheet, ladder: SheetTiers) -> Any:
-    """A ladder's slope with the sheet behind its numbers."""
+    """The slope of context tiers, its numbers with the sheet as origin."""
     lower, upper = ladder.lower, ladder.upper
     at = [
         laws.within_tier(fact(rung.above, "tier", "token", sheet), fact(rung.to, "tier end", "token", sheet), HALF)
@@ -165,14 +165,14 @@ def slope(sheet: PriceSheet, ladder: SheetTiers) -> Any:
 
 
 def middle_price(on: CandidateChip) -> Any:
-    """The middle of what a chip may cost."""
+    """The middle of a chip's price range."""
     return log_even_quantile(on.price.low, on.price.high, HALF) if on.price.wide else on.price.low
 
 
 def _of_ladder(sheet: PriceSheet, features: Features, on: CandidateChip, active: Any) -> Iterator[ClosedBound]:
     if features.ladder is None:
         return
-    lower, upper = rising(rungs(sheet))[0]  # the first step is what would be the knee
+    lower, upper = rising(rungs(sheet))[0]  # a knee would be at the first step
     rise, bandwidth = slope(sheet, features.ladder), on.chip.hbm_bw
     prices = (on.price.high, middle_price(on), on.price.low)
     lo, value, hi = (laws.kv_slope_bound(rise, bandwidth, price) for price in prices)
@@ -224,14 +224,14 @@ def _of_modes(sheet: PriceSheet) -> Iterator[ClosedBound]:
         yield ClosedBound(name=f"batch_{mode.name}", label=LOWER, value=least, lo=least, hi=least, about=text, unit="")
 
 
-# -- what does not fit together -------------------------------------------------------------------------------------------------
+# -- contradictions -------------------------------------------------------------------------------------------------------------
 
-DISAGREEMENT_FACTOR = 5.0  # times one bound over another that should be near it
+DISAGREEMENT_FACTOR = 5.0  # ratio of two bounds that should be close
 FAR = 2.0  # standard deviations
 
 
 def contradictions(sheet: PriceSheet, features: Features, closed: list[ClosedBound], surprise: float) -> Iterator[str]:
-    """Features that no one machine explains together, in words."""
+    """Contradictions in words: features that no single machine explains."""
     by = {bound.name: bound for bound in closed}
     ratio = features.output / features.input
     if features.ladder is not None:

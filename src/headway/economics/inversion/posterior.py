@@ -1,4 +1,4 @@
-"""Draws weighted by how well they explain a sheet's rates; what a quantity may be with all of the features, and without each."""
+"""Draws weighted by how well they explain a sheet's rates; intervals of each quantity with all features or without one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from headway.economics.inversion.priors import LEVEL, Priors
 from headway.economics.inversion.samples import Markup, Samples, markup
 
 INPUT, OUTPUT, LADDER, LEVELS, FAST = "input price", "output price", "context ladder", "level of prices", "fast mode"
-# What is left of (input, output, slope) without a feature: rows of the matrix that observes them.
+# Observations of (input, output, slope) without a feature, as rows of a matrix.
 OBSERVED_ROWS = {
     "": ((1, 0, 0), (0, 1, 0)),
     INPUT: ((0, 1, 0),),
     OUTPUT: ((1, 0, 0),),
-    LEVELS: ((-1, 1, 0),),  # their ratio
+    LEVELS: ((-1, 1, 0),),  # output/input ratio
 }
-MODEL = ("active", "total", "sparsity", "mfu")  # what the cost of a draw on a usual machine hangs on
-MACHINE = ("batch", "utilisation", "margin", "chip_price")  # what its price hangs on beside that
-KV = "kv"  # of the former where a ladder shows it, else of the latter
+MODEL = ("active", "total", "sparsity", "mfu")  # quantities behind a draw's cost on a usual machine
+MACHINE = ("batch", "utilisation", "margin", "chip_price")  # further quantities behind its price
+KV = "kv"  # a MODEL quantity if context tiers identify it, else a MACHINE quantity
 CHUNK = 64
-BLOCK = 16  # draws: between the ends of so many, quantiles are even
+BLOCK = 16  # draws; quantiles are interpolated evenly between block ends
 TINY = 1e-300
-LEAST = 1e-3  # of a variance, and of what a sheet adds to the precision of a markup
+LEAST = 1e-3  # floor of a variance, and of the precision that a sheet adds to a markup
 QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
 
 
@@ -35,14 +35,14 @@ class PosteriorIntervals:
     """Lower end, middle and upper end of each quantity: sheets x quantities x 3."""
 
     quantiles: Any
-    support: Any  # sheets: how many draws carry the weight
+    support: Any  # by sheet: effective number of draws
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ObservedSheet:
-    """How the logarithms of rates bear on the draws: weight = linear in the rates, plus a term of the draw alone."""
+    """Log weights of draws as linear functions of log rates, plus a term of each draw."""
 
-    rows: Any  # k x 3: what is seen of (input, output, slope)
+    rows: Any  # k x 3: observed combinations of (input, output, slope)
     linear: Any  # k x draws
     draw_term: Any  # draws
     markup: Markup
@@ -54,7 +54,7 @@ def spans(
     draws: Samples, priors: Priors, sheets: Sequence[Features], hosts: bool = False, without: str = "",
     only: Sequence[str] = (*MODEL, KV, *MACHINE),
 ) -> PosteriorIntervals:  # fmt: skip
-    """What each sheet says of the quantities, one feature left out where it is named."""
+    """Intervals of the quantities given each sheet; the feature `without` is left out."""
     sorted_by = {name: _sorted(draws, name) for name in only}
     quantiles, support = np.empty((len(sheets), len(only), len(QUANTILES))), np.empty(len(sheets))
     for numbers in _alike(sheets, without):
@@ -72,13 +72,13 @@ def spans(
 
 
 def prior_spans(draws: Samples, only: Sequence[str] = (*MODEL, KV, *MACHINE)) -> Any:
-    """The same before any sheet is seen: quantities x 3."""
+    """Intervals of the quantities under the priors alone: quantities x 3."""
     weights = np.exp(draws.log_weight - draws.log_weight.max())[None]
     return np.array([_quantiles(weights[:, order], values)[0] for order, values in (_sorted(draws, name) for name in only)])
 
 
 def surprises(draws: Samples, priors: Priors, sheets: Sequence[Features]) -> Any:
-    """How many standard deviations each sheet's output/input ratio is from what models drawn from the priors are sold at."""
+    """Standard deviations of each sheet's output/input ratio from the ratio expected under the priors."""
     known = markup(draws, priors)
     ratio = draws.log_cost[1] - draws.log_cost[0] + known.middle[1] - known.middle[0]
     spread = ratio.var() + known.spread[0, 0] + known.spread[1, 1] - 2 * known.spread[0, 1]
@@ -87,7 +87,7 @@ def surprises(draws: Samples, priors: Priors, sheets: Sequence[Features]) -> Any
 
 
 def strangeness(draws: Samples, priors: Priors, sheets: Sequence[Features]) -> Any:
-    """How many standard deviations each sheet's input rate is from what models drawn from the priors are sold at."""
+    """Standard deviations of each sheet's input rate from the rate expected under the priors."""
     known = markup(draws, priors)
     level = draws.log_cost[0] + known.middle[0]
     return (_logs(sheets)[:, 0] - level.mean()) / np.sqrt(level.var() + known.spread[0, 0])
@@ -103,7 +103,7 @@ def _sorted(draws: Samples, name: str) -> tuple[Any, Any]:
 
 
 def _alike(sheets: Sequence[Features], without: str) -> list[list[int]]:
-    """Sheets whose weights differ in the rates alone: all without a ladder, and those whose ladders are as uncertain."""
+    """Groups of sheet indices whose weights differ by rates alone: without context tiers, or with equally uncertain tiers."""
     groups: dict[float, list[int]] = {}
     for number, sheet in enumerate(sheets):
         key = -1.0 if sheet.ladder is None or without == LADDER else sheet.ladder.spread
@@ -112,7 +112,7 @@ def _alike(sheets: Sequence[Features], without: str) -> list[list[int]]:
 
 
 def _observed(draws: Samples, priors: Priors, sheet: Features, hosts: bool, without: str) -> _ObservedSheet:
-    """The weight of each draw as a function of the rates: how far they are from its cost with the usual markup."""
+    """Weights of the draws as a function of the rates, by distance from cost with the usual markup."""
     ladder = None if without == LADDER else sheet.ladder
     known = markup(draws, priors, float(priors.tier_spread) ** 2 + ladder.spread**2 if ladder else None, hosts)
     rows = np.array([*OBSERVED_ROWS.get(without, OBSERVED_ROWS[""]), *([(0, 0, 1)] if ladder else [])], float)
@@ -125,7 +125,7 @@ def _observed(draws: Samples, priors: Priors, sheet: Features, hosts: bool, with
 
 
 def _weights(observed: _ObservedSheet, sheets: Sequence[Features]) -> Any:
-    """Sheets x draws, the largest of each sheet 1."""
+    """Weights, sheets x draws, scaled to a maximum of 1 per sheet."""
     logs = _logs(sheets) @ observed.rows.T @ observed.linear + observed.draw_term
     return np.exp((logs - logs.max(1, keepdims=True)).astype(np.float32))
 
@@ -135,9 +135,9 @@ def _logs(sheets: Sequence[Features]) -> Any:
 
 
 def _machine_weights(draws: Samples, observed: _ObservedSheet, sheets: Sequence[Features], weights: Any, without: str) -> Any:
-    """The same for chip, idle hours and margin: draws weighted by the markup that the sheet leaves over the costs of its models.
+    """Weights for chip, idle hours and margin (sheets x draws), by the markup that a sheet leaves over its models' costs.
 
-    Normal like all markups: what the sheet says of it beside what was stated, wider by policy.
+    The markup is normal: the sheet's evidence combined with the stated priors, widened by pricing policy.
     """
     known, usual = observed.markup, observed.cost[:2].mean(1)
     cost = observed.cost[:2] - usual[:, None]
@@ -165,7 +165,7 @@ def _machine_weights(draws: Samples, observed: _ObservedSheet, sheets: Sequence[
 
 
 def _quantiles(weights: Any, values: Any) -> Any:
-    """The weighted quantiles of sorted values, even between the ends of a block: rows of weights x QUANTILES."""
+    """Weighted quantiles of sorted values, interpolated evenly within a block: rows of weights x QUANTILES."""
     starts = np.arange(0, len(values), BLOCK)
     edges = np.append(values[starts], values[-1])
     sums = np.cumsum(np.add.reduceat(weights, starts, axis=1), axis=1, dtype=np.float64)

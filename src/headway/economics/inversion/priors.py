@@ -1,4 +1,4 @@
-"""What a price sheet is read backwards with: stated priors with their sources, and what a user assumes instead."""
+"""Priors of the inversion, with their sources, and the user's assumptions that replace them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headway.core.schema import Field, fields
 from headway.economics.chip_cost import over_all
 from headway.hardware.chip import Chip, chip
 
-LEVEL = 0.8  # of every interval here: share of the weighted draws within it
+LEVEL = 0.8  # share of the weighted draws within every interval
 
 
 def _share(help: str) -> Field:
@@ -67,7 +67,7 @@ class Priors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateChip:
-    """A chip that may be behind a sheet, and what it may cost."""
+    """A chip that may be behind a sheet, with its price range."""
 
     chip: Chip
     peak: Any  # flop/s, in fp8 where the chip has it
@@ -76,7 +76,7 @@ class CandidateChip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssumedIntervals:
-    """What a user takes as known or narrows: an interval each, None where the prior stands."""
+    """Intervals that a user assumes; None to keep the prior."""
 
     active: Annotated[Any, Field(help="active parameters", high=1e15)] = None
     total: Annotated[Any, Field(help="all parameters", high=1e16)] = None
@@ -93,30 +93,30 @@ class AssumedIntervals:
 
 
 def path() -> Path:
-    """The file of the priors."""
+    """Path of the file of priors."""
     return Path(str(files("headway").joinpath("data/inversion.toml")))
 
 
 @functools.cache
 def priors() -> Priors:
-    """The priors that ship."""
+    """The priors that ship with the package."""
     where = path()
     return Priors(**facts.numbers(facts.read(where), Priors, "inversion", where))
 
 
 def machines(assumptions: AssumedIntervals, catalog: Catalog | None = None) -> tuple[CandidateChip, ...]:
-    """The chips that may be behind a sheet: the assumed one, or those that the file names."""
+    """The chips that may be behind a sheet: the assumed chip, or the chips in the file of priors."""
     names = (assumptions.chip,) if assumptions.chip else tuple(facts.read(path())["chips"])
     return tuple(machine(name, assumptions.price, catalog) for name in names)
 
 
 def reference(catalog: Catalog | None = None) -> CandidateChip:
-    """The chip that markups are stated over."""
+    """The reference chip of markups."""
     return machine(facts.read(path())["reference"], None, catalog)
 
 
 def machine(name: str, price: Interval | None = None, catalog: Catalog | None = None) -> CandidateChip:
-    """A chip with its peak and the range of its price."""
+    """A chip with its peak FLOP/s and price range."""
     device = chip(name, catalog) if catalog else chip(name)
     peak = device.peak_fp8 if device.peak_fp8 is not None else device.need("peak_bf16")
     for fact in ("hbm", "hbm_bw"):
@@ -125,7 +125,7 @@ def machine(name: str, price: Interval | None = None, catalog: Catalog | None = 
 
 
 def read_assumed(text: str) -> AssumedIntervals:
-    """`active=100B,chip=tpu-v7,margin=0.3..0.6` as what is assumed."""
+    """Assumptions from text such as `active=100B,chip=tpu-v7,margin=0.3..0.6`."""
     declared = {name: q for name, (q, _) in fields(AssumedIntervals).items()}
     values: dict[str, Any] = {}
     for part in filter(None, (word.strip() for word in text.split(","))):
@@ -153,6 +153,6 @@ def _interval(text: str, q: Field, key: str) -> Interval:
 
 
 def assumed_intervals(assumptions: AssumedIntervals) -> dict[str, Interval]:
-    """What is assumed, by name."""
+    """The assumed intervals, by name."""
     values = {field.name: getattr(assumptions, field.name) for field in dataclasses.fields(assumptions) if field.name != "chip"}
     return {name: value for name, value in values.items() if value is not None}

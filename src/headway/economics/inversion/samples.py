@@ -1,8 +1,8 @@
-"""Many models and machines that may be behind a price sheet, drawn from the priors, what each would be sold at, and markups over cost.
+"""Models and machines that may be behind a price sheet, drawn from the priors, with list prices and markups over cost.
 
-Stated priors of chip price, utilisation, margin and MFU give this excess a distribution; open models' prices give it a narrower one.
-Both are normal in the logarithm, so that one is conditioned on the other in closed form. Three rates: input, output, and what a token of
-context adds to the latter.
+The stated priors of chip price, utilisation, margin and MFU imply a distribution of the markup; open models' prices imply a narrower one.
+Both are log-normal, so conditioning has a closed form. There are three rates: input, output, and the output rate's slope over context
+tokens.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
 from headway.laws.step.memory import parameter_bytes
 
 SEED = 20260429
-TENTH = NormalDist().inv_cdf(0.9)  # of a normal: from its middle to its 90 % point
+TENTH = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of a normal to its 90 % point
 MOST_SPARSE = 100.0
 LEAST, MOST = 1e-300, 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """One array per quantity, a draw each; `log_price` is the logarithm of what input, output and a ladder's slope would be sold at.
+    """One array per quantity, one element per draw; `log_price` has log prices of input, output and the slope over context.
 
-    `log_cost` are the same at the cost of busy reference chips and the usual batch: what a markup is stated over.
+    `log_cost` has the log costs of these three on busy reference chips at the usual batch, the base of a markup.
     """
 
     active: Any
@@ -52,18 +52,18 @@ class Samples:
     log_price: Any  # 3 x draws
     log_cost: Any  # 3 x draws, with the usual KV
     log_cost_kv: Any  # 3 x draws, with the draw's own KV
-    log_weight: Any  # of the prior, where what is assumed makes draws unlikely
+    log_weight: Any  # log weight of the prior for draws that assumptions make unlikely
 
 
 class _Stream:
-    """Latin hypercube columns: each a shuffle of evenly spaced points, the same for the same seed."""
+    """Latin hypercube columns: shuffles of evenly spaced points, reproducible from the seed."""
 
     def __init__(self, count: int) -> None:
         self.rng = np.random.default_rng(SEED)
         self.count = count
 
     def even(self) -> Any:
-        """Shares between 0 and 1."""
+        """Evenly spread values between 0 and 1."""
         return self.rng.permutation((np.arange(self.count) + 0.5) / self.count)
 
     def normal(self) -> Any:
@@ -78,7 +78,7 @@ def _normal_points(count: int) -> Any:
 
 
 def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Catalog | None = None) -> Samples:
-    """`count` draws from the priors, with what is assumed in their place."""
+    """`count` draws from the priors, with assumed intervals in their place."""
     stream, intervals = _Stream(count), assumed_intervals(assumptions)
     active, sparsity, log_weight = _size(stream, priors, intervals)
     if not np.isfinite(log_weight).any():
@@ -108,7 +108,7 @@ def draw(priors: Priors, assumptions: AssumedIntervals, count: int, catalog: Cat
 
 
 class _Work:
-    """What is served."""
+    """The served model and its load, per draw."""
 
     def __init__(self, *, active: Any, sparsity: Any, kv: Any, batch: Any, byte: Any, context: Any) -> None:
         self.active, self.sparsity, self.kv, self.batch, self.byte, self.context = active, sparsity, kv, batch, byte, context
@@ -124,7 +124,7 @@ class _Hardware:
 
 
 def _size(stream: _Stream, priors: Priors, intervals: dict[str, Interval]) -> tuple[Any, Any, Any]:
-    """Active parameters, total over active, and the logarithm of the prior where both sizes are assumed apart."""
+    """Active parameters, total over active, and the log prior weight when both sizes are assumed."""
     middle, spread = float(priors.active_middle), float(priors.active_spread)
     active = _between(stream, intervals["active"]) if "active" in intervals else middle * np.exp(spread * stream.normal())
     dense = stream.even() < float(priors.dense_share)
@@ -133,7 +133,7 @@ def _size(stream: _Stream, priors: Priors, intervals: dict[str, Interval]) -> tu
     if "total" not in intervals:
         return active, sparsity, np.zeros(stream.count)
     total = _between(stream, intervals["total"])
-    if "active" not in intervals:  # the sparsity is drawn, the active parameters follow
+    if "active" not in intervals:  # draws the sparsity, from which active parameters follow
         active = total / sparsity
         return active, sparsity, -0.5 * (np.log(active / middle) / spread) ** 2
     ratio = total / active
@@ -141,7 +141,7 @@ def _size(stream: _Stream, priors: Priors, intervals: dict[str, Interval]) -> tu
 
 
 def _hardware(stream: _Stream, candidates: tuple[CandidateChip, ...]) -> _Hardware:
-    """A chip for each draw, in equal shares, at a price even in the logarithm between its ends."""
+    """A chip for each draw, in equal shares, with a log-uniform price within its range."""
     which = np.minimum((stream.even() * len(candidates)).astype(int), len(candidates) - 1)
     share = stream.even()
 
@@ -156,7 +156,7 @@ def _hardware(stream: _Stream, candidates: tuple[CandidateChip, ...]) -> _Hardwa
 
 
 def _positive(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> Any:
-    """Log-normal by its 10 % and 90 % points."""
+    """Log-normal values from 10 % and 90 % points, or log-uniform within an assumed interval."""
     if interval is not None:
         return _between(stream, interval)
     middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * TENTH)
@@ -169,16 +169,16 @@ def _even(stream: _Stream, interval: Interval | None, low: Any, high: Any) -> An
 
 
 def _between(stream: _Stream, interval: Interval) -> Any:
-    """Even in the logarithm between the ends of what is assumed."""
+    """Log-uniform values within an assumed interval."""
     low, high = float(interval.low), float(interval.high)
     return low * (high / low) ** stream.even()
 
 
-# -- what it would cost and be sold at ------------------------------------------------------------------------------------------
+# -- cost and price -------------------------------------------------------------------------------------------------------------
 
 
 def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any) -> Any:
-    """Logarithms of the rates of input, output, and of what a token of context adds to the latter."""
+    """Log rates of input, output, and of the output rate's slope over context."""
     compute = compute_s_per_token(work.active, on.peak)
     prefill = laws.prefill_chip_s(compute, mfu)
     weights = parameter_bytes(work.total, work.byte)
@@ -194,7 +194,7 @@ def _log_rates(work: _Work, on: _Hardware, priors: Priors, mfu: Any, markup: Any
 
 
 def reference_log_cost(priors: Priors, machine: CandidateChip, active: Any, sparsity: Any, kv: Any = None) -> Any:
-    """The same at the cost of reference chips, never idle, at the middle of their price, with the usual batch, weight format and KV."""
+    """Log costs on reference chips that are never idle, at the middle of their price, with the usual batch, weight format and KV."""
     price = _middle(machine.price.low, machine.price.high)
     at = _Hardware(peak=float(machine.peak), mem_bw=float(machine.chip.hbm_bw), capacity=float(machine.chip.hbm), price=price)
     mfu = laws.sparse_mfu(float(priors.dense_mfu), sparsity, float(priors.sparse_exponent))
@@ -206,29 +206,29 @@ def reference_log_cost(priors: Priors, machine: CandidateChip, active: Any, spar
 
 
 def _middle(low: Any, high: Any) -> float:
-    """The middle of an interval in the logarithm."""
+    """The geometric middle of an interval."""
     return float(low) ** 0.5 * float(high) ** 0.5
 
 
 MOMENTS = 4096  # draws
-SMALL = 1e-6  # a variance that is none
-EVEN = 1 / 12  # variance of what is even between 0 and 1
-FLOOR = 0.1  # of the learned precision: what is left of it at least where an assumption is vaguer than the stated priors
+SMALL = 1e-6  # numerical stand-in for a zero variance
+EVEN = 1 / 12  # variance of a uniform value between 0 and 1
+FLOOR = 0.1  # least share of the learned precision that vague assumptions leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Markup:
-    """The logarithm of price over cost of busy reference chips: normal, of the three rates."""
+    """Normal distribution of the log markup of the three rates: price over cost of busy reference chips."""
 
     middle: Any  # 3
     spread: Any  # 3 x 3
-    prior_middle: Any  # 3: middle of what the priors and assumptions alone give
+    prior_middle: Any  # 3: mean under priors and assumptions alone
     prior_spread: Any  # 3 x 3
-    policy: Any  # 3 x 3: the part of both that is neither chip, idle hours nor margin
+    policy: Any  # 3 x 3: part of both spreads from pricing policy, not chip, idle hours or margin
 
 
 def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bool = False) -> Markup:
-    """The excess for these draws; `slope` is the variance of a ladder's own, None without one; `hosts`: the sheet is one of many hosts'."""
+    """The markup for these draws; `slope`: variance of a sheet's context slope, None without tiers; `hosts`: many hosts sell the model."""
     host = _covariance(priors.host_spread_input, priors.host_spread_output, priors.host_correlation) if hosts else np.zeros((2, 2))
     policy = _beside(np.eye(2) * float(priors.policy_spread) ** 2 + host, 1.0, slope or SMALL)
     learned = _covariance(priors.markup_input_spread, priors.markup_output_spread, priors.markup_correlation)
@@ -251,7 +251,7 @@ def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bo
 
 
 def stated_only(priors: Priors) -> Priors:
-    """The priors with the markup that chip prices, utilisation, margin, MFU, batch and KV as stated give, in place of the learned one."""
+    """The priors with the markup implied by stated chip price, utilisation, margin, MFU, batch and KV in place of the learned markup."""
     middle, spread, _, _ = _base(priors, False)
     spread = spread[:2, :2] + np.eye(2) * float(priors.policy_spread) ** 2
     sd = np.sqrt(spread.diagonal())
@@ -263,7 +263,7 @@ def stated_only(priors: Priors) -> Priors:
 
 @functools.lru_cache(maxsize=64)
 def _base(priors: Priors, laddered: bool) -> tuple[Any, Any, float, float]:
-    """Middle and covariance of the excess that the stated priors give, before policy; of further context at the cost of busy chips."""
+    """Mean and covariance of the markup that the stated priors imply, before policy; mean and variance of the slope's chip part."""
     draws = draw(priors, AssumedIntervals(), MOMENTS)
     excess = draws.log_price - (draws.log_cost_kv if laddered else draws.log_cost)
     added = whole_markup(draws.utilisation, cost_share(draws.margin), 1.0)
@@ -277,7 +277,7 @@ def _covariance(first: Any, second: Any, correlation: Any) -> Any:
 
 
 def _beside(spread: Any, share: float, extra_variance: float) -> Any:
-    """A covariance of input and output with that of further context, which follows output by a share and deviates by itself."""
+    """Covariance of input, output and context slope; the slope follows output by `share`, with `extra_variance` of its own."""
     carry = np.array([[1, 0], [0, 1], [0, share]])
     wide = carry @ spread @ carry.T
     wide[2, 2] += extra_variance

@@ -1,8 +1,8 @@
-"""What a million tokens cost and sell for on a machine, as intervals with what drives their width, beside a price sheet.
+"""Cost and price of a million tokens on a machine, as intervals with the drivers of their width, against a price sheet.
 
-The estimate's 90 % interval meets what else is uncertain: the price of a chip (even in the logarithm between its ends), the share of
-paid hours that work and the margin (even between theirs). `_lo`, `_hi` are the 5 % and 95 % points, from deviations of the logarithms in
-quadrature; `_least`, `_most` take every input at its worse end at once.
+The estimate's 90 % interval is combined with other uncertain inputs: chip price (log-uniform in its range), utilisation of paid hours
+and margin (uniform in theirs). `_lo`, `_hi` are the 5 % and 95 % points, from log deviations in quadrature; `_least`, `_most` take every
+input at its extreme end at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from headway.economics.chip_cost import POWER, ChipPrice, OwnershipCost, by_metr
 from headway.economics.price.terms import CommercialTerms, terms
 from headway.economics.sheets.sheet import PriceSheet, Rates
 from headway.hardware import chip_price
-from headway.hardware import chip_price as cost
 from headway.hardware.chip import Chip
 from headway.laws.arithmetic import relative, total
 from headway.laws.economics import cost as laws
@@ -38,14 +37,14 @@ from headway.serving.plan.plan import Plan, plan
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
 HIGH = known(0.95, "95 % point", "", "constant", "upper end of a 90 % interval")
-KINDS = ("in", "cached", "out")  # fresh input, cached input, output
+KINDS = ("in", "cached", "out")  # uncached input, cached input, output
 INPUTS = ("estimate", "chip_price", "utilisation", "margin")
 SPEED_KEYS = ("tpot_s", "ttft_s", "tok_per_s_user", "tok_per_s_chip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PriceSpread:
-    """One input of a product: its middle, and by what it lowers and raises the product at its 5 % and 95 % points and at its ends."""
+    """One input of a product: its middle, and its factors on the product at its 5 % and 95 % points and at its ends."""
 
     low: Any
     high: Any
@@ -54,7 +53,7 @@ class _PriceSpread:
 
 
 def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates | None = None, electricity: Any = None) -> dict[str, Any]:
-    """Cost and price of a million tokens of each kind at one layout and load; with `rates`, the margin that a sheet leaves.
+    """Cost and price of a million tokens of each kind at one layout and load; with `rates`, also the margin of a price sheet.
 
     `hit` is the share of prompt tokens found in a prefix cache, `electricity` in USD/J gives the share of the cost that is power.
     """
@@ -86,7 +85,7 @@ def _middle(span: Interval) -> Any:
 
 
 def _spreads(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, _PriceSpread]:
-    """By input: only those that have a width."""
+    """The spreads of the inputs with a width, by name."""
     stem = f"usd_per_mtok_{kind}"
     expected, low, high = estimates[stem], estimates[f"{stem}_lo"], estimates[f"{stem}_hi"]
     below, above = relative(expected, low), relative(high, expected)
@@ -109,7 +108,7 @@ def _of_price(span: Interval) -> _PriceSpread:
 
 
 def _of_share(span: Interval, middle: Any) -> _PriceSpread:
-    """What a product is divided by: it is low where the share is high."""
+    """The spread of a divisor, which lowers the product at its high end."""
     low, high = (laws.even_quantile(span.low, span.high, share) for share in (LOW, HIGH))
     return _PriceSpread(
         low=relative(high, middle), high=relative(middle, low), least=relative(span.high, middle), most=relative(middle, span.low)
@@ -130,7 +129,7 @@ def _ends(stem: str, middle: Any, spreads: Mapping[str, _PriceSpread]) -> dict[s
 
 
 def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utilisation: Any, margin: Any) -> dict[str, Any]:
-    """Cost with idle hours, price with margin, and for output what drives the width of the price; None where loading is within `in`."""
+    """Cost with idle hours and price with margin; for output also the drivers of the price's width; None if loading is within `in`."""
     if estimates[f"usd_per_mtok_{kind}"] is None:
         return {f"{stem}_{kind}{end}": None for stem in ("cost", "price") for end in ("", "_lo", "_hi", "_least", "_most")}
     spreads = _spreads(kind, estimates, terms, utilisation, margin)
@@ -142,7 +141,7 @@ def _kind(kind: str, estimates: Mapping[str, Any], terms: CommercialTerms, utili
 
 
 def _drivers(spreads: Mapping[str, _PriceSpread]) -> dict[str, Any]:
-    """The share of the width of the 90 % interval that each input is behind, and the one behind most of it."""
+    """Each input's share of the 90 % interval's width, and the input with the largest share."""
     widths = {name: laws.whole_factor(spread.low, spread.high) for name, spread in spreads.items()}
     shares: dict[str, Any] = {name: laws.width_share(width, tuple(widths.values())) for name, width in widths.items()}
     row: dict[str, Any] = {f"width_{name}": shares.get(name) for name in INPUTS}
@@ -161,7 +160,7 @@ def _tokens(pick: Choice, hit: Any) -> dict[str, Any]:
 
 
 def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
-    """What a request costs, and the shares of prefill and of decode in it."""
+    """Cost of a request, and the shares of prefill and decode."""
     tokens = {kind: count for kind, count in _tokens(pick, hit).items() if out[f"cost_{kind}"] is not None}
     bills = {kind: laws.charged_usd(count, out[f"cost_{kind}"]) for kind, count in tokens.items()}
     bill_usd = total(tuple(bills.values()))
@@ -170,7 +169,7 @@ def _request(out: Mapping[str, Any], pick: Choice, hit: Any) -> dict[str, Any]:
 
 
 def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> dict[str, Any]:
-    """What a sheet brings for the same request, and the margin it leaves; its ends take the costs of all kinds at their ends together."""
+    """Revenue of a request under a sheet, and its margin; the margin's ends take all costs at their ends."""
     read = rates.input if rates.cache_read is None else rates.cache_read
     sheet = {"in": per_mtok(rates.input), "cached": per_mtok(read), "out": per_mtok(rates.output)}
     tokens = _tokens(pick, hit)
@@ -188,7 +187,7 @@ def _against(out: Mapping[str, Any], pick: Choice, hit: Any, rates: Rates) -> di
 
 
 def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[str, Any]:
-    """The share of the cost that is power; dear chips make it small."""
+    """Power's share of the cost, lower with expensive chips."""
     power = fact(pick.query.system.chip, POWER)
     if power is None or electricity is None:
         return {"power_share": None, "power_share_lo": None, "power_share_hi": None}
@@ -198,12 +197,12 @@ def _power(pick: Choice, chip: Interval, middle: Any, electricity: Any) -> dict[
 
 
 LAID = ("model", "system", "chips", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "prompt", "output")
-PARTS = ("capital", "upkeep", "power", "building")  # of owning a chip
+PARTS = ("capital", "upkeep", "power", "building")  # parts of the cost of owning a chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRequest:
-    """What a price is asked for beyond a layout: terms, by what a chip is priced where they do not say, hit rate, sheet."""
+    """Inputs of a price beyond the layout: terms, price metric of a chip, hit rate and price sheet."""
 
     terms: CommercialTerms
     metric: str = ""
@@ -217,10 +216,10 @@ def price(
     model: Any, system: Any, load: Load, *, chip_price: Any = None, utilisation: Any = None, margin: Any = None,
     metric: str = "", own: bool = False, hit: Any = None, sheet: PriceSheet | None = None, **planned: Any,
 ) -> Table:  # fmt: skip
-    """One row: cost and price of fresh input, cached input and output, each with its interval, and what drives its width.
+    """One row: cost and price of uncached input, cached input and output, each with its interval, and the drivers of its width.
 
-    `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5"; without a chip price it is
-    the catalogue's by `metric`, that of an owned chip, or all it has. The rest is `plan`'s: ttft, tpot, ways, batch, assumptions, ...
+    `chip_price`, `utilisation` and `margin` are a number, a pair of ends (SI), or text such as "2.2..4.5". The default chip price is the
+    catalogue's by `metric`, of an owned chip (`own`), or its whole range. `planned` goes to `plan`: ttft, tpot, ways, batch, ...
     """
     assumptions = planned.pop("assumptions", None) or schema.defaults(Assumptions)
     if hit is not None:
@@ -242,7 +241,7 @@ def _share(hit: Any) -> Any:
 
 
 def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The best layout of a plan with its costs and prices, as plain numbers, and what is to be said; no prices where nothing fits."""
+    """The best layout of a plan with its costs and prices as plain numbers, and notes; no prices if nothing fits."""
     best = answer.table.row(0)
     values, notes = ({}, ()) if answer.infeasible else quote(answer.best, ask)
     plain = {key: value if isinstance(value, str | None) else float(value) for key, value in values.items()}
@@ -251,7 +250,7 @@ def row(answer: Plan, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...
 
 
 def explained(answer: Plan, ask: PriceRequest, key: str) -> Any:
-    """One number of that row as a tree of laws."""
+    """One number of a plan's priced row as a tree of laws."""
     with record():
         value = None if answer.infeasible else quote(answer.best, ask)[0].get(key)
     if value is None and key in answer.table.columns:
@@ -262,8 +261,8 @@ def explained(answer: Plan, ask: PriceRequest, key: str) -> Any:
 
 
 def quote(pick: Choice, ask: PriceRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Costs and prices at one layout and load, with the interval of each input, and what is to be said about the chip's price."""
-    chip, assumptions = pick.query.system.chip, cost.assumptions(ask.catalog)
+    """Costs and prices at one layout and load, with the interval of each input, and notes on the chip's price."""
+    chip, assumptions = pick.query.system.chip, chip_price.assumptions(ask.catalog)
     tco = owned(chip, assumptions) if ask.is_owned else None
     about = _chip_price(chip, ask, tco)
     agreed = replace(ask.terms, chip_price=about.interval)
@@ -288,5 +287,5 @@ def _chip_price(chip: Chip, ask: PriceRequest, tco: OwnershipCost | None) -> Chi
 
 
 def rates_at(sheet: PriceSheet, prompt: Any) -> Rates:
-    """A sheet's rates for a prompt of this length: those of the last step below it hold for the whole request."""
+    """A sheet's rates for a prompt of this length: the rates of its context tier, for the whole request."""
     return next((step.rates for step in reversed(sheet.tiers) if prompt > step.above), sheet.rates)

@@ -1,4 +1,4 @@
-"""A day of a service as its operator published it: nodes, tokens, rates, prices, and the account that they make."""
+"""A published day of a service: nodes, tokens, rates and prices, and the account that follows from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.laws.arithmetic import relative, total
 from headway.laws.economics import cost as laws
-from headway.laws.economics import cost as margin
 from headway.laws.economics.cache_bill import held_bytes, hit_share_of, token_rate, tokens_left
 from headway.laws.memory.reload import per_mtok
 from headway.laws.serving.request import held_kv_tokens, per_chip
@@ -26,7 +25,7 @@ OPTIONAL = ("nodes_peak", "stated_cost", "stated_revenue", "stated_margin_over_c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedDay:
-    """What was published; each number is a Known in SI."""
+    """The published numbers of a day, each a Sourced in SI."""
 
     name: str
     title: str = ""
@@ -54,7 +53,7 @@ class PublishedDay:
 
 
 def case(name: str, catalog: Catalog | None = None) -> PublishedDay:
-    """A published day by its name.
+    """A published day, by name.
 
     >>> case("deepseek-day6").nodes
     226.75
@@ -67,7 +66,7 @@ def case(name: str, catalog: Catalog | None = None) -> PublishedDay:
 
 
 def read(path: Path) -> PublishedDay:
-    """A published day from its file; what an account needs must be there."""
+    """A published day from its file; BadFile if a number that an account needs is missing."""
     document = facts.read(path)
     facts.only(document, ("name", *TEXTS, "facts", "sources"), path)
     numbers = facts.numbers(document, PublishedDay, path.stem, path)
@@ -82,7 +81,7 @@ BF16 = known(2, "bytes of a bf16 element", "byte", "constant", "bf16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What follows from a published day."""
+    """Quantities computed from a published day."""
 
     cost: Annotated[Any, Field("USD", "all nodes for the whole window, idle or not")]
     revenue: Annotated[Any, Field("USD", "all tokens at list prices")]
@@ -113,11 +112,11 @@ STATED_COLUMNS = {"cost": "stated_cost", "revenue": "stated_revenue", "margin_ov
 
 
 def account(day: PublishedDay) -> Account:
-    """Everything that follows from a published day."""
+    """The account of a published day."""
     cost = laws.fleet_usd(day.nodes, day.node, day.chip_price, day.time)
     misses = tokens_left(day.prompts, day.hits)
     bills = ((day.hits, day.rate_hit), (misses, day.rate_miss), (day.outputs, day.rate_output))
-    revenue = total(tuple(margin.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills))
+    revenue = total(tuple(laws.charged_usd(tokens, per_mtok(rate)) for tokens, rate in bills))
     prefill = laws.nodes_behind(day.prompts, day.time, day.prefill_rate)
     decode = laws.nodes_behind(day.outputs, day.time, day.decode_rate)
     nodes = total((prefill, decode))
@@ -128,7 +127,7 @@ def account(day: PublishedDay) -> Account:
     kv = totals.kv_bytes_per_token(model(day.model), BF16)
     return Account(
         cost=cost, revenue=revenue,
-        margin_over_cost=margin.margin_over_cost(cost, revenue), gross_margin=margin.gross_margin(cost, revenue),
+        margin_over_cost=laws.margin_over_cost(cost, revenue), gross_margin=laws.gross_margin(cost, revenue),
         hit_rate=hit_share_of(day.hits, day.prompts), prefill_nodes=prefill, decode_nodes=decode, nodes=nodes,
         nodes_over_stated=relative(nodes, day.nodes), prefill_share=relative(prefill, nodes),
         cost_fresh_input=fresh, cost_all_input=laws.usd_per_mtok_of(prefill_usd, day.prompts), cost_output=output,

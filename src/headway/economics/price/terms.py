@@ -1,4 +1,4 @@
-"""What turns chip time into a price: the price of a chip, the share of paid hours that work, the margin; each an interval."""
+"""Terms that turn chip time into a price: chip price, utilisation of paid hours, and margin, each an interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_COST = point(default(0.0, "margin", "", "the price is the cost"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommercialTerms:
-    """Each an Interval; no chip price stands for all that the catalogue has for the chip."""
+    """Chip price, utilisation and margin as intervals; no chip price means the catalogue's whole range for the chip."""
 
     chip_price: Annotated[
         Any, Field("USD/s", bare="USD/h", help=f"price of a chip (default: all that the catalogue has for it); {TYPED}")
@@ -30,7 +30,7 @@ class CommercialTerms:
 
 
 def terms(**values: Any) -> CommercialTerms:
-    """Terms from an Interval, a number or a pair of ends in SI, or text as on the command line, each.
+    """Terms from values that are each an Interval, a number or pair of ends in SI, or command-line text.
 
     >>> one = terms(chip_price="2.2..4.5", utilisation=(0.3, 0.7))
     >>> round(one.chip_price.low * 3600, 6), one.utilisation.high, one.margin.high

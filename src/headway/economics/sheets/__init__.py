@@ -1,1 +1,5 @@
-"""Price sheets from files: the project's own schema, and readers of what others publish."""
+"""Price sheets from files: the project's own schema, and readers of other published formats.
+
+`sheet.PriceSheet` is the record, `catalogue.sheet` finds one by name, `schema` reads TOML and JSON, `table` CSV; `litellm`, `models_dev`
+and `genai` read foreign files, `history` compares dates. Reads data/sheets.
+"""

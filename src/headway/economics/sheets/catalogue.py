@@ -1,7 +1,7 @@
-"""Price sheets by name: those that ship, the user's folders, an installed package, or a file of any known format.
+"""Price sheets by name: from the package, the user's folders, an installed package, or a file of any known format.
 
-`claude-opus-4.6` is the newest sheet of that model, `claude-opus` the newest of the family, `claude-opus-4.6@2026-02` the one that held
-then, `groq/gpt-oss-120b` that of one provider; `prices.json:gpt-5.4` looks in a file, `genai-prices:gpt-5.4` in the package.
+`claude-opus-4.6` is the newest sheet of that model, `claude-opus` the newest of the family, `claude-opus-4.6@2026-02` the sheet valid at
+that date, `groq/gpt-oss-120b` a provider's sheet; `prices.json:gpt-5.4` looks in a file, `genai-prices:gpt-5.4` in the package.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_sheets(path: str | Path) -> SheetMatches:
 
 
 def of_json(path: Path, document: Any) -> SheetMatches:
-    """Sheets of a JSON document, whoever wrote it."""
+    """Sheets of a JSON document in any known format."""
     from headway.economics.sheets import litellm, models_dev, schema
 
     if isinstance(document, list):
@@ -104,7 +104,7 @@ SIZE = re.compile(r"a?\d+(\.\d+)?[bmt]|\d+x\d+b")  # 70b, a3b, 8x22b
 
 
 class AmbiguousSheet(HeadwayError, LookupError):
-    """A name that more than one sheet answers to."""
+    """A name that matches more than one sheet."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         offers = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
@@ -112,7 +112,7 @@ class AmbiguousSheet(HeadwayError, LookupError):
 
 
 def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
-    """Every sheet of the catalogue, the oldest first."""
+    """Every sheet of the catalogue, oldest first."""
     return _shipped(catalog or default_catalog())
 
 
@@ -125,7 +125,7 @@ def _shipped(catalog: Catalog) -> tuple[PriceSheet, ...]:
 
 
 def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
-    """The one sheet that a name means.
+    """The sheet that a name denotes.
 
     >>> one = sheet("claude-opus-4.6@2026-02-20")
     >>> one.as_of, one.rates.input, one.tiers[0].above
@@ -137,7 +137,7 @@ def sheet(name: str, catalog: Catalog | None = None) -> PriceSheet:
 
 
 def read(text: str, catalog: Catalog | None = None) -> SheetMatches:
-    """What a name or a file means on the command line: a file alone means the newest sheet of each of its models."""
+    """Sheets for a name or file on the command line; a file alone gives the newest sheet of each of its models."""
     before, colon, after = text.strip().rpartition(":")
     if colon and (before.lower() == GENAI or Path(before).suffix.lower() in SUFFIXES):
         everything = genai() if before.lower() == GENAI else read_sheets(before)
@@ -157,7 +157,7 @@ def genai() -> SheetMatches:
 
 
 def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
-    """The one sheet that a name means among these: the newest of the model, else the newest of the family it begins."""
+    """The sheet that a name denotes among `among`: the newest of the model, else the newest of a family with that name."""
     model_name, at, date = name.strip().partition("@")
     provider, slash, rest = fold(model_name).partition("/")
     of_provider = [sheet for sheet in among if fold(sheet.provider) == provider] if slash else []
@@ -171,7 +171,7 @@ def find(name: str, among: Sequence[PriceSheet], hint: str = "") -> PriceSheet:
 
 
 def _choose_sheet(name: str, matches: Sequence[PriceSheet]) -> PriceSheet:
-    """The newest; of several providers the maker of the model, whose name it bears."""
+    """The newest of several sheets; among several providers, the maker whose name the model bears."""
     makers = [sheet for sheet in matches if fold(sheet.model).startswith(fold(sheet.provider))]
     if len({fold(sheet.model) for sheet in matches}) == 1 and makers:
         return makers[0]
@@ -188,7 +188,7 @@ def _hint(model_name: str, date: str, among: Sequence[PriceSheet]) -> str:
 
 
 def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
-    """The last sheet of each model of each provider that holds today; one announced for later only where there is no other."""
+    """The sheet of each provider's model that is valid today; a sheet announced for later only if there is no other."""
     newest_sheets: dict[tuple[str, str], PriceSheet] = {}
     today = datetime.date.today().isoformat()
     for sheet in sorted(among, key=day):
@@ -198,14 +198,14 @@ def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
 
 
 def names(among: Sequence[PriceSheet]) -> list[str]:
-    """What would work as a name: models, families, and models of a provider."""
+    """Valid names of sheets: models, families, and provider/model."""
     models = {fold(sheet.model) for sheet in among}
     begins = {re.split(r"-[a-z]?\d", model)[0] for model in models}
     return sorted(models | begins | {f"{fold(sheet.provider)}/{fold(sheet.model)}" for sheet in among})
 
 
 def family(sheet: PriceSheet) -> str:
-    """The line of models that one belongs to: its name without version numbers, sizes kept.
+    """The family of a sheet's model: its name without version numbers, but with sizes.
 
     >>> family(sheet("claude-opus")), family(sheet("gpt-5.4")), family(sheet("deepseek-v4-pro")), family(sheet("llama-3.1-8b"))
     ('claude-opus', 'gpt', 'deepseek-v-pro', 'llama-8b')
@@ -216,7 +216,7 @@ def family(sheet: PriceSheet) -> str:
 
 
 def version(sheet: PriceSheet) -> tuple[int, ...]:
-    """The numbers of a model's version, to tell the older.
+    """The numbers of a model's version, for sorting.
 
     >>> version(sheet("claude-opus-4.6")), version(sheet("deepseek-v4-pro")), version(sheet("llama-3.1-8b"))
     ((4, 6), (4,), (3, 1))
@@ -226,10 +226,10 @@ def version(sheet: PriceSheet) -> tuple[int, ...]:
 
 
 def day(sheet: PriceSheet) -> str:
-    """What a sheet is ordered by: an undated one comes first."""
+    """Sort key of a sheet by date; undated sheets come first."""
     return "" if sheet.as_of == UNDATED else sheet.as_of
 
 
 def _last(date: str) -> str:
-    """The latest text that still counts as within a date: all of 2026-02 is."""
+    """The latest date text within a date, so that 2026-02 includes all of its days."""
     return date.strip() + "~"

@@ -1,4 +1,4 @@
-"""What the readers of other people's price files share: rates of many thresholds as tiers, and entries that are left out."""
+"""Helpers of the readers of third-party price files: rates by threshold as tiers, and counts of dropped entries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headway.economics.sheets.entry import SheetEntry, SheetMatches
 from headway.economics.sheets.schema import sheet_of
 from headway.economics.sheets.sheet import PriceSheet
 
-Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: the usual rates) -> rates in USD per Mtok
+Steps = Mapping[float, Mapping[str, Any]]  # threshold in tokens (0: base rates) -> rates in USD per Mtok
 
 
 def tiers_of(steps: Steps) -> list[dict[str, Any]]:
-    """The tiers above 0 of the schema: what a threshold does not restate stays as it was below it."""
+    """The tiers above 0 tokens in the schema; a threshold inherits rates that it does not restate."""
     tiers, rates = [], dict(steps[0])
     for above in sorted(steps):
         rates = {**rates, **steps[above]}
@@ -26,7 +26,7 @@ def tiers_of(steps: Steps) -> list[dict[str, Any]]:
 
 
 def read_all(documents: Sequence[Mapping[str, Any]], path: Path, left_out: Counter[str]) -> SheetMatches:
-    """Documents of the schema as sheets; one that is not legal is counted with the first reason, not the end of all others."""
+    """Sheets of documents in the schema; an illegal document is dropped and counted in `left_out` by its first reason."""
     sheets: list[PriceSheet] = []
     wrong: list[str] = []
     for document in documents:

@@ -1,4 +1,4 @@
-"""One table of a price file with its place in it, so that an error names the key; and what reading a file gives."""
+"""One table of a price file with its position, so that errors name the key; and the sheets read from a file."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from headway.economics.sheets.sheet import PriceSheet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetMatches:
-    """The sheets that could be read, and notes."""
+    """The readable sheets of a file, and notes."""
 
     sheets: tuple[PriceSheet, ...]
     notes: tuple[str, ...] = ()
 
 
-MOST_RATE = 1e5  # USD per Mtok: more than ten cents for one token is a mistake of units
+MOST_RATE = 1e5  # USD per Mtok; more than ten cents per token is a unit error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetEntry:
-    """A table, the file it is from, and where in the file."""
+    """A table of a price file, with its file and position."""
 
     values: Mapping[str, Any]
     path: Any
     where: str = ""
 
     def wrong(self, key: str, why: str) -> BadFile:
-        """The error for what is wrong with a key."""
+        """The error for a key, with the reason."""
         return BadFile(self.path, f"{self.where}{key}: {why}")
 
     def only(self, keys: Iterable[str]) -> None:
-        """Refuse a key that nothing reads: a misspelt one would be lost silently."""
+        """Refuse unknown keys, since a misspelt key would be lost silently."""
         known = list(keys)
         for key in self.values:
             if key not in known:
@@ -45,14 +45,14 @@ class SheetEntry:
                 raise self.wrong(clip(key), f"no such entry; {offer}")
 
     def text(self, key: str, default: str) -> str:
-        """A text, or the default where there is none."""
+        """The text under a key, or the default."""
         value = self.values.get(key, default)
         if not isinstance(value, str) or not value.strip():
             raise self.wrong(key, f"got {clip(value)!r}; wants text in quotes")
         return " ".join(value.split())
 
     def number(self, key: str, most: float = math.inf, above: float | None = None) -> float | None:
-        """A finite number of 0 or more, or None where there is none."""
+        """The finite number of 0 or more under a key, or None."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -65,7 +65,7 @@ class SheetEntry:
         return float(value)
 
     def tokens(self, key: str) -> float | None:
-        """A count of tokens, as a number or as 200k."""
+        """The count of tokens under a key, given as a number or as 200k."""
         value = self.values.get(key)
         if isinstance(value, str):
             try:
@@ -93,5 +93,5 @@ class SheetEntry:
             yield SheetEntry(values=table, path=self.path, where=f"{self.where}{key}[{number}].")
 
     def present_keys(self, keys: Iterable[str]) -> list[str]:
-        """Those of the keys that are there."""
+        """The keys that the table has."""
         return [key for key in keys if self.values.get(key) is not None]

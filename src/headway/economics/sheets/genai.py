@@ -13,7 +13,7 @@ from headway.economics.sheets.common import read_all, tiers_of
 from headway.economics.sheets.entry import SheetMatches
 
 NAMES = {"input_mtok": "input", "output_mtok": "output", "cache_read_mtok": "cache_read"}
-WRITE, LONG_WRITE = "cache_write_mtok", "cache_write_1h_mtok"  # the first is of 5 minutes where there is the second
+WRITE, LONG_WRITE = "cache_write_mtok", "cache_write_1h_mtok"  # the first means 5 minutes if the second is present
 MODES = {("processing", "batch"), ("service_tier", "flex"), ("service_tier", "priority"), ("service_tier", "fast"), ("speed", "fast")}
 EARLIEST = datetime.date.min
 
@@ -30,7 +30,7 @@ def read_genai() -> SheetMatches:
 
 
 def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:
-    """A sheet for each date of each model of each provider."""
+    """A sheet for each provider, model and date."""
     documents, left_out = [], Counter[str]()
     for provider in providers:
         for model in provider.models:
@@ -41,7 +41,7 @@ def sheets_of(providers: Iterable[Any], source: str) -> SheetMatches:
 
 
 def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any]]:
-    """A model's history: the hours and modes of today are those of its newest sheet."""
+    """The documents of a model's history; today's hours and modes belong to the newest sheet."""
     dated, hours = _rows(model)
     priced = [(date, steps) for date, steps in dated if {"input", "output"} <= steps[0].keys()]
     for number, (date, steps) in enumerate(priced):
@@ -63,7 +63,7 @@ def _documents(provider: str, model: Any, source: str) -> Iterator[dict[str, Any
 
 
 def _rows(model: Any) -> tuple[list[tuple[datetime.date, Any]], list[tuple[str, Any]]]:
-    """Prices by the day they begin, the earliest first, and those of hours."""
+    """Prices by start date, earliest first, and prices by hours."""
     rows = model.prices if isinstance(model.prices, list) else [model.prices]
     dated, hours = {}, []
     for row in rows:
@@ -78,14 +78,14 @@ def _rows(model: Any) -> tuple[list[tuple[datetime.date, Any]], list[tuple[str, 
 
 
 def _utc(time: datetime.time) -> str:
-    """The hour and minute in UTC of a time with or without a zone."""
+    """Hour and minute in UTC of a time with or without a time zone."""
     if time.tzinfo:
         time = datetime.datetime.combine(datetime.date(2000, 1, 2), time).astimezone(datetime.UTC).time()
     return f"{time:%H:%M}"
 
 
 def _steps(prices: Any) -> dict[float, dict[str, Any]]:
-    """Rates by threshold."""
+    """Rates by threshold in tokens."""
     steps: dict[float, dict[str, Any]] = {0.0: {}}
     writes = {WRITE: "5min" if getattr(prices, LONG_WRITE, None) is not None else "default", LONG_WRITE: "1h"}
     for key, price in vars(prices).items():
@@ -102,7 +102,7 @@ def _steps(prices: Any) -> dict[float, dict[str, Any]]:
 
 
 def _rates_at(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[str, Any]:
-    """The rates of a threshold with the writes that it leaves as they were below."""
+    """The rates of a threshold, with cache writes inherited from the threshold below."""
     rates = dict(steps[above])
     below = [steps[threshold]["cache_write"] for threshold in sorted(steps) if threshold <= above and "cache_write" in steps[threshold]]
     if below and "cache_write" in rates:
@@ -111,7 +111,7 @@ def _rates_at(steps: Mapping[float, Mapping[str, Any]], above: float) -> dict[st
 
 
 def _modes(model: Any, usual: Mapping[float, Mapping[str, Any]]) -> dict[str, Any]:
-    """Modes by their one condition; what a mode does not restate stays, with the usual thresholds. OpenAI's priority is its fast."""
+    """Modes by their single condition; a mode inherits rates and thresholds that it does not restate. OpenAI's priority is `fast`."""
     modes: dict[str, Any] = {}
     for variant in model.price_variants or ():
         conditions = list(variant.when.items())

@@ -1,4 +1,4 @@
-"""Price sheets by date: the multiples of each, and what changed against the one before in the same line of models."""
+"""Price sheets by date: price multiples of each, and changes from the previous sheet of its model family."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from headway.laws.arithmetic import relative
 from headway.laws.memory.reload import per_mtok
 
 PEAK = "peak"
-SAME = 1e-9  # relative: rates that differ by less are equal
+SAME = 1e-9  # relative difference below which rates are equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatedSheet:
-    """One sheet of a history; a multiple that the sheet does not state is None."""
+    """One sheet of a history; None for a multiple that it does not state."""
 
     as_of: str
     provider: str
     model: str
-    line: str  # claude-opus of claude-opus-5.5
+    line: str  # family, such as claude-opus for claude-opus-5.5
     changed: str
     input_usd_per_mtok: Any
     output_usd_per_mtok: Any
     cached_usd_per_mtok: Any
-    output_multiple: Any  # of the input rate
+    output_multiple: Any  # output rate over the input rate
     cached_multiple: Any
     write_multiple: Any
     write_long_multiple: Any
     step_above: Any  # tokens
     step_input_multiple: Any
     step_output_multiple: Any
-    fast_multiple: Any  # of the standard mode's output
+    fast_multiple: Any  # fast mode's output rate over the standard mode's
     fast_speed_multiple: Any
     slow_multiple: Any
     hours_multiple: Any
@@ -49,7 +49,7 @@ def history(sheets: Sequence[PriceSheet]) -> tuple[DatedSheet, ...]:
     dated_rows = []
     for sheet in sorted(sheets, key=lambda row: (day(row), row.provider, row.model)):
         line = lines.setdefault((sheet.provider, family(sheet)), [])
-        # A date may be that of reading the price: a model does not follow one with a later version.
+        # A date may be the day of reading, so a model never follows a later version of its family.
         dated_rows.append(_dated(sheet, next((older for older in reversed(line) if version(older) <= version(sheet)), None)))
         line.append(sheet)
     return tuple(dated_rows)
@@ -79,7 +79,7 @@ def _times(rate: Any, base: Any) -> Any:
 
 
 def _fast(sheet: PriceSheet) -> Mode | None:
-    """The dearest mode that is not a matter of hours."""
+    """The most expensive mode, peak hours excluded."""
     dearer = [mode for mode in sheet.modes if mode.name != PEAK and mode.rates.output > sheet.rates.output]
     return max(dearer, key=lambda mode: mode.rates.output, default=None)
 
@@ -90,7 +90,7 @@ def _slow(sheet: PriceSheet) -> Mode | None:
 
 
 def _hours(sheet: PriceSheet) -> Rates | None:
-    """The rates of the dearest hours, also where they are given as a mode; where none is dearer, of the cheapest."""
+    """The rates of the most expensive hours, also if given as a mode; of the cheapest hours if none is more expensive."""
     hour_rates = [hours.rates for hours in sheet.hours] + [mode.rates for mode in sheet.modes if mode.name == PEAK]
     if not hour_rates:
         return None
@@ -98,11 +98,11 @@ def _hours(sheet: PriceSheet) -> Rates | None:
     return dearest if dearest.output > sheet.rates.output else min(hour_rates, key=lambda rates: rates.output)
 
 
-# -- what changed ---------------------------------------------------------------------------------------------------------------
+# -- changes --------------------------------------------------------------------------------------------------------------------
 
 
 def _changes(sheet: PriceSheet, before: PriceSheet | None) -> Iterator[str]:
-    """Each change in words; of the first of a line nothing."""
+    """Each change from the previous sheet, in words; none for the first sheet of a family."""
     if before is None:
         return
     if sheet.model != before.model:
@@ -121,7 +121,7 @@ def _rate_change(name: str, new: float, old: float) -> Iterator[str]:
 
 
 def _share_change(name: str, new: Any, base: Any, old: Any, old_base: Any) -> list[str]:
-    """A change of a multiple of the input rate; one that only one of the sheets states is no change."""
+    """A change of a multiple of the input rate, if both sheets state it."""
     if None in (new, old) or not base or not old_base or not _differ(relative(new, base), relative(old, old_base)):
         return []
     return [f"{name} {_x(relative(old, old_base))} to {_x(relative(new, base))} of input"]
@@ -140,7 +140,7 @@ def _steps(sheet: PriceSheet, before: PriceSheet) -> Iterator[str]:
 
 
 def _modes(sheet: PriceSheet, before: PriceSheet) -> Iterator[str]:
-    """Modes that came, went or moved, by their output rate over the standard one's."""
+    """Modes added, removed or re-priced, by their output rate over the standard mode's."""
     old = {mode.name: _times(mode.rates.output, before.rates.output) for mode in before.modes}
     for mode in sheet.modes:
         now = _times(mode.rates.output, sheet.rates.output)

@@ -13,20 +13,20 @@ from headway.economics.sheets.entry import SheetMatches
 
 MTOK = 1e6
 CHAT = ("chat", "responses", "completion")
-# The key of a rate, with the time to live, the threshold and the mode that may follow it; threshold and mode come in either order.
+# A rate's key, optionally followed by a time to live, a threshold and a mode; threshold and mode come in either order.
 KEY = re.compile(
     r"(input_cost_per_token|output_cost_per_token|cache_read_input_token_cost|cache_creation_input_token_cost)"
     r"(?:_above_(\d+)hr)?(?P<early>_[a-z]+)??(?:_above_(\d+)k_tokens)?(?P<late>_[a-z]+)?"
 )
 NAMES = {"input_cost_per_token": "input", "output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read"}
 MODES = {"batches": "batch", "flex": "flex", "priority": "priority", "fast": "fast", "ultrafast": "ultrafast", "balanced": "balanced"}
-INCLUSIVE = ("xai",)  # charge the higher rate from the threshold on, not only above it
-WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cost_above_1hr"  # the first is of 5 minutes beside the second
+INCLUSIVE = ("xai",)  # these providers charge the higher rate at the threshold too
+WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cost_above_1hr"  # first: 5 minutes beside the second
 MONDAY = 1
 
 
 def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
-    """One sheet for each priced model that chats."""
+    """One sheet for each priced chat model."""
     documents, left_out = [], Counter[str]()
     for name, entry in document.items():
         if not isinstance(entry, Mapping) or name in ("sample_spec", "fallback_generalizations"):
@@ -41,7 +41,7 @@ def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
 
 
 def _document(name: str, entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An entry in the project's schema."""
+    """An entry as a document of the project's schema, or None."""
     provider = str(entry.get("litellm_provider", "unknown"))
     modes = _modes(entry, provider in INCLUSIVE)
     usual = modes.pop("standard", {}) or _tiered_rates(entry)
@@ -81,7 +81,7 @@ def _modes(entry: Mapping[str, Any], inclusive: bool) -> dict[str, dict[float, d
 
 
 def _tiered_rates(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
-    """Rates by threshold where they are a list of ranges."""
+    """Rates by threshold in tokens, from a list of ranges."""
     tiers = entry.get("tiered_pricing")
     steps: dict[float, dict[str, Any]] = {}
     for tier in tiers if isinstance(tiers, list) else ():
@@ -92,7 +92,7 @@ def _tiered_rates(entry: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
 
 
 def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Hours at other rates, as they are on a working day; those of other days are left out, and said."""
+    """Off-peak hours of a working day with their rates; hours of other days are dropped with a note."""
     about = entry.get("off_peak_pricing")
     if not isinstance(about, Mapping) or not isinstance(about.get("windows"), list):
         return {}
@@ -110,6 +110,6 @@ def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mtok(value: Any) -> Any:
-    """USD per token as USD per million; what is no number is left for the schema to refuse."""
+    """USD per token as USD per million tokens; a value that is no number passes on for the schema to refuse."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(f"{value * MTOK:.12g}") if number else value

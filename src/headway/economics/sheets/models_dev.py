@@ -1,4 +1,4 @@
-"""Price sheets from models.dev's api.json, by path. Its date is that of the last change of an entry."""
+"""Price sheets from models.dev's api.json, by path. A sheet's date is the entry's last change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.economics.sheets.common import read_all, tiers_of
 from headway.economics.sheets.entry import SheetMatches
 
 RATES = ("input", "output", "cache_read", "cache_write")
-OLD_THRESHOLD = 200_000.0  # of `context_over_200k`
+OLD_THRESHOLD = 200_000.0  # tokens, for the key `context_over_200k`
 
 
 def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
@@ -29,7 +29,7 @@ def sheets_of(document: Mapping[str, Any], path: Path) -> SheetMatches:
 
 
 def _document(provider: str, name: str, model: Mapping[str, Any], cost: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry in the project's schema."""
+    """An entry as a document of the project's schema."""
     steps = _steps(cost)
     document: dict[str, Any] = {
         "currency": "USD", "provider": provider, "model": name, "as_of": str(model.get("last_updated") or "undated"),
@@ -42,7 +42,7 @@ def _document(provider: str, name: str, model: Mapping[str, Any], cost: Mapping[
 
 
 def _steps(cost: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
-    """Rates by threshold: the list of context tiers, or the older single one where there is no list."""
+    """Rates by threshold in tokens, from the list of context tiers or the older single threshold."""
     steps = {0.0: _rates(cost)}
     for tier in cost.get("tiers") or ():
         about = tier.get("tier", {}) if isinstance(tier, Mapping) else {}
@@ -54,7 +54,7 @@ def _steps(cost: Mapping[str, Any]) -> dict[float, dict[str, Any]]:
 
 
 def _modes(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Modes where an entry names them with a cost of their own."""
+    """The modes of an entry that have their own cost."""
     experimental = model.get("experimental")
     modes = experimental.get("modes") if isinstance(experimental, Mapping) else None
     mode_rates = {}

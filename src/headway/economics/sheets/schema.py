@@ -1,4 +1,4 @@
-"""A price sheet in the project's own schema, from a document (TOML, JSON) or from the rows of a table; what is odd about it is said.
+"""A price sheet in the project's own schema, from a document (TOML, JSON) or from the rows of a table; oddities become flags.
 
     currency = "USD"                                # required; another needs usd_per_unit
     provider = "anthropic"
@@ -12,9 +12,9 @@
     modes.fast = { ratio = 6, speed_ratio = 2.5, sla_tok_s = 80 }     # or rates = { ... }, tiers = [...]
     time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]              # or rates = { ... }
 
-Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. What a tier, a mode or an hour leaves out stays as it is;
-its cache rates keep their multiple of the input rate. A mode or hours given by a ratio have the sheet's tiers, given by rates their own.
-`[[sheets]]` holds several, each with what the file says above them.
+Rates are in USD per million tokens; "0.1x" is a multiple of the input rate. A tier, mode or hour inherits the rates that it omits; its
+cache rates keep their multiple of the input rate. A mode or hours given by a ratio have the sheet's tiers, given by rates their own.
+`[[sheets]]` holds several sheets, each with the keys above them in the file as defaults.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from headway.core.quantity import KINDS, known
 from headway.economics.sheets.entry import MOST_RATE, SheetEntry
 from headway.economics.sheets.sheet import CacheWrite, ContextTier, Hours, Mode, PriceSheet, Rates
 
-TINY = 1e-4  # USD per Mtok: below what anyone charges
+TINY = 1e-4  # USD per Mtok, lower than any real rate
 
 
 def oddities(sheet: PriceSheet) -> tuple[str, ...]:
-    """Each odd thing in words."""
+    """Oddities of a sheet, in words."""
     return tuple(dict.fromkeys(_oddities(sheet)))
 
 
@@ -55,7 +55,7 @@ def _oddities(sheet: PriceSheet) -> Iterator[str]:
 
 
 def parts(sheet: PriceSheet) -> Iterator[tuple[str, Rates]]:
-    """All rates of a sheet, with the words that say which: those of the shortest prompts without any."""
+    """All rates of a sheet, each with a label; "" for the base rates."""
     yield "", sheet.rates
     yield from ((f"above {units.show(tier.above, 'token')} tokens: ", tier.rates) for tier in sheet.tiers)
     yield from ((f"{mode.name}: ", mode.rates) for mode in sheet.modes)
@@ -107,7 +107,7 @@ def sheets_of(document: Mapping[str, Any], path: Any, kind: str = "input") -> tu
 
 
 def sheet_of(entry: SheetEntry, kind: str = "input") -> PriceSheet:
-    """One sheet."""
+    """The sheet of one document."""
     entry.only(SHEET)
     if entry.values.get("rule", "cliff") != "cliff":
         raise entry.wrong("rule", f"got {clip(entry.values['rule'])!r}; wants cliff: beyond a threshold the whole request is re-priced")
@@ -130,7 +130,7 @@ def sheet_of(entry: SheetEntry, kind: str = "input") -> PriceSheet:
 
 
 class _Unit:
-    """What turns the numbers of one sheet into SI with their origin."""
+    """Converter of one sheet's numbers to SI with their origin."""
 
     def __init__(self, entry: SheetEntry, kind: str) -> None:
         self.as_of, self.source = _date(entry), entry.text("source", f"file {getattr(entry.path, 'name', entry.path)}")
@@ -140,7 +140,7 @@ class _Unit:
         self.name, self.usd = entry.text("model", getattr(entry.path, "stem", "own")), _usd(entry)
 
     def rate(self, entry: SheetEntry, key: str, base: float | None, input_rate: float | None, name: str = "") -> Any:
-        """A rate: as given, as a multiple of the input rate, or the base's."""
+        """A rate in USD/token: given, a multiple of the input rate, or inherited from the base."""
         value = entry.values.get(key)
         if value is None:
             return base
@@ -150,12 +150,12 @@ class _Unit:
         return self.known((entry.number(key, MOST_RATE) or 0.0) * self.usd / MTOK, name or key, self.kind)
 
     def known(self, value: float, name: str, kind: str, unit: str = "USD/token") -> Any:
-        """A number that knows the sheet it is from."""
+        """A number with its sheet as origin."""
         return known(value, f"{self.name}.{name}", unit, kind, self.source, self.as_of)
 
 
 def _usd(entry: SheetEntry) -> float:
-    """US dollars in the sheet's unit of money."""
+    """US dollars per unit of the sheet's currency."""
     if entry.values.get("currency") is None:
         raise entry.wrong("currency", 'missing; wants currency = "USD"')
     currency, usd = entry.text("currency", ""), entry.number("usd_per_unit", most=1e6, above=0)
@@ -171,7 +171,7 @@ def _usd(entry: SheetEntry) -> float:
 
 
 def _date(entry: SheetEntry) -> str:
-    """The date of a sheet as ISO, its year or its month; or the word undated."""
+    """The date of a sheet as ISO text (year, month or day), or "undated"."""
     value = entry.values.get("as_of")
     if value is None:
         raise entry.wrong("as_of", 'missing; wants the date of the prices, such as as_of = "2026-11-12" (or "undated")')
@@ -197,7 +197,7 @@ def _notes(entry: SheetEntry) -> tuple[str, ...]:
 
 
 def _rates_entry(entry: SheetEntry) -> SheetEntry:
-    """Where the rates of an entry are: under `rates`, or beside its other keys."""
+    """The table with an entry's rates: under `rates`, or the entry itself."""
     beside = entry.present_keys(RATES)
     if "rates" in entry.values and beside:
         raise entry.wrong(beside[0], "stands beside rates and within; wants one of the two")
@@ -209,7 +209,7 @@ def _rates_entry(entry: SheetEntry) -> SheetEntry:
 
 
 def _rates(unit: _Unit, entry: SheetEntry, base: Rates | None) -> Rates:
-    """The rates of an entry; what it leaves out is the base's, its cache rates in proportion to the input rate."""
+    """The rates of an entry; omitted rates come from the base, cache rates in proportion to the input rate."""
     if base is None and len(entry.present_keys(("input", "output"))) < 2:
         key = "output" if "input" in entry.values else "input"
         raise entry.wrong(key, "missing; wants USD per million tokens")
@@ -228,7 +228,7 @@ def _rates(unit: _Unit, entry: SheetEntry, base: Rates | None) -> Rates:
 
 
 def _writes(unit: _Unit, entry: SheetEntry, input_rate: float) -> tuple[CacheWrite, ...]:
-    """Cache writes by rising time to live; a bare number is the provider's default."""
+    """Cache writes by ascending time to live; a bare number is for the provider's default time."""
     value = entry.values.get("cache_write")
     if value is None:
         return ()
@@ -245,7 +245,7 @@ def _writes(unit: _Unit, entry: SheetEntry, input_rate: float) -> tuple[CacheWri
 
 
 def _joined(writes: tuple[CacheWrite, ...], below: tuple[CacheWrite, ...]) -> tuple[CacheWrite, ...]:
-    """Writes as given, those of other times to live as below."""
+    """The given cache writes, with the writes below for other times to live."""
     ttls = {write.ttl_s for write in writes}
     return tuple(sorted((*writes, *(write for write in below if write.ttl_s not in ttls)), key=lambda write: write.ttl_s or 0.0))
 
@@ -261,7 +261,7 @@ def _ttl(table: SheetEntry, key: str) -> float:
 
 
 def _scaled(unit: _Unit, base: Rates, ratio: float) -> Rates:
-    """All rates for tokens times one ratio; the fee for holding stays."""
+    """All token rates times one ratio; the storage fee does not change."""
 
     def times(rate: float | None, name: str) -> Any:
         return None if rate is None else unit.known(rate * ratio, name, "derived")
@@ -276,7 +276,7 @@ def _scaled(unit: _Unit, base: Rates, ratio: float) -> Rates:
 
 
 def _changed(unit: _Unit, entry: SheetEntry, base: Rates, ratio_key: str) -> tuple[Rates, float | None]:
-    """The rates of a tier, mode or hour, and the ratio where it is given as one."""
+    """The rates of a tier, mode or hour, and its ratio, None if given by rates."""
     ratio = entry.number(ratio_key, most=MOST_RATIO)
     rates = _rates_entry(entry)
     if ratio is None and not rates.values:
@@ -300,7 +300,7 @@ def _tiers(unit: _Unit, entry: SheetEntry, base: Rates) -> tuple[ContextTier, ..
 
 
 def _modes(unit: _Unit, entry: SheetEntry, sheet: PriceSheet) -> tuple[Mode, ...]:
-    """Each mode; one given as a ratio has the tiers of the sheet at that ratio, one given as rates those it states."""
+    """The modes of a sheet; a mode given by a ratio scales the sheet's tiers, a mode given by rates has its own tiers."""
     table, modes = entry.part("modes"), []
     for name in table.values:
         if name not in MODES:

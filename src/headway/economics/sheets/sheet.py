@@ -1,4 +1,4 @@
-"""A price sheet: what one provider charges for one model's tokens on one date. SI inside: USD per token, seconds."""
+"""A price sheet: one provider's rates for one model on one date. SI inside: USD per token, seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheWrite:
-    """What writing a prefix for a time to live costs, per token, instead of the input rate."""
+    """The rate per token for writing a prefix with a time to live, instead of the input rate."""
 
     ttl_s: float | None  # None: the provider's default, not stated
     rate: float  # USD/token
@@ -15,12 +15,12 @@ class CacheWrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """The rates of one request; a rate that the provider does not have is None."""
+    """The rates of one request; None for a rate that the provider does not have."""
 
     input: float  # USD/token
     output: float  # USD/token
     cache_read: float | None = None  # USD/token
-    cache_writes: tuple[CacheWrite, ...] = ()  # by rising time to live
+    cache_writes: tuple[CacheWrite, ...] = ()  # by ascending time to live
     storage: float | None = None  # USD/token/s, a fee for holding a cached prefix
 
 
@@ -34,13 +34,13 @@ class ContextTier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """A way to buy the same weights at other rates: batch, flex, priority, fast, ultrafast. It has these rates at all hours."""
+    """A mode of a model at other rates: batch, flex, priority, fast, ultrafast. Its rates apply at all hours."""
 
     name: str
     rates: Rates
     speed_ratio: float | None = None  # output speed of one user over the standard mode's, as advertised
-    tokens_per_s: float | None = None  # promised to one user
-    tiers: tuple[ContextTier, ...] = ()  # of this mode; without them its rates hold for every length
+    tokens_per_s: float | None = None  # promised output speed of one user
+    tiers: tuple[ContextTier, ...] = ()  # tiers of this mode; without tiers its rates apply to every length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Hours:
     start_s: float
     end_s: float
     rates: Rates
-    tiers: tuple[ContextTier, ...] = ()  # within these hours
+    tiers: tuple[ContextTier, ...] = ()  # tiers within these hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,12 @@ class PriceSheet:
 
     provider: str
     model: str
-    as_of: str  # ISO date or the start of one; "undated" where the source has none
+    as_of: str  # ISO date, month or year; "undated" if the source has none
     source: str
     rates: Rates
-    tiers: tuple[ContextTier, ...] = ()  # by rising threshold
+    tiers: tuple[ContextTier, ...] = ()  # by ascending threshold
     modes: tuple[Mode, ...] = ()
     hours: tuple[Hours, ...] = ()
     context_limit: float | None = None  # tokens
-    flags: tuple[str, ...] = ()  # what is odd about it, in words: accepted, and said
-    min_prefix: float | None = None  # tokens: a shorter prefix is not cached
+    flags: tuple[str, ...] = ()  # oddities in words, accepted and printed
+    min_prefix: float | None = None  # tokens; a shorter prefix is not cached

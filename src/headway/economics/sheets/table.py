@@ -1,11 +1,11 @@
-"""Price sheets from a table (CSV): a line for each set of rates, with the columns of the schema.
+"""Price sheets from a table (CSV): one line per set of rates, with the columns of the schema.
 
     model,as_of,currency,input,output,cache_read,cache_write_5min,cache_write_1h,above_tokens,mode,utc
     my-model,2026-11,USD,3,15,0.3,3.75,6,,,
     my-model,2026-11,USD,6,22.5,0.6,7.5,12,200k,,
     my-model,2026-11,USD,1.5,7.5,,,,,batch,
 
-Lines of one provider, model and date make one sheet: its first is the base, the others are a context tier, a mode or hours of it.
+Lines of one provider, model and date make one sheet: the first line is the base, each other line is a context tier, a mode or hours.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_table(path: Path, text: str) -> tuple[PriceSheet, ...]:
 
 
 def _add(sheets: dict[tuple[str, ...], dict[str, Any]], key: tuple[str, ...], cells: dict[str, str], path: Path, line: str) -> None:
-    """One line into the sheet it belongs to."""
+    """Add one line to its sheet."""
     values: dict[str, Any] = {name: _value(name, cells[name]) for name in cells if not name.startswith(WRITE)}
     writes = {name.removeprefix(WRITE): _value(name, cells[name]) for name in cells if name.startswith(WRITE)}
     if writes:
@@ -80,7 +80,7 @@ def _add(sheets: dict[tuple[str, ...], dict[str, Any]], key: tuple[str, ...], ce
 
 
 def _value(name: str, cell: str) -> Any:
-    """A cell as the schema takes it: a number where it is one, else text."""
+    """A cell as the schema takes it: a number if numeric, else text."""
     if name in TEXTS or name in ("mode", "utc"):
         return cell
     try:

@@ -1,4 +1,4 @@
-"""The claims as data (data/claims/*.toml), and the registry of functions that work them out again."""
+"""Claims as data (data/claims/*.toml), and the registry of functions that recompute them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECOMPUTE: dict[str, Callable[[Any], Parts]] = {}
 
 
 def recomputes(claim_id: str) -> Callable[[Callable[[Any], Parts]], Callable[[Any], Parts]]:
-    """Mark a function of a claim's inputs as its recomputation."""
+    """Decorator: registers a function of a claim's inputs as its recomputation."""
 
     def register(function: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
         if claim_id in RECOMPUTE:
@@ -27,16 +27,16 @@ def recomputes(claim_id: str) -> Callable[[Callable[[Any], Parts]], Callable[[An
     return register
 
 
-FACTS = "facts"  # the file of facts that several claims share
+FACTS = "facts"  # file of facts shared by several claims
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One quantitative statement: `stated` by its part's name, `reference` where a recomputation by hand is the only figure."""
+    """A quantitative claim: `stated` values by part; `reference` values where a recomputation by hand is the only figure."""
 
     id: str
     group: str
-    title: str  # of the group
+    title: str  # title of the group
     claim: str
     stated_text: str
     unit: str
@@ -44,14 +44,14 @@ class Claim:
     cause: str
     note: str
     source: str
-    worked: str  # the recomputation by hand, in words, of a claim that is not computed yet
+    worked: str  # recomputation by hand, in words, for a claim without a function
     empirical: bool
-    units: Mapping[str, str]  # of the parts whose unit is not `unit`
+    units: Mapping[str, str]  # units of parts that differ from `unit`
     stated: Mapping[str, float]
     reference: Mapping[str, float]
     ranges: Mapping[str, tuple[float, float]]
-    inputs: Mapping[str, Any]  # name -> Known
-    today: Mapping[str, str]  # input name -> where the catalogue has it now
+    inputs: Mapping[str, Any]  # name -> Sourced
+    today: Mapping[str, str]  # input name -> path of its current value in the catalogue
     invariant: tuple[str, ...]  # inputs and law constants that must not change the result
 
 
@@ -61,7 +61,7 @@ def _folder() -> Any:
 
 @functools.cache
 def claims() -> dict[str, Claim]:
-    """Every claim by its id, in the order of the files' groups."""
+    """All claims by id, in the order of the files' groups."""
     facts = tomllib.loads((_folder() / f"{FACTS}.toml").read_text(encoding="utf-8"))
     groups = []
     for path in _folder().iterdir():
@@ -102,6 +102,6 @@ def _claim(row: dict[str, Any], group: dict[str, Any], facts: dict[str, Any]) ->
 
 
 def _fact(path: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """A shared fact by its dotted name, such as h100.peak_bf16."""
+    """Shared fact by dotted name, such as h100.peak_bf16."""
     subject, _, field = path.partition(".")
     return facts[subject][field]

@@ -1,4 +1,4 @@
-"""Claims on long context and on where KV is kept: when attention computes as much, what fits, which tier drains in which time (CW, KT)."""
+"""Claims on long context and KV storage: attention compute, contexts that fit, cost and drain time of memory tiers (CW, KT)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.laws.step.memory import parameter_bytes
 
 @recomputes("CW-02")
 def attention_compute_matters(inputs: Any) -> Parts:
-    """The context at which attention computes as much as all weights."""
+    """Context at which attention needs the FLOPs of all weights."""
     return {
         "Llama-3.1-70B": attention_crossover_context(
             inputs.llama_matmul, inputs.llama_layers, inputs.llama_heads, inputs.head_width, inputs.head_width
@@ -42,7 +42,7 @@ def attention_compute_matters(inputs: Any) -> Parts:
 
 @recomputes("CW-03")
 def memory_slope_is_steeper(inputs: Any) -> Parts:
-    """Memory slope over compute slope, by query heads per cached head."""
+    """Memory slope over compute slope of attention, by query heads per KV head."""
 
     def slope(heads: Any, qk: Any, value: Any, cached: Any) -> Any:
         return kv_slope_over_compute_slope(
@@ -60,7 +60,7 @@ def memory_slope_is_steeper(inputs: Any) -> Parts:
 
 @recomputes("CW-04")
 def month_of_work(inputs: Any) -> Parts:
-    """KV of one sequence of a month's work, and the time to read it once."""
+    """KV of a sequence of a month's work, and the time to read it once."""
     llama = kv_bytes(times(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own), inputs.layers), inputs.byte)
     return {
         "the lecture's KV": held_bytes(inputs.context, inputs.guess),
@@ -72,7 +72,7 @@ def month_of_work(inputs: Any) -> Parts:
 
 @recomputes("CW-05")
 def relief_of_the_root(inputs: Any) -> Parts:
-    """Cost at a month's work over that at the crossing."""
+    """Cost per token at a month's context over cost at the crossing."""
     return {
         "dense": context_multiple(inputs.context, inputs.crossing, inputs.dense),
         "square root": context_multiple(inputs.context, inputs.crossing, inputs.root),
@@ -81,7 +81,7 @@ def relief_of_the_root(inputs: Any) -> Parts:
 
 @recomputes("CW-06")
 def limits_of_context(inputs: Any) -> Parts:
-    """At a month's work: KV reads over arithmetic of weights alone, over attention's, and the sequences that memory holds."""
+    """KV read time over weight compute and over attention compute at a month's context, and sequences that fit in memory."""
     kv = kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
     flop = attention_flop_per_cached_byte(inputs.heads, inputs.latent_width, inputs.latent_value, inputs.latent_width, inputs.byte)
     return {
@@ -93,7 +93,7 @@ def limits_of_context(inputs: Any) -> Parts:
 
 @recomputes("CW-07")
 def longest_context(inputs: Any) -> Parts:
-    """The longest context that fits, at the board's batch and at the balanced one."""
+    """Longest context that fits, at the board's batch and at the balanced batch."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     return {
         "at 2400": capacity_context(inputs.hbm, weights, inputs.batch, inputs.kv_bytes),
@@ -105,30 +105,30 @@ NO_COST = known(0.0, "loading and writing", "USD/token", "constant", "left out, 
 
 
 def _recompute(inputs: Any) -> Any:
-    """What computing a token again costs."""
+    """Cost of recomputing a token."""
     return token_time_usd(compute_s_per_token(inputs.active, inputs.peak), inputs.chip_price)
 
 
 def _holding_per_mtok(inputs: Any, holding: Any) -> Any:
-    """What holding a token's KV for a time costs, by the million."""
+    """Cost of holding the KV of a million tokens for a time."""
     return per_mtok(storage_fee(kv_holding_usd(inputs.kv_bytes, holding), inputs.hold))
 
 
 @recomputes("KT-01")
 def rematerialise(inputs: Any) -> Parts:
-    """Computing a token again."""
+    """Cost of recomputing a million tokens."""
     return {"retrieve": per_mtok(_recompute(inputs))}
 
 
 @recomputes("KT-02")
 def hold_in_hbm(inputs: Any) -> Parts:
-    """An hour of a token's KV in HBM."""
+    """Cost of holding the KV of a million tokens in HBM for an hour."""
     return {"hold for 1 h": _holding_per_mtok(inputs, chip_holding_usd(inputs.chip_price, inputs.hbm))}
 
 
 @recomputes("KT-03")
 def hold_in_ddr(inputs: Any) -> Parts:
-    """An hour of a token's KV in a server's DDR, and reading it while the memory alone is paid for."""
+    """Cost per million tokens of holding KV in a server's DDR for an hour, and of reading it if only the memory is paid for."""
     holding = holding_usd(inputs.price, inputs.overhead, inputs.life)
     return {
         "hold for 1 h": _holding_per_mtok(inputs, holding),
@@ -138,7 +138,7 @@ def hold_in_ddr(inputs: Any) -> Parts:
 
 @recomputes("KT-04")
 def down_the_hierarchy(inputs: Any) -> Parts:
-    """Each tier's cost of holding over the next one's, and the next one's cost of reading over its own."""
+    """Holding cost of each tier over the next tier's, and retrieval cost of the next tier over this tier's."""
     hbm = chip_holding_usd(inputs.chip_price, inputs.hbm)
     ddr, flash, disk = (
         holding_usd(price, inputs.overhead, inputs.life) for price in (inputs.ddr_price, inputs.tlc_price, inputs.disk_price)
@@ -160,7 +160,7 @@ def down_the_hierarchy(inputs: Any) -> Parts:
 
 @recomputes("KT-05")
 def balanced_hold(inputs: Any) -> Parts:
-    """The hold at which a device's share used to hold equals its share used to read."""
+    """Hold time at which a device's share for capacity equals its share for bandwidth."""
     hold = balanced_hold_s(inputs.size, inputs.bandwidth, inputs.one)
     kv = held_bytes(inputs.tokens, inputs.kv_bytes)
     reading = relative(drain_s(kv, inputs.bandwidth), hold)
@@ -191,7 +191,7 @@ def drain_of_ddr(inputs: Any) -> Parts:
 
 @recomputes("KT-08")
 def drain_of_flash(inputs: Any) -> Parts:
-    """Drain time of NVMe drives."""
+    """Drain time of NVMe flash drives."""
     return {
         "TLC 3.84 TB, 7 GB/s": drain_s(inputs.small, inputs.slow_bw),
         "TLC 30.72 TB, 7 GB/s": drain_s(inputs.large, inputs.slow_bw),
@@ -203,13 +203,13 @@ def drain_of_flash(inputs: Any) -> Parts:
 
 @recomputes("KT-09")
 def drain_of_disk(inputs: Any) -> Parts:
-    """Drain time of disks."""
+    """Drain time of spinning disks."""
     return {"20 TB": drain_s(inputs.size, inputs.bandwidth), "4 TB": drain_s(inputs.old_size, inputs.old_bandwidth)}
 
 
 @recomputes("KT-10")
 def tiers_from_ttl(inputs: Any) -> Parts:
-    """Times to live over drain times, and from which hold on a tier needs less money in devices than the one above it."""
+    """Cache TTLs over drain times, and the hold time from which a tier costs less than the tier above it."""
     flash, disk = balanced_hold_s(inputs.tlc, inputs.tlc_bw, inputs.one), balanced_hold_s(inputs.disk, inputs.disk_bw, inputs.one)
     return {
         "5 min over flash's drain": relative(inputs.short, flash),
@@ -222,7 +222,7 @@ def tiers_from_ttl(inputs: Any) -> Parts:
 
 @recomputes("KT-11")
 def price_of_time_to_live(inputs: Any) -> Parts:
-    """KV that the longer time to live would pay for in HBM, and the shorter one's premium over what the lecture's KV costs there."""
+    """KV in HBM that the 1-hour premium pays for, and the 5-minute premium over the cost of the lecture's KV in HBM."""
     holding = chip_holding_usd(inputs.chip_price, inputs.hbm)
     longer = kv_bytes_paid_for(write_premium(inputs.write_1h, inputs.write_5min), longer_by(inputs.long, inputs.short), holding)
     premium = write_premium(inputs.write_5min, inputs.input)
@@ -237,7 +237,7 @@ def price_of_time_to_live(inputs: Any) -> Parts:
 
 @recomputes("KT-12")
 def break_even_of_hbm(inputs: Any) -> Parts:
-    """The hold up to which HBM costs less than computing again: by the identity, and directly."""
+    """Longest hold at which HBM costs less than recomputing: by the identity, and directly."""
     holding = chip_holding_usd(inputs.chip_price, inputs.hbm)
     direct = break_even_hold_s(inputs.one, _recompute(inputs), NO_COST, NO_COST, inputs.kv_bytes, holding)
     identity = crossing_hold_s(inputs.crossing, inputs.drain)

@@ -1,4 +1,4 @@
-"""Facts from co-authored sources, used to check the project's laws (EX)."""
+"""Cross-checks of the project's laws against facts from papers that the lecturer co-authored (EX)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from headway.laws.training.run import flop_utilisation, matmul_flop_per_token, m
 
 @recomputes("EX-01")
 def palm_decode(inputs: Any) -> Parts:
-    """The weight floor, and how near the measured step came."""
+    """Weight read floor of PaLM's decode step, and the share of it that the measured step reached."""
     floor = latency_floor_s(inputs.total, inputs.weight_byte, times(inputs.chip_bw, inputs.chips))
     return {"weight floor": floor, "share of the roofline": relative(floor, inputs.measured)}
 
 
 @recomputes("EX-03")
 def multiquery_context(inputs: Any) -> Parts:
-    """KV per chip of multihead attention over that of multiquery attention split by batch."""
+    """KV per chip of multihead attention over multiquery attention split by batch (gain in context)."""
     multihead = multihead_width_per_chip(inputs.heads, inputs.multihead_width, inputs.chips)
     return {"longer context": relative(multihead, multiquery_width_per_chip(inputs.multiquery_width, inputs.chips))}
 
 
 @recomputes("EX-04")
 def chat_turn(inputs: Any) -> Parts:
-    """Output tokens times the measured step."""
+    """Time of a chat turn: output tokens times the measured step."""
     return {"turn": times(inputs.step_s, inputs.output)}
 
 
 @recomputes("EX-05")
 def quantised_ratio(inputs: Any) -> Parts:
-    """The hardware ratio by format of weights and of arithmetic."""
+    """Hardware ratio (FLOP/s over byte/s) by format of weights and of arithmetic."""
     return {
         "bf16": hardware_ratio(inputs.bf16, inputs.peak_bf16, inputs.mem_bw),
         "int8 weights, bf16 arithmetic": hardware_ratio(inputs.int8, inputs.peak_bf16, inputs.mem_bw),
@@ -46,13 +46,13 @@ def quantised_ratio(inputs: Any) -> Parts:
 
 @recomputes("EX-06")
 def h100_ratio(inputs: Any) -> Parts:
-    """The hardware ratio of H100."""
+    """Hardware ratio (FLOP/s over byte/s) of H100."""
     return {"H100 bf16": hardware_ratio(inputs.bf16, inputs.peak, inputs.mem_bw)}
 
 
 @recomputes("EX-07")
 def training_mfu(inputs: Any) -> Parts:
-    """6 N D over what the chips could have done in their hours, by two peaks."""
+    """MFU of a training run: 6 N D over peak FLOPs in its chip-hours, by two peaks."""
     per_token = model_flop_per_token(matmul_flop_per_token(inputs.active), inputs.none, training_passes(inputs.trainable))
     rate = mean_tokens_per_s(inputs.tokens, inputs.chip_time)
     peaks = {"MFU": inputs.peak, "MFU by the SXM part's peak": inputs.sxm_peak}
@@ -61,13 +61,13 @@ def training_mfu(inputs: Any) -> Parts:
 
 @recomputes("EX-08")
 def cost_of_a_day(inputs: Any) -> Parts:
-    """Every node for the whole day, idle or not."""
+    """Cost of a day of all nodes, idle or not."""
     return {"cost": fleet_usd(inputs.nodes, inputs.node, inputs.chip_price, inputs.time)}
 
 
 @recomputes("EX-09")
 def revenue_of_a_day(inputs: Any) -> Parts:
-    """Every token at its list price."""
+    """Revenue of a day with every token at its list price."""
     misses = tokens_left(inputs.prompts, inputs.hits)
     return {
         "revenue": total(

@@ -1,4 +1,4 @@
-"""Claims on drain time, departures and rates (TS)."""
+"""Claims on drain time, batch departures and token rates (TS)."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from headway.laws.step.memory import parameter_bytes
 
 @recomputes("TS-01")
 def step_is_drain(inputs: Any) -> Parts:
-    """Drain time of the chip that the lecture speaks of."""
+    """Drain time of the HBM of a B200."""
     return {"B200": drain_s(inputs.hbm, inputs.mem_bw)}
 
 
 @recomputes("TS-02")
 def rubin_drain(inputs: Any) -> Parts:
-    """Drain time at the bandwidth that was said and at the one announced later."""
+    """Drain time of Rubin at the lecture's bandwidth and at the announced bandwidth."""
     return {"at 20 TB/s": drain_s(inputs.hbm, inputs.mem_bw), "at 22 TB/s": drain_s(inputs.hbm, inputs.later_bw)}
 
 
 @recomputes("TS-03")
 def drain_by_generation(inputs: Any) -> Parts:
-    """Drain time of ten chips."""
+    """Drain time of HBM for ten chips."""
     return {
         "A100-40": drain_s(inputs.a100_40_hbm, inputs.a100_40_bw),
         "A100-80": drain_s(inputs.a100_80_hbm, inputs.a100_80_bw),
@@ -62,13 +62,13 @@ def drain_by_generation(inputs: Any) -> Parts:
 
 @recomputes("TS-04")
 def worst_case(inputs: Any) -> Parts:
-    """Wait and ride."""
+    """Worst latency: a full wait for the next departure, then the step."""
     return {"worst latency": worst_latency_s(inputs.step_s)}
 
 
 @recomputes("TS-05")
 def mean_wait(inputs: Any) -> Parts:
-    """Mean wait and response with a seat for all, and the wait of random arrivals that overflow a train now and then."""
+    """Mean wait and latency with slots for all, and mean wait when random arrivals sometimes exceed the slots."""
     return {
         "mean wait": beat_wait_s(inputs.step_s),
         "mean wait and ride": beat_response_s(inputs.step_s),
@@ -83,7 +83,7 @@ def mean_wait(inputs: Any) -> Parts:
 
 @recomputes("TS-06")
 def second_read(inputs: Any) -> Parts:
-    """A step longer than the drain, and one that reads weights alone."""
+    """Reads of the full memory in a step longer than the drain time, and in a step that reads weights alone."""
     drain = drain_s(inputs.hbm, inputs.mem_bw)
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.domain_bw)
     return {"reads of the memory": memory_reads(inputs.step_s, drain), "reads by a step of weights alone": memory_reads(weights, drain)}
@@ -91,7 +91,7 @@ def second_read(inputs: Any) -> Parts:
 
 @recomputes("TS-07")
 def domain_rate(inputs: Any) -> Parts:
-    """Tokens per second at the stated beat and at the drain times."""
+    """Tokens per second of a domain at the stated step period and at the drain times."""
     return {
         "2,000 at 20 ms": step_tokens_per_s(inputs.batch, inputs.step_s),
         "2,000 at 64 steps/s": step_tokens_per_s(inputs.batch, inputs.step_64th),
@@ -104,7 +104,7 @@ def domain_rate(inputs: Any) -> Parts:
 
 @recomputes("TS-08")
 def share_of_gemini(inputs: Any) -> Parts:
-    """One system's share of the traffic at three dates."""
+    """Share of Gemini's traffic that one system serves, at three dates."""
     return {
         name: share_of_traffic(inputs.tok_per_s, mean_tokens_per_s(tokens, inputs.month))
         for name, tokens in (("July 2025", inputs.july), ("May 2025", inputs.may), ("October 2025", inputs.october))
@@ -113,7 +113,7 @@ def share_of_gemini(inputs: Any) -> Parts:
 
 @recomputes("TS-09")
 def gemini_traffic(inputs: Any) -> Parts:
-    """Monthly tokens as a rate."""
+    """Gemini's monthly tokens as tokens per second."""
     return {
         name: mean_tokens_per_s(tokens, inputs.month)
         for name, tokens in (
@@ -127,7 +127,7 @@ def gemini_traffic(inputs: Any) -> Parts:
 
 @recomputes("TS-10")
 def balance_against_drain(inputs: Any) -> Parts:
-    """At the balanced batch the step is the weights' read time, and the rate is the compute bound."""
+    """Step (weight read time) and rate (compute bound) at the balanced batch, and the model size they imply."""
     step = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     implied = bytes_read(inputs.stated_step, inputs.mem_bw)
@@ -154,7 +154,7 @@ def balance_with_full_memory(inputs: Any) -> Parts:
 
 @recomputes("TS-12")
 def user_rate(inputs: Any) -> Parts:
-    """Per-user rate, and the step of a faster mode."""
+    """Tokens per second per user, and the step of a faster mode."""
     rate = user_tokens_per_s(inputs.step_s)
     fast = times(rate, inputs.faster)
     return {"tokens/s per user": rate, "2.5 times as fast": fast, "its step": relative(inputs.step_s, inputs.faster)}
@@ -162,7 +162,7 @@ def user_rate(inputs: Any) -> Parts:
 
 @recomputes("TS-13")
 def leaves_anyway(inputs: Any) -> Parts:
-    """Mean wait of a nearly empty train that leaves on the clock, and of one that would wait until it is full."""
+    """Mean wait for a nearly empty batch that departs on schedule, and for a batch that departs only when full."""
     rate = train_rate(inputs.load, inputs.step_s, inputs.seats)
     return {
         "mean wait, leaving on the clock": timetable_wait_s(rate, inputs.step_s, inputs.seats),

@@ -1,4 +1,4 @@
-"""Claims on mixtures of experts: spread over racks, what sparsity costs to serve, and what experts are worth (MOE, SP)."""
+"""Claims on mixtures of experts: placement on racks, serving cost of sparsity, and quality gain of experts (MOE, SP)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from headway.training.scaling.fits import routed
 
 @recomputes("MOE-01")
 def share_of_experts(inputs: Any) -> Parts:
-    """Active experts over all."""
+    """Active experts over all experts."""
     return {"share of the experts": relative(inputs.experts_per_token, inputs.experts)}
 
 
 @recomputes("MOE-02")
 def experts_on_a_chip(inputs: Any) -> Parts:
-    """Experts over the chips that share them evenly."""
+    """Experts per chip at an even split."""
     return {"experts per chip": relative(inputs.experts, inputs.used)}
 
 
 @recomputes("MOE-03")
 def chips_left_idle(inputs: Any) -> Parts:
-    """Chips beyond the even share, and the layout with redundant experts that uses all."""
+    """Chips left idle by an even split, and experts per chip with redundant experts on all chips."""
     idle = idle_chips(inputs.chips, inputs.used)
     return {
         "idle chips": idle,
@@ -63,7 +63,7 @@ def chips_left_idle(inputs: Any) -> Parts:
 
 @recomputes("MOE-04")
 def two_exchanges(inputs: Any) -> Parts:
-    """Both exchanges over one when each carries the same vectors, and their bytes as DeepSeek sends them."""
+    """Dispatch plus combine over one exchange for equal vectors, and their byte ratio in DeepSeek's formats."""
     vector = activation_bytes_per_token(inputs.hidden, inputs.bf16)
     dispatch = wire_bytes_per_token(inputs.hidden, inputs.fp8, inputs.scale, inputs.tile)
     both = exchange_bytes(inputs.tokens, inputs.copies, vector, vector)
@@ -76,7 +76,7 @@ def two_exchanges(inputs: Any) -> Parts:
 
 @recomputes("MOE-05")
 def hops_in_a_rack(inputs: Any) -> Parts:
-    """Links between two chips: of one rack, of eight on the same switches."""
+    """Links between two chips: in one rack, and in eight racks on common switches."""
     return {
         "one rack": hops_through_switches(inputs.chips, inputs.ports),
         "eight racks in one domain": hops_through_switches(inputs.more_chips, inputs.ports),
@@ -85,7 +85,7 @@ def hops_in_a_rack(inputs: Any) -> Parts:
 
 @recomputes("MOE-06")
 def router_on_every_chip(inputs: Any) -> Parts:
-    """What the copies cost, and how many tokens each then routes."""
+    """Router copy over a chip's weights, and tokens that each copy routes."""
     router = parameter_bytes(times(times(inputs.hidden, inputs.experts), inputs.moe_layers), inputs.bf16)
     weights = stage_weights_bytes(parameter_bytes(inputs.total, inputs.fp8), inputs.chips, inputs.stages)
     return {"router over a chip's weights": relative(router, weights), "tokens per router": batch_per_chip(inputs.batch, inputs.chips)}
@@ -93,7 +93,7 @@ def router_on_every_chip(inputs: Any) -> Parts:
 
 @recomputes("MOE-07")
 def scale_out_is_slower(inputs: Any) -> Parts:
-    """Bandwidth per chip and direction, scale-up over scale-out."""
+    """Scale-up over scale-out bandwidth, per chip and direction."""
     return {
         "H100": scale_up_ratio(inputs.h100_up, inputs.h100_out),
         "GB300 with 800 Gb/s": scale_up_ratio(inputs.gb300_up, inputs.gb300_out),
@@ -103,7 +103,7 @@ def scale_out_is_slower(inputs: Any) -> Parts:
 
 @recomputes("MOE-08")
 def tokens_leave_the_rack(inputs: Any) -> Parts:
-    """The share that leaves one of R racks, and what that does to the all-to-all."""
+    """Share of tokens that leaves a rack with experts over R racks, and the slowdown of the all-to-all."""
     ranks = times(inputs.rack, inputs.two)
     slower = {f"slower over {racks} racks": racks_slowdown(inputs.ratio, count) for racks, count in
               ((2, inputs.two), (3, inputs.three), (4, inputs.four), (8, inputs.eight))}  # fmt: skip
@@ -121,7 +121,7 @@ def experts_over_nodes(inputs: Any) -> Parts:
 
 @recomputes("MOE-10")
 def experts_too_small_to_split(inputs: Any) -> Parts:
-    """Ways of tensor parallelism that pay, for one expert and for a dense layer."""
+    """Largest tensor parallel degree that pays, for one expert and for a dense layer."""
     return {
         "one expert of DeepSeek-V3": tensor_ways_paid(inputs.expert_width, inputs.link_bw, inputs.peak, inputs.element),
         "dense layer of Llama-3.1-70B": tensor_ways_paid(inputs.dense_width, inputs.link_bw, inputs.peak, inputs.element),
@@ -130,7 +130,7 @@ def experts_too_small_to_split(inputs: Any) -> Parts:
 
 @recomputes("MOE-11")
 def all_to_all_time(inputs: Any) -> Parts:
-    """Dispatch and combine of all layers over the step's weight time, in a rack and over scale-out."""
+    """Dispatch and combine time of all layers over the weight read time, in a rack and over scale-out."""
     vectors = (activation_bytes_per_token(inputs.hidden, element) for element in (inputs.fp8, inputs.bf16))
     message_bytes = exchange_bytes(batch_per_chip(inputs.batch, inputs.chips), inputs.copies, *vectors)
     layer = sent_s(message_bytes, inputs.up_bw)
@@ -150,7 +150,7 @@ def all_to_all_time(inputs: Any) -> Parts:
 
 @recomputes("MOE-12")
 def sends_per_token(inputs: Any) -> Parts:
-    """One send per expert, and the chips that these experts live on: drawn without replacement, and drawn one by one."""
+    """Sends per token (one per expert), and expected chips reached: experts drawn without replacement, and independently."""
     return {
         "chips reached": distinct_places(inputs.chips, inputs.experts, inputs.active),
         "sends, one per expert": copies_per_token(inputs.active, inputs.chips, inputs.chips),
@@ -162,7 +162,7 @@ def sends_per_token(inputs: Any) -> Parts:
 
 @recomputes("SP-01")
 def which_way_up(inputs: Any) -> Parts:
-    """Both readings of the word."""
+    """Both readings of sparsity: total over active, and active over total."""
     return {
         "total over active": sparsity(inputs.experts, inputs.board_experts_per_token),
         "active over total": sparsity(inputs.board_experts_per_token, inputs.experts),
@@ -171,7 +171,7 @@ def which_way_up(inputs: Any) -> Parts:
 
 @recomputes("SP-07")
 def free_given_users(inputs: Any) -> Parts:
-    """Machine time per token at multiples of the balanced batch: the total size must not matter."""
+    """Machine time per token at multiples of the balanced batch, which must not depend on total parameters."""
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
 
@@ -185,7 +185,7 @@ def free_given_users(inputs: Any) -> Parts:
 
 @recomputes("SP-08")
 def paid_in_capacity(inputs: Any) -> Parts:
-    """The sparsest model that leaves room for the KV."""
+    """Largest sparsity that leaves memory for the KV cache."""
     kv = times(times(inputs.kv_bytes, inputs.context), inputs.batch)
     most = capacity_params(inputs.hbm, kv, inputs.weight_byte)
     kv_room = bytes_beside_weights(inputs.hbm, parameter_bytes(most, inputs.weight_byte))
@@ -193,7 +193,7 @@ def paid_in_capacity(inputs: Any) -> Parts:
 
 
 def _effective(name: str, active: Any, experts: Any) -> Any:
-    """Parameters of the equal dense model by one of Clark's laws."""
+    """Parameters of the equivalent dense model by one of the laws of Clark et al."""
     by = routed()[name]
     saturated_experts = saturated(experts, by.start, by.most)
     sparse, dense = routed_exponent(by.a, by.c, saturated_experts), routed_exponent(by.a, by.c, by.start)
@@ -202,7 +202,7 @@ def _effective(name: str, active: Any, experts: Any) -> Any:
 
 @recomputes("SP-02")
 def equal_dense_model(inputs: Any) -> Parts:
-    """The equal dense model by each routing of Clark et al., published coefficients."""
+    """Parameters of the equivalent dense model for each routing of Clark et al., with their published coefficients."""
     figures = {
         title: _effective(name, inputs.active, inputs.experts) for title, name in (("S-BASE", "s-base"), ("RL-R", "rl-r"), ("HASH", "hash"))
     }
@@ -211,7 +211,7 @@ def equal_dense_model(inputs: Any) -> Parts:
 
 @recomputes("SP-03")
 def gain_of_experts(inputs: Any) -> Parts:
-    """The dense model of the figure over the active parameters, and the law's."""
+    """Equivalent dense model over active parameters: read off the figure, and by the law."""
     return {
         "read off": relative(inputs.dense, inputs.active),
         "by the law": relative(_effective("s-base", inputs.active, inputs.experts), inputs.active),
@@ -220,7 +220,7 @@ def gain_of_experts(inputs: Any) -> Parts:
 
 @recomputes("SP-04")
 def experts_are_not_parameters(inputs: Any) -> Parts:
-    """All parameters where only the routed FFNs are copied."""
+    """Total parameters when only the routed FFNs are multiplied by experts."""
     total_params = routed_total_params(inputs.active, inputs.experts, routed_share(inputs.blocks, inputs.ffn))
     return {
         "total over active": sparsity(total_params, inputs.active),
@@ -231,7 +231,7 @@ def experts_are_not_parameters(inputs: Any) -> Parts:
 
 @recomputes("SP-05")
 def law_of_experts(inputs: Any) -> Parts:
-    """The law at the lecture's size by experts, and the paper's own check."""
+    """Equivalent dense model at the lecture's size by number of experts, and the paper's example."""
     counts = (
         ("8", inputs.e_8),
         ("16", inputs.e_16),
@@ -247,7 +247,7 @@ def law_of_experts(inputs: Any) -> Parts:
 
 @recomputes("SP-06")
 def total_for_active(inputs: Any) -> Parts:
-    """The power of the rule, as stated and as the figure has it."""
+    """Exponent of total parameters in the rule, as stated and as read off the figure."""
     return {
         "exponent": dense_exponent(inputs.four, inputs.experts),
         "by the figure": dense_exponent(relative(inputs.dense, inputs.active), inputs.experts),
@@ -256,7 +256,7 @@ def total_for_active(inputs: Any) -> Parts:
 
 @recomputes("SP-09")
 def ten_for_a_hundred(inputs: Any) -> Parts:
-    """What the law gives for a hundred times the total, at the figure's size and at a frontier one, and where it ends."""
+    """Gain by the law for 100 times the total parameters, at the figure's and at a frontier size, and the size of no gain."""
     experts = experts_for_total(inputs.hundred, routed_share(inputs.blocks, inputs.ffn))
     by = routed()["s-base"]
     return {
@@ -269,7 +269,7 @@ def ten_for_a_hundred(inputs: Any) -> Parts:
 
 @recomputes("SP-10")
 def what_limits_size(inputs: Any) -> Parts:
-    """The largest model when domains hold stages, over that of one; a token's compute by active parameters."""
+    """Largest model on 8 domains as pipeline stages over one domain; compute per token at twice the active parameters."""
     largest = capacity_params(inputs.hbm, inputs.kv, inputs.weight_byte)
     more = capacity_params(times(inputs.hbm, inputs.stages), inputs.kv, inputs.weight_byte)
     compute = (compute_s_per_token(times(inputs.active, inputs.twice), inputs.peak), compute_s_per_token(inputs.active, inputs.peak))

@@ -1,4 +1,4 @@
-"""Claims on equalising costs and on over-training (OT)."""
+"""Claims on equal costs of pre-training, RL and serving, and on over-training (OT)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 from headway.evidence.claims.claim import Parts, recomputes
 from headway.laws.arithmetic import divided, relative
 from headway.laws.scaling import lifetime as laws
-from headway.laws.scaling import lifetime as life
 from headway.laws.scaling import power_laws
 from headway.laws.training.run import hardware_flop_per_token, matmul_flop_per_token, model_flop_per_token, run_flop, training_passes
-from headway.training.scaling import compute as losses
+from headway.training.scaling import compute
 from headway.training.scaling.fits import ScalingFit, fit
 
 
 def _at_minimum(rising: Any, falling: Any, rising_power: Any, falling_power: Any) -> Any:
-    """The rising part over the falling one where their sum is least."""
+    """Rising term over falling term at the minimum of their sum."""
     at = laws.least_at(rising, falling, rising_power, falling_power)
     return relative(laws.power_term(rising, at, rising_power), laws.inverse_term(falling, at, falling_power))
 
 
 @recomputes("OT-01")
 def equal_at_minimum(inputs: Any) -> Parts:
-    """e^x and e^-x are x and 1/x of another x, with rates in place of powers."""
+    """Ratio of the terms at the minimum: for x and 1/x, and for e^x and e^-x."""
     return {
         "A over B, x and 1/x": _at_minimum(inputs.a, inputs.b, inputs.power, inputs.inverse),
         "A over B, e^x and e^-x": _at_minimum(inputs.a, inputs.b, inputs.rate, inputs.inverse_rate),
@@ -31,7 +30,7 @@ def equal_at_minimum(inputs: Any) -> Parts:
 
 @recomputes("OT-02")
 def ratio_at_minimum(inputs: Any) -> Parts:
-    """Found at the minimum, beside the powers' ratio."""
+    """Ratio of the terms at the numeric minimum, over the ratio of their powers."""
     return {
         "A/B over q/p": relative(_at_minimum(inputs.a, inputs.b, inputs.p, inputs.q), laws.balance_of_powers(inputs.p, inputs.q)),
         "A over B, x^2 and 1/x": _at_minimum(inputs.a, inputs.b, inputs.two, inputs.one),
@@ -44,7 +43,7 @@ def _per_token(params: Any, trainable: Any, none: Any) -> Any:
 
 @recomputes("OT-03")
 def training_cost(inputs: Any) -> Parts:
-    """6 N D beside a forward pass and a backward one of twice its work."""
+    """6 N D over the FLOPs of a forward pass and a backward pass of twice its work."""
     per_token = _per_token(inputs.active, inputs.trainable, inputs.none)
     return {
         "6 N D over forward and backward": relative(
@@ -56,7 +55,7 @@ def training_cost(inputs: Any) -> Parts:
 
 @recomputes("OT-04")
 def rl_cost(inputs: Any) -> Parts:
-    """FLOPs of a parameter and an RL token: generated and discarded; trained on; both."""
+    """FLOPs per parameter and RL token: generated and discarded, trained on, or both."""
     forward, training_flop = matmul_flop_per_token(inputs.one), _per_token(inputs.one, inputs.trainable, inputs.none)
     return {
         "least": forward,
@@ -67,7 +66,7 @@ def rl_cost(inputs: Any) -> Parts:
 
 @recomputes("OT-05")
 def serving_cost(inputs: Any) -> Parts:
-    """FLOPs of a parameter and a generated token."""
+    """FLOPs per parameter and generated token."""
     forward = matmul_flop_per_token(inputs.one)
     return {
         "FLOP per parameter and token": forward,
@@ -77,37 +76,37 @@ def serving_cost(inputs: Any) -> Parts:
 
 @recomputes("OT-06")
 def slow_decoding(inputs: Any) -> Parts:
-    """Work at a lower MFU costs more, not less."""
+    """Cost factor of decoding at its lower MFU."""
     return {
-        "factor on the board at first": life.serving_price(inputs.mfu, inputs.price),
-        "by the flashcards": life.serving_price(inputs.third, inputs.price),
+        "factor on the board at first": laws.serving_price(inputs.mfu, inputs.price),
+        "by the flashcards": laws.serving_price(inputs.third, inputs.price),
     }
 
 
 @recomputes("OT-07")
 def rl_factor(inputs: Any) -> Parts:
-    """Cost of an RL token over a pre-training token, all of it at decoding's MFU."""
+    """Cost of an RL token over a pre-training token, with all work at the MFU of decoding."""
     figures = {
-        f"{name} FLOPs": life.decode_token_price(flop, inputs.mfu)
+        f"{name} FLOPs": laws.decode_token_price(flop, inputs.mfu)
         for name, flop in (("2", inputs.two), ("3", inputs.three), ("6", inputs.six))
     }
-    return figures | {"by the flashcards": life.decode_token_price(inputs.three, inputs.third)}
+    return figures | {"by the flashcards": laws.decode_token_price(inputs.three, inputs.third)}
 
 
 @recomputes("OT-08")
 def serving_factor(inputs: Any) -> Parts:
-    """The same of a served token."""
+    """Cost of a served token over a pre-training token, at the MFU of decoding."""
     return {
-        "at 30 %": life.decode_token_price(inputs.two, inputs.mfu),
-        "by the flashcards": life.decode_token_price(inputs.two, inputs.third),
+        "at 30 %": laws.decode_token_price(inputs.two, inputs.mfu),
+        "by the flashcards": laws.decode_token_price(inputs.two, inputs.third),
     }
 
 
 @recomputes("OT-09")
 def equal_tokens(inputs: Any) -> Parts:
-    """Tokens of equal cost, by the flashcards' factors."""
-    rl = divided(inputs.tokens, life.decode_token_price(inputs.three, inputs.third))
-    served = divided(inputs.tokens, life.decode_token_price(inputs.two, inputs.third))
+    """Ratios of tokens at equal cost, by the flashcards' factors."""
+    rl = divided(inputs.tokens, laws.decode_token_price(inputs.three, inputs.third))
+    served = divided(inputs.tokens, laws.decode_token_price(inputs.two, inputs.third))
     return {
         "D_pre over D_RL": relative(inputs.tokens, rl),
         "D_pre over D_inf": relative(inputs.tokens, served),
@@ -117,12 +116,12 @@ def equal_tokens(inputs: Any) -> Parts:
 
 @recomputes("OT-10")
 def two_splits(inputs: Any) -> Parts:
-    """Shares of the two splits, and what the larger bill does to the tokens by a fit."""
+    """Cost shares of the second split over the first, and the change in over-training by a fit."""
     equal, half = (
-        life.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.part),
-        life.share_of_bill(inputs.double, inputs.part, inputs.part, inputs.double),
+        laws.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.part),
+        laws.share_of_bill(inputs.double, inputs.part, inputs.part, inputs.double),
     )
-    rest = life.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.double)
+    rest = laws.share_of_bill(inputs.part, inputs.part, inputs.part, inputs.double)
     beta = fit("epoch").by.beta
     bills = (divided(inputs.whole, equal), divided(inputs.whole, rest))
     return {
@@ -134,32 +133,32 @@ def two_splits(inputs: Any) -> Parts:
 
 @recomputes("OT-11")
 def tokens_of_a_fleet(inputs: Any) -> Parts:
-    """Rate times time, by two lengths of a month."""
+    """Tokens of a fleet in its months of service, by two lengths of a month."""
     return {name: _served(inputs, days) for name, days in (("60 days", inputs.days), ("365.25 / 6 days", inputs.month))}
 
 
 def _served(inputs: Any, days: Any) -> Any:
-    return life.served_tokens(inputs.rate, life.calendar_s(inputs.months, days), inputs.use, inputs.sure)
+    return laws.served_tokens(inputs.rate, laws.calendar_s(inputs.months, days), inputs.use, inputs.sure)
 
 
 @recomputes("OT-12")
 def tokens_of_a_model(inputs: Any) -> Parts:
-    """The same of one model of a family, and how much of it the stated tokens are."""
+    """Tokens of one model of the family in its time of service, and the utilisation that the stated tokens imply."""
     long = _served(inputs, inputs.month)
     return {"60 days": _served(inputs, inputs.days), "365.25 / 6 days": long, "utilisation that 200 T imply": relative(inputs.said, long)}
 
 
 @recomputes("OT-14")
 def rule_of_twenty(inputs: Any) -> Parts:
-    """The rule, and what the fits have for the same size."""
+    """Compute-optimal tokens by the rule of 20 per parameter, and by three fits at that size."""
     figures = {"20 per parameter": power_laws.tokens_at_ratio(inputs.active, inputs.ratio)}
     names = {"Epoch": "epoch", "Hoffmann, unrounded": "hoffmann", "Hoffmann, printed": "hoffmann-printed"}
-    return figures | {name: losses.chinchilla_tokens(fit(key), inputs.active) for name, key in names.items()}
+    return figures | {name: compute.chinchilla_tokens(fit(key), inputs.active) for name, key in names.items()}
 
 
 @recomputes("OT-15")
 def over_trained(inputs: Any) -> Parts:
-    """Tokens over the rule's, for three numbers of tokens."""
+    """Training tokens over the rule's tokens, for three token counts."""
     usual = power_laws.tokens_at_ratio(inputs.active, inputs.ratio)
     return {
         name: relative(tokens, usual) for name, tokens in (("200 T", inputs.served), ("150 T", inputs.rumour), ("259 T", inputs.unrounded))
@@ -168,26 +167,26 @@ def over_trained(inputs: Any) -> Parts:
 
 @recomputes("OT-16")
 def size_cancels(inputs: Any) -> Parts:
-    """The two bills at the tokens that equalise them, and these over those served."""
-    tokens = life.serving_in_training(inputs.served, inputs.kappa)
+    """Training over serving cost at equal-cost tokens, and training over served tokens."""
+    tokens = laws.serving_in_training(inputs.served, inputs.kappa)
     training, serving = (
-        life.life_flop(inputs.active, tokens, inputs.none, inputs.none),
-        life.life_flop(inputs.active, inputs.none, inputs.none, tokens),
+        laws.life_flop(inputs.active, tokens, inputs.none, inputs.none),
+        laws.life_flop(inputs.active, inputs.none, inputs.none, tokens),
     )
     return {"training over serving": relative(training, serving), "D_pre over D_inf": relative(tokens, inputs.served)}
 
 
 @recomputes("OT-17")
 def perhaps_deployed(inputs: Any) -> Parts:
-    """Tokens expected where deployment is not certain, over those where it is."""
-    time = life.calendar_s(inputs.months, inputs.days)
-    uncertain, sure = (life.served_tokens(inputs.rate, time, inputs.use, chance) for chance in (inputs.chance, inputs.sure))
+    """Expected served tokens with uncertain deployment, over those with certain deployment."""
+    time = laws.calendar_s(inputs.months, inputs.days)
+    uncertain, sure = (laws.served_tokens(inputs.rate, time, inputs.use, chance) for chance in (inputs.chance, inputs.sure))
     return {"expected over certain": relative(uncertain, sure)}
 
 
 @recomputes("OT-18")
 def by_the_loss(inputs: Any) -> Parts:
-    """The closed form by two fits, what 100 times would need, and the optimum found on the curve of equal loss beside it."""
+    """Over-training by the closed form for two fits, needs of a factor of 100, and the optimum on the curve of equal loss."""
     figures: Parts = {}
     for name, key in (("Epoch", "epoch"), ("Hoffmann, unrounded", "hoffmann"), ("Hoffmann, printed", "hoffmann-printed")):
         beta = fit(key).by.beta
@@ -198,18 +197,18 @@ def by_the_loss(inputs: Any) -> Parts:
 
 
 def _optimum_over_closed_form(law: ScalingFit, inputs: Any) -> Any:
-    """Tokens of the cheapest model of a loss, over those the closed form has for its size."""
-    serving, by = life.serving_in_training(inputs.served, inputs.kappa), law.by
-    tokens = laws.best_tokens(losses.chinchilla_tokens(law, inputs.active), serving, inputs.none, by.beta)
-    loss = losses.predicted_loss(law, inputs.active, tokens).total
+    """Training tokens of the cheapest model at a given loss, over those of the closed form at its size."""
+    serving, by = laws.serving_in_training(inputs.served, inputs.kappa), law.by
+    tokens = laws.best_tokens(compute.chinchilla_tokens(law, inputs.active), serving, inputs.none, by.beta)
+    loss = compute.predicted_loss(law, inputs.active, tokens).total
     return relative(laws.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, serving), tokens)
 
 
 @recomputes("OT-19")
 def both_directions(inputs: Any) -> Parts:
-    """Served tokens to training tokens, from the rate and from the rounded tokens; and back from the rumour."""
+    """Training tokens from the served rate and from the rounded served tokens; served tokens from the rumoured training tokens."""
     return {
-        "D_pre from 50 M tokens/s": life.serving_in_training(_served(inputs, inputs.days), inputs.kappa),
-        "D_pre from 200 T served": life.serving_in_training(inputs.said, inputs.kappa),
-        "D_inf from 150 T trained": life.served_for(inputs.rumour, inputs.kappa),
+        "D_pre from 50 M tokens/s": laws.serving_in_training(_served(inputs, inputs.days), inputs.kappa),
+        "D_pre from 200 T served": laws.serving_in_training(inputs.said, inputs.kappa),
+        "D_inf from 150 T trained": laws.served_for(inputs.rumour, inputs.kappa),
     }

@@ -1,4 +1,4 @@
-"""Claims on pipelines: what they divide, what they leave whole, and when scale-out keeps up with scale-up (PP)."""
+"""Claims on pipelines: weights divided, KV not divided, and the scale-out bandwidth that hops need (PP)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headway.laws.training.step import one_forward_one_backward_bubble, wall_tim
 
 
 def _by_times(inputs: Any, up_bw: Any, out_bw: Any) -> Any:
-    """The stage's all-to-alls over the hop behind it, from bytes and bandwidths; both send what one chip holds."""
+    """Time of a stage's all-to-alls over the hop to the next stage, per chip, from bytes and bandwidths."""
     vector = activation_bytes_per_token(inputs.hidden, inputs.element)
     tokens = batch_per_chip(inputs.batch, inputs.chips)
     inside = times(sent_s(exchange_bytes(tokens, inputs.active, vector, vector), up_bw), inputs.layers)
@@ -38,7 +38,7 @@ def _by_times(inputs: Any, up_bw: Any, out_bw: Any) -> Any:
 
 @recomputes("PP-01")
 def stage_against_hop(inputs: Any) -> Parts:
-    """The board's formula, and the same from the times themselves."""
+    """All-to-all time over hop time: by the board's formula, and from the times."""
     formula = scale_up_over_hop(inputs.active, inputs.layers, scale_up_ratio(inputs.up_bw, inputs.out_bw))
     return {
         "times over formula": relative(_by_times(inputs, inputs.up_bw, inputs.out_bw), formula),
@@ -48,7 +48,7 @@ def stage_against_hop(inputs: Any) -> Parts:
 
 @recomputes("PP-02")
 def bar_of_the_ratio(inputs: Any) -> Parts:
-    """Vectors sent inside a stage for each one handed on, at which both take as long: on the board, on GB200 with 400 Gb/s."""
+    """Vectors sent inside a stage per vector sent to the next stage, at equal times: on the board, and on GB200 with 400 Gb/s."""
     vectors = times(times(inputs.active, inputs.layers), inputs.phases)
     return {
         "with scale-out 8 times slower": relative(vectors, _by_times(inputs, inputs.up_bw, inputs.out_bw)),
@@ -58,7 +58,7 @@ def bar_of_the_ratio(inputs: Any) -> Parts:
 
 @recomputes("PP-03")
 def ratio_by_experts(inputs: Any) -> Parts:
-    """The ratio with one layer a stage, by active experts; for eight also at the ratios of two machines."""
+    """All-to-all over hop time with one layer per stage, by active experts; for eight also at the bandwidths of two machines."""
     counts = {"1": inputs.k_1, "2": inputs.k_2, "4": inputs.k_4, "8": inputs.k_8, "16": inputs.k_16, "32": inputs.k_32}
     return {
         **{f"k = {name}": scale_up_over_hop(count, inputs.layers, inputs.ratio) for name, count in counts.items()},
@@ -69,14 +69,14 @@ def ratio_by_experts(inputs: Any) -> Parts:
 
 @recomputes("PP-04")
 def layers_a_stage_needs(inputs: Any) -> Parts:
-    """Whole layers, by active experts."""
+    """Layers per stage (whole) at which the hop is no bottleneck, by active experts."""
     counts = {"1": inputs.k_1, "2": inputs.k_2, "4": inputs.k_4, "8": inputs.k_8}
     return {f"k = {name}": fewest_layers_per_stage(count, inputs.ratio) for name, count in counts.items()}
 
 
 @recomputes("PP-05")
 def neutral_pipeline(inputs: Any) -> Parts:
-    """Stages one after the other over the whole at once; sequences per read of the weights over those without stages; with hops."""
+    """Latency of pipeline stages over one rack, sequences per weight read over one rack's, and latency with hops."""
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     stage = drain_s(
         times(stage_weights_bytes(parameter_bytes(inputs.total, inputs.weight_byte), inputs.chips, inputs.stages), inputs.chips),
@@ -92,13 +92,13 @@ def neutral_pipeline(inputs: Any) -> Parts:
 
 @recomputes("PP-06")
 def idle_pipeline(inputs: Any) -> Parts:
-    """One micro-batch in flight."""
+    """Idle share of a pipeline with one micro-batch in flight."""
     return {"idle": pipeline_idle_share(inputs.stages, inputs.in_flight)}
 
 
 @recomputes("PP-07")
 def training_bubble(inputs: Any) -> Parts:
-    """Idle time over all time."""
+    """Idle share of a training pipeline (its bubble)."""
     cases = (("4 stages, 4 micro-batches", inputs.stages, inputs.few), ("4 stages, 16 micro-batches", inputs.stages, inputs.some),
              ("8 stages, 32 micro-batches", inputs.more_stages, inputs.many))  # fmt: skip
     return {name: wall_time_share(one_forward_one_backward_bubble(stages, batches)) for name, stages, batches in cases}
@@ -106,7 +106,7 @@ def training_bubble(inputs: Any) -> Parts:
 
 @recomputes("PP-08")
 def micro_batches(inputs: Any) -> Parts:
-    """As many as stages, and what one fewer leaves idle."""
+    """Micro-batches that fill the pipeline (one per stage), and the idle share with them and with one fewer."""
     needed = micro_batches_needed(inputs.stages)
     return {
         "micro-batches": needed,
@@ -117,12 +117,12 @@ def micro_batches(inputs: Any) -> Parts:
 
 @recomputes("PP-09")
 def held_by_a_pipeline(inputs: Any) -> Parts:
-    """Stages times micro-batch."""
+    """Sequences in flight: stages times micro-batch."""
     return {"sequences in flight": sequences_in_flight(inputs.stages, inputs.micro_batch)}
 
 
 def _memory(inputs: Any, stages: Any) -> tuple[Any, Any]:
-    """Weights and KV of one chip."""
+    """Weights and KV per chip."""
     return stage_weights_bytes(inputs.weights, inputs.chips, stages), stage_kv_bytes(
         inputs.micro_batch, inputs.context, inputs.kv_bytes, inputs.chips, stages
     )
@@ -130,7 +130,7 @@ def _memory(inputs: Any, stages: Any) -> tuple[Any, Any]:
 
 @recomputes("PP-10")
 def memory_per_chip(inputs: Any) -> Parts:
-    """The table: weights and KV per chip by stages."""
+    """Table of weights and KV per chip, by number of stages."""
     table = {}
     for name, stages in (("1", inputs.p_1), ("2", inputs.p_2), ("4", inputs.p_4), ("8", inputs.p_8)):
         table[f"weights, P = {name}"], table[f"KV, P = {name}"] = _memory(inputs, stages)
@@ -139,14 +139,14 @@ def memory_per_chip(inputs: Any) -> Parts:
 
 @recomputes("PP-11")
 def kv_is_not_divided(inputs: Any) -> Parts:
-    """KV of one chip with many stages over that with one."""
+    """KV per chip with 8 stages over KV with one stage."""
     alone, eight_stages = (_memory(inputs, stages) for stages in (inputs.p_1, inputs.p_8))
     return {"KV with 8 stages over one": relative(eight_stages[1], alone[1]), "KV": eight_stages[1], "weights": eight_stages[0]}
 
 
 @recomputes("PP-12")
 def hop_between_racks(inputs: Any) -> Parts:
-    """A hop over today's links, and the time per token with the board's hop and with that."""
+    """Time of a hop over today's links, and time per token with the board's hop and with this hop."""
     vector = activation_bytes_per_token(inputs.hidden, inputs.element)
     hop = hop_s(inputs.batch, vector, inputs.chips, inputs.out_bw, inputs.alpha)
     return {
@@ -159,7 +159,7 @@ def hop_between_racks(inputs: Any) -> Parts:
 
 @recomputes("PP-13")
 def kv_dominates(inputs: Any) -> Parts:
-    """KV over weights of one chip at two contexts, and where they are equal."""
+    """KV over weights per chip at two contexts, and the context of equality."""
     weights = stage_weights_bytes(inputs.weights, inputs.chips, inputs.p_2)
     longer, shorter = (
         stage_kv_bytes(inputs.micro_batch, context, inputs.kv_bytes, inputs.chips, inputs.p_2)
@@ -176,13 +176,13 @@ def kv_dominates(inputs: Any) -> Parts:
 
 @recomputes("PP-14")
 def trillion_parameters(inputs: Any) -> Parts:
-    """Weights by format."""
+    """Weights of a trillion parameters, by format."""
     return {name: parameter_bytes(inputs.total, width) for name, width in (("bf16", inputs.bf16), ("fp8", inputs.fp8), ("fp4", inputs.fp4))}
 
 
 @recomputes("PP-15")
 def memory_of_a_rack(inputs: Any) -> Parts:
-    """HBM of both Blackwell racks, and the first with its hosts' memory."""
+    """HBM of both Blackwell racks, and of GB200 NVL72 with its hosts' memory."""
     hbm = domain_bytes(inputs.chips, inputs.hbm)
     return {
         "GB200 NVL72": hbm,
@@ -193,7 +193,7 @@ def memory_of_a_rack(inputs: Any) -> Parts:
 
 @recomputes("PP-16")
 def less_memory_per_chip(inputs: Any) -> Parts:
-    """Weights and KV of one chip with eight stages over those with one."""
+    """Weights and KV per chip with 8 stages, over those with one stage."""
     (weights, kv), (one_stage_weights, one_stage_kv) = _memory(inputs, inputs.p_8), _memory(inputs, inputs.p_1)
     return {
         "weights with 8 stages over one": relative(weights, one_stage_weights),
@@ -204,7 +204,7 @@ def less_memory_per_chip(inputs: Any) -> Parts:
 
 @recomputes("PP-17")
 def stages_in_practice(inputs: Any) -> Parts:
-    """The fewest stages whose weights fit their domains, and the domains of DeepSeek's expert parallelism."""
+    """Fewest stages at which weights fit in a domain, and scale-up domains of DeepSeek's expert-parallel groups."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     hopper, blackwell = domain_bytes(inputs.node, inputs.hopper_hbm), domain_bytes(inputs.rack, inputs.blackwell_hbm)
     return {
@@ -217,7 +217,7 @@ def stages_in_practice(inputs: Any) -> Parts:
 
 @recomputes("PP-18")
 def stages_do_not_add_bandwidth(inputs: Any) -> Parts:
-    """The latency floor over one rack's: the racks as stages, and as one expert-parallel group."""
+    """Latency floor of several racks over one rack's: racks as pipeline stages, and as one expert-parallel group."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     one_rack_s = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     stage = drain_s(times(stage_weights_bytes(weights, inputs.chips, inputs.racks), inputs.chips), inputs.mem_bw)

@@ -1,4 +1,4 @@
-"""Claims on prices of tokens, and on fast and slow mode (AP, FM)."""
+"""Claims on token prices, and on fast and slow mode (AP, FM)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headway.laws.roofline.batch_step import (
 
 
 def _cost(inputs: Any, batch: Any, context: Any) -> Any:
-    """Machine time of an output token by the step model."""
+    """Machine time per output token by the step model."""
     kv = batch_kv_s(batch, context, inputs.kv_bytes, inputs.mem_bw)
     step = overlapped_step_s(
         batch_compute_s(batch, inputs.active, inputs.peak), latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw), kv
@@ -39,13 +39,13 @@ def _cost(inputs: Any, batch: Any, context: Any) -> Any:
 
 @recomputes("AP-01")
 def step_at_200k(inputs: Any) -> Parts:
-    """List prices, long over short."""
+    """List price of a long context over a short context."""
     return {"input": relative(inputs.long_input, inputs.input), "output": relative(inputs.long_output, inputs.output)}
 
 
 @recomputes("AP-02")
 def cost_against_context(inputs: Any) -> Parts:
-    """Flat below the knee; beyond it the memory line, which grows more slowly than the context for its offset."""
+    """Cost per token against context: flat below the knee, then the memory line (an offset plus a slope)."""
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     lines = [
         memory_s(weights, batch_kv_s(inputs.batch, context, inputs.kv_bytes, inputs.mem_bw))
@@ -64,13 +64,13 @@ def cost_against_context(inputs: Any) -> Parts:
 
 @recomputes("AP-04")
 def kv_behind_the_step(inputs: Any) -> Parts:
-    """KV bytes per token if the step is where KV reads take as long as arithmetic, one byte per weight."""
+    """KV bytes per token if KV reads take the time of compute at the price step, with one byte per weight."""
     return {"KV bytes per token": kv_of_crossing(inputs.active, inputs.weight_byte, inputs.ratio, inputs.crossing)}
 
 
 @recomputes("AP-05")
 def kv_by_weight_width(inputs: Any) -> Parts:
-    """The same by bytes of a weight, and by a chip's own peak and bandwidth."""
+    """KV bytes per token implied by the price step, by bytes per weight, and with GB200's peak and bandwidth."""
     figures = {f"{name} byte weights": kv_of_crossing(inputs.active, width, inputs.ratio, inputs.crossing) for name, width in
              (("0.5", inputs.fp4), ("1", inputs.fp8), ("2", inputs.bf16))}  # fmt: skip
     gb200_kv = kv_of_crossing(inputs.active, inputs.fp8, hardware_ratio(inputs.fp8, inputs.peak, inputs.mem_bw), inputs.crossing)
@@ -80,14 +80,14 @@ def kv_by_weight_width(inputs: Any) -> Parts:
 
 @recomputes("AP-06")
 def kv_of_one_layer(inputs: Any) -> Parts:
-    """Keys and values of eight heads of 128, one layer."""
+    """KV bytes per token of one layer with eight KV heads of dimension 128."""
     elements = kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.layers)
     return {"1-byte KV": kv_bytes(elements, inputs.fp8), "2-byte KV": kv_bytes(elements, inputs.bf16)}
 
 
 @recomputes("AP-08")
 def sharing_across_layers(inputs: Any) -> Parts:
-    """What layers that share one KV store and read, over layers that do not."""
+    """KV stored and read by layers that share one KV cache, over layers that do not."""
     dense = kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own)
     return {
         "stored": relative(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.share), dense),
@@ -97,7 +97,7 @@ def sharing_across_layers(inputs: Any) -> Parts:
 
 @recomputes("AP-09")
 def sparsity_of_attention(inputs: Any) -> Parts:
-    """How many times less than all of it would have to be read."""
+    """Factor by which attention would have to reduce KV reads."""
     llama = kv_bytes(times(kv_elements(inputs.heads, inputs.head_width, inputs.head_width, inputs.own), inputs.layers), inputs.byte)
     implied = kv_of_crossing(inputs.active, inputs.byte, inputs.ratio, inputs.crossing)
     return {"Llama-3.1-70B, int8": relative(llama, implied), "DeepSeek-V3, fp8": relative(inputs.dsv3, implied)}
@@ -105,7 +105,7 @@ def sparsity_of_attention(inputs: Any) -> Parts:
 
 @recomputes("AP-10")
 def output_over_input(inputs: Any) -> Parts:
-    """List prices, output over input."""
+    """List price of output over input."""
     return {
         "Claude": relative(inputs.claude_output, inputs.claude_input),
         "Gemini 3.1 Pro, up to 200 K": relative(inputs.output, inputs.input),
@@ -115,7 +115,7 @@ def output_over_input(inputs: Any) -> Parts:
 
 @recomputes("AP-11")
 def time_by_length_of_pass(inputs: Any) -> Parts:
-    """Machine time per token of a pass over so many tokens of each sequence, beside the step that decodes."""
+    """Machine time per token of a pass over several tokens per sequence, and of a decode step."""
 
     def a_token(length: Any) -> Any:
         tokens = times(inputs.batch, length)
@@ -135,7 +135,7 @@ def time_by_length_of_pass(inputs: Any) -> Parts:
 
 @recomputes("AP-12")
 def decode_mfu_from_prices(inputs: Any) -> Parts:
-    """Memory over compute of a decode step from the price ratio, the MFU that leaves, and the pass that balances."""
+    """Memory over compute time of a decode step implied by the price ratio, the resulting MFU, and the balanced pass length."""
     ratio = relative(inputs.output, inputs.input)
     compute = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
     memory = times(compute, ratio)
@@ -149,7 +149,7 @@ def decode_mfu_from_prices(inputs: Any) -> Parts:
 
 @recomputes("AP-13")
 def both_at_once(inputs: Any) -> Parts:
-    """What AP-04 and AP-12 give together, and the KV that fits a step of so much."""
+    """Batch and cost step that claims AP-04 and AP-12 imply together, and the KV that fits a given price step."""
     ratio, step = relative(inputs.output, inputs.input), relative(inputs.long_output, inputs.short_output)
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     batch, weights = closed_fast_batch(ratio, balanced), latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
@@ -167,7 +167,7 @@ def both_at_once(inputs: Any) -> Parts:
 
 @recomputes("AP-14")
 def what_the_step_covers(inputs: Any) -> Parts:
-    """Cost at long contexts over the short one, and how far a price step covers it, dense and by the square root."""
+    """Cost at long contexts over short contexts, and the context that a price step covers: dense and square-root attention."""
     step = relative(inputs.long_output, inputs.output)
     return {
         "dense, cost at 400 K": context_multiple(inputs.twice, inputs.crossing, inputs.dense),
@@ -180,7 +180,7 @@ def what_the_step_covers(inputs: Any) -> Parts:
 
 @recomputes("AP-15")
 def cache_hit(inputs: Any) -> Parts:
-    """List prices over that of a cached token."""
+    """List prices over the price of a cached token."""
     return {
         "over base input": relative(inputs.input, inputs.read),
         "over the 5-min write": relative(inputs.write_5min, inputs.read),
@@ -190,7 +190,7 @@ def cache_hit(inputs: Any) -> Parts:
 
 @recomputes("AP-16")
 def multipliers(inputs: Any) -> Parts:
-    """List prices over base input."""
+    """Cache list prices over the base input price."""
     return {
         "5-min write": relative(inputs.write_5min, inputs.input),
         "1-h write": relative(inputs.write_1h, inputs.input),
@@ -200,7 +200,7 @@ def multipliers(inputs: Any) -> Parts:
 
 @recomputes("AP-17")
 def break_even(inputs: Any) -> Parts:
-    """Reads within the time to live from which a write pays."""
+    """Reads within the TTL from which a cache write pays."""
     read = relative(inputs.read, inputs.input)
     short, long = (break_even_reads(relative(write, inputs.input), read) for write in (inputs.write_5min, inputs.write_1h))
     return {"5 min": short, "1 h": long, "5 min, whole": whole_reads(short), "1 h, whole": whole_reads(long)}
@@ -208,7 +208,7 @@ def break_even(inputs: Any) -> Parts:
 
 @recomputes("AP-19")
 def kv_behind_the_discount(inputs: Any) -> Parts:
-    """KV bytes per token if a cached token's price were the time to load it, and what loading the lecture's KV takes."""
+    """KV bytes per token if the cached price were load time, and recompute over load time of the lecture's KV."""
     share, again = relative(inputs.read, inputs.input), compute_s_per_token(inputs.active, inputs.peak)
     return {
         "via PCIe": kv_bytes_read_for(share, again, inputs.pcie),
@@ -219,7 +219,7 @@ def kv_behind_the_discount(inputs: Any) -> Parts:
 
 @recomputes("AP-20")
 def what_limits(inputs: Any) -> Parts:
-    """Memory time over compute time of a pass over one prompt, and of a decode step."""
+    """Memory over compute time of a prefill pass, and of a decode step."""
     weights = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
 
     def memory_over_compute(sequences: Any, tokens: Any) -> Any:
@@ -234,13 +234,13 @@ def _balanced(inputs: Any) -> Any:
 
 
 def _step(inputs: Any, batch: Any, mem_bw: Any) -> Any:
-    """A step without KV."""
+    """Step time without KV reads."""
     return roofline_s(batch_compute_s(batch, inputs.active, inputs.peak), latency_floor_s(inputs.total, inputs.weight_byte, mem_bw))
 
 
 @recomputes("FM-01")
 def price_of_fast_mode(inputs: Any) -> Parts:
-    """List prices, fast over standard."""
+    """List price of the fast mode over the standard mode."""
     return {
         "input": relative(inputs.fast_input, inputs.standard_input),
         "output": relative(inputs.fast_output, inputs.standard_output),
@@ -250,7 +250,7 @@ def price_of_fast_mode(inputs: Any) -> Parts:
 
 @recomputes("FM-02")
 def batches_behind_the_prices(inputs: Any) -> Parts:
-    """The ratio of batches, and that the identity holds for two steps of the step model, KV included."""
+    """Slow over fast batch implied by the prices, and the identity over the batches of two modelled steps with KV."""
     steps = {
         name: overlapped_step_s(
             batch_compute_s(batch, inputs.active, inputs.peak),
@@ -269,7 +269,7 @@ def batches_behind_the_prices(inputs: Any) -> Parts:
 
 @recomputes("FM-03")
 def closed_solution(inputs: Any) -> Parts:
-    """Both batches over the balanced one, and the speed and price that the step model gives them."""
+    """Standard and fast batch over the balanced batch, and their speed and price ratios by the step model."""
     balanced = _balanced(inputs)
     standard, fast = closed_standard_batch(inputs.speed_ratio, balanced), closed_fast_batch(inputs.price_ratio, balanced)
     slow_step, fast_step = _step(inputs, standard, inputs.mem_bw), _step(inputs, fast, inputs.mem_bw)
@@ -285,7 +285,7 @@ def closed_solution(inputs: Any) -> Parts:
 
 @recomputes("FM-04")
 def floor_of_speed(inputs: Any) -> Parts:
-    """Speed over the standard tier's at a hundredth of the balanced batch: on this machine, and with twice the bandwidth."""
+    """Speed over the standard tier at 1/100 of the balanced batch: on this machine, and with twice the bandwidth."""
     balanced = _balanced(inputs)
     standard = _step(inputs, closed_standard_batch(inputs.speed_ratio, balanced), inputs.mem_bw)
     least = closed_fast_batch(inputs.price_ratio, balanced)
@@ -297,7 +297,7 @@ def floor_of_speed(inputs: Any) -> Parts:
 
 @recomputes("FM-05")
 def slow_mode_saves(inputs: Any) -> Parts:
-    """Machine time of a token at the best over that of a tier above the balanced batch; the share saved from two smaller batches."""
+    """Least machine time per token over that of a tier above the balanced batch, and savings from two smaller batches."""
 
     def best_and_actual(batch: Any, context: Any) -> tuple[Any, Any]:
         kv = batch_kv_s(batch, context, inputs.kv_bytes, inputs.mem_bw)
@@ -321,7 +321,7 @@ def slow_mode_saves(inputs: Any) -> Parts:
 
 @recomputes("FM-06")
 def drafts_as_a_lever(inputs: Any) -> Parts:
-    """Tokens that a step yields with one draft, and what drafts did to a measured cost at one speed."""
+    """Tokens per step with one draft token, and measured cost without drafts over with drafts, at equal speed."""
     return {
         "tokens per step, one draft": total((inputs.own, inputs.accepted)),
         "cost without drafts over with": relative(inputs.usd_without, inputs.usd_with),

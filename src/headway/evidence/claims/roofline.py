@@ -1,4 +1,4 @@
-"""Claims on the roofline: its terms and how they grow with the batch, the hardware ratio and the balanced batch (RB)."""
+"""Claims on the roofline: its terms and their growth with the batch, the hardware ratio and the balanced batch (RB)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from headway.models.model import UNITY
 
 
 def _terms(inputs: Any, batch: Any) -> tuple[Any, Any, Any]:
-    """Compute, weights and KV time of one step."""
+    """Compute, weight read and KV read time of a step."""
     return (
         batch_compute_s(batch, inputs.active, inputs.peak),
         latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw),
@@ -52,14 +52,14 @@ def _terms(inputs: Any, batch: Any) -> tuple[Any, Any, Any]:
 
 @recomputes("RB-01")
 def lower_bound(inputs: Any) -> Parts:
-    """The sum of the terms is the upper bound, so that the lower bound is off by at most 2."""
+    """Sum over maximum of the terms: the sum is an upper bound, so the maximum is low by at most a factor of 2."""
     terms = _terms(inputs, inputs.batch)
     return {"sum over maximum": relative(serial_step_s(*terms), overlapped_step_s(*terms))}
 
 
 @recomputes("RB-02")
 def compute_term(inputs: Any) -> Parts:
-    """The board's compute time with each reading of FLOPs."""
+    """Compute time over the board's, with each reading of FLOPs."""
     physical = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
     multiplies = times(inputs.peak, inputs.multiplies_per_flop)
     return {
@@ -70,7 +70,7 @@ def compute_term(inputs: Any) -> Parts:
 
 @recomputes("RB-03")
 def memory_term(inputs: Any) -> Parts:
-    """The board's memory time for weights of one byte and of two."""
+    """Memory time over the board's, for weights of one byte and of two."""
     board = board_memory_s(inputs.total, inputs.batch, inputs.context, inputs.kv_bytes, inputs.mem_bw)
     kv = batch_kv_s(inputs.batch, inputs.context, inputs.kv_bytes, inputs.mem_bw)
     return {
@@ -81,7 +81,7 @@ def memory_term(inputs: Any) -> Parts:
 
 @recomputes("RB-04")
 def growth_with_batch(inputs: Any) -> Parts:
-    """Each term at a larger batch over itself, and both plots' knees."""
+    """Growth of each term at twice the batch, and the knees of both plots."""
     before, after = _terms(inputs, inputs.batch), _terms(inputs, times(inputs.batch, inputs.larger))
     knee = balanced_batch_with_kv(
         before[1], compute_s_per_token(inputs.active, inputs.peak), kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
@@ -99,7 +99,7 @@ def growth_with_batch(inputs: Any) -> Parts:
 
 @recomputes("RB-05")
 def latency_floor(inputs: Any) -> Parts:
-    """The weights' read time, and the step at a small batch over it."""
+    """Latency floor (weight read time), and the step at a small batch over it."""
     floor = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw)
     compute = batch_compute_s(inputs.batch, inputs.active, inputs.peak)
     return {"latency floor": floor, "step over floor": relative(roofline_s(compute, floor), floor)}
@@ -107,7 +107,7 @@ def latency_floor(inputs: Any) -> Parts:
 
 @recomputes("RB-06")
 def cost_by_batch(inputs: Any) -> Parts:
-    """Each term's cost per token at twice the batch over itself."""
+    """Change in each term's cost per token at twice the batch."""
     larger = times(inputs.batch, inputs.larger)
     before = [machine_s_per_token(term, inputs.batch) for term in _terms(inputs, inputs.batch)]
     after = [machine_s_per_token(term, larger) for term in _terms(inputs, larger)]
@@ -117,7 +117,7 @@ def cost_by_batch(inputs: Any) -> Parts:
 
 @recomputes("RB-07")
 def cost_floor(inputs: Any) -> Parts:
-    """The limit of cost per token, and a very large batch's cost over it."""
+    """Limit of cost per token, and cost at a very large batch over it."""
     floor = machine_s_per_token_floor(
         compute_s_per_token(inputs.active, inputs.peak), kv_s_per_token(inputs.context, inputs.kv_bytes, inputs.mem_bw)
     )
@@ -127,7 +127,7 @@ def cost_floor(inputs: Any) -> Parts:
 
 @recomputes("RB-10")
 def crossing(inputs: Any) -> Parts:
-    """Ratio times sparsity against the batch at which the two times are equal."""
+    """Balanced batch as hardware ratio times sparsity, and weight over compute time at that batch."""
     product = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     return {
         "ratio times sparsity": product,
@@ -139,7 +139,7 @@ def crossing(inputs: Any) -> Parts:
 
 @recomputes("RB-14")
 def scale_free(inputs: Any) -> Parts:
-    """The balanced batch of a larger model of the same sparsity."""
+    """Balanced batch, and that of a larger model of equal sparsity over it."""
     small = balanced_batch(inputs.ratio, inputs.total, inputs.active)
     return {
         "balanced batch": small,
@@ -151,7 +151,7 @@ def scale_free(inputs: Any) -> Parts:
 
 @recomputes("RB-15")
 def kv_raises_balance(inputs: Any) -> Parts:
-    """The balanced batch when KV takes a share of the compute time, over the one without KV."""
+    """Balanced batch with KV reads that take a share of compute time, over the balanced batch without KV."""
     weights, compute = latency_floor_s(inputs.total, inputs.weight_byte, inputs.mem_bw), compute_s_per_token(inputs.active, inputs.peak)
     without = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     with_kv = balanced_batch_with_kv(weights, compute, times(compute, inputs.kv_over_compute))
@@ -160,7 +160,7 @@ def kv_raises_balance(inputs: Any) -> Parts:
 
 @recomputes("RB-18")
 def mfu_at_twice_the_context(inputs: Any) -> Parts:
-    """MFU at twice the context where KV time equals compute time, over MFU there; with weights negligible and with weights."""
+    """MFU at twice the context of equal KV and compute time, over MFU at that context; without and with weights."""
     per_token = compute_s_per_token(inputs.active, inputs.peak)
     match = kv_balanced_context(per_token, inputs.kv_bytes, inputs.mem_bw)
     compute, weights, kv = (
@@ -181,7 +181,7 @@ def mfu_at_twice_the_context(inputs: Any) -> Parts:
 
 @recomputes("RB-19")
 def sparse_attention(inputs: Any) -> Parts:
-    """Tokens read at a longer context over tokens read at a shorter one, by kind of attention."""
+    """Tokens read at a longer context over a shorter context, by kind of attention."""
 
     def growth(cap: Any, root: Any) -> Any:
         return relative(attended_tokens(times(inputs.context, inputs.longer), cap, root), attended_tokens(inputs.context, cap, root))
@@ -195,13 +195,13 @@ def sparse_attention(inputs: Any) -> Parts:
 
 @recomputes("RB-20")
 def writes_over_reads(inputs: Any) -> Parts:
-    """KV written over KV read."""
+    """KV bytes written over KV bytes read in a decode step."""
     return {"writes over reads": kv_write_share(inputs.context)}
 
 
 @recomputes("RB-25")
 def mfu_by_batch(inputs: Any) -> Parts:
-    """MFU by the batch and by the times of the step."""
+    """MFU below balance by the batch and by the step's times, and MFU above balance."""
     balanced = balanced_batch(hardware_ratio(inputs.weight_byte, inputs.peak, inputs.mem_bw), inputs.total, inputs.active)
     compute, weights = (
         batch_compute_s(inputs.batch, inputs.active, inputs.peak),
@@ -218,14 +218,14 @@ def mfu_by_batch(inputs: Any) -> Parts:
 
 @recomputes("RB-27")
 def kv_apart(inputs: Any) -> Parts:
-    """Attention not overlapped with the matrix products, over everything overlapped."""
+    """Step with attention not overlapped with matmuls, over the step with full overlap."""
     terms = _terms(inputs, inputs.batch)
     return {"KV apart over full overlap": relative(kv_apart_step_s(*terms), overlapped_step_s(*terms))}
 
 
 @recomputes("RB-08")
 def ratio_near_300(inputs: Any) -> Parts:
-    """The hardware ratio in each format of the two chips."""
+    """Hardware ratio (FLOP/s over byte/s) of H100 and B200 in each format."""
     return {
         "H100 bf16": hardware_ratio(inputs.bf16, inputs.h100_bf16, inputs.h100_bw),
         "H100 fp8": hardware_ratio(inputs.fp8, inputs.h100_fp8, inputs.h100_bw),
@@ -238,7 +238,7 @@ def ratio_near_300(inputs: Any) -> Parts:
 
 @recomputes("RB-09")
 def ratio_by_generation(inputs: Any) -> Parts:
-    """The spread of the ratio over generations: the lowest and highest of the lecture's three, then all."""
+    """Hardware ratio by generation: lowest and highest of the lecture's three generations, then all chips."""
     ratios = {
         "A100-40 bf16": hardware_ratio(inputs.bf16, inputs.a100_bf16, inputs.a100_40_bw),
         "A100-80 bf16": hardware_ratio(inputs.bf16, inputs.a100_bf16, inputs.a100_80_bw),
@@ -263,7 +263,7 @@ def ratio_by_generation(inputs: Any) -> Parts:
 
 @recomputes("RB-11")
 def deepseek_experts(inputs: Any) -> Parts:
-    """The published routing, and the board's."""
+    """Balanced batch per expert and sparsity with DeepSeek's published routing, and with the board's."""
     return {
         "balanced batch per expert": balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.experts_per_token),
         "sparsity of the routed experts": sparsity(inputs.experts, inputs.experts_per_token),
@@ -273,7 +273,7 @@ def deepseek_experts(inputs: Any) -> Parts:
 
 @recomputes("RB-12")
 def deepseek_three_balances(inputs: Any) -> Parts:
-    """The balanced batch of the whole model and of each expert."""
+    """Balanced batch of DeepSeek-V3 as a whole and per expert."""
     return {
         "whole model": balanced_batch(inputs.ratio, inputs.total, inputs.active),
         "whole model, the board's 700 B": balanced_batch(inputs.ratio, inputs.board_total, inputs.active),
@@ -283,19 +283,19 @@ def deepseek_three_balances(inputs: Any) -> Parts:
 
 @recomputes("RB-13")
 def practical_batch(inputs: Any) -> Parts:
-    """Double and triple."""
+    """Practical batch: two and three times the balanced batch."""
     return {"double": times(inputs.balanced, inputs.double), "triple": times(inputs.balanced, inputs.triple)}
 
 
 @recomputes("RB-16")
 def unit_of_batch(inputs: Any) -> Parts:
-    """Sequences, from what the domain yields and what each user sees."""
+    """Sequences in the batch: tokens/s of the domain over tokens/s per user."""
     return {"sequences": tokens_in_flight(step_tokens_per_s(inputs.batch, inputs.step_s), user_tokens_per_s(inputs.step_s))}
 
 
 @recomputes("RB-17")
 def cost_of_not_batching(inputs: Any) -> Parts:
-    """Cost at one sequence over cost at balance: all weights loaded, or only a lone token's own experts."""
+    """Cost per token at batch 1 over cost at balance: all weights read, or only the experts of one token."""
     return {
         "all weights, the board's sparsity": board_balanced_batch(inputs.experts, inputs.board_experts_per_token),
         "all weights, the true sparsity": balanced_batch(inputs.ratio, inputs.total, inputs.active),
@@ -305,7 +305,7 @@ def cost_of_not_batching(inputs: Any) -> Parts:
 
 @recomputes("RB-21")
 def rent_per_token(inputs: Any) -> Parts:
-    """One rack's rent over its tokens."""
+    """Rent of a rack over its tokens."""
     return {
         "2,000 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.batch, UNITY),
         "2,400 sequences": usd_per_mtok_out(inputs.chip_price, inputs.chips, inputs.step_s, inputs.larger_batch, UNITY),
@@ -314,13 +314,13 @@ def rent_per_token(inputs: Any) -> Parts:
 
 @recomputes("RB-22")
 def deepseek_size(inputs: Any) -> Parts:
-    """The published sizes."""
+    """Published total and active parameters of DeepSeek-V3."""
     return {"total": inputs.total, "active": inputs.active}
 
 
 @recomputes("RB-23")
 def experts_touched(inputs: Any) -> Parts:
-    """Distinct experts by batch."""
+    """Expected distinct experts activated, by batch."""
     return {
         f"batch {name}": distinct_experts(inputs.experts, inputs.experts_per_token, batch)
         for name, batch in (
@@ -335,7 +335,7 @@ def experts_touched(inputs: Any) -> Parts:
 
 @recomputes("RB-24")
 def expert_rows(inputs: Any) -> Parts:
-    """Tokens per expert: the board's batch and routing, the right pair, and the board's batch with the right routing."""
+    """Tokens per expert: the board's batch and routing, the correct pair, and the board's batch with the true routing."""
     board = board_balanced_batch(inputs.experts, inputs.board_experts_per_token)
     right = balanced_batch_per_expert(inputs.ratio, inputs.experts, inputs.experts_per_token)
     return {
@@ -347,7 +347,7 @@ def expert_rows(inputs: Any) -> Parts:
 
 @recomputes("RB-26")
 def production_decode(inputs: Any) -> Parts:
-    """Sequences in flight of DeepSeek's decode unit, over each balanced batch."""
+    """Sequences in flight in DeepSeek's decode unit, and over each balanced batch."""
     batch = tokens_in_flight(times(inputs.node_tok_per_s, inputs.nodes), inputs.user_tok_per_s)
     return {
         "sequences in flight": batch,

@@ -1,4 +1,4 @@
-"""The ledger's rows: each claim recomputed with its own inputs and with today's facts, and the verdict that follows."""
+"""Rows of the claims table: each claim recomputed with the lecture's inputs and with today's facts, and its verdict."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from headway.laws.arithmetic import times
 AGREES, ROUNDING, DIFFERS = "agrees", "rounding", "differs"
 NOT_COMPUTABLE, NOT_YET = "not computable", "not yet computed"
 WORST_FIRST = (DIFFERS, ROUNDING, AGREES)
-EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative; the last is a factor either way
+EXACT, TIGHT, ROUND, ORDER = 1e-9, 0.01, 0.25, 3.0  # relative differences; ORDER is a factor, up or down
 
 
 def beside(recomputed: float, target: float, tolerance: str) -> str:
-    """The verdict on one number: `tolerance` is exact, tight, round, oom or a percentage such as "10 %".
+    """Verdict on a number: `tolerance` is exact, tight, round, oom or a percentage such as "10 %".
 
     >>> beside(14.4, 15.0, "round"), beside(14.4, 15.0, "tight"), beside(2400.0, 1000.0, "oom"), beside(312.5, 300.0, "10 %")
     ('rounding', 'differs', 'agrees', 'agrees')
@@ -39,7 +39,7 @@ def beside(recomputed: float, target: float, tolerance: str) -> str:
 
 
 def width(tolerance: str) -> float:
-    """The relative width that a tolerance class allows.
+    """Relative difference that a tolerance class allows.
 
     >>> width("tight"), width("20 %")
     (0.01, 0.2)
@@ -49,12 +49,12 @@ def width(tolerance: str) -> float:
 
 
 def within(recomputed: float, low: float, high: float) -> str:
-    """The verdict on a number stated as a range, ends included."""
+    """Verdict on a number stated as a range, ends included."""
     return AGREES if low <= recomputed <= high else DIFFERS
 
 
 def worst(verdicts: list[str]) -> str:
-    """A claim with several numbers is as good as its worst."""
+    """Worst of the verdicts, which is the verdict of a claim with several numbers."""
     return next(verdict for verdict in WORST_FIRST if verdict in verdicts)
 
 
@@ -69,12 +69,12 @@ GROUPS = (
 
 
 def computable() -> list[str]:
-    """Ids of the claims that have a recomputation."""
+    """Ids of the claims with a recomputation."""
     return list(RECOMPUTE)
 
 
 def recompute(claim: Claim, inputs: Mapping[str, Any] | None = None) -> Parts | None:
-    """Each figure of a claim worked out again, with some inputs replaced when given; None when there is no recomputation yet."""
+    """Recomputed figures of a claim, with `inputs` in place of its inputs if given; None if it has no recomputation."""
     function = RECOMPUTE.get(claim.id)
     if function is None:
         return None
@@ -82,13 +82,13 @@ def recompute(claim: Claim, inputs: Mapping[str, Any] | None = None) -> Parts | 
 
 
 def recompute_today(claim: Claim) -> Parts | None:
-    """Each part by today's facts; None where the claim uses nothing that the catalogue has, or a fact is missing there."""
+    """Figures of a claim with today's facts; None if the catalogue has no input of it, or lacks a fact."""
     now = current(claim)
     return recompute(claim, now) if now and now.keys() == claim.today.keys() else None
 
 
 def current(claim: Claim) -> dict[str, Any]:
-    """What the catalogue says now of each input that it has."""
+    """Current catalogue value of each input that the catalogue has."""
     values = {name: _current(path) for name, path in claim.today.items()}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -99,7 +99,7 @@ def _current(path: str) -> Any | None:
 
 
 def look_up(path: str) -> Any | None:
-    """A fact by its place in the catalogue: of a chip, rack, tier, system, domain (all chips), model or its last block; KV in a width."""
+    """Catalogue fact by path: chip, rack, tier, system, domain (all chips), model, its last block, or its KV at a byte width."""
     kind, name, field = path.split()
     try:
         if kind == "chip":
@@ -114,7 +114,7 @@ def look_up(path: str) -> Any | None:
         if kind == "tier":
             return tier(name).need(field)
         return _of_model(kind, name, field)
-    except HeadwayError:  # no longer in the catalogue, or blank there
+    except HeadwayError:  # removed from the catalogue, or blank there
         return None
 
 
@@ -133,7 +133,7 @@ def _of_model(kind: str, name: str, field: str) -> Any:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimPart:
-    """One figure of a claim."""
+    """A figure of a claim."""
 
     name: str
     unit: str
@@ -141,12 +141,12 @@ class ClaimPart:
     reference: float | None
     recomputed: float
     today: float | None
-    verdict: str  # "" where the figure is shown and nothing was stated about it
+    verdict: str  # "" for a figure without a stated value
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimInput:
-    """One number that a claim is recomputed with, and what the catalogue says now where it has it."""
+    """An input of a claim, with its current catalogue value if there is one."""
 
     name: str
     value: float
@@ -158,7 +158,7 @@ class ClaimInput:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
-    """One claim; the figures are those of the first part that its verdict rests on."""
+    """A claim with its verdict; the figures are those of the first part that decides the verdict."""
 
     id: str
     group: str
@@ -179,12 +179,12 @@ class ClaimRow:
 
 
 def rows() -> list[ClaimRow]:
-    """Every claim, in order."""
+    """Rows of all claims, in order."""
     return [_row(claim) for claim in claims().values()]
 
 
 def claim(name: str) -> list[ClaimRow]:
-    """The claim of this id, or all claims of this group; any letter case."""
+    """Row of the claim with this id, or rows of all claims of this group; case is ignored."""
     label = name.strip().upper()
     matches = [claim for claim in claims().values() if label in (claim.id, claim.group)]
     if not matches:
@@ -195,7 +195,7 @@ def claim(name: str) -> list[ClaimRow]:
 
 
 def explain(name: str, today: bool = False) -> Parts:
-    """Each figure of a claim, from its own inputs or today's, as a number that carries the tree of laws and sourced inputs behind it."""
+    """Figures of a claim, from its inputs or today's, each with its tree of laws and sourced inputs."""
     claim_id = name.strip().upper()
     if claim_id not in claims():
         raise UnknownName("claim", name, {key.lower(): key for key in claims()}, "wants an id such as RB-10")
@@ -257,7 +257,7 @@ def _inputs(claim: Claim) -> tuple[ClaimInput, ...]:
 
 
 def _part_verdict(claim: Claim, name: str, value: float) -> str:
-    """Against what was stated; against the reference only where the whole claim states no figure."""
+    """Verdict on a part against its stated value, or against the reference if the claim states no figure; "" without a target."""
     if name in claim.ranges:
         return within(value, *claim.ranges[name])
     target = claim.stated if claim.stated or claim.ranges else claim.reference

@@ -1,4 +1,4 @@
-"""Claims on scale-up domains and racks: what they hold, what held model size back, what a rack is (FS, RK)."""
+"""Claims on scale-up domains and racks: capacity, limits of model size, and construction of a rack (FS, RK)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from headway.laws.step.memory import parameter_bytes
 
 @recomputes("FS-01")
 def hopper_box(inputs: Any) -> Parts:
-    """Eight Hoppers."""
+    """HBM of a machine of eight H100."""
     return {"8 H100": domain_bytes(inputs.chips, inputs.hbm)}
 
 
 @recomputes("FS-02")
 def blackwell_rack(inputs: Any) -> Parts:
-    """Both Blackwell racks."""
+    """HBM of both Blackwell racks."""
     return {"GB200 NVL72": domain_bytes(inputs.chips, inputs.hbm), "GB300 NVL72": domain_bytes(inputs.chips, inputs.later_hbm)}
 
 
 @recomputes("FS-03")
 def five_trillion(inputs: Any) -> Parts:
-    """Weights of the model by format, and what is left beside the widest."""
+    """Weights of a 5 T model by format, and memory left for KV with bf16 weights."""
     wide = parameter_bytes(inputs.total, inputs.bf16)
     return {
         "left for KV beside bf16 weights": bytes_beside_weights(domain_bytes(inputs.chips, inputs.hbm), wide),
@@ -38,7 +38,7 @@ def five_trillion(inputs: Any) -> Parts:
 
 @recomputes("FS-04")
 def floor_of_a_domain(inputs: Any) -> Parts:
-    """The weights' read time of one domain, and what the chips of a second domain that holds other layers change."""
+    """Weight read time of one domain, and its change with a second domain as a pipeline stage or as more chips."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     domain_s = domain_read_s(weights, inputs.chips, inputs.chip_bw)
     half = domain_read_s(stage_weights_bytes(weights, inputs.one, inputs.domains), inputs.chips, inputs.chip_bw)
@@ -53,7 +53,7 @@ def floor_of_a_domain(inputs: Any) -> Parts:
 
 @recomputes("FS-05")
 def growth_by_generation(inputs: Any) -> Parts:
-    """Bandwidth of one chip and size of the domain, each over the one before."""
+    """Growth of HBM bandwidth per chip and of the scale-up domain, over the previous generation."""
     return {
         "A100 to H100": growth(inputs.h100_bw, inputs.a100_bw),
         "H200 to B200": growth(inputs.b200_bw, inputs.h200_bw),
@@ -64,7 +64,7 @@ def growth_by_generation(inputs: Any) -> Parts:
 
 @recomputes("FS-06")
 def floor_of_two_machines(inputs: Any) -> Parts:
-    """The latency floor on eight H100 and on the rack."""
+    """Latency floor on eight H100 and on GB200 NVL72."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     before, now = domain_read_s(weights, inputs.before, inputs.h100_bw), domain_read_s(weights, inputs.chips, inputs.gb200_bw)
     return {
@@ -77,7 +77,7 @@ def floor_of_two_machines(inputs: Any) -> Parts:
 
 @recomputes("FS-07")
 def capacity_or_latency(inputs: Any) -> Parts:
-    """A large model on boxes of eight: stages until it fits, the latency floor that stays, and the rack's."""
+    """A large model on machines of 8 H100: stages needed to fit, its unchanged latency floor, and that of GB200 NVL72."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     stages = fewest_within(weights, domain_bytes(inputs.before, inputs.h100_hbm))
     on_a_chip = stage_weights_bytes(weights, inputs.before, stages)
@@ -94,7 +94,7 @@ def capacity_or_latency(inputs: Any) -> Parts:
 
 @recomputes("FS-10")
 def pods_before_racks(inputs: Any) -> Parts:
-    """Chips of a TPU pod over those of the switched domain of its years, and the pods' latency floors."""
+    """Chips of TPU pods over contemporary switched domains, and latency floors of the pods."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     return {
         "TPU v4 pod over 8 H100": growth(inputs.v4_pod, inputs.hopper),
@@ -108,19 +108,19 @@ def pods_before_racks(inputs: Any) -> Parts:
 
 @recomputes("RK-01")
 def chips_in_a_rack(inputs: Any) -> Parts:
-    """Compute trays times the chips of each."""
+    """Chips of a rack: compute trays times chips per tray."""
     return {"GB200 NVL72": times(inputs.per_tray, inputs.trays)}
 
 
 @recomputes("RK-03")
 def rack_outside(inputs: Any) -> Parts:
-    """Height from its units, width from its floor."""
+    """Height of a rack from its units, and width from its floor area."""
     return {"height": rack_height(inputs.rack_units), "width": rack_width(inputs.footprint, inputs.depth)}
 
 
 @recomputes("RK-05")
 def cables_grow_with_chips(inputs: Any) -> Parts:
-    """Links of a star and of a mesh with twice the chips, over those with the chips."""
+    """Growth of cables with twice the chips: star to central switches, and full mesh."""
     more = times(inputs.chips, inputs.twice)
     return {
         "star to central switches": growth(star_links(more, inputs.links), star_links(inputs.chips, inputs.links)),
@@ -131,7 +131,7 @@ def cables_grow_with_chips(inputs: Any) -> Parts:
 
 @recomputes("RK-06")
 def domains_by_generation(inputs: Any) -> Parts:
-    """Chips of each scale-up domain; Rubin Ultra's in dies and in packages."""
+    """Chips per scale-up domain by generation; Rubin Ultra in dies and in packages."""
     blackwell = times(inputs.per_tray, inputs.trays)
     return {
         "Rubin Ultra, dies": times(inputs.ultra, inputs.ultra_dies),
@@ -144,7 +144,7 @@ def domains_by_generation(inputs: Any) -> Parts:
 
 @recomputes("RK-07")
 def genuine_growth(inputs: Any) -> Parts:
-    """Growth of the domain counted in dies, in packages and by name."""
+    """Growth of the scale-up domain counted in dies, in packages and by name."""
     return {
         "in dies": growth(times(inputs.ultra, inputs.ultra_dies), times(inputs.blackwell, inputs.blackwell_dies)),
         "in packages": growth(inputs.ultra, inputs.blackwell),

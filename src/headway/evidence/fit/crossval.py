@@ -1,6 +1,6 @@
-"""Cross-validation of the engines' fit: what is left out together, each group predicted unseen, and a flat baseline to compare with.
+"""Cross-validation of the engine fit: groups of rows left out together and predicted unseen, and a flat baseline.
 
-Only the step differs: lengths, layouts, formats, seats and the closed loop are those of the fitted prediction.
+The baseline changes the step alone: lengths, layouts, formats, slots and the closed loop are those of the fitted prediction.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout
 from headway.performance.efficiency import Efficiencies, efficiencies
 
-CHIP_FOLDS = 4  # chips are left out a quarter at a time
+CHIP_FOLDS = 4  # folds of chips: a quarter of the chips is left out at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Rows that a fit does not see, and which of them it is then scored on."""
+    """Rows left out of a fit (`out`), and those of them that score it (`scored`)."""
 
     name: str
     out: frozenset[int]
@@ -37,7 +37,7 @@ class Fold:
 
 
 def folds(tasks: Sequence[Task]) -> list[Fold]:
-    """Every fold; each scored row is in one by source, or in one by chip."""
+    """All folds: each scored row is in a fold of its source, or in a fold of its chip if one source has all rows of its mode."""
     alone = single_source(tasks)
     all_folds = [_by_source(source, tasks, alone) for source in sorted({task.row.source for task in tasks})]
     for mode in sorted(alone):
@@ -48,7 +48,7 @@ def folds(tasks: Sequence[Task]) -> list[Fold]:
 
 
 def model_folds(tasks: Sequence[Task]) -> list[Fold]:
-    """For kinds that one source alone has, whole models left out: a second look, not the scored one."""
+    """Folds that leave out whole models, for single-source modes: a second check, not the scored folds."""
     all_folds = []
     for mode in sorted(single_source(tasks)):
         for model in sorted({task.setup.model.name for task in tasks if task.row.mode == mode}):
@@ -58,7 +58,7 @@ def model_folds(tasks: Sequence[Task]) -> list[Fold]:
 
 
 def single_source(tasks: Sequence[Task]) -> frozenset[str]:
-    """Modes that one source alone has rows of."""
+    """Modes whose rows all come from one source."""
     sources: dict[str, set[str]] = {}
     for task in tasks:
         sources.setdefault(task.row.mode, set()).add(task.row.source)
@@ -75,12 +75,12 @@ def _by_chips(mode: str, chips: Sequence[str], tasks: Sequence[Task]) -> Fold:
     return Fold(name=f"chips {', '.join(chips)}", out=out, scored=frozenset(index for index in out if tasks[index].row.mode == mode))
 
 
-LEAST_SHIFT = 3.0  # standard errors by which a fold may move a number without being named
+LEAST_SHIFT = 3.0  # standard errors by which a number must move for its fold to be reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberShift:
-    """A number that one group of rows decides: without it, it moves by so many of its standard errors."""
+    """A fitted number that one fold decides: without the fold it moves by `errors` standard errors."""
 
     fold: str
     number: str
@@ -89,22 +89,22 @@ class NumberShift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingCrossValidation:
-    """Numbers from all rows, and every row as a fit without its group predicts it."""
+    """Numbers fitted to all rows, and residuals of every row predicted by a fit without its group."""
 
     engines: EngineFit
     table: Efficiencies
     intervals: tuple[FittedNumbers, ...]
     residuals: tuple[Residual, ...]
     shifts: tuple[NumberShift, ...]
-    models: tuple[Residual, ...]  # of modes that one source alone has, whole models left out
+    models: tuple[Residual, ...]  # residuals of single-source modes, predicted with whole models left out
 
 
 def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
-    """Fit to all rows, then once without each fold; `base` gives the kernels."""
+    """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
     full_fit = fit(problem(tasks, start), engine_numbers)
     tick(1)
-    shifts, fits = [], {}  # what is left out may be the same for several kinds of rows: it is fitted once
+    shifts, fits = [], {}  # several folds may leave out identical rows: one fit serves them
 
     def without(fold: Fold) -> tuple[Fold, Efficiencies]:
         if fold.out not in fits:
@@ -125,7 +125,7 @@ def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Se
 
 
 def with_intervals(table: Efficiencies, intervals: Sequence[FittedNumbers]) -> Efficiencies:
-    """The efficiencies with these widths of intervals."""
+    """Efficiencies with these interval widths."""
     sections = {name: dict(section) for name, section in table.sections.items()}
     for number in intervals:
         value = known(number.value, f"{number.section}.{number.key}", number.unit, "fitted", number.meaning)
@@ -147,7 +147,7 @@ def _residuals(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[R
 
 
 def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Efficiencies]]) -> HeldOutResiduals:
-    """Raw residuals of every fold, and what may widen each row's interval."""
+    """Raw residuals of every fold, with the circumstances that may widen each row's interval."""
     pairs = [(residual, task) for fold, table in fold_tables for residual, task in _pairs(fold, tasks, table)]
     wider = _circumstances([task for _, task in pairs])
     return HeldOutResiduals(
@@ -159,7 +159,7 @@ def _raw_residuals(tasks: Sequence[Task], fold_tables: Sequence[tuple[Fold, Effi
 
 
 def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple[Residual, Task]]:
-    """Each residual of the fold, and the row it is of: rows of several files may share ids and lines."""
+    """Residuals of a fold, each with its task (rows of several files may share ids and lines)."""
     fold_tasks = [tasks[index] for index in sorted(fold.scored)]
     task_predictions = zip(fold_tasks, predict(fold_tasks, table), strict=True)
     return [(residual, task) for task, prediction in task_predictions for residual in residuals([task], [prediction], [fold.name])]
@@ -170,23 +170,23 @@ def _circumstances(tasks: Sequence[Task]) -> dict[str, np.ndarray]:
     return circumstances(tasks, machines(setups).rows(place), load_of(tasks))
 
 
-OVERLAP = "operators"  # arithmetic and traffic of one operator overlap, operators follow one another
+OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence
 
 
 def flat_residuals(tasks: Sequence[Task | Unpredictable], residuals: Sequence[Residual]) -> list[Residual]:
-    """The residuals with the prediction of the flat model in place of the fitted one; intervals stay and mean nothing there."""
+    """Residuals of the flat model; their intervals are those of the fitted model and have no meaning here."""
     known = [task for task in tasks if isinstance(task, Task)]
     predictions = _predicted(known)
     return [replace(residual, predicted=predictions[(residual.line, residual.id, residual.quantity)]) for residual in residuals]
 
 
 def floor_residuals(residuals: Sequence[Residual]) -> list[Residual]:
-    """The residuals with the floor in place of the prediction."""
+    """Residuals of the floor taken as the prediction."""
     return [replace(residual, predicted=residual.floor) for residual in residuals]
 
 
 def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
-    """Every quantity of every row, by line, id and quantity."""
+    """Predicted quantities of all rows, keyed by line, id and quantity."""
     if not tasks:
         return {}
     place, setups = placed(tasks)

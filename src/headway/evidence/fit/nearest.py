@@ -1,6 +1,6 @@
-"""The measured rows nearest to a plan: data/evidence.csv, one line for each chip, engine, class of models and kind of row.
+"""Measured rows nearest to a plan: data/evidence.csv, a line per chip, engine, model class and kind of row.
 
-The table is written from cross-validated residuals (`text(entries(...))`) and read without any of the machinery that made them.
+The table is written from cross-validated residuals (`text(entries(...))`); reading it needs no fit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from headway.performance.efficiency import OTHER_FAMILY, family
 if TYPE_CHECKING:
     from headway.evidence.fit.residuals import Residual
 
-MEASURES = ("served TPOT", "throughput", "decode", "prefill")  # what a plan is nearest to, before anything else that was measured
+MEASURES = ("served TPOT", "throughput", "decode", "prefill")  # measures in order of preference
 PLACES = ("chip", "family")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestEntry:
-    """Some measured rows and the median error of their predictions."""
+    """A group of measured rows and the median error of their predictions."""
 
     chip: str
     family: str
@@ -37,13 +37,13 @@ class NearestEntry:
     measure: str
     rows: int
     median_error: float
-    cross_validated: bool  # predicted by fits that had not seen them
+    cross_validated: bool  # whether the fits had not seen these rows
     sources: str
     date: str
 
 
 def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
-    """One for each chip, engine, class of models, kind and measure."""
+    """Entries of the table: a group of rows per chip, engine, model class, kind and measure."""
     from headway.evidence.fit.residuals import stats
 
     groups: dict[tuple[str, ...], list[Residual]] = {}
@@ -60,7 +60,7 @@ def entries(residuals: Iterable[Residual], date: str) -> list[NearestEntry]:
 
 
 def text(table: Sequence[NearestEntry]) -> str:
-    """The file of a table."""
+    """CSV text of a table."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = [field.name for field in fields(NearestEntry)]
@@ -75,12 +75,12 @@ def _cell(value: object) -> object:
 
 @functools.cache
 def shipped() -> tuple[NearestEntry, ...]:
-    """The table that ships."""
+    """Table that ships with the package."""
     return read(files("headway").joinpath("data/evidence.csv").read_text(encoding="utf-8"))
 
 
 def read(lines: str) -> tuple[NearestEntry, ...]:
-    """The table of a file."""
+    """Table from CSV text."""
     return tuple(
         NearestEntry(
             chip=row["chip"], family=row["family"], engine=row["engine"], model_class=row["model_class"], kind=row["kind"],
@@ -92,10 +92,10 @@ def read(lines: str) -> tuple[NearestEntry, ...]:
 
 
 def nearest(chip: Chip, model: Model, engine: str, table: Sequence[NearestEntry] | None = None) -> list[NearestEntry]:
-    """The entries of the nearest rows, the most first; none when nothing is within range.
+    """Entries of the nearest rows, largest group first; empty if none is within range.
 
-    Within range: the same chip or, failing that, one whose kernels it shares; a model of the same structure, at most one class of
-    size away; the engine asked for before any other.
+    Within range: the chip itself, else a chip with its kernels; a model of this structure, at most one size class away;
+    the requested engine before any other.
     """
     known = shipped() if table is None else table
     place = {"chip": chip.name, "family": family(chip)}
@@ -113,11 +113,11 @@ def nearest(chip: Chip, model: Model, engine: str, table: Sequence[NearestEntry]
 
 
 def _away(entry: NearestEntry, structure: str, size: str) -> int:
-    """Classes of size between an entry's models and another; many where the structure differs."""
+    """Size classes between an entry's models and `size`; a large number if the structure differs."""
     entry_structure, _, name = entry.model_class.rpartition(" ")
     return abs(NAMES.index(name) - NAMES.index(size)) if entry_structure == structure else len(NAMES)
 
 
 def _preferred(candidates: Sequence[NearestEntry]) -> list[NearestEntry]:
-    """Those of the first measure that any of them has."""
+    """Candidates of the first measure, in order of preference, that any candidate has."""
     return next((matches for measure in MEASURES if (matches := [entry for entry in candidates if entry.measure == measure])), [])

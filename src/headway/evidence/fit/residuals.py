@@ -1,4 +1,4 @@
-"""A measurement beside its prediction, and how far off predictions are, by what was measured and by any field of theirs."""
+"""Residuals: each measurement with its prediction, and statistics of the errors by measure and by any field."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from headway.performance.efficiency import family
 
 UNSCORED = "C"  # reliability that is never scored
 SERVED = ("serving", "serving_unloaded", "disagg")
-# What the rows of a kind measure: of the names in one bracket the first that was measured, because the others follow from it.
+# Quantities scored for each kind of row: in each bracket the first one measured, because the others follow from it.
 RATE = ("per_chip", "rate")
 MEASURES = {
     "decode": (("tpot", *RATE),), "decode_e2e": ((*RATE, "tpot"),), "prefill": (("ttft", *RATE),), "static": ((*RATE, "tpot"), ("ttft",)),
     "offline": (RATE, ("tpot",)), **dict.fromkeys(SERVED, (("tpot",), ("ttft",), RATE)),
 }  # fmt: skip
-MEASURE_OF = {"decode": "decode", "decode_e2e": "decode", "prefill": "prefill"}  # of a kind whose quantities are one thing
+MEASURE_OF = {"decode": "decode", "decode_e2e": "decode", "prefill": "prefill"}  # measure of the kinds that have a single one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residual:
-    """One number measured and predicted: times in seconds, rates in tokens per second; a rate's floor is the highest there can be."""
+    """A measured and predicted quantity: seconds or tokens per second; the floor of a rate is its upper limit."""
 
     id: str
     source: str
     chip: str
-    family: str  # of chips, by their kernels
+    family: str  # chip family, by kernels
     engine: str
     model: str
     model_class: str
@@ -43,7 +43,7 @@ class Residual:
     floor: float
     lo: float
     hi: float
-    fold: str = ""  # what was left out of the fit that predicted it
+    fold: str = ""  # rows left out of the fit of this prediction
     line: int = 0
     reliability: str = ""
     roofline: str = ""
@@ -55,27 +55,27 @@ class Residual:
 
     @property
     def covered(self) -> bool:
-        """Whether the measurement is within the interval."""
+        """Whether the measurement lies within the 90 % interval."""
         return self.lo <= self.measured <= self.hi
 
     @property
     def is_time(self) -> bool:
-        """Whether less is faster."""
+        """Whether the quantity is a time (smaller is faster)."""
         return self.quantity in TIMES
 
     @property
     def limit_share(self) -> float:
-        """How much of the speed at the floor was reached; above 1 the measurement beats the roofline."""
+        """Measured speed over the speed at the floor; above 1 the measurement beats the roofline."""
         return self.floor / self.measured if self.is_time else self.measured / self.floor
 
     @property
     def measure(self) -> str:
-        """What was measured, as tables of errors tell it apart."""
+        """Name of the measure in the tables of errors."""
         return measure(self.kind, self.quantity)
 
 
 def measure(kind: str, quantity: str) -> str:
-    """What a quantity of a kind of row is called.
+    """Name of the measure for a quantity of a kind of row.
 
     >>> measure("decode", "tpot"), measure("disagg", "tpot"), measure("offline", "per_chip"), measure("static", "ttft")
     ('decode', 'served TPOT', 'throughput', 'TTFT')
@@ -90,14 +90,14 @@ def measure(kind: str, quantity: str) -> str:
 
 
 def measured(row: MeasuredRow, quantity: str) -> float | None:
-    """A row's own number."""
+    """Measured value of a quantity in a row; None if the row does not state it."""
     if quantity == "rate":
         return row.input_tok_per_s if row.mode == "prefill" else row.output_tok_per_s
     return {"ttft": row.ttft_s, "tpot": row.tpot_s, "per_chip": row.tok_per_s_chip}[quantity]
 
 
 def residuals(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction], folds: Sequence[str] = ()) -> list[Residual]:
-    """Every scored measurement beside its prediction; reliability C and rows without a prediction are left out."""
+    """Residual of every scored measurement; rows of reliability C or without a prediction are left out."""
     names = folds or [""] * len(tasks)
     all_residuals: list[Residual] = []
     for task, prediction, fold in zip(tasks, predictions, names, strict=True):
@@ -127,15 +127,15 @@ def _residual(task: Task, quantity: str, value: float, estimate: PredictedQuanti
 
 FIELDS = ("source", "chip", "family", "engine", "model", "model_class", "kind")
 ORDER = ("served TPOT", "TTFT", "served rate", "decode", "prefill", "throughput", "TPOT at throughput")
-SLACK = 1e-9  # of rounding, before a measurement counts as beyond the floor
+SLACK = 1e-9  # rounding allowed before a measurement counts as beyond the floor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Errors of some predictions."""
+    """Error statistics of a set of predictions."""
 
     n: int
-    median_error: float  # of |predicted / measured - 1|
+    median_error: float  # median of |predicted / measured - 1|
     p90_log: float  # 90th percentile of |ln(predicted / measured)|
     bias: float  # median of ln(predicted / measured)
     coverage: float  # share of measurements within the 90 % interval
@@ -145,16 +145,16 @@ class Stats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorGroup:
-    """The errors of what one group measured."""
+    """Error statistics of one measure in one group of rows."""
 
-    by: str  # a field of residuals, or all
+    by: str  # field of Residual, or "all"
     name: str
     measure: str
     stats: Stats
 
 
 def stats(residuals: Sequence[Residual]) -> Stats:
-    """Errors of at least one residual."""
+    """Error statistics of residuals, at least one."""
     logs = np.array([residual.log_ratio for residual in residuals])
     return Stats(
         n=len(residuals),
@@ -168,7 +168,7 @@ def stats(residuals: Sequence[Residual]) -> Stats:
 
 
 def grouped(residuals: Iterable[Residual], by: str) -> list[ErrorGroup]:
-    """The errors by one field of residuals, or of `all`; measures in their order, then the largest groups first."""
+    """Error statistics grouped by a field of Residual, or "all"; in the order of measures, then by size."""
     members_by_group: dict[tuple[str, str], list[Residual]] = {}
     for residual in residuals:
         members_by_group.setdefault((residual.measure, "all" if by == "all" else getattr(residual, by)), []).append(residual)
@@ -177,6 +177,6 @@ def grouped(residuals: Iterable[Residual], by: str) -> list[ErrorGroup]:
 
 
 def worst(residuals: Iterable[Residual], count: int) -> list[Residual]:
-    """The largest misses of each measure, so many."""
+    """The `count` residuals of each measure with the largest error."""
     ranking = sorted(residuals, key=lambda residual: -abs(residual.log_ratio))
     return [residual for measure in ORDER for residual in [candidate for candidate in ranking if candidate.measure == measure][:count]]

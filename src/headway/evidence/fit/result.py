@@ -1,4 +1,4 @@
-"""What a fit leaves behind: numbers with their error, how wide 90 % intervals have to be, and the file that keeps them."""
+"""Results of a fit: numbers with standard errors, widths of the 90 % intervals, and data/efficiency.toml, which stores them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
-from headway.performance.efficiency import kind_of
+from headway.performance.efficiency import check_key, kind_of
 
 INTERVAL = "interval"
 UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
@@ -19,15 +19,15 @@ UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedNumbers:
-    """One number of data/efficiency.toml."""
+    """A fitted number of data/efficiency.toml."""
 
     section: str  # class.family.dtype
     key: str
     value: float
     unit: str
-    error: float  # one standard error, in the number's own unit
+    error: float  # one standard error, in `unit`
     rows: int
-    range: str  # what it was fitted on
+    range: str  # scope of the measurements behind the fit
     meaning: str
     source: str = "measurements"
     date: str = "undated"
@@ -35,12 +35,12 @@ class FittedNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRow:
-    """How far predictions of one group miss: |ln(predicted/measured)| and its sign."""
+    """Errors of the predictions of one group: |ln(predicted/measured)| and bias."""
 
-    kind: str  # class of operator
+    kind: str  # operator class
     family: str
     dtype: str
-    scope: str  # in sample, or what was left out of the fit
+    scope: str  # "in sample", or the group left out of the fit
     rows: int
     median: float
     p90: float
@@ -49,14 +49,14 @@ class ErrorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFit:
-    """Numbers and the table of their errors."""
+    """Result of the kernel fit: numbers, and the table of errors."""
 
     parameters: tuple[FittedNumbers, ...]
     errors: tuple[ErrorRow, ...]
 
 
 def line(number: FittedNumbers) -> str:
-    """One number as one line of TOML."""
+    """A fitted number as a line of TOML."""
     texts = {"range": number.range, "meaning": number.meaning, "source": number.source, "date": number.date, "kind": "fitted"}
     words = ", ".join(f"{key} = {quoted(text)}" for key, text in texts.items())
     figures = f"value = {_short(number.value, 4)}, unit = {quoted(number.unit)}, error = {_short(number.error, 2)}, rows = {number.rows}"
@@ -64,7 +64,7 @@ def line(number: FittedNumbers) -> str:
 
 
 def quoted(text: str) -> str:
-    """A basic string of TOML."""
+    """Text as a TOML basic string."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -74,7 +74,7 @@ def _short(value: float, digits: int) -> str:
 
 
 def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, keep_other_sections: bool = True) -> None:
-    """Write numbers to `path`: classes that `fitted` has none of stay as they are, when they are to be kept."""
+    """Write numbers to `path`; `keep_other_sections` retains classes of the old file that `fitted` does not contain."""
     previous_numbers = _retained_numbers(fitted, read_efficiency(path)) if keep_other_sections else ()
     blocks = [head.rstrip("\n")] if head else []
     all_numbers = (*fitted, *previous_numbers)
@@ -84,14 +84,14 @@ def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, k
 
 
 def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:
-    """Those of classes that are not stated yet: numbers of one class belong together, but for intervals, each of which stands alone."""
+    """Old numbers to keep: classes without a new number, since numbers of a class belong together; intervals count one by one."""
     kinds, places = {kind_of(number.section) for number in new_numbers}, {(number.section, number.key) for number in new_numbers}
     candidates = (number for number in old_numbers if (kind := kind_of(number.section)) not in kinds or kind == INTERVAL)
     return tuple(number for number in candidates if (number.section, number.key) not in places)
 
 
 def read_efficiency(path: Path) -> tuple[FittedNumbers, ...]:
-    """Every number of the file, in its order; none where there is no file yet."""
+    """All numbers of the file, in file order; empty if there is no file."""
     if not path.exists():
         return ()
     try:
@@ -112,7 +112,8 @@ def _numbers(table: dict, section: tuple[str, ...], path: Path) -> list[FittedNu
 
 
 def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumbers:
-    """One number, of which a file written by hand may say no more than its value."""
+    """A number from TOML; a file written by hand may give the value alone."""
+    check_key(section, key, path)
     values = {name: item.get(name, default) for name, default in UNSAID.items()}
     for name, value in values.items():
         wants = str if isinstance(UNSAID[name], str) else int | float
@@ -122,15 +123,15 @@ def _fitted_number(item: dict, section: str, key: str, path: Path) -> FittedNumb
 
 
 def markdown(errors: tuple[ErrorRow, ...]) -> str:
-    """The table of errors as Markdown."""
+    """Table of errors as Markdown."""
     rows = ["| class | family | dtype | scope | rows | median | p90 | bias |", "|---|---|---|---|---|---|---|---|"]
     for e in errors:
         rows.append(f"| {e.kind} | {e.family} | {e.dtype} | {e.scope} | {e.rows} | {e.median:.3f} | {e.p90:.3f} | {e.bias:+.3f} |")
     return "\n".join(rows)
 
 
-DRAWS = 100  # of the sources, for errors
-SHARE = 0.9  # of rows that the interval is to hold
+DRAWS = 100  # bootstrap draws of the sources
+SHARE = 0.9  # share of rows that the interval should hold
 KEYS = ("decode", "prefill", "tpot", "ttft", "offline")
 WIDER = ("unmeasured", "foreign", "experts", "limited")
 MEANINGS = {
@@ -148,23 +149,23 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutResiduals:
-    """Residuals of rows that a fit did not see: ln(predicted / measured), and what may widen their interval."""
+    """Residuals ln(predicted / measured) of rows that the fit had not seen, and circumstances that may widen their interval."""
 
     key: Any
     error: Any
     source: Any
-    wider: dict[str, Any]  # of each of WIDER, whether
+    wider: dict[str, Any]  # per circumstance of WIDER: which rows it applies to
 
 
 def widths(samples: HeldOutResiduals) -> tuple[FittedNumbers, ...]:
-    """A factor for each quantity, and how much wider in which circumstances; errors by drawing the sources again."""
+    """Half-width of the 90 % interval per quantity, and its growth per circumstance; standard errors by bootstrap over sources."""
     factors, spread = _widths(samples), _bootstrap_errors(samples)
     rows = {key: int((samples.key == key).sum()) for key in KEYS} | {name: int(samples.wider[name].sum()) for name in WIDER}
     return tuple(_line(name, value, spread.get(name, 0.0), rows[name] or len(samples.error)) for name, value in factors.items())
 
 
 def _bootstrap_errors(samples: HeldOutResiduals) -> dict[str, float]:
-    """Standard error of each width: sources drawn with replacement, and rows within them."""
+    """Standard error of each width: bootstrap over sources, then over rows within a source."""
     names, random = np.unique(samples.source), np.random.default_rng(0)
     width_draws: dict[str, list[float]] = {}
     for _ in range(DRAWS):
@@ -182,12 +183,12 @@ def _resampled_rows(mask: Any, random: Any) -> Any:
 
 
 def _widths(samples: HeldOutResiduals) -> dict[str, float]:
-    """Each source counts as the square root of its rows."""
+    """Width per quantity and growth per circumstance, each source weighted by the square root of its rows."""
     _, place, count = np.unique(samples.source, return_inverse=True, return_counts=True)
     weight, size = 1 / np.sqrt(count[place]), np.abs(samples.error)
     growth: dict[str, float] = dict.fromkeys(WIDER, 1.0)
     base: dict[str, float] = {}
-    for _ in range(10):  # each in turn, the others as they are
+    for _ in range(10):  # coordinate descent: one circumstance at a time
         scale = _scale(samples, growth)
         base = {key: quantile((size / scale)[samples.key == key], weight[samples.key == key]) for key in KEYS if (samples.key == key).any()}
         base_widths = np.array([base[key] for key in samples.key])
@@ -206,7 +207,7 @@ def _scale(samples: HeldOutResiduals, growth: dict[str, float]) -> Any:
 
 
 def quantile(values: Any, weight: Any, share: float = SHARE) -> float:
-    """The value that so large a share of the weight does not exceed."""
+    """Weighted quantile: the value that a `share` of the weight does not exceed."""
     order = np.argsort(values)
     below = np.cumsum(weight[order]) / weight.sum()
     return float(values[order][min(np.searchsorted(below, share), len(order) - 1)])

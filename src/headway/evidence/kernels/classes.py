@@ -1,4 +1,4 @@
-"""The classes of operators that are fitted: which rows, which law, which parameters; and the robust fit of a law to measured times."""
+"""Operator classes of the kernel fit (rows, law and parameters of each), and the robust fit of a law to measured times."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headway.evidence.kernels import rows
 from headway.evidence.kernels.rows import KernelRows
 from headway.laws.step.step import decode_attention_s, matmul_s, prefill_attention_s
 
-SHORT = 10e-6  # kernels well below this cost little, whatever they are predicted at
-SCALE = 0.1  # of ln(predicted/measured), beyond which a row pulls less and less
+SHORT = 10e-6  # s; kernels well below it weigh little in the fit
+SCALE = 0.1  # |ln(predicted/measured)| beyond which the soft-L1 loss reduces the weight of a row
 Predict = Callable[..., Any]  # (parameters in order, work) -> seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelKey:
-    """One parameter of a law: where a fit starts and what it may be."""
+    """One parameter of a law: name, unit, start of the fit and bounds."""
 
     name: str
     unit: str
@@ -33,7 +33,7 @@ class KernelKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEstimate:
-    """Parameters of one fit in the order of their keys; `free` says which were fitted here."""
+    """Parameters of one fit in the order of their keys; `free` marks the parameters fitted here."""
 
     values: tuple[float, ...]
     errors: tuple[float, ...]
@@ -42,7 +42,7 @@ class KernelEstimate:
 
 
 def least_squares() -> Any:
-    """The optimiser, or how to get it."""
+    """SciPy's least_squares; raises MissingExtra if SciPy is not installed."""
     try:
         from scipy import optimize
     except ImportError as error:
@@ -53,7 +53,7 @@ def least_squares() -> Any:
 def fit(
     predict: Predict, rows: KernelRows, keys: tuple[KernelKey, ...], fixed: tuple[float | None, ...], weights: Any = None
 ) -> KernelEstimate:
-    """The parameters that are not fixed, by least squares of log time with a soft-L1 loss."""
+    """Fit of the parameters that are not fixed: least squares of log time with a soft-L1 loss."""
     free = [index for index, value in enumerate(fixed) if value is None]
     parameters = np.array([keys[index].start if value is None else value for index, value in enumerate(fixed)])
     root = np.sqrt(_weights(rows) if weights is None else weights * _weights(rows))
@@ -79,9 +79,9 @@ def _weights(rows: KernelRows) -> Any:
 
 
 def _log_errors(jacobian: Any, misses: Any, shape: Any) -> Any:
-    """Standard errors of the logarithms: the sandwich of White (1980) over clusters of one shape, for a soft-L1 loss.
+    """Standard errors of the log parameters: sandwich estimator of White (1980), clustered by shape, for a soft-L1 loss.
 
-    `jacobian` is as scipy leaves it, scaled by (1 + z)^(-3/4) with z the squared miss over SCALE squared.
+    `jacobian` is the one that SciPy returns, scaled by (1 + z)^(-3/4) with z the squared miss over SCALE squared.
     """
     z = (misses / SCALE) ** 2
     scores = jacobian * (misses * (1 + z) ** 0.25)[:, None]
@@ -98,23 +98,23 @@ def log_misses(predict: Predict, rows: KernelRows, values: tuple[float, ...]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClass:
-    """One class of operators."""
+    """An operator class of the fit: its rows, its law and its parameters."""
 
     name: str
     read: Callable[[Path, str], KernelRows]
     predict: Callable[[Any, Any], Any]
     keys: tuple[KernelKey, ...]
-    shared: tuple[str, ...]  # what all families share
+    shared: tuple[str, ...]  # parameters that all families share
     dtypes: tuple[str, ...]
     range: str
     table: str
-    differs: float  # of a logarithm, below which a family keeps the number that all share: finer where more of a step's time goes
-    like: str = ""  # a class fitted before it,
-    borrowed: tuple[str, ...] = ()  # what it takes from there,
-    borrowing: tuple[str, ...] = ("bf16",)  # and in which dtypes: those in which its own rows do not tell it apart
-    label: str = ""  # in the table of errors, where a name has several fits
-    eager: tuple[str, ...] = ()  # dtypes measured with their launch: their t0 is fitted, and not stated
-    pooled: tuple[str, ...] = ()  # dtypes in which families are not told apart
+    differs: float  # least difference in ln for a family value; smaller for classes that take more of a step
+    like: str = ""  # class, fitted earlier, that lends the `borrowed` parameters
+    borrowed: tuple[str, ...] = ()  # parameters taken from the class `like`
+    borrowing: tuple[str, ...] = ("bf16",)  # dtypes that borrow, because their rows cannot determine these parameters
+    label: str = ""  # name in the table of errors, if a class has several fits
+    eager: tuple[str, ...] = ()  # dtypes timed with their launch: t0 is fitted but not written
+    pooled: tuple[str, ...] = ()  # dtypes with one fit for all families
 
 
 def _share(name: str, start: float, meaning: str, low: float = 0.01) -> KernelKey:
@@ -122,7 +122,7 @@ def _share(name: str, start: float, meaning: str, low: float = 0.01) -> KernelKe
 
 
 def _t0(start: float, of: str) -> KernelKey:
-    return KernelKey(name="t0", unit="s", start=start, low=1e-7, high=2e-4, meaning=f"fixed cost of {of}, replayed from a graph")
+    return KernelKey(name="t0_s", unit="s", start=start, low=1e-7, high=2e-4, meaning=f"fixed cost of {of}, replayed from a graph")
 
 
 def _norm() -> KernelKey:
@@ -156,9 +156,10 @@ def _elementwise(p: Any, work: Any) -> Any:
 COMPUTE_MEANING = "share of the dense peak; experts reach what dense matmuls do, but for activations"
 MEMORY_MEANING = "share of HBM bandwidth, weights streamed"
 ACTIVATION_MEANING = "share of HBM bandwidth, 16-bit activations in and out (quantising them included)"
-BLOCK = KernelKey(name="block", unit="byte", start=4e4, low=1e2, high=1e7,
+BLOCK = KernelKey(name="block_bytes", unit="byte", start=4e4, low=1e2, high=1e7,
             meaning="cost of a pair of sequence and KV head, as bytes the HBM would move meanwhile")  # fmt: skip
-PAD = KernelKey(name="pad", unit="token", start=400.0, low=1.0, high=1e4, meaning="tokens attended to in vain by each query of a prompt")
+PAD = KernelKey(name="pad_tokens", unit="token", start=400.0, low=1.0, high=1e4,
+            meaning="tokens attended to in vain by each query of a prompt")  # fmt: skip
 NARROW = KernelKey(name="narrow", unit="", start=0.3, low=0.01, high=2.0,
              meaning="heads of d < 128 take (128/d)^narrow times the time per FLOP")  # fmt: skip
 ATTENTION_MEANING = "share of the bf16 peak, whatever the KV's format"
@@ -192,13 +193,13 @@ CLASSES = (
     ),
     KernelClass(
         name="mla_decode", read=rows.mla_decode, predict=_decode, keys=_decode_keys("share of HBM bandwidth, latents streamed"),
-        shared=("compute", "block"), dtypes=("bf16", "fp8"), table="mla_decode", differs=0.1,
+        shared=("compute", "block_bytes"), dtypes=("bf16", "fp8"), table="mla_decode", differs=0.1,
         range="DeepSeek's latents of 576, context from 128, latents larger than the cache",
     ),
     KernelClass(
         name="prefill", read=rows.prefill, predict=_prefill,
-        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENTION_MEANING), PAD, NARROW), shared=("t0", "narrow"),
-        dtypes=("bf16",), table="attention_prefill", differs=0.05,
+        keys=(_t0(1e-5, "attention of prompts, a layer"), _share("compute", 0.6, ATTENTION_MEANING), PAD, NARROW),
+        shared=("t0_s", "narrow"), dtypes=("bf16",), table="attention_prefill", differs=0.05,
         range="heads of 64..256, prompts from 64, 16384 and more tokens times heads",
     ),
     KernelClass(
@@ -209,6 +210,6 @@ CLASSES = (
     KernelClass(
         name="elementwise", read=rows.elementwise, predict=_elementwise,
         keys=(_t0(2e-6, "an elementwise kernel"), _share("memory", 0.7, "share of HBM bandwidth, norms, activations, casts")),
-        shared=("t0", "memory"), dtypes=("bf16",), range="activations, rotary, residuals, casts to fp8", table="elementwise", differs=0.1,
+        shared=("t0_s", "memory"), dtypes=("bf16",), range="activations, rotary, residuals, casts to fp8", table="elementwise", differs=0.1,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The classes of collectives that are fitted, through the very lines that a layout's collectives compile to."""
+"""Collectives of the kernel fit, timed by the cost lines to which a layout's collectives compile."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from headway.performance.collectives import UNITY, RoutedLayer, all_reduce_term,
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
 
-DOMAIN = 8  # of every machine measured
-SUMS = ("hopper", "blackwell")  # families whose switches add
+DOMAIN = 8  # chips in the scale-up domain of every measured machine
+SUMS = ("hopper", "blackwell")  # families whose switches reduce (in-switch all-reduce)
 EAGER = ("eager", "eager_1us_resolution")
-DISPATCHED, COMBINED = 1 + 4 / 128, 2.0  # bytes an element: FP8 with a scale for each tile of 128, and BF16
-FEW_TOKENS = 512  # per chip, up to which an engine takes the kernels for few
-MOST_SMS = 24  # that DeepEP's kernels for many tokens were given
+DISPATCHED, COMBINED = 1 + 4 / 128, 2.0  # bytes per element: FP8 with a scale for each tile of 128, and BF16
+FEW_TOKENS = 512  # largest tokens per chip for which an engine uses the low-latency kernels
+MOST_SMS = 24  # SMs that DeepEP's high-throughput kernels used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRows:
-    """Rows that share a fabric, a group and a model: one CollectiveTerm."""
+    """Rows that share fabric, group and model, so one CollectiveTerm."""
 
     fabric: Fabric
     members: int
@@ -39,7 +39,7 @@ class LinkRows:
 
 
 def all_reduces(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
-    """The fastest all-reduce of each size inside one machine, launched from a graph; one token is one byte here."""
+    """Fastest all-reduce of each size inside a machine, launched from a CUDA graph; a token counts as one byte."""
     rows = table(folder, "collectives")
     rows = fastest(
         rows.where((rows.op == "all_reduce") & ~np.isin(rows.columns["mode"], EAGER) & (rows.n_nodes == 1) & (rows.bytes >= 1024)),
@@ -50,7 +50,7 @@ def all_reduces(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
 
 
 def exchanges(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
-    """Dispatch and combine together, by the kernel that is faster of those for few tokens and for many."""
+    """Dispatch plus combine of each case, by the faster of the low-latency and high-throughput kernels."""
     rows = table(folder, "moe_all_to_all")
     few = rows.tokens_per_rank <= FEW_TOKENS
     rows = rows.where(((rows.sms == 0) | ((rows.sms == MOST_SMS) & ~few)) & (rows.tokens_per_rank >= 2))
@@ -64,7 +64,7 @@ def exchanges(folder: Path) -> tuple[KernelRows, tuple[LinkRows, ...]]:
 
 
 def _matched(first: KernelTable, second: KernelTable, keys: tuple[str, ...]) -> tuple[KernelTable, KernelTable]:
-    """Cases that both have, in one order."""
+    """Cases that both tables contain, in a common order."""
     joined_columns = {key: np.concatenate([first.columns[key], second.columns[key]]) for key in keys}
     codes = shape_codes(*joined_columns.values())
     first_codes, second_codes = codes[: len(first.latency_s)], codes[len(first.latency_s) :]
@@ -102,7 +102,7 @@ def _fabric(name: str) -> Fabric:
 
 
 def place_s(place: LinkRows, costs: LinkCosts) -> Any:
-    """Time of the collectives of one place."""
+    """Time of the collectives of `place`, in seconds."""
     if place.routed is None:
         term = all_reduce_term(place.fabric, group(place.fabric, place.members, 1), place.message, costs)
     else:
@@ -116,14 +116,14 @@ def _layout(members: int) -> Layout:
 
 
 def predicted(places: tuple[LinkRows, ...], costs: LinkCosts, rows: int) -> Any:
-    """Time of every row."""
+    """Predicted time of each row, in seconds."""
     seconds = np.ones(rows)
     for place in places:
         seconds[place.rows] = place_s(place, costs)
     return seconds
 
 
-NEVER = 1.0  # s: a round so slow that the lines which are not measured are not taken
+NEVER = 1.0  # s per round: so slow that the lines without measurements are never the fastest
 ASSUMED_ALPHA_OUT = FittedNumbers(
     section="collective.other.bf16", key="alpha_out", value=10e-6, unit="s", error=5e-6, rows=0, range="5..20 us for one RDMA message",
     meaning="round of a reduction over scale-out: assumed, as no table has one launched from a graph", source="an assumption",
@@ -148,7 +148,7 @@ EXCHANGE_OUT_KEYS = (EXCHANGE_KEYS[0], _alpha("alpha_exchange_out", 24e-6, "roun
 
 
 def collectives(folder: Path) -> tuple[tuple[KernelClass, KernelRows], ...]:
-    """Each class with its rows: the costs of one are the lines that a layout's own collectives compile to."""
+    """Collective classes with their rows: all-reduce, exchange of experts inside a machine, and across machines."""
     reduced, exchanged = all_reduces(folder), exchanges(folder)
     inside = _chips(*exchanged) <= DOMAIN
     rows = exchanged[0]

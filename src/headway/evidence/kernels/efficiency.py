@@ -1,4 +1,4 @@
-"""Efficiencies of operators from measured kernels: numbers all families share, and a family's own where it differs."""
+"""Operator efficiencies fitted to measured kernels: values for all chip families, and for a family that differs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headway.evidence.kernels.classes import CLASSES, KernelClass, KernelEstimat
 from headway.evidence.kernels.collectives import ASSUMED_ALPHA_OUT, collectives
 from headway.evidence.kernels.rows import KernelRows, family, thinned
 
-MOST_ROWS = 4000  # of one chip in one class and dtype
+MOST_ROWS = 4000  # rows per chip, class and dtype
 SIGMAS = 3.0
 OTHER_FAMILY, WIDE_DTYPE = "other", "bf16"
 CREDIT = "NVIDIA aiconfigurator 095f58a (Apache-2.0) and Microsoft Vidur 7d47513 (MIT)"
 MEASURED = "2026-08"
-FixedValues = tuple[float | None, ...]  # a value for each key that is not to be fitted
+FixedValues = tuple[float | None, ...]  # per key: its value, or None to fit it
 
 HEAD = """# Efficiencies fitted to measurements by `headway fit`; not to be edited by hand.
 # A section is class.family.dtype. A number is looked for in class.family.dtype, then class.other.dtype, then class.family.bf16,
@@ -32,7 +32,7 @@ HEAD = """# Efficiencies fitted to measurements by `headway fit`; not to be edit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamilyParameters:
-    """What one family keeps: all parameters of a class, and which of them are its own."""
+    """Parameters of a class for one chip family; `free` marks those fitted for this family alone."""
 
     family: str
     values: tuple[float, ...]
@@ -43,8 +43,8 @@ class FamilyParameters:
 
 
 def fit_kernels(folder: Path) -> KernelFit:
-    """Fit every class to the tables in a folder."""
-    least_squares()  # where it is missing, say so before the tables are read
+    """Fit of every operator class to the kernel tables in a folder."""
+    least_squares()  # if SciPy is missing, fail before the tables are read
     numbers: list[FittedNumbers] = []
     errors: list[ErrorRow] = []
     for kind in CLASSES:
@@ -64,7 +64,7 @@ def fit_kernels(folder: Path) -> KernelFit:
 
 
 def _fixed_values(kind: KernelClass, dtype: str, numbers: list[FittedNumbers]) -> FixedValues:
-    """What a class takes from another that was fitted before it."""
+    """Parameters that a class borrows from a class fitted earlier; None for parameters to fit."""
     if dtype not in kind.borrowing:
         return (None,) * len(kind.keys)
     values = {(number.section, number.key): number.value for number in numbers}
@@ -72,7 +72,7 @@ def _fixed_values(kind: KernelClass, dtype: str, numbers: list[FittedNumbers]) -
 
 
 def families_of(rows: KernelRows) -> Any:
-    """The family of each row."""
+    """Chip family of each row."""
     known, place = np.unique(rows.chip, return_inverse=True)
     return np.array([family(str(name)) for name in known])[place]
 
@@ -80,9 +80,9 @@ def families_of(rows: KernelRows) -> Any:
 def fit_families(
     kind: KernelClass, dtype: str, rows: KernelRows, fixed_values: FixedValues, wide: tuple[FamilyParameters, ...]
 ) -> tuple[FamilyParameters, ...]:
-    """`other` first: one fit in which each family weighs the same; then each family where it differs.
+    """Fits of a class: first `other`, with equal weight for each family, then each family that differs.
 
-    A number of a narrow format is `wide`'s own, that of bf16, where no family has one of its own there and it does not differ.
+    A parameter of a narrow format takes the bf16 value (`wide`) if no family has a separate bf16 value and the two do not differ.
     """
     names = families_of(rows)
     known, place, count = np.unique(names, return_inverse=True, return_counts=True)
@@ -104,7 +104,7 @@ def fit_families(
 
 
 def _known_values(estimate: KernelEstimate, common: FixedValues, fixed_values: FixedValues, least: float) -> FixedValues:
-    """What a fit may take as known: what was given, and what does not differ from the common value."""
+    """Parameters to fix in a refit: the fixed values, and common values from which the estimate does not differ; else None."""
     return tuple(
         before if before is not None else value if value is not None and not _differs(mine, error, value, least) else None
         for mine, error, value, before in zip(estimate.values, estimate.errors, common, fixed_values, strict=True)
@@ -117,7 +117,7 @@ def _family_fit(name: str, rows: KernelRows, estimate: KernelEstimate) -> Family
 
 
 def _family_estimate(kind: KernelClass, rows: KernelRows, shared_fit: KernelEstimate, fixed_values: FixedValues) -> KernelEstimate:
-    """One family's numbers: those that differ from the shared ones by enough, fitted again with the rest held."""
+    """Parameters of one family: those that differ from the shared fit are fitted again, the others fixed."""
     shared = tuple(
         value if key.name in kind.shared or before is not None else None
         for key, value, before in zip(kind.keys, shared_fit.values, fixed_values, strict=True)
@@ -131,18 +131,18 @@ def _family_estimate(kind: KernelClass, rows: KernelRows, shared_fit: KernelEsti
 
 
 def _differs(mine: float, error: float, shared: float, least: float) -> bool:
-    """Whether a number is known well enough, and is far enough from the shared one, to be stated apart."""
+    """Whether a family's value differs from the shared value by more than `least` in ln and SIGMAS standard errors."""
     return error > 0 and abs(math.log(mine / shared)) > max(least, SIGMAS * error / mine)
 
 
 def _numbers(kind: KernelClass, dtype: str, family_fit: FamilyParameters, fixed_values: FixedValues) -> list[FittedNumbers]:
-    """The numbers that a family states; what another class gave is stated again, with its error left to where it was fitted."""
+    """Numbers of a family for data/efficiency.toml; borrowed values are repeated, their error stays with the lending class."""
     is_included = tuple(
         free or (family_fit.family == OTHER_FAMILY and before is not None and kind.like != kind.name)
         for free, before in zip(family_fit.free, fixed_values, strict=True)
     )
     is_included = tuple(
-        include and not (key.name == "t0" and dtype in kind.eager) for include, key in zip(is_included, kind.keys, strict=True)
+        include and not (key.name == "t0_s" and dtype in kind.eager) for include, key in zip(is_included, kind.keys, strict=True)
     )
     section, where = f"{kind.name}.{family_fit.family}.{dtype}", f"{', '.join(family_fit.chips)}; {kind.range}"
     return [
@@ -171,7 +171,7 @@ def error_rows(
     fixed_values: FixedValues,
     wide: tuple[FamilyParameters, ...],
 ) -> tuple[ErrorRow, ...]:
-    """Misses by family on the rows of the fit, and of each chip and family with it left out."""
+    """Errors of each family on the fitted rows, then with each chip and each family left out of the fit."""
     names, errors = families_of(rows), []
     values = {family_fit.family: family_fit.values for family_fit in family_fits}
     for name in np.unique(names):

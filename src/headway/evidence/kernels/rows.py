@@ -1,4 +1,4 @@
-"""Measured kernels as work: which rows are sound, each one's seconds, and what it had to do in seconds at the datasheet peak."""
+"""Measured kernels: the sound rows of each table, with measured seconds and work as seconds at the datasheet peak."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Column = Any  # a numpy array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRows:
-    """Rows of one class and dtype; all columns are arrays of one length."""
+    """Rows of one class and dtype; the columns are arrays of equal length."""
 
     chip: Column
-    shape: Column  # rows of one shape err together
+    shape: Column  # code of the shape: errors correlate within a shape
     seconds: Column
-    work: tuple[Column, ...]  # what the class's law takes, at peak
+    work: tuple[Column, ...]  # arguments of the class's law, in seconds at peak
 
     def __len__(self) -> int:
         return len(self.seconds)
 
     def where(self, keep: Column) -> KernelRows:
-        """Some of the rows."""
+        """Rows where `keep` is true."""
         return replace(
             self, chip=self.chip[keep], shape=self.shape[keep], seconds=self.seconds[keep], work=tuple(column[keep] for column in self.work)
         )
@@ -37,7 +37,7 @@ class KernelRows:
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """Columns of one measured table."""
+    """A measured table, as columns."""
 
     columns: dict[str, Column]
     origin: object = "measured kernels"
@@ -48,12 +48,12 @@ class KernelTable:
         return self.columns[name]
 
     def where(self, keep: Column) -> KernelTable:
-        """Some of the rows."""
+        """Rows where `keep` is true."""
         return KernelTable({name: column[keep] for name, column in self.columns.items()}, self.origin)
 
 
 def table(folder: Path, name: str) -> KernelTable:
-    """One parquet file of the folder, texts as numpy texts."""
+    """Table `name` of the folder (parquet), with text columns as numpy strings."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
@@ -74,12 +74,12 @@ def _plain(column: Any) -> Column:
 
 
 def family(name: str) -> str:
-    """The family of a chip that was measured; other for the rest."""
+    """Family of a measured chip; "other" for the rest."""
     return next((value for start, value in FAMILY if name.startswith(start)), "other")
 
 
 def per_chip(names: Column, fact: str) -> Column:
-    """A datasheet fact for each row."""
+    """Datasheet value of each row's chip."""
     known, place = np.unique(names, return_inverse=True)
     return np.array([float(getattr(_chip(str(name)), fact) or np.nan) for name in known])[place]
 
@@ -89,7 +89,7 @@ def _chip(name: str) -> Chip:
 
 
 def fastest(rows: KernelTable, keys: tuple[str, ...]) -> KernelTable:
-    """The fastest backend of each case: the hardware rather than one library's choice."""
+    """Rows of the fastest backend of each case, which show the hardware and not one library."""
     codes = shape_codes(*(getattr(rows, key) for key in keys))
     order = np.lexsort((rows.latency_s, codes))
     first = np.concatenate([[True], codes[order][1:] != codes[order][:-1]])
@@ -97,7 +97,7 @@ def fastest(rows: KernelTable, keys: tuple[str, ...]) -> KernelTable:
 
 
 def thinned(rows: KernelRows, most: int, seed: int = 4) -> KernelRows:
-    """At most so many rows of each chip, the same ones every time."""
+    """At most `most` rows per chip, drawn with a fixed seed."""
     keep = np.zeros(len(rows), bool)
     rng = np.random.default_rng(seed)
     for name in np.unique(rows.chip):
@@ -107,7 +107,7 @@ def thinned(rows: KernelRows, most: int, seed: int = 4) -> KernelRows:
 
 
 def shape_codes(*columns: Column) -> Column:
-    """A number for each distinct combination."""
+    """Integer code of each distinct combination of the columns."""
     codes = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)
@@ -115,20 +115,20 @@ def shape_codes(*columns: Column) -> Column:
     return np.unique(codes, return_inverse=True)[1]
 
 
-ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes of a weight
+ELEMENT = {"bf16": 2.0, "fp8": 1.0, "nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "weight_only": 4.25 / 8}  # bytes per weight
 PEAK = {"bf16": "peak_bf16", "fp8": "peak_fp8", "nvfp4": "peak_fp4", "weight_only": "peak_bf16"}
-DOUBTFUL = 1 | 2 | 4 | 8  # above a peak, or repeats that differ
+DOUBTFUL = 1 | 2 | 4 | 8  # flags: above a peak, or repeats that disagree
 MOST_M = 16384
-LEAST_WIDTH = 256  # of an expert on a rank: narrower ones are tests of the splitting, not served
-OLD = "a100_sxm_80"  # measured with engines of a year before the others, and without a tuned kernel for experts
+LEAST_WIDTH = 256  # least width of an expert on a rank: narrower experts test the splitting and are not served
+OLD = "a100_sxm_80"  # measured with engines a year older than the others, without a tuned kernel for experts
 MOST_GROUP = 64  # query heads that share a KV head
-SMALL = 2e6  # bytes: less than a microsecond
-TILE, PROCESSORS = 128, 128  # queries in a tile of attention, and about as many processors as these chips have
-LATENT, ROPE, HEAD = 512, 64, 128  # of DeepSeek's multi-head latent attention
+SMALL = 2e6  # bytes that any memory reads in less than a microsecond
+TILE, PROCESSORS = 128, 128  # queries per attention tile; processors (SMs) of these chips, roughly
+LATENT, ROPE, HEAD = 512, 64, 128  # dimensions of DeepSeek's multi-head latent attention
 
 
 def gemm(folder: Path, dtype: str) -> KernelRows:
-    """Matrix multiplications of a served model's size: compute, weights, activations."""
+    """GEMMs of the sizes of served models; work: compute, weights, activations."""
     labels = {"bf16": ("bfloat16",), "fp8": ("fp8", "fp8_block"), "nvfp4": ("nvfp4",), "weight_only": ("int4_wo", "int8_wo")}[dtype]
     rows = table(folder, "gemm")
     eager = (rows.backend == "vidur") | ((rows.backend == "vllm") & (rows.dtype == "fp8_block"))
@@ -144,13 +144,13 @@ def gemm(folder: Path, dtype: str) -> KernelRows:
 
 
 def moe(folder: Path, dtype: str) -> KernelRows:
-    """Gated routed experts of one rank of one layer, routing in balance: compute, weights, activations.
+    """Gated routed experts of a layer on one rank, with balanced routing; work: compute, weights, activations.
 
-    Every token that enters is read and written once, every pair of token and expert is gathered, multiplied and scattered.
+    Each token is read and written once; each pair of token and expert is gathered, multiplied and scattered.
     """
     labels = {
         "bf16": ("bfloat16",),
-        "fp8": ("fp8_block",),  # as checkpoints of experts in FP8 are made
+        "fp8": ("fp8_block",),  # the format of FP8 checkpoints of experts
         "nvfp4": ("nvfp4", "w4a8_mxfp4_mxfp8"),
         "weight_only": ("int4_wo", "w4a16_mxfp4"),
     }[dtype]
@@ -171,7 +171,7 @@ def moe(folder: Path, dtype: str) -> KernelRows:
 
 
 def decode(folder: Path, dtype: str) -> KernelRows:
-    """Attention of new tokens: compute, KV, and pairs of sequence and KV head over the bandwidth."""
+    """Decode attention; work: compute, KV read, and (sequence, KV head) pairs over the bandwidth."""
     rows = table(folder, "attention_decode")
     kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
     size = 2.0 * rows.batch * rows.kv_len * rows.n_kv_heads * rows.head_dim * ELEMENT[dtype]
@@ -195,20 +195,20 @@ def _head(rows: KernelTable) -> Column:
 
 
 def _cold(rows: KernelTable, size: Column) -> Column:
-    """Whether KV of that size is read from the HBM, as in an engine, though a benchmark reads the same again and again.
+    """Whether KV of `size` bytes comes from HBM, as in an engine, although a benchmark rereads the same KV.
 
-    What the last-level cache holds is left out, but for sizes that take no time wherever they are.
+    Sizes that fit in the last-level cache are excluded, except those below SMALL.
     """
     return (size < SMALL) | (size > 1.5 * per_chip(rows.chip, "sram"))
 
 
 def _fills(rows: KernelTable) -> Column:
-    """Whether prompts and heads together make a tile of queries for each processor; a smaller grid leaves some of them idle."""
+    """Whether prompts and heads give each processor a tile of queries; a smaller grid leaves processors idle."""
     return 1.0 * rows.isl * rows.batch * rows.n_heads >= TILE * PROCESSORS
 
 
 def mla_decode(folder: Path, dtype: str) -> KernelRows:
-    """The absorbed form of latent attention: compute, the latent read once, and sequences over the bandwidth."""
+    """Latent attention of decode (absorbed form); work: compute, the latent read once, and sequences over the bandwidth."""
     rows = table(folder, "mla_decode")
     kv = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
     sound = (rows.level == "kernel") & (rows.kv_dtype == kv) & (rows.backend != "vllm") & ((rows.flag & (DOUBTFUL & ~2)) == 0)
@@ -225,7 +225,7 @@ def mla_decode(folder: Path, dtype: str) -> KernelRows:
 
 
 def prefill(folder: Path, dtype: str) -> KernelRows:
-    """Causal attention of whole prompts: pairs, one more token attended to by each, and how narrow its heads are."""
+    """Causal attention of whole prompts; work: query-key pairs, an extra token per query, and narrowness of the heads."""
     rows = table(folder, "attention_prefill")
     label = {"bf16": "bfloat16", "fp8": "fp8"}[dtype]
     sound = (rows.dtype == label) & (rows.kv_dtype == label) & (rows.window == 0) & ((rows.flag & DOUBTFUL) == 0)
@@ -239,7 +239,7 @@ def prefill(folder: Path, dtype: str) -> KernelRows:
 
 
 def mla_prefill(folder: Path, dtype: str) -> KernelRows:
-    """Latent attention of prompts, expanded to heads: pairs, and one more token attended to by each."""
+    """Latent attention of prompts, expanded to heads; work: query-key pairs, and an extra token per query."""
     rows = table(folder, "mla_prefill")
     sound = (rows.level == "kernel") & (rows.kv_dtype == {"bf16": "bfloat16", "fp8": "fp8"}[dtype]) & ((rows.flag & DOUBTFUL) == 0)
     rows = fastest(
@@ -252,10 +252,10 @@ def mla_prefill(folder: Path, dtype: str) -> KernelRows:
 
 
 def elementwise(folder: Path, dtype: str) -> KernelRows:
-    """Norms, activations, residuals, casts: bytes at peak."""
+    """Elementwise kernels (norms, activations, residuals, casts); work: bytes at peak."""
     rows = table(folder, "elementwise")
     unfused = (rows.backend == "sglang") | (rows.op == "norm")
-    eager = (rows.backend == "vidur") & (rows.latency_s < 10e-6)  # measured to a microsecond, launch included
+    eager = (rows.backend == "vidur") & (rows.latency_s < 10e-6)  # resolution of a microsecond, launch included
     rows = rows.where(~unfused & ~eager & ((rows.flag & (4 | 8)) == 0) & (dtype == "bf16"))
     rows = fastest(rows, ("chip", "op", "rows", "cols"))
     work = (rows.bytes / per_chip(rows.chip, "hbm_bw"),)

@@ -1,9 +1,9 @@
-"""The artifact folder of AIPerf or GenAI-Perf: profile_export_aiperf.json / profile_export_genai_perf.json, or their .csv.
+"""Reader of the artifact folder of AIPerf or GenAI-Perf: profile_export_aiperf.json / profile_export_genai_perf.json, or their .csv.
 
 Format: ai-dynamo/aiperf, docs/reference/json-export-schema.md (the unit beside a value is authoritative),
 src/aiperf/common/models/export_models.py, src/aiperf/config/phases.py (`input_config.phases`; before it `input_config.loadgen`);
 triton-inference-server/perf_analyzer, genai-perf, json_exporter.py (`input_config.perf_analyzer.stimulus`, before it `concurrency`).
-The engine, the machine, the layout and the number formats are not in it; GPU telemetry, where on, names the chips but not which served.
+The files state no engine, machine, layout or number formats; GPU telemetry, if on, names the chips but not which of them served.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OPEN = ("poisson", "gamma", "constant")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SentRequest:
-    """How requests were sent: so many users, or so many a second, or neither is said."""
+    """Load of a run: concurrent users, or requests per second; None for what the file does not state."""
 
     users: float | None = None
     rate: float | None = None
 
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """One row a run, of every run below a folder or of one file; the runs that are none and why."""
+    """Measured row of each run below a folder or in a file, and the runs that have none with the reason."""
     rows: list[MeasuredRow] = []
     bad: list[BadRow] = []
     exports = _exports(Path(path))
@@ -61,7 +61,7 @@ def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], li
 
 
 def _exports(path: Path) -> list[Path]:
-    """The summaries of runs below a folder: of each folder the JSON, else the CSV; of a run with phases the phases."""
+    """Summary files of the runs below a folder: the JSON of each folder, else its CSV; for a run with phases, its phases."""
     try:
         if not path.is_dir():
             return [path]
@@ -82,7 +82,7 @@ def _is_summary(name: str) -> bool:
 
 
 def _csv(path: Path) -> Iterator[RecordLine]:
-    """The two tables of a CSV summary as the record its JSON would be; what was asked for is not in it."""
+    """CSV summary (two tables) as the record that its JSON would give; it does not state the load."""
     metrics: dict[str, Any] = {}
     columns: list[str] = []
     try:
@@ -107,7 +107,7 @@ def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredR
     if not prompt or not output:
         raise Unusable("input_sequence_length and output_sequence_length: missing, so no text of known length was generated")
     request_rate, seconds = _metric(run, "request_throughput"), _metric(run, "request_latency")
-    inside = max(request_rate * seconds, 1.0) if request_rate and seconds else None  # Little's law; a request never meets fewer than itself
+    inside = max(request_rate * seconds, 1.0) if request_rate and seconds else None  # Little's law; at least the request itself
     load = _load(run, path)
     if load.users is None and inside is None:
         raise Unusable("neither the concurrency nor request_throughput and request_latency: how many users there were is not known")
@@ -126,7 +126,7 @@ def _row(run: Record, line: int, path: Path, user_input: RunFields) -> MeasuredR
 
 
 def _refuse(run: Record) -> None:
-    """Runs that measure what a row does not hold."""
+    """Raise Unusable for runs whose measurement does not fit a row."""
     if "metadata" in run and "metrics" in run:
         raise BadFile("profile_export.jsonl", "is one record a request: the folder, or profile_export_aiperf.json in it, has the summary")
     if not any(isinstance(run.get(key), dict) for key in ("request_latency", "request_throughput", "output_token_throughput")):
@@ -144,7 +144,7 @@ def _reliability(run: Record, load: _SentRequest) -> str:
 
 
 def _metric(run: Record, name: str) -> float | None:
-    """The mean of a metric in SI, else its median; None where it was not measured."""
+    """Mean of a metric in SI, else its median; None if it was not measured."""
     block = files.inner(run, name)
     try:
         value = files.positive(block, "avg", "p50")
@@ -161,7 +161,7 @@ def _metric(run: Record, name: str) -> float | None:
 
 
 def _load(run: Record, path: Path) -> _SentRequest:
-    """What was asked for: by phase (AIPerf 0.8 on), by `loadgen` (before), or by `stimulus` (GenAI-Perf)."""
+    """Requested load: from the phase (AIPerf 0.8 on), from `loadgen` (before 0.8), or from `stimulus` (GenAI-Perf)."""
     config = files.inner(run, "input_config")
     if "phases" in config:
         return _phase(config["phases"], path)
@@ -173,7 +173,7 @@ def _load(run: Record, path: Path) -> _SentRequest:
 
 
 def _phase(phases: Any, path: Path) -> _SentRequest:
-    """The phase that was measured; of several the one whose folder this is."""
+    """Measured phase of a run; with several phases, the phase that this folder is named for."""
     entries = [{"name": name, **body} for name, body in phases.items() if isinstance(body, dict)] if isinstance(phases, dict) else phases
     measured = [entry for entry in entries if isinstance(entry, dict) and entry.get("kind", entry.get("name")) != "warmup"
                 and not entry.get("exclude_from_results")] if isinstance(entries, list) else []  # fmt: skip
@@ -190,7 +190,7 @@ def _phase(phases: Any, path: Path) -> _SentRequest:
 
 
 def _first(load: Record, key: str) -> float | None:
-    """A number, or the only one of a list."""
+    """A number, or the only number of a list."""
     value = load.get(key)
     if isinstance(value, list):
         return files.positive({key: value[0]}, key) if len(value) == 1 else None
@@ -198,13 +198,13 @@ def _first(load: Record, key: str) -> float | None:
 
 
 def _named_users(path: Path) -> float | None:
-    """Both tools name a run's folder MODEL-ENDPOINT-concurrencyN."""
+    """Users N from the run's folder, which both tools name MODEL-ENDPOINT-concurrencyN."""
     match = _USERS.search(path.parent.name)
     return float(match[1]) if match and int(match[1]) else None
 
 
 def _model(run: Record) -> str:
-    """The one model that was served, wherever this version writes it."""
+    """Name of the served model, from the keys that the tool's versions use."""
     config = files.inner(run, "input_config")
     places = (files.inner(config, "endpoint").get("model_names"), files.inner(config, "models").get("items"), config.get("models"),
               config.get("model_names"), config.get("model"))  # fmt: skip
@@ -217,7 +217,7 @@ def _model(run: Record) -> str:
 
 
 def _telemetry(run: Record) -> str:
-    """The chip's name, where GPU telemetry was on and saw one kind only."""
+    """Chip name from GPU telemetry; "" if it was off or saw several kinds."""
     ends = files.inner(run, "telemetry_data", "endpoints").values()
     gpus = [gpu for end in ends if isinstance(end, dict) for gpu in files.inner(end, "gpus").values() if isinstance(gpu, dict)]
     names = {files.text(gpu, "gpu_name") for gpu in gpus}

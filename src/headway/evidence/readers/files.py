@@ -1,4 +1,4 @@
-"""Reading the records of a benchmark's output: the text of a file, a value there, absent or wrong, and what the command line adds."""
+"""Shared parts of the readers: text and JSON records of a file, checked values of a record, and fields from the command line."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_WHY = 300  # characters
 
 
 class Unusable(HeadwayError):
-    """A record that is no measurement a row can hold; `str()` says why."""
+    """Error of a record that cannot become a measured row; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLine:
-    """A record and the line it starts on, or why there is none."""
+    """A record with the line where it starts, or the reason why there is no record."""
 
     line: int
     record: Record | None
@@ -35,7 +35,7 @@ class RecordLine:
 def rows_of(
     path: str | Path, entries: Iterable[RecordLine], make: Callable[[Record, int, str], MeasuredRow]
 ) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """A row of each record, by `make(record, line, id)`; BadFile when not one record could even be decoded."""
+    """Row of each record by `make(record, line, id)`, and the bad records; BadFile if no record can be decoded."""
     rows: list[MeasuredRow] = []
     bad: list[BadRow] = []
     decoded = 0
@@ -55,7 +55,7 @@ def rows_of(
 
 
 def number(record: Record, key: str) -> float | None:
-    """A finite number from 0 on, also where it is written as text; None where the key is absent, null or empty."""
+    """Finite number >= 0 of a key, also if written as text; None if the key is absent, null or empty."""
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -71,12 +71,12 @@ def number(record: Record, key: str) -> float | None:
 
 
 def positive(record: Record, *keys: str) -> float | None:
-    """The first of these that is there and not 0: tools write 0 for what they did not measure."""
+    """First positive number among the keys; None if there is none (tools write 0 for what they did not measure)."""
     return next((value for key in keys if (value := number(record, key))), None)
 
 
 def needed(record: Record, *keys: str) -> float:
-    """As `positive`, but the record is unusable without it."""
+    """First positive number among the keys; raises Unusable if there is none."""
     value = positive(record, *keys)
     if value is None:
         raise Unusable(f"{' or '.join(keys)}: missing or 0")
@@ -84,7 +84,7 @@ def needed(record: Record, *keys: str) -> float:
 
 
 def count(record: Record, *keys: str) -> int | None:
-    """A count of at least 1, or None."""
+    """First whole number >= 1 among the keys, or None."""
     for key in keys:
         value = number(record, key)
         if value:
@@ -95,18 +95,18 @@ def count(record: Record, *keys: str) -> int | None:
 
 
 def text(record: Record, key: str) -> str:
-    """A text; "" where it is absent, null or no text."""
+    """Text of a key; "" if it is absent, null or not text."""
     value = record.get(key)
     return value.strip() if isinstance(value, str) else ""
 
 
 def flag(record: Record, key: str) -> bool:
-    """True, also as the texts and numbers that stand for it."""
+    """Whether a key is true, including the texts and numbers that mean true."""
     return str(record.get(key, "")).strip().lower() in ("true", "1", "yes", "on")
 
 
 def inner(record: Record, *keys: str) -> Record:
-    """The record inside records under these keys; an empty one where there is none."""
+    """Record nested under the keys in turn; empty if there is none."""
     for key in keys:
         value = record.get(key)
         record = value if isinstance(value, Mapping) else {}
@@ -114,14 +114,14 @@ def inner(record: Record, *keys: str) -> Record:
 
 
 MOST_BYTES = 256 * 2**20
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # PowerShell's > is UTF-16
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # PowerShell's > writes UTF-16
 _NEXT = re.compile(r"\n[ \t]*(?=\{)")
 _SPACE = re.compile(r"[\s,]*")
 _FIRST = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 
 
 def text_of(path: str | Path) -> str:
-    """The text of a file; BadFile where it is missing, empty, too large or no text."""
+    """Text of a file; BadFile if it is missing, empty, too large or not text."""
     try:
         size = Path(path).stat().st_size
         if size > MOST_BYTES:
@@ -145,7 +145,7 @@ def text_of(path: str | Path) -> str:
 
 
 def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
-    """Each JSON object, with the line it starts on; after one that cannot be decoded the next that starts a line is tried."""
+    """JSON objects of a text, each with the line where it starts; after an invalid object, reading resumes at the next line."""
     start = _FIRST.search(text)
     if start is None:
         raise BadFile(path, "is not JSON: no line starts with { or [")
@@ -173,7 +173,7 @@ def json_records(text: str, path: str | Path) -> Iterator[RecordLine]:
 
 
 def _why(error: Exception) -> str:
-    """A JSON error as one phrase."""
+    """Phrase for a JSON error."""
     if isinstance(error, json.JSONDecodeError):
         return f"is not JSON, or was cut off (line {error.lineno}, column {error.colno}: {error.msg})"
     return "is not JSON that can be read (too deep, or a number too long)"
@@ -184,7 +184,7 @@ _COUNT_AND_NAME = re.compile(r"\s*(\d{1,7})\s*[xX*×]\s*(\S.*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFields:
-    """As typed; empty or None where it was not. What is given stands above what a file says."""
+    """Fields of a run from the command line, empty or None if not given; they override the file."""
 
     model: str = ""
     hardware: str = ""
@@ -197,13 +197,13 @@ class RunFields:
     engine_version: str = ""
     weights: str = ""
     kv: str = ""
-    prompt: float | None = None  # of tools that report tokens without telling prompt from output
+    prompt: float | None = None  # for tools that report tokens without separating prompt from output
     output: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMachine:
-    """Where a run ran: so many chips of one kind, and how the model lay on them; None where nobody says."""
+    """Machine of a run: kind and count of chips, and the layout; None for what neither file nor command line states."""
 
     hardware: str
     chips: int | None = None
@@ -214,7 +214,7 @@ class RunMachine:
 
 
 def machine(text: str) -> tuple[str, int | None]:
-    """The chip and the number of them that `--on` names; no number where the name has none.
+    """Chip and number of chips that `--on` names; None if the name has no number.
 
     >>> machine("8xh100-sxm"), machine("2x8xh100-sxm"), machine("gb200-nvl72")
     (('h100-sxm', 8), ('h100-sxm', 16), ('gb200-nvl72', None))
@@ -227,7 +227,7 @@ def machine(text: str) -> tuple[str, int | None]:
 
 
 def place(user_input: RunFields, run_place: RunMachine, what: str) -> RunMachine:
-    """The machine and layout of a run: what is given, then what its file says; `what` names the file's kind."""
+    """Machine and layout of a run, from the command line, else from its file; `what` names the kind of file."""
     hardware = user_input.hardware or run_place.hardware
     if not hardware:
         raise BadValue("--on", "nothing", f"the chips that ran it, such as 8xh100-sxm: {what} does not name them")
@@ -240,12 +240,12 @@ def place(user_input: RunFields, run_place: RunMachine, what: str) -> RunMachine
     final_place = RunMachine(hardware=hardware, chips=user_input.chips or run_place.chips, tp=tp, ep=ep, pp=pp, dp=dp)
     try:
         return replace(final_place, chips=_layout_chips(final_place))
-    except BadValue as error:  # one run's own layout is that run's trouble, a layout given is everyone's
+    except BadValue as error:  # a layout from the file makes one run unusable; a layout from the command line is wrong for all runs
         raise (Unusable(str(error)) if run_place.tp or run_place.pp or run_place.dp else error) from None
 
 
 def _layout_chips(at: RunMachine) -> int | None:
-    """The chips a layout uses, which must be those of the machine: idle chips and copies are not guessed."""
+    """Chips of a layout; raises BadValue if the machine has another number (idle chips and replicas are not guessed)."""
     if at.tp is None:
         return at.chips or _system_chips(at.hardware)
     ranks = at.dp or 1
@@ -258,24 +258,24 @@ def _layout_chips(at: RunMachine) -> int | None:
 
 
 def _system_chips(hardware: str) -> int | None:
-    """The chips of a machine named without a number: a rack or a server by its name, one chip by its own."""
+    """Chips of a machine named without a number: those of a rack or server, 1 for a chip; None for an unknown name."""
     from headway.hardware.system import system
 
     try:
         return int(system(hardware).chips)
-    except HeadwayError:  # an unknown name is told where the row is predicted, with the nearest ones
+    except HeadwayError:  # the prediction of the row reports an unknown name, with the nearest names
         return None
 
 
 def one_model(user_input: RunFields, model_names: Iterable[str], what: str) -> None:
-    """`--model` names one model, so a file that names several must do without."""
+    """Raise BadValue if `--model` is given for a file that names several models."""
     names = sorted(set(model_names) - {""})
     if user_input.model and len(names) > 1:
         raise BadValue("--model", user_input.model, f"no value, because {what} names {len(names)} models: {clip(', '.join(names))}")
 
 
 def model(user_input: RunFields, file_model: str, what: str) -> str:
-    """The model's name: as given, else as the file has it."""
+    """Model name from the command line, else from the file."""
     if user_input.model or file_model:
         return user_input.model or file_model
     raise BadValue("--model", "nothing", f"the model that was measured: {what} does not name it")

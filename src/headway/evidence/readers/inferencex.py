@@ -1,9 +1,9 @@
-"""Results of InferenceX (InferenceMAX before): the agg_*.json of one run, or a list of them.
+"""Reader of InferenceX results (formerly InferenceMAX): the agg_*.json of a run, or a list of such records.
 
 Format: SemiAnalysisAI/InferenceX, utils/process_result.py (fields and what each throughput is divided by), utils/bench_serving/
-benchmark_serving.py (closed loop at `conc`; lengths uniform from 0.8 of the nominal to the nominal: rows keep the nominal, as the tables
-of this source do, and the prediction takes the mean);
-SemiAnalysisAI/InferenceX-app, packages/db/src/etl/normalizers.ts (`hw` is a chip, then where it stood) and topology.ts.
+benchmark_serving.py (closed loop at `conc`; lengths uniform from 0.8 of the nominal to the nominal: rows hold the nominal, as this
+source's tables do, and the prediction uses the mean);
+SemiAnalysisAI/InferenceX-app, packages/db/src/etl/normalizers.ts (`hw` is a chip, then its location) and topology.ts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENGINES = (("trt", "TensorRT-LLM"), ("sglang", "SGLang"), ("vllm", "vLLM"), ("at
 
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """The runs of a file, and the records that are none and why; BadFile where nothing can be read at all."""
+    """Measured row of each run in a file, and the records without a row with the reason; BadFile if the file is unreadable."""
     entries = list(files.json_records(files.text_of(path), path))
     one_model(user_input, (files.text(entry.record, "model") for entry in entries if entry.record), WHAT)
     return files.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
@@ -43,7 +43,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
 
 
 def _refuse(run: Record) -> None:
-    """Runs that measure what a row does not hold."""
+    """Raise Unusable for runs whose measurement does not fit a row."""
     spec = files.text(run, "spec_decoding") or files.text(run, "mtp")
     if spec.lower() not in ("", "none", "off", "false"):
         raise Unusable(f"speculative decoding ({spec}): a row holds steps of one token a user")
@@ -62,7 +62,7 @@ def _disaggregated(run: Record) -> bool:
 
 
 def _at(run: Record, user_input: RunFields) -> RunMachine:
-    """As given, else as the run says; the chips of all pools, and at least those of one engine."""
+    """Machine of a run, from the command line, else from the run: chips of all pools, at least those of one engine."""
     run_place = _run_place(run)
     tp, ep, pp, dp = (
         user_input.tp or run_place.tp,
@@ -77,7 +77,7 @@ def _at(run: Record, user_input: RunFields) -> RunMachine:
 
 
 def _run_place(run: Record) -> RunMachine:
-    """Chips and layout; of a disaggregated run all chips, and the layout of one decode worker."""
+    """Chips and layout that a run states; for a disaggregated run, all chips and the layout of a decode worker."""
     hardware = files.text(run, "hw").lower().rpartition(":")[2].partition("-")[0]
     if _disaggregated(run):
         sizes = [files.count(run, f"num_{pool}_gpu") for pool in ("prefill", "decode")]

@@ -1,8 +1,8 @@
-"""`llama-bench -o json|jsonl|csv|sql|md`, one record a test: a prompt (pp) or a generation (tg), at batch 1.
+"""Reader of `llama-bench -o json|jsonl|csv|sql|md`: a record per test, a prompt (pp) or a generation (tg), at batch 1.
 
 Format: ggml-org/llama.cpp, tools/llama-bench/llama-bench.cpp (`test::get_fields`, the printers) and its README; names of GGUF types from
-src/llama-model-loader.cpp, `llama_model_ftype_name`. `avg_ts` and `avg_ns` are means over repetitions. Markdown leaves out the GPU and
-the file's name: --on and --model say them. Read by record.py's rules, whatever the format.
+src/llama-model-loader.cpp, `llama_model_ftype_name`. `avg_ts` and `avg_ns` are means over repetitions. Markdown omits the GPU and
+the file's name: give --on and --model. Values follow the rules of files.py in every format.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from headway.evidence.readers.files import Record, RecordLine, RunFields, RunMac
 from headway.evidence.rows import names
 from headway.evidence.rows.row import BadRow, MeasuredRow
 
-# Markdown's short column names, by the fields they stand for.
+# Short column names of the Markdown table, for each field.
 _COLUMNS = {"model": "model_type", "backend": "backends", "ngl": "n_gpu_layers", "threads": "n_threads", "sm": "split_mode",
             "fa": "flash_attn", "nkvo": "no_kv_offload", "embd": "embeddings", "dev": "devices", "ts": "tensor_split",
             "ot": "tensor_buft_overrides", "mmap": "use_mmap"}  # fmt: skip
 _TEST = re.compile(r"(?:pp\s*(\d+))?\s*\+?\s*(?:tg\s*(\d+))?\s*(?:@\s*d(\d+))?", re.IGNORECASE)
 _INSERT = re.compile(r"INSERT INTO\s+\w+\s*\(([^)]*)\)\s*VALUES\s*\((.*)\)\s*;?\s*$", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
-_DEVICE = re.compile(r"^\s*Device \d+: ([^,\n]+),", re.MULTILINE)  # what CUDA and ROCm print as they start
+_DEVICE = re.compile(r"^\s*Device \d+: ([^,\n]+),", re.MULTILINE)  # printed by CUDA and ROCm at start
 _BUILD = re.compile(r"^build: \w+ \((\d+)\)", re.MULTILINE)
 
 
 def records(text: str, path: str | Path) -> Iterator[RecordLine]:
-    """Each test, with its line; the format is told by the text itself. BadFile where it is none of the five."""
+    """Tests of a text, each with its line; the format is detected. BadFile if it is none of the five."""
     lines = text.splitlines()
     if any(re.match(r"\|\s*model\s*\|", line) for line in lines):
         return _markdown(lines, text)
@@ -45,7 +45,7 @@ def records(text: str, path: str | Path) -> Iterator[RecordLine]:
 
 
 def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
-    """Rows of each table; GPUs from the lines that came before, where they were kept."""
+    """Rows of each Markdown table; GPUs from the log lines before the table, if present."""
     build = _BUILD.search(text)
     shared = {"gpu_info": ", ".join(_DEVICE.findall(text)), "build_number": build[1] if build else ""}
     columns: list[str] = []
@@ -62,7 +62,7 @@ def _markdown(lines: list[str], text: str) -> Iterator[RecordLine]:
 
 
 def _tabled(row: dict[str, str], shared: dict[str, str], number: int) -> RecordLine:
-    """A row of a Markdown table with `test` and `t/s` taken apart."""
+    """A row of a Markdown table with `test` and `t/s` split into fields."""
     test = _TEST.fullmatch(row.get("test", ""))
     if test is None or not any(test.groups()):
         return RecordLine(
@@ -111,7 +111,7 @@ _NO_GPU = ("CPU", "BLAS", "ZenDNN")
 
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """The tests of a file, and those that are no row and why; BadFile or BadValue where nothing can be read at all."""
+    """Measured row of each test in a file, and the tests without a row with the reason; BadFile or BadValue if unreadable."""
     entries = list(records(files.text_of(path), path))
     one_model(user_input, (_stem(entry.record) or files.text(entry.record, "model_type") for entry in entries if entry.record), WHAT)
     return files.rows_of(path, entries, lambda test, line, name: _row(test, line, name, user_input))
@@ -159,7 +159,7 @@ def _row(test: Record, line: int, name: str, user_input: RunFields) -> MeasuredR
 
 
 def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None:
-    """Tests that measure what a row does not hold."""
+    """Raise Unusable for tests whose measurement does not fit a row."""
     if not prompt and not generated:
         raise Unusable("n_prompt and n_gen: missing or 0, so no test of llama-bench")
     if prompt and generated:
@@ -181,9 +181,9 @@ def _refuse(test: Record, prompt: float, generated: float, depth: float) -> None
 
 
 def _refuse_offload(test: Record, model_name: str) -> None:
-    """Layers left to the host make a run of two machines; how many layers there are the catalogue says."""
+    """Raise Unusable if some layers ran on the host; the catalogue gives the number of layers."""
     on_gpu = test.get("n_gpu_layers")
-    if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all, or as many as fit
+    if not _on_gpu(test) or on_gpu in (None, "") or str(on_gpu).startswith("-"):  # -1: all layers, or all that fit
         return
     offloaded = files.number(test, "n_gpu_layers") or 0.0
     if offloaded < 99 and offloaded < _layers(model_name):
@@ -191,13 +191,13 @@ def _refuse_offload(test: Record, model_name: str) -> None:
 
 
 def _layers(model_name: str) -> int:
-    from headway.models.config import model as find
+    from headway.models.config import model as find_model
 
-    return sum(int(block.count) for block in find(model_name).blocks)
+    return sum(int(block.count) for block in find_model(model_name).blocks)
 
 
 def _rate(test: Record, tokens: float) -> float:
-    """Tokens per second: of the mean time, else the mean rate."""
+    """Tokens per second: from the mean time, else the mean rate."""
     nanoseconds = files.positive(test, "avg_ns")
     return tokens / (nanoseconds * 1e-9) if nanoseconds else files.needed(test, "avg_ts")
 
@@ -213,7 +213,7 @@ def _on_gpu(test: Record) -> bool:
 
 
 def _run_place(test: Record, user_input: RunFields) -> RunMachine:
-    """Chips by name, and how the model was split over them: by layers (pipeline stages) or by rows (tensor parallel)."""
+    """Chips and layout of a test: split by layers (pipeline stages) or by rows (tensor parallel)."""
     cards = [card.strip() for card in re.split(r",\s|/", files.text(test, "gpu_info")) if card.strip()]
     cards = cards if _on_gpu(test) else [files.text(test, "cpu_info").removesuffix(", CPU")]
     devices = files.text(test, "devices")
@@ -230,7 +230,7 @@ def _run_place(test: Record, user_input: RunFields) -> RunMachine:
 
 
 def _model(test: Record, described: str, user_input: RunFields) -> str:
-    """The model as given, else as the file's name says it; llama.cpp describes Mistral 7B as "llama 7B", so that is not taken."""
+    """Model from the command line, else from the file's name; not from llama.cpp's description ("llama 7B" for Mistral 7B)."""
     model_name = model(user_input, _stem(test), f"{WHAT} ({described or 'a model'}: many are described so)")
     try:
         return names.model_name(model_name)
@@ -239,14 +239,14 @@ def _model(test: Record, described: str, user_input: RunFields) -> str:
 
 
 def _stem(test: Record) -> str:
-    """The file's name without its folder, its part of several and its quantisation."""
+    """File name without folder, part number and quantisation."""
     name = PurePosixPath(files.text(test, "model_filename").replace("\\", "/")).name
     name = name[: -len(".gguf")] if name.lower().endswith(".gguf") else name
     return _QUANTISED.sub("", _SHARD.sub("", name))
 
 
 def _format(described: str) -> str:
-    """llama.cpp's description of a file type as its usual short name: "Q4_K - Medium" is gguf_q4_k_m."""
+    """Short name of a file type that llama.cpp describes: "Q4_K - Medium" is gguf_q4_k_m."""
     kind, _, size = described.replace("(guessed)", "").partition(" - ")
     kind = kind.strip().lower().removesuffix(" moe")
     name = "_".join(filter(None, (kind, _SIZES.get(size.strip().lower(), ""))))

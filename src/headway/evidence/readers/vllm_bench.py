@@ -1,8 +1,8 @@
-"""`vllm bench serve --save-result` (and --append-result), one JSON object a run; SGLang's bench_serving writes the same fields as lines.
+"""Reader of `vllm bench serve --save-result` (and --append-result): a JSON object per run, as in SGLang's bench_serving.
 
 Format: vllm-project/vllm, vllm/benchmarks/serve.py, `main_async` and `benchmark` (result_json, process_one_metric) and
-vllm/benchmarks/throughput.py (`--output-json`); sgl-project/sglang, python/sglang/bench_serving.py. The machine, the layout and the
-number formats are not in it, unless put there with --metadata tp=8 version=0.11.
+vllm/benchmarks/throughput.py (`--output-json`); sgl-project/sglang, python/sglang/bench_serving.py. The file states no machine,
+layout or number formats, unless --metadata tp=8 version=0.11 added them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from headway.evidence.rows.row import BadRow, MeasuredRow
 
 WHAT = "a result of vllm bench"
 SOURCE = "vllm bench serve"
-# `backend` is what the client spoke to; the OpenAI protocols do not tell which engine answered.
+# `backend` is the client's protocol; the OpenAI protocols do not identify the engine.
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "sglang-native": "SGLang", "sglang-oai": "SGLang", "tensorrt-llm": "TensorRT-LLM",
            "trt": "TensorRT-LLM", "llama.cpp": "llama.cpp", "tgi": "TGI", "lmdeploy": "LMDeploy", "deepspeed-mii": "DeepSpeed-MII",
            "scalellm": "ScaleLLM"}  # fmt: skip
-FULL = 0.8  # share of the allowed users that must have been there on average for a closed loop to count as one
+FULL = 0.8  # least mean share of the allowed users present, for a run to count as a closed loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """How requests came."""
+    """Load of a run, and the reliability of the row that follows."""
 
     mode: str = "serving_concurrency"
     concurrency: float | None = None
@@ -36,7 +36,7 @@ class _Load:
 
 
 def read(path: str | Path, user_input: RunFields) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """The runs of a file, and the records that are none and why; BadFile or BadValue where nothing can be read at all."""
+    """Measured row of each run in a file, and the records without a row with the reason; BadFile or BadValue if unreadable."""
     entries = list(files.json_records(files.text_of(path), path))
     one_model(user_input, (files.text(entry.record, "model_id") for entry in entries if entry.record), WHAT)
     return files.rows_of(path, entries, lambda run, line, name: _row(run, line, name, user_input))
@@ -64,7 +64,7 @@ def _row(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRo
 
 
 def _refuse(run: Record) -> None:
-    """Runs that measure what a row does not hold."""
+    """Raise Unusable for runs whose measurement does not fit a row."""
     if any(key.startswith("spec_decode") and run[key] for key in run) or (files.number(run, "accept_length") or 1) > 1:
         raise Unusable("speculative decoding: a row holds steps of one token a user")
     if "completed" not in run:
@@ -78,23 +78,23 @@ def _refuse(run: Record) -> None:
 
 
 def _milliseconds(run: Record, name: str) -> float | None:
-    """The mean, which Little's law relates to the rate; the median where there is none; None where the server did not stream."""
+    """Mean of a metric in seconds (the mean obeys Little's law), else its median; None if the server did not stream."""
     value = files.positive(run, f"mean_{name}_ms", f"median_{name}_ms")
     return value / 1000 if value else None
 
 
 def _end_to_end(run: Record, ttft: float | None, tpot: float | None, output: float) -> float | None:
-    """Seconds of a request: as measured, else its first token and then one TPOT for each further one."""
+    """End-to-end time of a request in seconds: as measured, else TTFT + TPOT * (output - 1)."""
     measured = _milliseconds(run, "e2el") or _milliseconds(run, "e2e_latency")
     return measured or (ttft + tpot * (output - 1) if ttft and tpot else None)
 
 
 def _load(run: Record, completed: float, seconds: float | None) -> _Load:
-    """A closed loop of so many users; a rate, whose users follow from Little's law; or everything at once."""
+    """Load of a run: a closed loop of users, a rate (users by Little's law), or all requests at once."""
     failed = files.number(run, "failed") or 0.0
     users, rate = files.positive(run, "max_concurrency"), _rate(run)
     through = files.positive(run, "request_throughput") or completed / files.needed(run, "duration")
-    inside = max(through * seconds, 1.0) if seconds else None  # Little's law; a request never meets fewer than itself
+    inside = max(through * seconds, 1.0) if seconds else None  # Little's law; at least the request itself
     if rate is not None:
         if inside is None:
             raise Unusable(f"request rate {rate:g}/s: without TTFT and TPOT, or E2EL, Little's law does not give the users at a time")
@@ -107,14 +107,14 @@ def _load(run: Record, completed: float, seconds: float | None) -> _Load:
 
 
 def _rate(run: Record) -> float | None:
-    """Requests per second, or None where they were sent as fast as the loop allows."""
+    """Offered requests per second; None if unlimited."""
     value = run.get("request_rate")
     unlimited = value == math.inf or (isinstance(value, str) and value.strip().lower() in ("inf", "infinity"))
     return None if unlimited else files.positive(run, "request_rate")
 
 
 def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
-    """`vllm bench throughput --output-json`: the sum of tokens only, so the lengths must be given and must agree with it."""
+    """Row of `vllm bench throughput --output-json`, which states only the sum of tokens: the given lengths must agree with it."""
     if not (user_input.prompt and user_input.output):
         raise Unusable("a result of `vllm bench throughput` does not tell prompt from output: --prompt and --output say how long they were")
     requests, tokens = files.needed(run, "num_requests"), files.needed(run, "total_num_tokens")
@@ -137,7 +137,7 @@ def _throughput(run: Record, line: int, name: str, user_input: RunFields) -> Mea
 
 
 def _base(run: Record, line: int, name: str, user_input: RunFields) -> MeasuredRow:
-    """Machine, layout, model, engine and formats; what --metadata put into the file counts as said by it."""
+    """Row with machine, layout, model, engine and formats; fields from --metadata count as the file's."""
     run_place = RunMachine(hardware="", tp=files.count(run, "tp", "tensor_parallel_size"), ep=files.count(run, "ep"),
                  pp=files.count(run, "pp", "pipeline_parallel_size"), dp=files.count(run, "dp", "data_parallel_size"))  # fmt: skip
     at = place(user_input, run_place, WHAT)

@@ -1,4 +1,4 @@
-"""What is taken where a row is silent: number formats, placement on chips, and a benchmark's own conditions; each flagged when used."""
+"""Defaults for what a row leaves out: number formats, placement on chips, conditions of a benchmark; each use is flagged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headway.performance.layout import Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """A benchmark whose rows are told by the start of their source_key."""
+    """A benchmark with documented conditions; its rows have a source_key that starts with `key`."""
 
     key: str
     mean_length_ratio: float  # mean length of its requests over the nominal length
     spread: float  # standard deviation of their lengths over the mean
     how: str
-    cache: str  # format of the KV cache that its launch scripts set,
-    of: tuple[str, ...]  # for weights in these formats
+    cache: str  # KV cache format that its launch scripts set
+    of: tuple[str, ...]  # formats of weights for which the scripts set `cache`
     source: str
 
 
@@ -48,7 +48,7 @@ def benchmark(source: str) -> Benchmark | None:
     return next((entry for entry in BENCHMARKS if source.lower().startswith(entry.key)), None)
 
 
-# Spellings, folded and tried in this order: (pattern, format, arithmetic where it is not the format's own, note).
+# Spellings of formats, normalised and tried in this order: (pattern, format, arithmetic if it differs from the format's, note).
 SPELLINGS = (
     (r"bf16|bfloat16|w16a16", "bf16", "", ""),
     (r"fp16|float16|half|f16|gguf-f16|gguf-fp16|gguf-bf16", "fp16", "", ""),
@@ -72,8 +72,8 @@ GGUF = {
     "iq4-xs": "iq4_xs", "iq4-nl": "q4_0", "q4-k-xl": "q4_k_m",
 }  # fmt: skip
 GGUF_EXACT = ("q2-k", "q3-k-m", "q4-0", "q4-1", "q4-k-m", "q4-k-s", "q5-0", "q5-k-m", "q6-k", "q8-0", "iq4-xs")
-# What the head (the matrix that is read with the embedding's shape) is stored in: llama.cpp quantises it to q6_k beside the k-quants and
-# the 4- and 5-bit types, q8_0 beside itself; MLC quantises it too. AWQ, GPTQ, FP8 and FP4 checkpoints leave it as it was trained.
+# Format of the output head (a matrix of the embedding's shape): llama.cpp uses q6_k with k-quants and with 4- and 5-bit types,
+# q8_0 with q8_0; MLC quantises the head too. AWQ, GPTQ, FP8 and FP4 checkpoints leave it as it was trained.
 HEAD = {"q8_0": "q8_0", "int4_g32": "int4_g32"} | dict.fromkeys(
     ("q2_k", "q3_k_m", "q4_0", "q4_1", "q4_k_s", "q4_k_m", "q5_0", "q5_k_m", "q6_k", "iq4_xs"), "q6_k"
 )
@@ -82,7 +82,7 @@ IN_A_NAME = re.compile(
     r"(?=$|[-_.:/])",
     re.IGNORECASE,
 )
-# The KV cache where a row does not say, by engine family and weights; the first that applies.
+# Default format of the KV cache, by engine family and weights; the first match applies.
 #   Engines' "auto" follows the checkpoint's kv_cache_quant_algo (TensorRT-LLM KvCacheConfig.dtype, vLLM resolve_kv_cache_dtype_string),
 #   which ModelOpt's NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM runs, set to FP8. Others keep the model's own 16 bits.
 KV_RULES = (
@@ -100,7 +100,7 @@ CACHES = {
 
 @dataclass(frozen=True, slots=True)
 class StatedFormats:
-    """A precision read from a row: the formats, what the head is stored in ("" as in the checkpoint), and what was inferred."""
+    """Number formats read from a row: precision, format of the head ("": as in the checkpoint), and what was inferred."""
 
     precision: Precision
     head: str = ""
@@ -109,7 +109,7 @@ class StatedFormats:
 
 @functools.cache
 def precision(weights: str, kv: str, model: str, engine: str, vendor: str, stored: str, source: str = "") -> StatedFormats:
-    """The formats that a row means; `stored`: what most of the catalogue's own checkpoint is in; `source`: the row's key.
+    """Number formats that a row means; `stored`: main format of the catalogue's checkpoint; `source`: the row's source_key.
 
     >>> found = precision("gguf_q4_k_m", "", "llama-3-8b", "llama.cpp", "NVIDIA", "bf16")
     >>> found.precision.weights, found.precision.kv, found.head
@@ -124,11 +124,11 @@ def precision(weights: str, kv: str, model: str, engine: str, vendor: str, store
     name, compute, note = _weights(text, vendor) if text else ("", "", "")
     flags += [note] if note else []
     checkpoint = name or stored
-    if name == stored or {name, stored} == {"fp16", "bf16"}:  # as it is, with the parts that the checkpoint keeps in another format
+    if name == stored or {name, stored} == {"fp16", "bf16"}:  # the checkpoint as published, with its parts in other formats
         name = ""
     cache = _cache(kv, checkpoint, model, engine, benchmark(source), flags)
     if engine == "llama.cpp" and not compute:
-        compute = "fp16acc"  # ggml's CUDA matmuls keep sums in 16 bits unless GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F is set
+        compute = "fp16acc"  # ggml's CUDA matmuls accumulate in 16 bits unless GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F is set
     return StatedFormats(Precision(weights=name, kv=cache, compute=compute), HEAD.get(name, ""), tuple(flags))
 
 
@@ -137,7 +137,7 @@ def _plain(text: str) -> str:
 
 
 def _weights(text: str, vendor: str) -> tuple[str, str, str]:
-    """A format, the arithmetic where it is not the format's own, and a note."""
+    """Format of the weights, arithmetic if it differs from the format's, and a note."""
     for pattern, name, compute, note in SPELLINGS:
         if re.fullmatch(pattern, text):
             if name == "gguf":
@@ -173,13 +173,13 @@ def _cache(kv: str, weights: str, model: str, engine: str, run: Benchmark | None
     return default_cache
 
 
-ROOM = 2 / 3  # weights may take so much of the usable memory, so that the rest holds a cache worth batching for
-ATTENTION_DP_SINCE = (0, 20)  # of TensorRT-LLM, whose recipes for MoE throughput turn it on (docs: attention data parallelism)
+ROOM = 2 / 3  # largest share of usable memory for weights; the rest holds a KV cache large enough to batch
+ATTENTION_DP_SINCE = (0, 20)  # TensorRT-LLM version from which MoE throughput recipes use attention data parallelism (its docs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedLayout:
-    """What a row says about its layout, and what the rules look at."""
+    """Layout as a row states it, and the facts that the placement rules use."""
 
     chips: int | None
     tp: int | None
@@ -188,14 +188,14 @@ class StatedLayout:
     dp: int | None
     engine: str
     version: tuple[int, int] | None
-    load: str  # saturated: as many requests as fit; else batch or users are given
+    load: str  # "saturated": the server runs full; else the row gives batch or users
     moe: bool
-    split: bool  # one worker of several kinds: the chips do not count its copies
+    split: bool  # disaggregated: the layout is that of a decode worker, the chips are of prefill and decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLayout:
-    """A layout of one instance of the engine, how many instances, on how many chips, and what was inferred."""
+    """Layout of one engine instance, number of instances, number of chips, and what was inferred."""
 
     layout: Layout
     replicas: int
@@ -204,13 +204,13 @@ class PlacedLayout:
 
 
 def place(row: StatedLayout, holds: Callable[[int, int], bool], divides: Callable[[int], bool], domain: int) -> PlacedLayout | str:
-    """The layout of a row, or why there is none.
+    """Layout of a row, or the reason why it has none.
 
-    `holds(tp, pp)`: weights leave room for a cache; `divides(tp)`: tp divides the heads; `domain`: chips on fast links.
+    `holds(tp, pp)`: weights leave room for a KV cache; `divides(tp)`: tp divides the heads; `domain`: chips on fast links.
     """
     flags: list[str] = []
     chips = row.chips or _chip_count(row, flags)
-    room = max(1, chips // 2) if row.split else chips  # one worker leaves chips for the other kind
+    room = max(1, chips // 2) if row.split else chips  # a decode worker leaves chips for prefill
     pp = row.pp or _stages(row, room, flags)
     tp, dp, ep = row.tp or _tp_degree(row, room // pp, pp, holds, divides, domain, flags), row.dp or 1, row.ep or 1
     if row.engine == "llama.cpp" and not divides(tp):
@@ -258,7 +258,7 @@ def _chip_count(row: StatedLayout, flags: list[str]) -> int:
 
 
 def _stages(row: StatedLayout, chips: int, flags: list[str]) -> int:
-    """llama.cpp splits layers over the chips unless told otherwise; other engines have one stage."""
+    """Pipeline stages of a row that states none: all chips for llama.cpp (it splits layers by default), 1 for other engines."""
     if row.engine == "llama.cpp" and chips > 1 and row.tp in (None, 1) and not row.dp:
         flags.append(f"layout not stated: llama.cpp splits the layers over {chips} chips")
         return chips
@@ -268,10 +268,10 @@ def _stages(row: StatedLayout, chips: int, flags: list[str]) -> int:
 def _tp_degree(
     row: StatedLayout, chips: int, pp: int, holds: Callable[[int, int], bool], divides: Callable[[int], bool], domain: int, flags: list[str]
 ) -> int:
-    """Tensor parallel ways where they are not stated: powers of two that divide the heads, inside a domain.
+    """Tensor parallel degree of a row that states none: a power of two that divides the heads, inside a domain.
 
-    A saturated server runs copies on the fewest chips that hold the weights with room for a cache; one with a given load spreads
-    one instance over all chips.
+    A saturated server runs copies on the fewest chips that hold the weights with room for a cache; a server with a given load
+    spreads one instance over all chips.
     """
     most = max(1, min(chips // (row.dp or 1), domain))
     degrees = [1 << power for power in range(most.bit_length()) if 1 << power <= most and divides(1 << power)] or [1]
@@ -286,7 +286,7 @@ def _tp_degree(
 
 
 def _attention_dp(row: StatedLayout, tp: int) -> bool:
-    """TensorRT-LLM's offline throughput of MoE models runs attention data parallel where the row leaves both ep and dp open."""
+    """Whether attention runs data parallel: TensorRT-LLM's offline throughput of MoE models, where the row states no ep and no dp."""
     is_open = row.ep is None and row.dp is None and tp > 1
     recent = row.version is not None and row.version >= ATTENTION_DP_SINCE
     return row.moe and is_open and row.load == "saturated" and row.engine == "TensorRT-LLM" and recent

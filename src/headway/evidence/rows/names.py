@@ -1,6 +1,6 @@
-"""Engines, hardware and models as public tables spell them, as families, catalogue names and classes.
+"""Engines, hardware and models of public tables, mapped from their spellings to families, catalogue names and classes.
 
-A name that is only nearly one of the catalogue is not taken: another size is another thing.
+A near match with a catalogue name is refused: another size is another model or chip.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPELLINGS = (
 
 @functools.cache
 def family(engine: str) -> str:
-    """The family of an engine.
+    """Family of an engine's name.
 
     >>> family("TRT-LLM v1.0"), family("ollama"), family("vllm-rocm 0.6"), family("MLX")
     ('TensorRT-LLM', 'llama.cpp', 'vLLM', 'other')
@@ -41,7 +41,7 @@ def family(engine: str) -> str:
 
 @functools.cache
 def version(text: str) -> tuple[int, int] | None:
-    """Major and minor, where a version starts with them.
+    """Major and minor of a version; None if it does not start with them.
 
     >>> version("1.0.0rc3"), version("v0.17"), version("commit 3f2")
     ((1, 0), (0, 17), None)
@@ -50,15 +50,15 @@ def version(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-GRAPHS_SINCE = (0, 3)  # vLLM: CUDA graphs, its release notes of v0.2.6 (December 2023) and on
-AHEAD_SINCE = (0, 14)  # vLLM: the host prepares a step while the one before runs, by default; its release notes of v0.14.0 (January 2026)
+GRAPHS_SINCE = (0, 3)  # vLLM with CUDA graphs: release notes of v0.2.6 (December 2023) and later
+AHEAD_SINCE = (0, 14)  # vLLM where the host prepares a step during the previous step, by default: release notes of v0.14.0 (January 2026)
 
 
 @functools.cache
 def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
-    """What a version of an engine family did before it learnt better; by its date where the version is not stated, else none.
+    """Overheads of an old engine version that later versions removed; judged by date where the version is not stated.
 
-    "eager": it launches its kernels one by one; "waiting": a step is prepared when the one before is done.
+    "eager": kernels are launched separately, without CUDA graphs; "waiting": the host prepares a step after the previous step.
 
     >>> older("vLLM", "2023-10"), older("vLLM", "0.6.3"), older("vLLM", "", "2025-10-29"), older("vLLM", "0.19.0")
     (('eager', 'waiting'), ('waiting',), ('waiting',), ())
@@ -74,24 +74,24 @@ def older(engine: str, text: str, date: str = "") -> tuple[str, ...]:
 
 
 def _before(date: str, month: str) -> bool:
-    """Whether a date, year first, is before a month."""
+    """Whether a date (year first) lies before a month."""
     return bool(re.match(r"20\d\d(-|$)", date)) and date[:7] < month
 
 
-NEAR = 0.12  # a capacity in a name and the datasheet's may differ so much: GB or GiB, usable or all
+NEAR = 0.12  # largest relative difference of the capacity in a name from the datasheet's: GB or GiB, usable or all
 _COUNT_AND_CHIP = re.compile(r"(\d+)\s*[x×*]\s*(?=[a-z])(.+)|(.+?)\s*[\s(_-]?[x×*](\d+)\)?", re.IGNORECASE)
 _SLICE = re.compile(r"(.+)-(\d{1,5})")
-CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # whose slices are named by cores, two to a chip (docs.cloud.google.com/tpu)
+CORES = ("tpu_v3", "tpu_v4", "tpu_v5p")  # chips whose slices are named by cores, two per chip (docs.cloud.google.com/tpu)
 _VENDOR = re.compile(r"^(nvidia|amd|intel|apple|google|aws|amazon|habana|meta|geforce|radeon|instinct|tesla|quadro|cloud)-(?=.)")
 _MEMORY = re.compile(r"-?\b(\d+)-?gi?b?\b")
 _FORM = re.compile(
     r"-(sxm\d?|oam|hbm\d?e?|hgx|dgx|gpu|accelerator|generation|edition|card|chip|soc|desktop|nvlink|nvl\d+)\b|\b(hgx|dgx|gpu)-"
 )
-# Apple sells chips of one name with fewer GPU cores; these have a slower memory too, so they are other chips.
+# Apple sells chips under one name with fewer GPU cores; their memory is slower too, so they count as other chips.
 _SLOWER = re.compile(r"m3-max.*\b30\b|m4-max.*\b32\b")
 _CORES = re.compile(r"-?\b\d+-?cores?(-gpu|-cpu)?\b")
 _BRACKETS = re.compile(r"\s*[(\[][^)\]]*[)\]]?")
-# What the end of a model's name may say that changes neither its shape nor its size.
+# Endings of model names that change neither shape nor size.
 _ENDS = re.compile(
     r"[-.:](instruct|chat|hf|it|base|pt|sft|dpo|rl|preview|thinking|reasoning|nonthinking|exp|latest|turbo|online|offline|text|mtp|"
     r"kv|kvcache|fp8|fp4|nvfp4|mxfp4|mxfp8|bf16|fp16|f16|fp8kv|dynamic|static|block|ptpc|e4m3|e5m2|w\d+a\d+(kv\d+)?|int\d|[248]bit|\d+bit|g\d+|"
@@ -105,16 +105,16 @@ _STARTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """A chip of the catalogue, how many of them the name itself counts, and whether it says how cards are linked."""
+    """Catalogue chip that a hardware name means, with the count and the link that the name states."""
 
     chip: str
     count: int | None = None
-    link: str = ""  # nvlink or pcie, where the name says so
+    link: str = ""  # nvlink or pcie, if the name states it
 
 
 @functools.cache
 def hardware(name: str, catalog: Catalog) -> Hardware:
-    """The chip that a hardware name means; UnknownName when none.
+    """Chip that a hardware name means; raises UnknownName if there is none.
 
     >>> from headway.core.catalog import default_catalog
     >>> hardware("8xH100-SXM5-80GB", default_catalog()), hardware("NVIDIA GeForce RTX 4090 24GB", default_catalog())
@@ -148,7 +148,7 @@ def _link(name: str) -> str:
 
 
 def _chip(name: str, catalog: Catalog) -> str | None:
-    """The first form of a name that the catalogue knows, whose memory is what the name says."""
+    """First form of a name that is in the catalogue, with the memory that the name states."""
     if _SLOWER.search(fold(name)):
         return None
     size = _MEMORY.search(fold(name))
@@ -167,7 +167,7 @@ def _holds(memory: float | None, stated_gb: int) -> bool:
 
 
 def _hardware_forms(text: str) -> Iterator[str]:
-    """A name, then without its vendor, brackets, memory and form factor, one after the other."""
+    """Forms of a hardware name: as written, then without vendor, brackets, memory and form factor in turn."""
     yield text
     shorter = text
     while (cut := _VENDOR.sub("", shorter)) != shorter:
@@ -190,12 +190,12 @@ def _closed_chips(catalog: Catalog) -> dict[str, str]:
 
 
 def _closed(text: str) -> str:
-    """A name without what people put between its parts."""
+    """A name without the separators between its parts."""
     return re.sub(r"[\s_:-]", "", text)
 
 
 def _unambiguous(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """Closed spellings that mean one thing."""
+    """Spellings without separators that have one meaning only."""
     meant: dict[str, set[str]] = {}
     for name, target in pairs:
         meant.setdefault(_closed(name), set()).add(target)
@@ -204,7 +204,7 @@ def _unambiguous(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
 
 @functools.cache
 def model_name(name: str) -> str:
-    """The catalogue name of the model that a name means; UnknownName when none.
+    """Catalogue name of the model that a name means; raises UnknownName if there is none.
 
     >>> model_name("nvidia/Llama-3.1-8B-Instruct-FP8"), model_name("qwen2.5:32b-instruct-q4_K_M")
     ('llama-3.1-8b', 'qwen2.5-32b')
@@ -233,7 +233,7 @@ def _name_of(file: str) -> str:
 
 
 def _model_forms(text: str) -> Iterator[str]:
-    """A name, then without its publisher, then with one end after another taken off, then without a maker's name in front."""
+    """Forms of a model name: as written, without publisher, with endings removed in turn, without the maker's name in front."""
     yield text
     bare = text.rpartition("/")[2]
     for start in (bare, _STARTS.sub("", bare), _BRACKETS.sub("", bare).strip("-"), bare.removesuffix(".gguf"), bare.replace(":", "-")):
@@ -246,13 +246,13 @@ def _model_forms(text: str) -> Iterator[str]:
 
 
 STRUCTURES = ("dense", "moe", "mla-moe")
-# Classes of size, by total parameters below which they end: each about three times the one before.
+# Upper bounds of the size classes in total parameters, about a factor of three apart.
 SIZES = ((5e9, "3B"), (16e9, "8B"), (50e9, "30B"), (160e9, "70B"), (500e9, "300B"), (float("inf"), "700B"))
 NAMES = tuple(name for _, name in SIZES)
 
 
 def structure(model: Model) -> str:
-    """One of STRUCTURES.
+    """Structure of a model, from STRUCTURES.
 
     >>> from headway.models.config import model
     >>> structure(model("llama-3.1-70b")), structure(model("deepseek-v3")), structure(model("qwen3-30b-a3b"))
@@ -265,7 +265,7 @@ def structure(model: Model) -> str:
 
 
 def size(params: float) -> str:
-    """The class of so many parameters.
+    """Size class of a parameter count.
 
     >>> size(8e9), size(72e9), size(671e9)
     ('8B', '70B', '700B')
@@ -275,7 +275,7 @@ def size(params: float) -> str:
 
 @functools.lru_cache(maxsize=1000)
 def model_class(model: Model) -> str:
-    """Structure and size.
+    """Model class: structure and size.
 
     >>> from headway.models.config import model
     >>> model_class(model("llama-3.1-70b"))

@@ -1,4 +1,4 @@
-"""One published measurement of serving, in SI, and the reader of tables of them: a malformed row is set aside with its line."""
+"""One published measurement of serving, in SI, and the CSV reader; a malformed row is reported with its line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODES = ("decode_step", "prefill", "serving_concurrency", "offline_throughput", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRow:
-    """What a row states; None or "" where it is silent. Times in seconds, rates in tokens per second."""
+    """One measured row; None or "" for what it does not state. Times in seconds, rates in tokens per second."""
 
     line: int
     id: str
@@ -25,7 +25,7 @@ class MeasuredRow:
     chips: int | None = None
     engine: str = ""
     engine_version: str = ""
-    date: str = ""  # as the source states it, year first
+    date: str = ""  # as in the source, year first
     weights: str = ""
     kv: str = ""
     tp: int | None = None
@@ -38,9 +38,9 @@ class MeasuredRow:
     concurrency: float | None = None  # batch or users, over all chips
     ttft_s: float | None = None
     tpot_s: float | None = None
-    output_tok_per_s: float | None = None  # of all chips
-    input_tok_per_s: float | None = None  # of all chips
-    tok_per_s_chip: float | None = None  # output tokens, of a prefill input tokens
+    output_tok_per_s: float | None = None  # sum over all chips
+    input_tok_per_s: float | None = None  # sum over all chips
+    tok_per_s_chip: float | None = None  # output tokens; input tokens for a prefill row
     source: str = ""
     reliability: str = ""
     roofline: str = ""
@@ -48,7 +48,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A line that is no row, and why."""
+    """A line that is not a valid row, and the reason."""
 
     line: int
     id: str
@@ -69,7 +69,7 @@ MOST_CHIPS, MOST = 10_000_000, 1e12
 
 
 def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow], list[BadRow]]:
-    """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where the file cannot be read."""
+    """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             return _read(csv.reader(file), path, measured)
@@ -83,7 +83,7 @@ def read_rows(path: str | Path, measured: bool = True) -> tuple[list[MeasuredRow
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where a field of a row is, what it is called there and how its text is read."""
+    """CSV column of a field: its index, its header, and the parser of its text."""
 
     at: int
     header: str
@@ -92,7 +92,7 @@ class _Column:
 
 
 class _Malformed(Exception):
-    """What is wrong with one row."""
+    """Error in one row."""
 
 
 def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple[list[MeasuredRow], list[BadRow]]:
@@ -119,7 +119,7 @@ def _read(lines: Iterator[list[str]], path: str | Path, measured: bool) -> tuple
 
 
 def _line(lines: Iterator[list[str]]) -> int:
-    """The line on which the next row starts."""
+    """Line on which the next row starts."""
     return lines.line_num + 1  # type: ignore[attr-defined]
 
 

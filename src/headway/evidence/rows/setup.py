@@ -1,4 +1,4 @@
-"""From a row to what runs: model, machine, layout and formats, made once for all rows that share them."""
+"""Setup of a row: model, machine, layout and formats, built once for all rows that share them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.core.catalog import Catalog
 from headway.core.errors import HeadwayError
 from headway.core.quantity import user_input
 from headway.core.schema import defaults
-from headway.evidence.rows import defaults as formats
+from headway.evidence.rows import defaults as row_defaults
 from headway.evidence.rows.defaults import ROOM, StatedLayout, place
 from headway.evidence.rows.names import Hardware, family, hardware, model_name, older, version
 from headway.hardware.chip import Chip, chip
@@ -23,12 +23,12 @@ from headway.performance.formats import Formats, resolve
 from headway.performance.layout import Layout, check, shape
 from headway.serving.serve import known_layout
 
-HOST = 8  # cards that one host joins over PCIe
+HOST = 8  # cards per host over PCIe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupKey:
-    """What tells one setup from another, as the row says it."""
+    """Fields of a row that identify its setup, as stated there."""
 
     model: str
     hardware: str
@@ -39,34 +39,34 @@ class SetupKey:
     dp: int | None
     engine: str
     engine_version: str
-    date: str  # of the row
+    date: str  # date of the row
     weights: str
     kv: str
     load: str
     split: bool
-    benchmark: str  # key of one whose conditions are documented
+    benchmark: str  # key of a benchmark with documented conditions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Setup:
-    """One way of serving one model: equal setups are one object, so that it is its own key."""
+    """A served model: machine, layout, formats and engine. Equal setups are one object, so a setup can be a dictionary key."""
 
     model: Model
     system: System
-    layout: Layout  # of one instance
+    layout: Layout  # layout of one engine instance
     precision: Precision
-    engine: str  # a family
-    older: tuple[str, ...]  # what its version lacks, as evidence/engines.py says
+    engine: str  # engine family
+    older: tuple[str, ...]  # overheads of an old engine version: evidence/rows/names.py, `older`
     replicas: int
     work: ModelWork
     formats: Formats
-    weights_bytes: float  # on the fullest chip
-    compiled: StepModel  # kernels alone, with the efficiencies that ship
+    weights_bytes: float  # weights on the fullest chip
+    compiled: StepModel  # kernels alone, with the shipped efficiencies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredSetup:
-    """A setup and what was inferred on the way to it."""
+    """A setup, with a flag for each value inferred for it."""
 
     setup: Setup
     flags: tuple[str, ...]
@@ -74,7 +74,7 @@ class InferredSetup:
 
 @functools.lru_cache(maxsize=50_000)
 def find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
-    """The setup of a key, or why it has none: remembered, so that ten thousand rows cost as much as their distinct setups."""
+    """Setup of a key, or the reason why it has none; cached, so the cost grows with distinct setups and not with rows."""
     try:
         return _find(key, catalog)
     except HeadwayError as error:
@@ -87,7 +87,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
     engine = family(key.engine)
     device = _chip(spec.chip, catalog)
     plain = _work(name, "", catalog)
-    row_formats = formats.precision(key.weights, key.kv, key.model, engine, device.vendor, main_format(plain[0]), key.benchmark)
+    row_formats = row_defaults.precision(key.weights, key.kv, key.model, engine, device.vendor, main_format(plain[0]), key.benchmark)
     work = _work(name, row_formats.head, catalog)[1]
     row_layout = StatedLayout(
         chips=key.chips or spec.count, tp=key.tp, ep=key.ep, pp=key.pp, dp=key.dp, engine=engine, version=version(key.engine_version),
@@ -116,7 +116,7 @@ def _find(key: SetupKey, catalog: Catalog) -> InferredSetup | str:
 
 
 def main_format(model: Model) -> str:
-    """The format that most of a checkpoint is stored in."""
+    """Number format of most weights of a checkpoint."""
     return model.precision.expert if any(isinstance(block.ffn, MoE) for block in model.blocks) else model.precision.ffn
 
 
@@ -137,7 +137,7 @@ def _chip(name: str, catalog: Catalog) -> Chip:
 
 @functools.cache
 def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, ModelWork]:
-    """A model, its head in a format of its own where the weights' format brings one, and its work."""
+    """Model and its work; `head` replaces the format of the output head."""
     model = find_model(name, [root / "models" for root in catalog.roots[:-1]])
     if head:
         model = replace(model, precision=replace(model.precision, embedding=head))
@@ -146,7 +146,7 @@ def _work(name: str, head: str, catalog: Catalog) -> tuple[Model, ModelWork]:
 
 @functools.cache
 def _machine(spec: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]:
-    """Chips of one kind: scale-up domains of their usual size; cards in one host join over its PCIe."""
+    """Machine of `chips` equal chips, with scale-up domains of the chip's usual size; PCIe cards share their host's PCIe."""
     device = _chip(spec.chip, catalog)
     if chips == 1 or not _over_pcie(device, spec):
         return system(f"{chips}x{device.name}" if chips > 1 else device.name, catalog), ""
@@ -166,7 +166,7 @@ def _machine(spec: Hardware, chips: int, catalog: Catalog) -> tuple[System, str]
 
 
 def _over_pcie(device: Chip, spec: Hardware) -> bool:
-    """Cards whose only link is PCIe, or whose bridge is an accessory that the name does not mention."""
+    """Whether cards are linked by PCIe alone: no other link, or a bridge that the name does not mention."""
     if spec.link == "pcie":
         return True
     return device.topology == "pcie" or (device.topology == "bridge" and spec.link != "nvlink")
@@ -177,7 +177,7 @@ def _domain(device: Chip, spec: Hardware, host: int) -> int:
 
 
 @functools.cache
-def _weights(name: str, row_formats: formats.StatedFormats, catalog: Catalog, chip_name: str, layout: Layout) -> float:
+def _weights(name: str, row_formats: row_defaults.StatedFormats, catalog: Catalog, chip_name: str, layout: Layout) -> float:
     """Bytes of weights on the fullest chip of a layout."""
     work, device = _work(name, row_formats.head, catalog)[1], _chip(chip_name, catalog)
     chips = int(layout.tp) * int(layout.pp)
@@ -206,7 +206,7 @@ def _setup(
     lacks: tuple[str, ...],
     catalog: Catalog,
 ) -> Setup:
-    """The one object of these names; whatever the model or the machine does not allow is raised here."""
+    """Cached setup of these names; raises if the model or the machine does not allow it."""
     model, work = _work(name, head, catalog)
     machine = _machine(spec, chips, catalog)[0]
     legal = check(known_layout(layout), shape(work.blocks))

@@ -1,4 +1,4 @@
-"""From rows to tasks: which quantity each row measures, under which load (docs/measured_rows.md has the table)."""
+"""Prediction tasks of measured rows: the quantity each row measures and its load (table in docs/measured_rows.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("decode", "decode_e2e", "prefill", "serving", "serving_unloaded", "offl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to predict about a row: lengths in tokens, `batch` sequences of one instance, `concurrency` users of all of them."""
+    """Prediction task of a row: lengths in tokens, `batch` sequences per instance, `concurrency` users over all instances."""
 
     row: MeasuredRow
     setup: Setup
@@ -26,25 +26,25 @@ class Task:
     batch: float | None
     concurrency: float | None
     flags: tuple[str, ...] = ()
-    spread: float = 0.0  # of the length of answers: standard deviation over mean
+    spread: float = 0.0  # standard deviation over mean of the output lengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpredictable:
-    """A row without a prediction, and why."""
+    """A row without a prediction, and the reason."""
 
     row: MeasuredRow
     why: str
 
 
 def tasks(rows: Iterable[MeasuredRow], catalog: Catalog | None = None) -> list[Task | Unpredictable]:
-    """What to predict about each row, in the order of the rows."""
+    """Prediction task of each row, in the order of the rows."""
     where = catalog or default_catalog()
     return [_task(row, where) for row in rows]
 
 
 def kind_of(row: MeasuredRow) -> str:
-    """Which quantity a row measures."""
+    """Kind of a row: the quantity it measures."""
     if row.mode == "decode_step":
         return "decode_e2e" if row.roofline == "yes_e2e" else "decode"
     if row.mode == "offline_throughput":
@@ -74,7 +74,7 @@ def _task(row: MeasuredRow, catalog: Catalog) -> Task | Unpredictable:
 
 
 def _unstated(row: MeasuredRow, kind: str) -> str:
-    """What a row leaves out without which nothing can be said, or ""."""
+    """Missing field without which a row has no prediction, or ""."""
     if kind == "decode" and row.context is not None:
         return ""
     if row.prompt is None:
@@ -103,7 +103,7 @@ def _task_under_load(row: MeasuredRow, kind: str, resolution: InferredSetup) -> 
 
 
 def _mean_lengths(row: MeasuredRow, kind: str, flags: list[str]) -> tuple[float | None, float | None]:
-    """Mean lengths of prompts and outputs."""
+    """Mean lengths of prompts and outputs, in tokens."""
     run = benchmark(row.source)
     if run is not None and kind in ("serving", "disagg") and row.prompt and row.output:
         flags.append(f"{run.how}: {run.mean_length_ratio:g} of them in the mean")
@@ -112,7 +112,7 @@ def _mean_lengths(row: MeasuredRow, kind: str, flags: list[str]) -> tuple[float 
 
 
 def _context(row: MeasuredRow, kind: str, prompt: float | None, output: float | None, flags: list[str]) -> float | None:
-    """Mean length of what decode looks back at: as stated, else the prompt and half of the output."""
+    """Mean KV length during decode: as stated, else the prompt and half of the output."""
     if kind == "prefill":
         return None
     if row.context is not None and kind in ("decode", "decode_e2e"):
@@ -124,7 +124,7 @@ def _context(row: MeasuredRow, kind: str, prompt: float | None, output: float | 
 
 
 def _batch(row: MeasuredRow, kind: str, setup: Setup, flags: list[str]) -> tuple[float | None, float | None]:
-    """Sequences of one instance where they are fixed, and users of all of them where those are."""
+    """Sequences per instance, where a row fixes them, and users over all instances, where it fixes those."""
     if kind in ("serving", "disagg", "offline"):
         return None, row.concurrency
     if kind == "serving_unloaded":

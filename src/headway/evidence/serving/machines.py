@@ -1,6 +1,6 @@
-"""The setups of many rows compiled and laid side by side: one record of arrays for the step law, one for memory, one for the engine.
+"""Compiled setups of many rows as records of arrays: for the step law, for memory and for the engine.
 
-Layouts differ in how many kinds of experts, spans and collectives they have; the shorter lists are filled up with terms of no work.
+Layouts differ in their number of expert layers, spans and collectives; shorter lists are padded with terms of zero work.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from headway.performance.efficiency import Efficiencies, efficiencies, platform
 NO_EXPERTS = ExpertTerm(compute=0.0, weights=0.0, activations=0.0, experts=1, active=0)
 NO_SPAN = SpanTerm(cap=math.inf, root=math.inf, read=0.0, decode_compute=0.0, prefill_compute=0.0)
 NO_COLLECTIVE = CollectiveTerm(count=0, lines=(CollectiveLine(alpha=0.0, slope=0.0),), floor=0.0)
-SHARED_FIELDS = ("overlap", "communication")  # step models: one for all
+SHARED_FIELDS = ("overlap", "communication")  # fields with one value for all setups
 
 
 def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
-    """The coefficients of many layouts, each number an array along them."""
+    """Step coefficients of many layouts, each number an array over layouts."""
     experts, spans, collectives = (max(len(getattr(step, name)) for step in compiled) for name in ("experts", "spans", "collectives"))
     lines = max((len(term.lines) for c in compiled for term in c.collectives), default=1)
     filled = [
@@ -47,12 +47,12 @@ def stack(compiled: Sequence[StepCoefficients]) -> StepCoefficients:
 
 
 def fill(items: tuple[Any, ...], nothing: Any, length: int) -> tuple[Any, ...]:
-    """The items, and as many of no effect as are missing."""
+    """Items padded to `length` with the neutral item `nothing`."""
     return items + (nothing,) * (length - len(items))
 
 
 def columns(records: Sequence[Any]) -> Any:
-    """Records of one shape as one record of arrays."""
+    """Records of equal structure as one record of arrays."""
     first = records[0]
     if is_dataclass(first):
         return type(first)(**{field.name: columns([getattr(record, field.name) for record in records]) for field in fields(first)})  # type: ignore[misc]
@@ -62,7 +62,7 @@ def columns(records: Sequence[Any]) -> Any:
 
 
 def rows(record: Any, index: Any) -> Any:
-    """Some rows of a record of arrays."""
+    """Record of arrays restricted to the rows `index`."""
     if is_dataclass(record):
         values = {field.name: getattr(record, field.name) for field in fields(record)}
         return type(record)(**{name: value if name in SHARED_FIELDS else rows(value, index) for name, value in values.items()})  # type: ignore[misc]
@@ -73,12 +73,12 @@ def rows(record: Any, index: Any) -> Any:
 
 ENGINES = {"TensorRT-LLM": "trtllm", "vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llamacpp", "other": "other"}
 NO_STORE = (0.0, np.inf)
-GIB_OVER_GB = 2**30 / 1e9  # datasheets say GB where the memory has as many GiB
+GIB_OVER_GB = 2**30 / 1e9  # datasheets print GB for a memory of that many GiB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRoom:
-    """What the fullest chip holds, for each setup."""
+    """Memory of the fullest chip, per setup, in bytes."""
 
     weights: Any
     hbm: Any
@@ -89,23 +89,23 @@ class MemoryRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
-    """How an engine batches: the constants of a closed loop, for each setup."""
+    """Engine scheduling constants of the closed loop, per setup."""
 
-    budget: Any
-    mixed: Any
-    together: Any
-    company: Any
-    request: Any
-    reserve: Any
-    limit: Any
-    stream: Any  # more work for each sequence of a step where answers are streamed to users
-    pipeline: Any  # share of a prompt's chunks that overlap in pipeline stages
-    hbm: Any  # memory for weights and cache over the datasheet's capacity
+    step_budget_tokens: Any
+    chunked_prefill: Any
+    synchronised_share: Any
+    concurrent_prompts: Any
+    request_overhead_s: Any
+    reserved_output_share: Any
+    max_sequences: Any
+    streaming_overhead_s: Any  # additional time per sequence and step if answers are streamed
+    pipeline_overlap_share: Any  # share of a prompt's chunks that overlap in pipeline stages
+    usable_hbm_factor: Any  # memory for weights and KV cache over the datasheet's capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The engines' numbers, for each setup."""
+    """Engine numbers, per setup."""
 
     cost: EngineCost
     scheduling: Scheduling
@@ -113,63 +113,63 @@ class Engines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """Setups as arrays."""
+    """Compiled setups as arrays."""
 
     step: StepCoefficients
     room: MemoryRoom
     scheduling: Scheduling
     replicas: Any
     chips: Any
-    instance: Any  # chips of one replica
+    instance: Any  # chips per replica
     tp: Any
-    link: Any  # bandwidth beyond a scale-up domain, of one chip
+    link: Any  # scale-out bandwidth per chip, byte/s
 
     def under(self, engines: Engines) -> Machines:
-        """The same machines in their engines; made of kernels alone."""
+        """Machines with the costs and scheduling of engines applied; `self` has kernels alone."""
         c = self.step
         step = replace(c, achieved=with_engine(c.achieved, engines.cost, c.layers, self.tp, c.pp))
         return replace(self, step=step, scheduling=engines.scheduling)
 
     def ideal(self) -> Machines:
-        """The same machines under a scheduler that costs nothing and wastes no memory."""
-        nothing = 0 * self.scheduling.request
+        """Machines under an ideal scheduler: no overhead and no wasted memory."""
+        nothing = 0 * self.scheduling.request_overhead_s
         free = replace(
-            self.scheduling, request=nothing, together=nothing, company=nothing, reserve=nothing,
-            hbm=nothing + GIB_OVER_GB, pipeline=nothing + 1,
+            self.scheduling, request_overhead_s=nothing, synchronised_share=nothing, concurrent_prompts=nothing,
+            reserved_output_share=nothing, usable_hbm_factor=nothing + GIB_OVER_GB, pipeline_overlap_share=nothing + 1,
         )  # fmt: skip
         return replace(self, scheduling=free)
 
     def online(self) -> Machines:
-        """The same machines where each token is streamed to a user."""
+        """Machines with the overhead of streaming each token to a user."""
         achieved = self.step.achieved
-        streamed = replace(achieved, sequence=achieved.sequence + self.scheduling.stream)
+        streamed = replace(achieved, sequence=achieved.sequence + self.scheduling.streaming_overhead_s)
         return replace(self, step=replace(self.step, achieved=streamed))
 
     def rows(self, index: Any) -> Machines:
-        """Those of some rows."""
+        """Machines of the rows `index`."""
         return Machines(**{field.name: rows(getattr(self, field.name), index) for field in fields(self)})
 
     def cache_bytes(self, context: Any) -> Any:
-        """Cache of one sequence on the fullest chip."""
+        """KV cache bytes per sequence on the fullest chip."""
         return sequence_bytes(self.room.stores, self.room.state, context) * self.room.stage / self.step.cp
 
     def seats(self, prompt: Any, output: Any) -> Any:
-        """Sequences that one replica holds at once: as far as the KV cache goes, and no more than the engine takes."""
+        """Slots of a replica: sequences whose KV cache fits, at most the engine's limit."""
         room, c = self.room, self.step
-        cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserve * output)
-        usable = usable_hbm(room.hbm, self.scheduling.hbm)
+        cache_bytes = sequence_bytes(room.stores, room.state, prompt + self.scheduling.reserved_output_share * output)
+        usable = usable_hbm(room.hbm, self.scheduling.usable_hbm_factor)
         sequences = rank_sequence_limit(usable, room.weights, cache_bytes, room.stage, c.cp) * c.dp
-        return np.maximum(np.minimum(sequences, self.scheduling.limit * c.dp), 1)
+        return np.maximum(np.minimum(sequences, self.scheduling.max_sequences * c.dp), 1)
 
 
 def machines(setups: Sequence[Setup], table: Efficiencies | None = None) -> Machines:
-    """Compile each setup with the efficiencies given, or those that ship."""
+    """Machines of the setups, compiled with `table` (default: the shipped efficiencies)."""
     efficiency_table = table or efficiencies()
     return bare_machines(setups, efficiency_table).under(engines_of(setups, efficiency_table))
 
 
 def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
-    """The engine of each setup."""
+    """Engine numbers of each setup."""
     names = [(ENGINES[setup.engine], setup.system.chip) for setup in setups]
     keys = [field.name for field in fields(Scheduling)]
     schedulers = [Scheduling(**{key: table.engine(name, platform(chip), key) for key in keys}) for name, chip in names]
@@ -178,12 +178,12 @@ def engines_of(setups: Sequence[Setup], table: Efficiencies) -> Engines:
 
 
 def dense_form(setup: Setup) -> str:
-    """The format of most dense weights."""
+    """Number format of most dense weights."""
     return form_of(setup.formats, dense_part(setup.formats, setup.work.blocks)[0])
 
 
 def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
-    """Setups compiled with kernels alone, no engine."""
+    """Machines of the setups with kernels alone, without an engine."""
     compiled = [compiled_setup(setup, table) for setup in setups]
     stores = max(len(layout.stores) for layout in compiled)
     room = [
@@ -209,7 +209,7 @@ def bare_machines(setups: Sequence[Setup], table: Efficiencies) -> Machines:
 
 
 def _link(system: System) -> float:
-    """What carries a KV cache between instances: the network beyond the domain, else the domain's own links."""
+    """Bandwidth of a KV transfer between instances, byte/s per chip: scale-out network, else scale-up links."""
     for bandwidth in (system.scale_out_bw, system.chip.scale_out_bw, system.scale_up_bw, system.chip.scale_up_bw):
         if bandwidth is not None:
             return float(bandwidth)
@@ -217,7 +217,7 @@ def _link(system: System) -> float:
 
 
 def compiled_setup(setup: Setup, table: Efficiencies) -> StepModel:
-    """One setup, its kernels alone."""
+    """Step model of a setup with kernels alone."""
     if table is efficiencies():
         return setup.compiled
     return compile_layout(setup.work, setup.system, setup.layout, defaults(Assumptions, {"engine": "none"}), setup.formats, table)

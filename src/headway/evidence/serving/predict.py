@@ -1,4 +1,4 @@
-"""Predictions of rows: every quantity that a row's mode defines, with its floor and its 90 % interval, or why there is none."""
+"""Predictions of measured rows: each quantity of a row's mode with floor and 90 % interval, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headway.laws.serving.request import interval_factor, interval_high, interva
 from headway.laws.step.memory import fits_hbm
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
 
-QUANTITY = {  # (kind, quantity) -> the key of its width; the others have the first of their kind
+QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
     "static": {"": "offline"}, "offline": {"": "offline"},
     "serving": {"": "tpot", "ttft": "ttft"}, "serving_unloaded": {"": "tpot", "ttft": "ttft"}, "disagg": {"": "tpot", "ttft": "ttft"},
@@ -25,7 +25,7 @@ QUANTITY = {  # (kind, quantity) -> the key of its width; the others have the fi
 
 
 def width_key(kind: str, quantity: str) -> str:
-    """Which width a quantity of a kind of task has.
+    """Key of the interval width for a quantity of a kind of task.
 
     >>> width_key("serving", "ttft"), width_key("serving", "per_chip")
     ('ttft', 'tpot')
@@ -34,7 +34,7 @@ def width_key(kind: str, quantity: str) -> str:
 
 
 def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dict[str, Any]:
-    """What widens an interval, of each task whether it is so: the names of evidence/widths.py."""
+    """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, whether it holds for each task."""
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
         "unmeasured": np.array([family(task.setup.system.chip) == OTHER_FAMILY for task in tasks]),
@@ -45,7 +45,7 @@ def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dic
 
 
 def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: MeasuredLoad, table: Efficiencies) -> Quantities:
-    """Half the interval as a factor, for each task and quantity."""
+    """Half-width of the 90 % interval as a factor, per task and quantity."""
     wider = np.ones(len(tasks))
     for name, holds in circumstances(tasks, m, load).items():
         wider = np.where(holds, wider * float(table.interval(name)), wider)
@@ -53,12 +53,12 @@ def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: MeasuredLoad, t
     return Quantities(**{name: interval_factor(float(table.interval(width_key(kind, name))), wider) for name in names})
 
 
-MEMORY = "taken as if it fitted in memory"  # how such a flag begins
-TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch is in the cache; a scheduler seats what fits, one sequence at least
+MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
+TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch must fit in the KV cache; other kinds need one sequence
 
 
 def beyond(tasks: Sequence[Task], m: Machines) -> list[tuple[str, ...]]:
-    """What each task, on the machine in the same place, asks beyond memory and context."""
+    """Flags per task that exceeds the memory of its machine or the context of its model; `m` has a machine per task."""
     sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
     longest = [_longest(task) for task in tasks]
     cache = np.ceil(np.array(sequences) / m.step.dp) * m.cache_bytes(np.array(longest))
@@ -70,14 +70,14 @@ def beyond(tasks: Sequence[Task], m: Machines) -> list[tuple[str, ...]]:
 
 
 def _longest(task: Task) -> float:
-    """Tokens of a sequence at its end; of a decode step at a stated context, that."""
+    """Final length of a sequence in tokens; the stated context for a decode step."""
     if task.kind == "decode":
         return task.context or 1.0
     return (task.prompt or 0.0) + (0.0 if task.kind == "prefill" else task.output or 0.0)
 
 
 def _memory(fits: bool, weights: float, cache: float, hbm: float) -> tuple[str, ...]:
-    """The datasheet's capacity is the limit, so that no engine's own reserve makes a flag."""
+    """Flag for a task that exceeds the datasheet's HBM; an engine's memory reserve makes no flag."""
     if fits:
         return ()
     needs = f"weights need {_gb(weights)}" if weights > hbm else f"weights and KV cache need {_gb(weights + cache)}"
@@ -96,13 +96,13 @@ def _context(task: Task, tokens: float) -> tuple[str, ...]:
 
 
 TIMES, RATES = ("ttft", "tpot"), ("rate", "per_chip")
-# Of Load: of a Task.
+# Field of MeasuredLoad -> field of Task.
 LOAD_FIELDS = {"prompt": "prompt", "output": "output", "context": "context", "batch": "batch", "users": "concurrency", "spread": "spread"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedQuantity:
-    """One number with its floor (of a rate: the highest there can be) and its 90 % interval."""
+    """A predicted value with its floor (for a rate, its upper limit) and its 90 % interval."""
 
     expected: float
     floor: float
@@ -112,7 +112,7 @@ class PredictedQuantity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What is predicted about a row; times in seconds, rates in tokens per second."""
+    """Prediction of a row, times in seconds and rates in tokens per second; `why` is the reason if there is none."""
 
     row: MeasuredRow
     kind: str = ""
@@ -126,7 +126,7 @@ class Prediction:
 
 
 def predict(tasks: Sequence[Task | Unpredictable], table: Efficiencies | None = None) -> list[Prediction]:
-    """A prediction for each task, in their order."""
+    """Prediction of each task, in the order of tasks."""
     efficiency_table = table or efficiencies()
     known = [task for task in tasks if isinstance(task, Task)]
     predictions = dict(zip(map(id, known), _predicted(known, efficiency_table), strict=True))
@@ -146,14 +146,14 @@ def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
 
 
 def placed(tasks: Sequence[Task]) -> tuple[Any, list[Setup]]:
-    """Where each task's setup stands among the distinct ones."""
+    """Distinct setups of the tasks, and each task's index among them."""
     setups = {id(task.setup): task.setup for task in tasks}
     order = {key: index for index, key in enumerate(setups)}
     return np.array([order[id(task.setup)] for task in tasks]), list(setups.values())
 
 
 def load_of(tasks: Sequence[Task]) -> MeasuredLoad:
-    """What tasks ask, as arrays; NaN where they say nothing."""
+    """Loads of tasks as arrays; NaN for a field that a task does not state."""
     return MeasuredLoad(**{name: np.array([_number(getattr(task, key)) for task in tasks]) for name, key in LOAD_FIELDS.items()})
 
 
@@ -164,7 +164,7 @@ def _number(value: float | None) -> float:
 def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
     load = load_of(tasks)
     expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
-    if kind == "disagg":  # at the floor the chips are shared out anew, for the most requests: one of the times may then be longer
+    if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT
         floor = replace(floor, ttft=np.fmin(floor.ttft, expected.ttft), tpot=np.fmin(floor.tpot, expected.tpot))
     widths = spreads(kind, tasks, m, load, table)
     limits = beyond(tasks, m)
@@ -186,7 +186,7 @@ def _estimates(expected: Quantities, floor: Quantities, widths: Quantities, inde
 
 
 def _estimate(expected: float, floor: float, width: float, time: bool) -> PredictedQuantity | None:
-    """A time is no shorter than its floor, a rate no higher."""
+    """Prediction with its interval, cut at the floor: the low end of a time, the high end of a rate."""
     if not np.isfinite(expected):
         return None
     if time:

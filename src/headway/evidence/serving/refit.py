@@ -1,4 +1,4 @@
-"""The whole fit: kernels, engines, cross-validation, intervals; and everything that ships of it."""
+"""The whole serving fit: kernels, engines, cross-validation, intervals, and the numbers and report that ship."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from headway.evidence.serving.engine_fit import as_fitted, numbers
 from headway.performance.efficiency import Efficiencies, efficiencies
 
 NO_LENGTH = "input length not stated"
-LEAST_ROWS = 50  # scored rows from which a fit is worth making
+LEAST_ROWS = 50  # fewest scored rows for a fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refit:
-    """What a fit leaves: the numbers, and the page about them."""
+    """Result of the fit: the numbers, and the data of docs/accuracy.md."""
 
     numbers: tuple[FittedNumbers, ...]
     report: Report | None  # None without measured rows
 
     @property
     def head(self) -> str:
-        """What the file of numbers says first."""
+        """Comment at the head of data/efficiency.toml."""
         return HEAD
 
 
 def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: str) -> Refit:
-    """Fit what there are data for; the rest stays as it ships."""
+    """Fit of kernels and engines to the data given; numbers without data stay as shipped."""
     kernel_fit = fit_kernels(kernels) if kernels is not None else KernelFit(parameters=(), errors=())
     base = with_kernels(efficiencies(), kernel_fit.parameters)
     if not measured:
@@ -51,9 +51,9 @@ def refit(kernels: Path | None, measured: Sequence[Path], command: str, date: st
 
 
 def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], int]:
-    """Scored rows of every file whose input length is stated, and how many more have none."""
+    """Tasks of scored rows with a stated input length, and the count of scored rows without one."""
     all_rows = [row for path in paths for row in read_rows(str(path))[0]]
-    rows = [replace(row, line=number) for number, row in enumerate(all_rows, 1)]  # files may share lines and ids, rows do not
+    rows = [replace(row, line=number) for number, row in enumerate(all_rows, 1)]  # unique line numbers: files may share lines and ids
     scored = [task for task in tasks(rows) if task.row.reliability != UNSCORED]
     tasks_with_length = [task for task in scored if isinstance(task, Task) or task.why != NO_LENGTH]
     if sum(isinstance(task, Task) for task in tasks_with_length) < LEAST_ROWS:
@@ -62,7 +62,7 @@ def _scored_tasks(paths: Sequence[Path]) -> tuple[list[Task | Unpredictable], in
 
 
 def with_kernels(table: Efficiencies, parameters: Sequence[FittedNumbers]) -> Efficiencies:
-    """The efficiencies with these kernels; sections of the same classes make way."""
+    """Efficiencies with these kernel numbers, which replace all sections of their classes."""
     kinds = {number.section.partition(".")[0] for number in parameters}
     sections = {name: dict(section) for name, section in table.sections.items() if name.partition(".")[0] not in kinds}
     for number in parameters:

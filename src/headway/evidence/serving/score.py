@@ -1,4 +1,4 @@
-"""A table of measured runs scored: errors of its predictions by group, what was left out and why, and what binds each row."""
+"""Score of measured runs: errors of the predictions by group, rows left out with the reason, and the parts of each row's step."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ BY = ("all", "source", "chip", "model", "engine", "kind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
-    """Residuals, their groups, and the rows that have none."""
+    """Score of a table of runs: residuals, errors by group, and rows without a residual."""
 
     residuals: tuple[Residual, ...]
     groups: tuple[ErrorGroup, ...]
-    rows: int  # that were scored
-    unscored: int  # of reliability C
-    unmeasured: int  # that state no measurement of what they are predicted
-    unpredicted: tuple[tuple[str, int], ...]  # why and on which line, one for each such row
+    rows: int  # scored rows
+    unscored: int  # rows of reliability C
+    unmeasured: int  # rows without a measurement of any predicted quantity
+    unpredicted: tuple[tuple[str, int], ...]  # rows without a prediction: reason and line
 
 
 def score(tasks: Sequence[Task | Unpredictable], predictions: Sequence[Prediction]) -> ScoreRow:
-    """The errors of predictions, by each of BY."""
+    """Errors of predictions, grouped by each field of BY."""
     all_residuals = residuals(tasks, predictions)
     scored = [task for task in tasks if task.row.reliability != UNSCORED]
     known = [task for task in scored if isinstance(task, Task)]
@@ -53,14 +53,14 @@ NOTHING = 0.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPart:
-    """One part of a step and its time at the expected efficiency."""
+    """A part of a step and its time at the expected efficiency."""
 
     name: str
     seconds: float
 
 
 def parts(task: Task, prediction: Prediction, table: Efficiencies | None = None) -> tuple[StepPart, ...]:
-    """The parts of a row's step, the largest first: of a prefill its own, of anything else those of a decode step."""
+    """Parts of a row's step, largest first: of the prefill for a prefill row, else of a decode step."""
     m = machines([task.setup], table)
     step_parts = _prefill(task, m) if task.kind == "prefill" else _decode(task, prediction, m)
     return tuple(sorted(step_parts, key=lambda part: -part.seconds))
@@ -77,7 +77,7 @@ def _decode(task: Task, prediction: Prediction, m: Machines) -> Sequence[StepPar
 
 
 def _batch(task: Task, prediction: Prediction) -> float:
-    """Sequences that one replica decodes: those given, or by Little's law those that the predicted rate keeps in decode."""
+    """Sequences that a replica decodes at once: as stated, else from the predicted rate by Little's law."""
     if task.batch is not None:
         return task.batch
     if prediction.rate is None or prediction.tpot is None:

@@ -1,4 +1,4 @@
-"""Training rows predicted by fits that have not seen their source, beside simpler models; and how wide intervals have to be."""
+"""Cross-validation of the training fit: each source predicted unseen, simpler models for comparison, and interval widths."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from headway.training.achieved import family_of
 from headway.training.estimate import estimate
 from headway.training.work import model_flop
 
-FLAT = 0.4  # the MFU that planners assume everywhere
+FLAT = 0.4  # MFU of the flat baseline, the usual planning assumption
 GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutErrors:
-    """ln(predicted / measured) of rows, with what they have in common."""
+    """Errors ln(predicted / measured) of rows, with source, open layout and setup of each."""
 
     error: Any
     sources: Any
-    open: Any  # whether a row leaves its layout open
+    open: Any  # whether the row states no layout
     setups: tuple[TrainingSetup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCrossValidation:
-    """The fit to all rows, and what fits without a source predict of it."""
+    """Fit to all rows, and errors of rows predicted by fits without their source."""
 
     fit: TrainingFit
     speed: HeldOutErrors
-    hidden: HeldOutErrors  # the same rows without their notes
-    in_sample: HeldOutErrors  # the same rows by the fit to all of them
-    flat: HeldOutErrors  # by one MFU
-    constant: HeldOutErrors  # by the MFU of a chip's family in the other sources
-    memory: HeldOutErrors  # which nothing is fitted to
+    hidden: HeldOutErrors  # speed errors with the rows' notes removed
+    in_sample: HeldOutErrors  # speed errors of the fit to all rows
+    flat: HeldOutErrors  # speed errors with MFU = FLAT
+    constant: HeldOutErrors  # speed errors with the median MFU of the chip's family in other sources
+    memory: HeldOutErrors  # memory errors; no number is fitted to memory
 
 
 def cross_validate(
     problem: TrainingProblem, hidden: TrainingProblem, all_numbers: Sequence[TrainingNumber], all_setups: Sequence[TrainingSetup]
 ) -> TrainingCrossValidation:
-    """Every source left out in turn; `hidden` are the rows of `problem` without notes."""
+    """Cross-validation with each source left out in turn; `hidden` holds the rows of `problem` without notes."""
     full_fit = fit(problem, all_numbers)
     speed, blind = np.empty(len(problem.setups)), np.empty(len(hidden.setups))
     for source in sources(problem):
@@ -66,25 +66,25 @@ def cross_validate(
 
 
 def sources(problem: TrainingProblem) -> list[str]:
-    """Every source of rows, by name."""
+    """Names of all sources, sorted."""
     return sorted(set(problem.sources.tolist()))
 
 
 def residuals_of(problem: TrainingProblem, error: Any) -> HeldOutErrors:
-    """Errors of a problem's rows."""
+    """Errors of a problem's rows as a record."""
     return HeldOutErrors(
         error=error, sources=problem.sources, open=np.array([setup.open for setup in problem.setups]), setups=problem.setups
     )
 
 
 def weights(names: Any) -> Any:
-    """The weight of each row where every source counts equally."""
+    """Weight of each row such that all sources count equally."""
     _, place, count = np.unique(names, return_inverse=True, return_counts=True)
     return 1 / count[place]
 
 
 def measured_mfu(problem: TrainingProblem) -> Any:
-    """Model FLOPs that rows reach, attention in full, over the peak of their format."""
+    """Measured MFU of each row: model FLOPs with full attention, over the peak of the row's format."""
     flop = [
         float(model_flop(setup.case.work, setup.case.recipe, causal=False)) / float(setup.case.machine.peak) for setup in problem.setups
     ]
@@ -92,7 +92,7 @@ def measured_mfu(problem: TrainingProblem) -> Any:
 
 
 def constant_mfu(problem: TrainingProblem) -> Any:
-    """For each row the median MFU of its chips' family in the sources that are not its own; of all chips where there is none."""
+    """Median MFU of each row's chip family in other sources; of all chips if other sources have no such family."""
     families = np.array([family_of(setup.case.system.chip) for setup in problem.setups])
     mfu, weight, family_mfu = measured_mfu(problem), weights(problem.sources), np.empty(len(problem.setups))
     for index, (family, source) in enumerate(zip(families, problem.sources, strict=True)):
@@ -104,7 +104,7 @@ def constant_mfu(problem: TrainingProblem) -> Any:
 
 
 def memory_residuals(setups: Sequence[TrainingSetup]) -> HeldOutErrors:
-    """Rows that measured memory: frameworks print GiB and mostly call them GB."""
+    """Errors of predicted memory; measured values count as GiB, which most frameworks print as GB."""
     measured_setups = tuple(setup for setup in setups if setup.row.memory_gb_per_chip)
     predicted_bytes = [
         float(allocator_bytes(estimate(setup.case, setup.layout).memory, setup.case.efficiency)) for setup in measured_setups
@@ -126,27 +126,27 @@ DATE = "2026-11"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Half of an interval in the logarithm, and how much wider it is where the layout is open."""
+    """Half-width of the 90 % interval in ln, and the factor by which an open layout widens it."""
 
     half: float
     wider: float = 1.0
 
     def of(self, residuals: HeldOutErrors) -> Any:
-        """Half of each row's interval."""
+        """Half-width of each row's interval, in ln."""
         return np.where(residuals.open, self.half * self.wider, self.half)
 
 
 def spread_of(residuals: HeldOutErrors) -> Spread:
-    """The interval that holds nine rows of ten, of those with a layout and of those without."""
+    """Half-widths that hold 90 % of the rows, with a stated layout and with an open layout."""
     size, weight, rows = np.abs(residuals.error), weights(residuals.sources), ~residuals.open
     half = quantile(size[rows], weight[rows])
     return Spread(half=half, wider=max(1.0, quantile(size[residuals.open], weight[residuals.open]) / half) if residuals.open.any() else 1.0)
 
 
 def covered(residuals: HeldOutErrors, unseen: bool, width_source: HeldOutErrors | None = None) -> Any:
-    """Whether each row is within its interval; `unseen`: without its source.
+    """Whether each row lies within its interval; `unseen`: with a width computed without the row's source.
 
-    Its width is of the rows `width_source` (of these, where None).
+    The width comes from the rows `width_source` (default: `residuals`).
     """
     size, reference = np.abs(residuals.error), residuals if width_source is None else width_source
     if not unseen:
@@ -159,14 +159,14 @@ def covered(residuals: HeldOutErrors, unseen: bool, width_source: HeldOutErrors 
 
 
 def rows_of(residuals: HeldOutErrors, index: Any) -> HeldOutErrors:
-    """Some of the rows."""
+    """Errors of the rows `index`."""
     place = np.arange(len(residuals.error))[index]
     return replace(residuals, error=residuals.error[place], sources=residuals.sources[place], open=residuals.open[place],
                    setups=tuple(residuals.setups[position] for position in place))  # fmt: skip
 
 
 def widths(validation: TrainingCrossValidation) -> tuple[FittedNumbers, ...]:
-    """The widths that ship; their errors by drawing the sources again. Those of speed are of rows without notes, as most rows come."""
+    """Interval widths that ship, with bootstrap errors over sources; speed uses rows without notes, the usual case."""
     speed, memory = spread_of(validation.hidden), spread_of(replace(validation.memory, open=np.zeros(len(validation.memory.error), bool)))
     halves, widers = zip(*((draw.half, draw.wider) for draw in _bootstrap_spreads(validation.hidden)), strict=True)
     again = [draw.half for draw in _bootstrap_spreads(validation.memory)]
@@ -179,7 +179,7 @@ def widths(validation: TrainingCrossValidation) -> tuple[FittedNumbers, ...]:
 
 
 def _bootstrap_spreads(residuals: HeldOutErrors) -> list[Spread]:
-    """The widths of sources drawn with replacement."""
+    """Widths of bootstrap samples of the sources."""
     names, random, spreads = np.unique(residuals.sources), np.random.default_rng(0), []
     for _ in range(DRAWS):
         parts = [np.flatnonzero(residuals.sources == name) for name in random.choice(names, len(names))]

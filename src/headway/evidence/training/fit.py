@@ -1,8 +1,8 @@
-"""Fit what training reaches to measured runs: what is believed of each number before any row is seen, robust, by source.
+"""Fit of training efficiencies to measured runs: priors as regularisation, a robust loss, standard errors by source.
 
-A family's number is believed near that of all families, and a format's near that of 16 bits: what no row speaks about stays there.
+The prior of a chip family is the value of all families, the prior of a format is its 16-bit value; without rows they stay there.
 
-A row's residual is ln(predicted / measured) of tokens per second and chip. Nothing is keyed by source, model or row.
+A row's residual is ln(predicted / measured) of tokens per second and chip. No number is keyed by source, model or row.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ MEANINGS = {
     "fragmentation": ("", "memory taken over what tensors need, as a share"),
     "fixed": ("byte", "memory that contexts and communicators take"),
 }
-PRIORS = {  # of every family, in 16 bits: the number, and the logarithm of what it may be off by
+PRIORS = {  # shared by all families, 16-bit formats: prior, and its standard deviation in ln
     "compute": (0.65, 0.2), "attention_fused": (0.45, 0.3), "attention_eager": (0.35, 0.3), "attention_kept": (0.3, 0.5),
     "traffic_fused": (4.0, 0.5),
     "traffic_eager": (8.0, 0.5), "memory": (0.8, 0.0), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
     "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.0),
 }  # fmt: skip
-APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # and a family's from it
+APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # prior of a family, in ln
 SHARES = (
     "compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp",
     "hidden_cp", "hidden_ep",
@@ -59,7 +59,7 @@ SHARES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingNumber:
-    """One number: `prior` times that of `parent` (or alone), believed within a factor exp(spread); fixed when `spread` is 0."""
+    """A number with a log-normal prior: `prior` times its `parent`, if any; one standard deviation is a factor exp(spread)."""
 
     section: str
     key: str
@@ -73,7 +73,7 @@ class TrainingNumber:
 
 
 def numbers() -> tuple[TrainingNumber, ...]:
-    """Every number, parents first."""
+    """All training numbers, parents first."""
     shared_section = f"training.{ALL}.bf16"
     all_numbers = [TrainingNumber(section=shared_section, key=key, prior=prior, spread=spread) for key, (prior, spread) in PRIORS.items()]
     for family in FAMILIES:
@@ -81,14 +81,14 @@ def numbers() -> tuple[TrainingNumber, ...]:
         all_numbers += [
             TrainingNumber(section=section, key=key, prior=1.0, spread=spread, parent=shared_section) for key, spread in APART.items()
         ]
-    for family in (ALL, *FAMILIES[1:3]):  # the families that have 8-bit arithmetic
+    for family in (ALL, *FAMILIES[1:3]):  # families with 8-bit arithmetic
         section, wide = f"training.{family}.fp8", f"training.{family}.bf16"
         all_numbers.append(TrainingNumber(section=section, key="compute", prior=0.8, spread=0.15, parent=wide))
     return tuple(all_numbers)
 
 
 def values(all_numbers: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tuple[str, str], float]:
-    """Each number, so many standard deviations of its prior away from it; `z` of the free ones, in their order."""
+    """Values of all numbers; `z` holds the deviations of the free numbers from their priors, in standard deviations."""
     value_by_key: dict[tuple[str, str], float] = {}
     moves = iter(z)
     for number in all_numbers:
@@ -98,7 +98,7 @@ def values(all_numbers: Sequence[TrainingNumber], z: Sequence[float]) -> dict[tu
 
 
 def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
-    """How far the logarithm of each number moves for one standard deviation of each free one: its own, and that of its parents."""
+    """Change in ln of each number per standard deviation of each free number (itself and its parents)."""
     import numpy as np
 
     free = [(number.section, number.key) for number in all_numbers if number.spread]
@@ -112,7 +112,7 @@ def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
 
 
 def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
-    """Efficiencies with these numbers, and the others of `base`."""
+    """Efficiencies with these numbers; all others from `base`."""
     sections = {name: dict(numbers) for name, numbers in base.sections.items()}
     for (section, key), value in value_by_key.items():
         unit, meaning = MEANINGS[key]
@@ -120,17 +120,17 @@ def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> 
     return Efficiencies(sections)
 
 
-SCATTER = 0.1  # of ln(predicted / measured) that no fit removes
-ROWS_PER_SOURCE = 20.0  # rows that a source counts as, however many it has
+SCATTER = 0.1  # standard deviation of ln(predicted / measured) that remains after any fit
+ROWS_PER_SOURCE = 20.0  # weight of a source in rows, whatever its size
 MOST_CALLS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRow:
-    """Rows of one pipeline schedule, laid side by side."""
+    """Rows of one pipeline schedule, as arrays."""
 
     schedule: str
-    place: Any  # in the list of all rows
+    place: Any  # index in the list of all rows
     layout: TrainingLayout
     work: StepWork
     batch: Any
@@ -139,7 +139,7 @@ class ScheduledRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProblem:
-    """Rows to fit, worked out once at every peak."""
+    """Rows to fit, with work and layouts computed once."""
 
     setups: tuple[TrainingSetup, ...]
     groups: tuple[ScheduledRow, ...]
@@ -150,14 +150,14 @@ class TrainingProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingFit:
-    """The numbers found, and one standard error of each one's logarithm (0 where it was not fitted)."""
+    """Fitted numbers, with the standard error of each number's ln (0 if fixed)."""
 
     values: dict[tuple[str, str], float]
     error: dict[tuple[str, str], float]
 
 
 def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> TrainingProblem:
-    """The rows that measured a speed."""
+    """Problem of the rows with a measured speed."""
     timed = tuple(setup for setup in setups if measured_speed(setup) is not None)
     schedules = [setup.case.recipe.schedule for setup in timed]
     groups = []
@@ -175,7 +175,7 @@ def training_problem(setups: Sequence[TrainingSetup], base: Efficiencies) -> Tra
 
 
 def speeds(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
-    """Tokens per second and chip of every row under a table of numbers."""
+    """Predicted tokens per second and chip of each row."""
     out = np.empty(len(problem.setups))
     for group in problem.groups:
         achieved = _achieved_by_row(problem, group, efficiencies)
@@ -185,7 +185,7 @@ def speeds(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
 
 
 def _achieved_by_row(problem: TrainingProblem, group: ScheduledRow, efficiencies: Efficiencies) -> TrainingReach:
-    """What each row's chip reaches; rows of one chip, format and kernels look it up once."""
+    """Achieved rates of each row's chip, looked up once per chip, format and kernels."""
     known: dict[tuple[Any, ...], TrainingReach] = {}
     rows = []
     for index in group.place:
@@ -198,12 +198,12 @@ def _achieved_by_row(problem: TrainingProblem, group: ScheduledRow, efficiencies
 
 
 def errors(problem: TrainingProblem, efficiencies: Efficiencies) -> Any:
-    """ln(predicted / measured) of every row."""
+    """Error ln(predicted / measured) of each row."""
     return np.log(speeds(problem, efficiencies) / problem.measured)
 
 
 def fit(problem: TrainingProblem, all_numbers: Sequence[TrainingNumber], row_mask: Any = None) -> TrainingFit:
-    """The numbers found on the rows of `row_mask` (all of them where it is None)."""
+    """Numbers fitted to the rows of `row_mask` (default: all rows)."""
     from scipy.optimize import least_squares
 
     rows = np.ones(len(problem.setups), bool) if row_mask is None else row_mask

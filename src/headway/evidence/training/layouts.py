@@ -1,4 +1,4 @@
-"""The layouts that a training row may have run: the one it states, or every legal one that keeps to what it states."""
+"""Layouts that a training row may have run: the stated layout, or all legal layouts consistent with the stated parts."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from headway.models.model import Model, MoE
 from headway.training.layouts import MOST_TP, NAMES, bounds, candidates
 from headway.training.recipe import TrainingLayout
 
-MICRO_BATCHES = (1, 2, 4, 8)  # sequences tried where a row does not say
-ACCUMULATED = 8  # micro-batches of a step, for each pipeline stage, where a row does not say
-FEW = 2  # micro-batches of a step for each stage, up to which a pipeline idles a third of the time: it is interleaved
-SCHEDULE_NAMES = ("1f1b", "zb-", "gpipe", "dualpipe", "interleaved")  # schedules as notes name them
-LONG = 16_384  # tokens of a sequence from which context parallelism is thought of
-TOKENS = 8192  # of a step for each chip, where a row says neither its batch nor its layout
+MICRO_BATCHES = (1, 2, 4, 8)  # micro-batches, in sequences, tried for a row that states none
+ACCUMULATED = 8  # default micro-batches per step and pipeline stage
+FEW = 2  # micro-batches per stage up to which the schedule is taken as interleaved (1F1B would idle a third of the time)
+SCHEDULE_NAMES = ("1f1b", "zb-", "gpipe", "dualpipe", "interleaved")  # names of schedules in notes
+LONG = 16_384  # least sequence length, in tokens, for context parallelism
+TOKENS = 8192  # default tokens per step and chip, for a row without batch and layout
 SHARDED = (("zero-3", 3), ("fsdp", 3), ("zero-2", 2), ("zero-1", 1), ("dist", 1), ("ddp", 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutArrays:
-    """Layouts as one record of arrays, and the sequences of a step of each."""
+    """Layouts as a record of arrays, with the sequences per step of each."""
 
     layouts: TrainingLayout
     sequences: Any
 
 
 def is_open(row: TrainingRow) -> bool:
-    """Whether a row leaves open how its model is split: neither sharded data parallel alone, nor tensor and pipeline ways."""
+    """Whether a row states no split of its model: no sharded data parallelism, and no tp with pp."""
     return not (row.sharding or (row.tp and row.pp))
 
 
 def layout_options(row: TrainingRow, model: Model, where: System, sequence: int) -> LayoutArrays | str:
-    """The layouts to choose from, or why there is none."""
+    """Candidate layouts of a row, or the reason why there is none."""
     chips = int(where.chips)
     options = _legal(row, model, chips, sequence) if is_open(row) else None
     if options is not None and len(options.sequences):
@@ -50,18 +50,18 @@ def layout_options(row: TrainingRow, model: Model, where: System, sequence: int)
 
 
 def sharding(row: TrainingRow) -> int:
-    """The ZeRO stage that a row states; 1 where it is silent, as Megatron's distributed optimiser."""
+    """ZeRO stage of a row; default 1, as in Megatron's distributed optimiser."""
     sharding_text = row.sharding.lower()
     return next((stage for text, stage in SHARDED if text in sharding_text), 1)
 
 
 def expert_degree(model: Model, chips: int) -> int:
-    """As many expert-parallel ways as experts and chips allow."""
+    """Largest expert-parallel degree that divides experts and chips."""
     return max((math.gcd(int(block.ffn.experts), chips) for block in model.blocks if isinstance(block.ffn, MoE)), default=1)
 
 
 def chunks(row: TrainingRow, model: Model, dp: int) -> int:
-    """Chunks of layers of a stage: 1 where the row is silent, but with FEW micro-batches as many as leave no stage fuller."""
+    """Chunks of layers per pipeline stage: as stated, else 1; with FEW micro-batches, the most that leave no stage fuller."""
     pp, notes = row.pp or 1, row.notes.lower()
     if row.vpp or pp == 1 or not row.global_batch or any(name in notes for name in SCHEDULE_NAMES):
         return row.vpp or 1
@@ -73,7 +73,7 @@ def chunks(row: TrainingRow, model: Model, dp: int) -> int:
 
 
 def _stated_layouts(row: TrainingRow, model: Model, chips: int, dp: int, zero: int) -> LayoutArrays:
-    """The layout stated, at each micro-batch that it may have had."""
+    """Stated layout, with each possible micro-batch."""
     most = max(1, row.global_batch // dp) if row.global_batch else max(MICRO_BATCHES)
     micro = np.array([row.micro_batch] if row.micro_batch else sorted({min(n, most) for n in MICRO_BATCHES}))
     pp, ep = row.pp or 1, row.ep or expert_degree(model, chips // (row.pp or 1))
@@ -87,7 +87,7 @@ def _stated_layouts(row: TrainingRow, model: Model, chips: int, dp: int, zero: i
 
 
 def _legal(row: TrainingRow, model: Model, chips: int, sequence: int) -> LayoutArrays:
-    """Every legal layout of all chips that keeps to what the row states."""
+    """All legal layouts that use every chip and agree with the row."""
     sequences = row.global_batch or chips * max(1, TOKENS // sequence)
     row_values = {"tp": row.tp, "cp": row.cp, "pp": row.pp, "dp": row.dp, "micro_batch": row.micro_batch}
     if row.micro_batch and sequences % row.micro_batch:

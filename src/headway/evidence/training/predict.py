@@ -1,4 +1,4 @@
-"""Predictions of training rows: speed, step time, FLOP/s and memory, each with its 90 % interval, or why there is none."""
+"""Predictions of training rows: speed, step time, FLOP/s and memory with 90 % intervals, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARED_SECTION = "training.other.bf16"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangedNumber:
-    """A number with its 90 % interval."""
+    """A predicted value with its 90 % interval."""
 
     expected: float
     lo: float
@@ -34,25 +34,25 @@ class RangedNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPrediction:
-    """What is predicted about a row, in SI units; nothing, and why, where there is none."""
+    """Prediction of a training row, in SI units; `why` is the reason if there is none."""
 
     row: TrainingRow
     setup: TrainingSetup | None = None
     speed: RangedNumber | None = None  # tokens per second and chip
     step: RangedNumber | None = None
-    flops: RangedNumber | None = None  # of a chip, as the row's source counts them
-    memory: RangedNumber | None = None  # of the fullest chip, what tensors take
+    flops: RangedNumber | None = None  # FLOP/s per chip, as the row's source counts FLOPs
+    memory: RangedNumber | None = None  # bytes of tensors on the fullest chip
     flags: tuple[str, ...] = ()
     why: str = ""
 
 
 def predict(rows: Sequence[TrainingRow], catalog: Catalog | None = None) -> list[TrainingPrediction]:
-    """A prediction for each row, in their order."""
+    """Prediction of each row, in the order of rows."""
     return [predicted(row, setup(row, catalog)) for row in rows]
 
 
 def predicted(row: TrainingRow, row_setup: TrainingSetup | str) -> TrainingPrediction:
-    """A row's prediction from its setup."""
+    """Prediction of a row from its setup."""
     if isinstance(row_setup, str):
         return TrainingPrediction(row=row, why=row_setup)
     run_estimate = estimate(row_setup.case, row_setup.layout)
@@ -67,12 +67,12 @@ def predicted(row: TrainingRow, row_setup: TrainingSetup | str) -> TrainingPredi
 
 
 def wider(row_setup: TrainingSetup, table: Efficiencies) -> Any:
-    """How much wider the interval of a row is, in the logarithm."""
+    """Factor by which an open layout widens a row's interval, in ln."""
     return table.find("wider_open", SHARED_SECTION) if row_setup.open else UNITY
 
 
 def allocator_bytes(memory: Memory, achieved: TrainingReach) -> Any:
-    """What the framework's allocator hands out, as published tables state it: contexts and communicators are outside of it."""
+    """Bytes of the framework's allocator, as published tables state memory: without contexts and communicators."""
     parts = (memory.weights, memory.gradients, memory.optimizer, memory.gathered, memory.activations, memory.head)
     return allocated_bytes(total(parts), achieved.fragmentation, NONE)
 
@@ -98,5 +98,5 @@ def _mapped(of: RangedNumber, law: Any) -> RangedNumber:
 
 
 def _reversed(of: RangedNumber, law: Any) -> RangedNumber:
-    """The same of what falls where the other rises."""
+    """Interval of a decreasing function of a ranged number: low and high exchange."""
     return RangedNumber(expected=float(law(of.expected)), lo=float(law(of.hi)), hi=float(law(of.lo)))

@@ -1,4 +1,4 @@
-"""The whole fit of training, everything that ships of it, and the generated part of docs/accuracy.md about training runs."""
+"""The whole training fit: the numbers that ship, and the generated part of docs/accuracy.md about training runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.core.errors import BadFile
 from headway.evidence.fit.result import FittedNumbers, quantile
-from headway.evidence.report import table as markdown
+from headway.evidence.report import table
 from headway.evidence.training.crossval import (
     DATE,
     FLAT,
@@ -32,7 +32,7 @@ from headway.evidence.training.setup import TrainingSetup, setup
 from headway.training.achieved import training_efficiencies
 
 LEAST_SOURCES, LEAST_ROWS = 3, 50
-UNFITTED_VALUES = {"fragmentation": 0.0, "fixed": 1e9}  # tensors take less than computed already; no table has contexts
+UNFITTED_VALUES = {"fragmentation": 0.0, "fixed": 1e9}  # measured memory is already below the computed value; no table has contexts
 HEAD = """\
 # What training reaches, fitted by `headway fit --training`; not to be edited by hand. Sections are training.family.format; a number is
 # looked for in training.family.format, training.other.format, training.family.bf16, training.other.bf16."""
@@ -40,19 +40,19 @@ HEAD = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRefit:
-    """What a fit leaves: the numbers that ship, and what the page about them is made of."""
+    """Result of the training fit: the numbers that ship, and the data of the accuracy page."""
 
     numbers: tuple[FittedNumbers, ...]
     validation: TrainingCrossValidation
     setups: tuple[TrainingSetup, ...]
-    unpredicted: tuple[str, ...]  # why, one for each row
+    unpredicted: tuple[str, ...]  # reason per row without a prediction
     rows: int
     command: str
     date: str
 
 
 def refit(path: Path, command: str, date: str) -> TrainingRefit:
-    """Fit to a table of measured runs, and predict each source by the others."""
+    """Fit to a table of measured runs, with each source predicted from the others."""
     rows, bad = read_training_rows(path)
     outcomes = [(row, blind(row)) for row in rows]
     setups = tuple(replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup))
@@ -69,18 +69,18 @@ def refit(path: Path, command: str, date: str) -> TrainingRefit:
 
 
 def blind(row: TrainingRow) -> TrainingSetup | str:
-    """The setup of a row that does not know what it measured."""
+    """Setup of a row with its measurements removed."""
     return setup(replace(row, **dict.fromkeys(MEASURED)))
 
 
 def without_notes(rows: Sequence[TrainingRow]) -> list[TrainingSetup]:
-    """The setups of rows whose notes are hidden too."""
+    """Setups of rows with measurements and notes removed."""
     outcomes = [(row, blind(replace(row, notes=""))) for row in rows]
     return [replace(outcome, row=row) for row, outcome in outcomes if isinstance(outcome, TrainingSetup)]
 
 
 def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[TrainingNumber], rows: int) -> tuple[FittedNumbers, ...]:
-    """The numbers as lines of data/training/efficiency.toml; those that were fixed have no error."""
+    """Numbers as lines of data/training/efficiency.toml; fixed numbers have no error."""
     return tuple(
         _line(number, training_fit.values[number.section, number.key], training_fit.error[number.section, number.key], rows)
         for number in all_numbers
@@ -88,7 +88,7 @@ def as_fitted(training_fit: TrainingFit, all_numbers: Sequence[TrainingNumber], 
 
 
 def unfitted_numbers() -> tuple[FittedNumbers, ...]:
-    """Numbers that no row decides."""
+    """Numbers that no row can determine, at their assumed values."""
     return tuple(
         _line(TrainingNumber(section=SHARED_SECTION, key=key, prior=value), value, 0.0, 0) for key, value in UNFITTED_VALUES.items()
     )
@@ -103,7 +103,7 @@ def _line(number: TrainingNumber, value: float, error: float, rows: int) -> Fitt
     )  # fmt: skip
 
 
-PAGE = "training accuracy"  # the name of the part between markers
+PAGE = "training accuracy"  # name of the markers around the generated part
 WORST = 12
 TARGET_MEDIAN, TARGET_P90, TARGET_COVERAGE, TARGET_MEMORY = 0.12, 0.35, (0.85, 0.95), 0.10
 READ = (
@@ -116,18 +116,18 @@ READ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """Errors of some rows, each source counted equally."""
+    """Error statistics of rows, each source weighted equally."""
 
     n: int
     median: float
     p90: float
     bias: float
     coverage: float
-    unseen: float  # the coverage of widths made without their source
+    unseen: float  # coverage by widths computed without each row's source
 
 
 def misses(residuals: HeldOutErrors, rows: Any = None, width_source: HeldOutErrors | None = None) -> Misses:
-    """The errors of some of the rows, or of all, and their coverage by the widths that the rows `width_source` gave."""
+    """Error statistics of the rows `rows` (default: all), with coverage by the widths from `width_source`."""
     keep = np.ones(len(residuals.error), bool) if rows is None else rows
     error, weight = residuals.error[keep], weights(residuals.sources[keep])
     size = np.abs(np.expm1(error))
@@ -139,7 +139,7 @@ def misses(residuals: HeldOutErrors, rows: Any = None, width_source: HeldOutErro
 
 
 def sentence(refit: TrainingRefit) -> str:
-    """How well rows of a source are predicted that the fit has not seen."""
+    """Sentence on the errors of rows from sources that the fit had not seen."""
     all_rows, memory = misses(refit.validation.speed), misses(refit.validation.memory)
     fitted = sum(1 for number in refit.numbers if number.error)
     return (
@@ -149,7 +149,7 @@ def sentence(refit: TrainingRefit) -> str:
 
 
 def page(refit: TrainingRefit) -> str:
-    """The part of docs/accuracy.md."""
+    """Part of docs/accuracy.md about training runs."""
     parts = [
         _start(refit), _targets(refit), _by_source(refit), _hidden(refit), _memory(refit), _models(refit), _worst(refit.validation.speed),
     ]  # fmt: skip
@@ -179,7 +179,7 @@ def _targets(refit: TrainingRefit) -> str:
         ("median error of memory", f"<= {TARGET_MEMORY:.0%}", f"{memory.median:.1%}", memory.median <= TARGET_MEMORY),
     ]
     cells = [(what, target, result, "yes" if met else "**no**") for what, target, result, met in lines]
-    return f"### Training: targets\n\n{markdown(('what', 'asked', 'found', 'reached'), cells)}"
+    return f"### Training: targets\n\n{table(('what', 'asked', 'found', 'reached'), cells)}"
 
 
 def _by_source(refit: TrainingRefit) -> str:
@@ -195,7 +195,7 @@ def _by_source(refit: TrainingRefit) -> str:
                 f"{in_sample.p90:.0%}",
             )
         )
-    return f"### Training: by source\n\n{markdown(head, lines)}"
+    return f"### Training: by source\n\n{table(head, lines)}"
 
 
 def _hidden(refit: TrainingRefit) -> str:
@@ -205,7 +205,7 @@ def _hidden(refit: TrainingRefit) -> str:
         "The same rows and fits, the notes of the rows predicted hidden: schedules of pipelines, LoRA and missing fused attention are not "
         "known then."
     )
-    return f"### Training: without notes\n\n{note}\n\n{markdown(head, lines)}"
+    return f"### Training: without notes\n\n{note}\n\n{table(head, lines)}"
 
 
 def _memory(refit: TrainingRefit) -> str:
@@ -215,11 +215,11 @@ def _memory(refit: TrainingRefit) -> str:
         "Nothing is fitted to these but the interval: states, activations, logits and gathered layers are counted. "
         f"Half of the interval is a factor {np.exp(spread_of(refit.validation.memory).half):.2f}."
     )
-    return f"### Training: memory\n\n{note}\n\n{markdown(head, lines)}"
+    return f"### Training: memory\n\n{note}\n\n{table(head, lines)}"
 
 
 def _models(refit: TrainingRefit) -> str:
-    """Simpler models of the same rows."""
+    """Table of errors of simpler models."""
     of = refit.validation
     names = ((of.speed, "this model"), (of.flat, f"an MFU of {FLAT:.0%} everywhere"),
              (of.constant, "the median MFU of the chip's family in the other sources"))  # fmt: skip
@@ -229,7 +229,7 @@ def _models(refit: TrainingRefit) -> str:
         for summary in [misses(residuals)]
     ]
     note = "Attention in full, over the peak of the row's format."
-    return f"### Training: what the model buys\n\n{note}\n\n{markdown(('model', 'median', 'p90', 'bias'), lines)}"
+    return f"### Training: what the model buys\n\n{note}\n\n{table(('model', 'median', 'p90', 'bias'), lines)}"
 
 
 def _worst(residuals: HeldOutErrors) -> str:
@@ -239,11 +239,11 @@ def _worst(residuals: HeldOutErrors) -> str:
         row, layout = residuals.setups[index].row, residuals.setups[index].layout
         deployment = f"{row.chips or '?'} x {row.hardware}, tp {layout.tp} cp {layout.cp} pp {layout.pp} zero {layout.zero}"
         lines.append((row.id, f"{row.model}, {row.seq_len or '?'} tokens", deployment, f"{np.exp(residuals.error[index]):.2f}"))
-    return f"### Training: worst rows\n\n{markdown(('row', 'what', 'on', 'predicted / measured'), lines)}"
+    return f"### Training: worst rows\n\n{table(('row', 'what', 'on', 'predicted / measured'), lines)}"
 
 
 def _sources(residuals: HeldOutErrors) -> list[tuple[str, Any]]:
-    """Every source's rows, and at last all of them."""
+    """Row masks of each source, then of all rows."""
     names: Sequence[str] = sorted(set(residuals.sources.tolist()))
     return [*((name, residuals.sources == name) for name in names), ("all, each source equal", np.ones(len(residuals.sources), bool))]
 

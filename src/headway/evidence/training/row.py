@@ -1,4 +1,4 @@
-"""One published measurement of training, as its table states it, and the reader of such tables. Blank where a row is silent."""
+"""One published training measurement, as its table states it, and the CSV reader; fields without a value are blank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST = 1e18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRow:
-    """What a row states; None or "" where it is silent. `global_batch` counts sequences."""
+    """One measured training row; None or "" for what it does not state. `global_batch` is in sequences."""
 
     line: int
     id: str
@@ -56,7 +56,7 @@ class TrainingRow:
 
 
 def read_training_rows(path: str | Path, measured: bool = True) -> tuple[list[TrainingRow], list[BadRow]]:
-    """The rows of a CSV file, with what they measured or without, and the lines that are none; BadFile where it cannot be read."""
+    """Rows of a CSV file (`measured`: with measured values), and its malformed lines; BadFile if the file cannot be read."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             return _read(csv.DictReader(file, restkey="", restval=""), path, measured)

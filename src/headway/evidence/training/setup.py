@@ -1,4 +1,4 @@
-"""What a training row says, what is taken where it is silent, and what it measured as tokens per second and chip."""
+"""Setup of a training row: stated values, defaults for the rest, and measured speed in tokens per second and chip."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from headway.training.recipe import KERNELS, RECOMPUTE, Recipe, TrainingLayout, 
 from headway.training.work import hardware_flop, model_flop, training_work
 
 SEQUENCE = 2048
-OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-no-master"  # XLA's trainers keep no 16-bit copy of their weights
-FIRST_FUSED = 2020  # year of the first chips that fused attention runs on: A100 and TPU v4 (jax-ml/jax issue 18595 of TPU v3)
+OPTIMIZER, XLA_OPTIMIZER = "adam", "adam-no-master"  # XLA trainers keep no 16-bit copy of the weights
+FIRST_FUSED = 2020  # year of the first chips with fused attention: A100 and TPU v4 (TPU v3: jax-ml/jax issue 18595)
 ONE_LAYER = "one layer"
-OPEN = "layout not stated"  # the flag where one was chosen
-SCHEDULES = {"zb-2p": "zb-h2", "zb-1p": "zb-h1", "interleaved": "interleaved", "dualpipe": "dualpipe", "gpipe": "gpipe"}  # of notes
+OPEN = "layout not stated"  # flag of a row whose layout was chosen
+SCHEDULES = {"zb-2p": "zb-h2", "zb-1p": "zb-h1", "interleaved": "interleaved", "dualpipe": "dualpipe", "gpipe": "gpipe"}  # by note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSetup:
-    """A row as a case of the laws."""
+    """A training row as input of the training laws."""
 
     row: TrainingRow
     model: Model
     case: TrainingCase
     layout: TrainingLayout
-    sequences: int  # of one step
-    open: bool  # whether the row leaves its layout open, so that one was chosen
+    sequences: int  # sequences per step
+    open: bool  # whether the row states no layout, so that the fastest was chosen
     flags: tuple[str, ...]
 
 
 def setup(row: TrainingRow, catalog: Catalog | None = None) -> TrainingSetup | str:
-    """The case of a row, or why there is none."""
+    """Setup of a row, or the reason why there is none."""
     if ONE_LAYER in row.model.lower():
         return "the time of one layer alone is no optimiser step"
     shape = shaped(row)
@@ -76,7 +76,7 @@ def _built(name: str, catalog: Catalog) -> System:
 
 
 def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> TrainingSetup | str:
-    """What the row states; of what it leaves open, the fastest that fits, as a planner would choose."""
+    """Setup with the stated values; open values take the fastest choice that fits in memory."""
     sequence = row.seq_len or SEQUENCE
     among = layout_options(row, model, where, sequence)
     if isinstance(among, str):
@@ -100,17 +100,17 @@ def _case(row: TrainingRow, model: Model, where: System, flags: list[str]) -> Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """A layout, and how it does."""
+    """A candidate layout, with its step time and memory."""
 
     case: TrainingCase
     layout: TrainingLayout
     sequences: int
     fits: bool
-    step: float  # for each sequence
+    step: float  # s per sequence
     memory: float
 
     def better(self, rival: _Choice | None) -> bool:
-        """Faster than another that fits as well; where none fits, smaller."""
+        """Whether it beats `rival`: fits where the rival does not, else is faster; smaller if neither fits."""
         if rival is None or self.fits != rival.fits:
             return rival is None or self.fits
         return self.step < rival.step if self.fits else self.memory < rival.memory
@@ -124,14 +124,14 @@ def _best_choice(row: TrainingRow, model: Model, where: System, sequence: int, a
         if len(index):
             choice = _best_layout(row, model, where, sequence, rows(among.layouts, index), among.sequences[index], recompute, kernels)
             best = choice if choice.better(best) else best
-    assert best is not None  # kernels are one or the other
+    assert best is not None  # every layout has fused or eager kernels
     return best
 
 
 def _best_layout(
     row: TrainingRow, model: Model, where: System, sequence: int, layouts: TrainingLayout, sequences: Any, recompute: str, kernels: str
 ) -> _Choice:
-    """The best of some layouts under one recipe."""
+    """Best of the layouts under one recipe."""
     case = _run(row, model, where, sequence, recompute, kernels, _schedule(row, layouts))
     run_estimate = estimate(replace(case, batch=sequences * sequence), layouts)
     shape = sequences.shape
@@ -150,7 +150,7 @@ def _best_layout(
 
 
 def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute: str, kernels: str, schedule: str) -> TrainingCase:
-    """The case of a row under one mode of recomputation, its batch still open."""
+    """Training case of a row under one recomputation mode, without a batch."""
     dtype, notes = dtype_of(row, where)[0], row.notes.lower()
     keeps_scores = _keeps_scores(row, where)
     recipe = defaults(Recipe, {
@@ -168,7 +168,7 @@ def _run(row: TrainingRow, model: Model, where: System, sequence: int, recompute
 
 
 def _recompute(row: TrainingRow) -> tuple[str, ...]:
-    """What is computed again, stated; where it is not, a planner chooses."""
+    """Recomputation modes to consider: the stated mode, else all."""
     text = row.recompute.lower()
     for mode in ("full", "selective", "none"):
         if mode in text:
@@ -177,20 +177,20 @@ def _recompute(row: TrainingRow) -> tuple[str, ...]:
 
 
 def _keeps_scores(row: TrainingRow, where: System) -> bool:
-    """Whether attention writes its scores to memory: said, as before 2022, or on a chip that has no fused kernels."""
+    """Whether attention writes its scores to memory: stated in notes, usual before 2022, or a chip without fused kernels."""
     notes, year = row.notes.lower(), where.chip.year
     return "no flashattention" in notes or _of_old(row) or (year is not None and float(year) < FIRST_FUSED)
 
 
 def _of_old(row: TrainingRow) -> bool:
-    """Mixed precision in fp16 with loss scaling, as before 2022: dropout too."""
+    """Whether a run is in the style of before 2022: fp16 mixed precision with loss scaling, and dropout."""
     notes, precision = row.notes.lower(), row.precision.lower()
     old = ("fp16" in precision or "mixed" in precision) and not ("bf16" in precision or "fp8" in precision)
     return old and "flashattention" not in notes
 
 
 def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
-    """The format of the layers' matmuls, and what to say where it is not the one stated."""
+    """Number format of the matmuls, and a flag if it differs from the stated format."""
     precision = row.precision.lower()
     if "fp4" in precision or "fp8" in precision:
         dtype = "bf16" if where.chip.peak("fp8") is None else "fp8"
@@ -199,12 +199,12 @@ def dtype_of(row: TrainingRow, where: System) -> tuple[str, str]:
 
 
 def _xla(where: System) -> bool:
-    """Whether a chip's programs are compiled whole."""
+    """Whether XLA compiles the chip's programs (TPU)."""
     return where.chip.name.startswith("tpu")
 
 
 def _eager(where: System, among: LayoutArrays) -> Any:
-    """Fully sharded training on GPUs is PyTorch's, which runs what is between matmuls one by one; XLA and Megatron fuse it."""
+    """Whether elementwise kernels run eagerly: fully sharded training on GPUs is PyTorch's; XLA and Megatron fuse them."""
     return (among.layouts.zero == 3) & (not _xla(where))
 
 
@@ -216,14 +216,14 @@ def _schedule(row: TrainingRow, layouts: TrainingLayout) -> str:
     return "interleaved" if (layouts.vpp > 1).any() else "1f1b"
 
 
-# The one rule by source: how its FLOPs are counted (docs/measured_rows.md); every other source counts attention in full, nothing twice.
+# Sources that count FLOPs differently (docs/measured_rows.md); all others count full attention and no recomputation.
 COUNTS_RECOMPUTATION = ("narayanan-2021", "bloom")
 COUNTS_HALF = ("llama-3", "palm")
 TERA = 1e12
 
 
 def flop_per_token(setup: TrainingSetup) -> float:
-    """FLOPs of a token as the row's source counts them."""
+    """FLOPs per token, as the row's source counts them."""
     work, recipe = setup.case.work, setup.case.recipe
     if setup.row.source in COUNTS_RECOMPUTATION:
         return float(hardware_flop(work, recipe))
@@ -231,7 +231,7 @@ def flop_per_token(setup: TrainingSetup) -> float:
 
 
 def measured_speed(setup: TrainingSetup) -> float | None:
-    """Tokens per second and chip that the row measured; None where it gives no speed of any kind."""
+    """Measured tokens per second and chip; None if the row states no speed."""
     row = setup.row
     if row.tokens_per_s_per_chip:
         return row.tokens_per_s_per_chip

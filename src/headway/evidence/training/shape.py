@@ -1,4 +1,4 @@
-"""The model that a training row means: one of the catalogue by name, or a plain decoder of the row's own shape and size."""
+"""Model of a training row: a catalogue model by name, or a plain decoder of the row's shape and size."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from headway.core.errors import UnknownName
 from headway.core.quantity import known
 from headway.evidence.rows.names import model_name
 from headway.evidence.training.row import TrainingRow
+from headway.models.attention.grouped_query import Attention
 from headway.models.config import model as find_model
-from headway.models.model import NONE, UNITY, Attention, Block, Dense, Model, MoE, StoredPrecision
+from headway.models.model import NONE, UNITY, Block, Dense, Model, MoE, StoredPrecision
 from headway.models.totals import total_params
 
 VOCABULARY = 50_304  # GPT-2's, padded
 HEAD = 128
 ASPECT = 128  # hidden over layers of a plain decoder whose shape is not stated
-NEAR = 0.15  # a size may differ from the catalogue's so much: longer position tables, another vocabulary
+NEAR = 0.15  # largest relative difference of a size from the catalogue's: longer position tables, another vocabulary
 TWO_BYTES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
 _EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedModel:
-    """A model, and what was assumed about it."""
+    """A model, with flags for the assumptions about it."""
 
     model: Model
     flags: tuple[str, ...]
 
 
 def shaped(row: TrainingRow) -> ShapedModel | str:
-    """The model of a row, or why there is none."""
+    """Model of a row, or the reason why there is none."""
     catalog_model = _catalog_model(row)
     if catalog_model is not None:
         return ShapedModel(catalog_model, ())
@@ -42,7 +43,7 @@ def shaped(row: TrainingRow) -> ShapedModel | str:
 
 
 def _catalog_model(row: TrainingRow) -> Model | None:
-    """The catalogue's model of that name, where its shape and size are what the row says."""
+    """Catalogue model of the row's name, if its shape and size agree with the row; else None."""
     try:
         model = find_model(model_name(row.model))
     except UnknownName:
@@ -54,7 +55,7 @@ def _catalog_model(row: TrainingRow) -> Model | None:
 
 
 def _width(row: TrainingRow) -> tuple[int, int, tuple[str, ...]]:
-    """Layers and width, stated or of a decoder of 12 h^2 parameters a layer."""
+    """Layers and width of a row: as stated, else from 12 h^2 parameters per layer; with flags."""
     active = row.active or row.params or 0.0
     if row.layers and row.hidden:
         return row.layers, row.hidden, ()
@@ -71,7 +72,7 @@ def _rounded(width: float) -> int:
 
 
 def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
-    """A decoder of that shape whose feed-forward part makes up the size."""
+    """Plain decoder of this shape; the FFN width is chosen to match the row's parameters."""
 
     def number(value: float, what: str) -> Any:
         return known(value, f"{row.id}.{what}", "", "input", "the row's shape and size")
@@ -94,7 +95,7 @@ def _plain(row: TrainingRow, layers: int, hidden: int) -> Model:
 
 
 def _routed(row: TrainingRow, layers: int, width: Any, inner: int, idle: float, number: Any) -> MoE:
-    """Experts whose idle ones make up what is not active; as many as the name says, else 8 of which 2 are used."""
+    """MoE layer whose inactive experts account for the `idle` parameters; experts from the model's name, else 2 of 8."""
     match = _EXPERTS.search(row.model)
     experts, per_token = (int(match[1]), int(match[2])) if match else (8, 2)
     per_token = min(per_token, experts - 1) or 1

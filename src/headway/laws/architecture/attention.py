@@ -1,17 +1,17 @@
-"""What looking back costs in FLOP: per query and token looked at, and per token for a recurrence. Multiply and add count 2."""
+"""FLOP of attention per query and token attended to, and of recurrences per token; a multiply and its add count as 2."""
 
 from __future__ import annotations
 
 from headway.core.formula import formula
 from headway.core.units import FlopPerToken, Number, Token
 
-ATTEND: FlopPerToken = 2.0  # a multiply and an add for each number of each token looked at
-UPDATE: FlopPerToken = 2.0  # a multiply and an add for each token that passes
+ATTEND: FlopPerToken = 2.0  # a multiply and an add per number of each token attended to
+UPDATE: FlopPerToken = 2.0  # a multiply and an add per token processed
 
 
 @formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.1: query x key, then weight x value")
 def score_flop(heads: Number, head_dim: Number, value_dim: Number) -> FlopPerToken:
-    """Softmax attention, one query and one token looked at, all heads.
+    """FLOP of softmax attention for one query and one token attended to, all heads of a layer.
 
     >>> score_flop(64, 128, 128)  # Llama-3.1-70B, one layer
     32768.0
@@ -21,7 +21,7 @@ def score_flop(heads: Number, head_dim: Number, value_dim: Number) -> FlopPerTok
 
 @formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.2 and appendix C: projections absorbed into query and output")
 def latent_score_flop_absorbed(heads: Number, kv_rank: Number, rope_dim: Number) -> FlopPerToken:
-    """MLA in decode: each head scores against the latent itself and sums it.
+    """FLOP of absorbed MLA (decode) per query and cached token: each head scores against the latent and sums latents.
 
     >>> latent_score_flop_absorbed(128, 512, 64)  # DeepSeek-V3, one layer
     278528.0
@@ -31,7 +31,7 @@ def latent_score_flop_absorbed(heads: Number, kv_rank: Number, rope_dim: Number)
 
 @formula(source="DeepSeek-V2 (arXiv:2405.04434), eq. 41-46: keys and values expanded per head")
 def latent_score_flop_expanded(heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number) -> FlopPerToken:
-    """MLA in prefill: keys and values are expanded once, then it is ordinary attention.
+    """FLOP of expanded MLA (prefill) per query and token attended to: keys and values are expanded once, then scored per head.
 
     >>> latent_score_flop_expanded(128, 128, 64, 128)  # DeepSeek-V3, one layer
     81920.0
@@ -41,7 +41,7 @@ def latent_score_flop_expanded(heads: Number, nope_dim: Number, rope_dim: Number
 
 @formula(source="DeepSeek-V3.2 (arXiv:2512.02556), eq. 1")
 def index_score_flop(heads: Number, dim: Number) -> FlopPerToken:
-    """The indexer scores each token with a dot product per index head and sums the heads by weight.
+    """FLOP of the sparse-attention indexer per query and token: a dot product per index head and a weighted sum over heads.
 
     >>> index_score_flop(64, 128)  # DeepSeek-V3.2, one layer
     16512.0
@@ -51,7 +51,7 @@ def index_score_flop(heads: Number, dim: Number) -> FlopPerToken:
 
 @formula(source="DeepSeek-V4 report: one entry for every `ratio` tokens")
 def compressed_score_flop(flop: FlopPerToken, ratio: Token, token: Token) -> FlopPerToken:
-    """The score of one entry, spread over the tokens that the entry stands for.
+    """FLOP per query and token of compressed attention: the score of one entry, spread over the tokens that it compresses.
 
     >>> compressed_score_flop(131072.0, 4, 1)  # DeepSeek-V4-Flash, a layer of ratio 4
     32768.0
@@ -61,7 +61,7 @@ def compressed_score_flop(flop: FlopPerToken, ratio: Token, token: Token) -> Flo
 
 @formula(source="Yang et al. 2024 (arXiv:2412.06464), eq. 10: decay, read, correct, write, query the state")
 def gated_delta_flop(value_heads: Number, key_dim: Number, value_dim: Number) -> FlopPerToken:
-    """The delta rule touches the state three times (read, write, query), and decays it once.
+    """FLOP per token of a gated delta rule: the state is read, written and queried, and decayed once.
 
     >>> gated_delta_flop(32, 128, 128)  # Qwen3-Next-80B-A3B, one layer
     3670016.0
@@ -71,7 +71,7 @@ def gated_delta_flop(value_heads: Number, key_dim: Number, value_dim: Number) ->
 
 @formula(source="MiniMax-01 (arXiv:2501.08313), section 2.2: decay, write, query the state")
 def lightning_flop(heads: Number, head_dim: Number) -> FlopPerToken:
-    """Linear attention writes a key x value product to the state, decays it once, and reads it with the query.
+    """FLOP per token of lightning (linear) attention: write a key x value product to the state, decay it, read it with the query.
 
     >>> lightning_flop(64, 128)  # MiniMax-M1, one layer
     5242880.0
@@ -81,7 +81,7 @@ def lightning_flop(heads: Number, head_dim: Number) -> FlopPerToken:
 
 @formula(source="Gu and Dao 2023 (arXiv:2312.00752), eq. 2: h = A h + B x, y = C h")
 def ssm_flop(channels: Number, state: Number) -> FlopPerToken:
-    """A state space decays its state, writes to it and reads it: one multiply-add each.
+    """FLOP per token of a selective state space (Mamba): decay, write and read the state, one multiply-add each.
 
     >>> ssm_flop(8192, 16)  # Jamba-1.5-Mini, one Mamba layer
     786432.0
@@ -91,7 +91,7 @@ def ssm_flop(channels: Number, state: Number) -> FlopPerToken:
 
 @formula(source="Dao and Gu 2024, Mamba-2 (arXiv:2405.21060): decay, write, query the state")
 def mamba2_flop(heads: Number, head_dim: Number, state: Number) -> FlopPerToken:
-    """A state matrix per head is decayed, written and read: one multiply-add each.
+    """FLOP per token of Mamba-2: decay, write and read one state matrix per head, one multiply-add each.
 
     >>> mamba2_flop(80, 64, 128)  # mamba2-2.7b, one layer
     3932160.0
@@ -101,7 +101,7 @@ def mamba2_flop(heads: Number, head_dim: Number, state: Number) -> FlopPerToken:
 
 @formula(source="a depthwise convolution: one multiply-add per tap")
 def convolution_flop(channels: Number, kernel: Number) -> FlopPerToken:
-    """The short convolution before the recurrence.
+    """FLOP per token of the short convolution before a recurrence.
 
     >>> convolution_flop(8192, 4)  # Jamba-1.5-Mini, one Mamba layer
     65536.0
@@ -111,7 +111,7 @@ def convolution_flop(channels: Number, kernel: Number) -> FlopPerToken:
 
 @formula(source="definition")
 def recurrence_flop(state: FlopPerToken, convolution: FlopPerToken) -> FlopPerToken:
-    """What a token costs in a layer of fixed state, beside its projections.
+    """FLOP per token of a layer with fixed-size state, projections excluded.
 
     >>> recurrence_flop(786432.0, 65536.0)  # Jamba-1.5-Mini, one Mamba layer
     851968.0

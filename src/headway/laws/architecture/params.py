@@ -1,6 +1,6 @@
-"""How many parameters a layer and a model have: mixers by kind, feed-forward parts, vectors, and the sums over parts and layers.
+"""Parameters of a layer and a model: mixers by kind, feed-forward parts, vectors, and sums over parts and layers.
 
-A parameter is a count. Sums are formulas too, so that a total explains itself; the mixers are in mixer_params.py.
+A parameter is a count. Sums are formulas too, so that a total explains itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headway.core.units import Number
 
 @formula(source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.3; gated: Shazeer 2020 (arXiv:2002.05202)")
 def ffn_params(hidden: Number, intermediate: Number, matrices: Number, biases: Number) -> Number:
-    """A feed-forward network: two matrices, three where it is gated; `biases` is 1 where each matrix has a bias, else 0.
+    """Parameters of a feed-forward network: two matrices, three if gated; `biases` is 1 where each matrix has a bias, else 0.
 
     >>> ffn_params(8192, 28672, 3, 0)  # Llama-3.1-70B, one layer
     704643072
@@ -25,7 +25,7 @@ def ffn_params(hidden: Number, intermediate: Number, matrices: Number, biases: N
 def moe_common_params(
     hidden: Number, experts: Number, shared_experts: Number, shared_intermediate: Number, shared_matrices: Number, shared_gates: Number
 ) -> Number:
-    """What every token of an MoE layer uses: the router, the shared experts and their gate.
+    """Parameters of an MoE layer that every token uses: the router, the shared experts and their gate.
 
     >>> moe_common_params(7168, 256, 1, 2048, 3, 0)  # DeepSeek-V3, one MoE layer
     45875200
@@ -35,7 +35,7 @@ def moe_common_params(
 
 @formula(source="definition: the product of its dimensions, summed")
 def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
-    """Norms, biases and scales: stored and loaded, but no matmul uses them.
+    """Parameters of norms, biases and scales: stored and loaded, but used by no matmul.
 
     >>> vector_params(((8192,), (8192,)))  # the two norms of a Llama-3.1-70B layer
     16384
@@ -45,7 +45,7 @@ def vector_params(dims: tuple[tuple[Number, ...], ...]) -> Number:
 
 @formula(source="definition")
 def routed_params(expert: Number, experts: Number) -> Number:
-    """All routed experts of one layer.
+    """Parameters of all routed experts of one layer.
 
     >>> routed_params(44040192, 256)  # DeepSeek-V3, one MoE layer
     11274289152
@@ -65,7 +65,7 @@ def layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts: Numb
 
 @formula(source="definition")
 def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, experts_per_token: Number, vectors: Number) -> Number:
-    """The parameters of one layer that one token uses.
+    """Parameters of one layer that one token uses.
 
     >>> active_layer_params(187105280, 45875200, 44040192, 8, 16896)  # DeepSeek-V3, one MoE layer
     585318912
@@ -75,7 +75,7 @@ def active_layer_params(mixer: Number, dense_ffn: Number, expert: Number, expert
 
 @formula(source="definition")
 def embedding_params(vocab: Number, hidden: Number) -> Number:
-    """One embedding table, or one output head.
+    """Parameters of one embedding table, or of one output head.
 
     >>> embedding_params(129280, 7168)  # DeepSeek-V3
     926679040
@@ -85,7 +85,7 @@ def embedding_params(vocab: Number, hidden: Number) -> Number:
 
 @formula(source="definition; a tied head is the embedding table again and counts once")
 def model_params(embedding: Number, head: Number, layers: Number, final_norm: Number) -> Number:
-    """All parameters: embedding, head (0 when tied), layers, final norm.
+    """All parameters of a model: embedding, head (0 when tied), layers, final norm.
 
     >>> model_params(926679040, 926679040, 669173039104, 7168)  # DeepSeek-V3
     671026404352
@@ -95,7 +95,7 @@ def model_params(embedding: Number, head: Number, layers: Number, final_norm: Nu
 
 @formula(source="definition; the embedding look-up is no matmul, the head is one even when tied")
 def matmul_params(head: Number, layers: Number) -> Number:
-    """The parameters that a token is multiplied with: 2 FLOP each.
+    """Parameters that multiply each token: 2 FLOP per token each.
 
     >>> matmul_params(926679040, 35698000000)
     36624679040
@@ -105,7 +105,7 @@ def matmul_params(head: Number, layers: Number) -> Number:
 
 @formula(source="definition")
 def sparsity(total: Number, active: Number) -> Number:
-    """Total over active parameters.
+    """Total parameters over active parameters.
 
     >>> round(sparsity(671026404352, 37552282624), 2)  # DeepSeek-V3
     17.87
@@ -127,7 +127,7 @@ def attention_params(
     stacks: Number,
     kv_share: Number,
 ) -> Number:
-    """Query, key, value and output projections; layers that share one KV share its two projections.
+    """Parameters of query, key, value and output projections; layers that share a KV cache share its two projections.
 
     >>> attention_params(8192, 64, 8, 128, 128, 1, 1, 1)  # Llama-3.1-70B, one layer
     150994944.0
@@ -137,7 +137,7 @@ def attention_params(
 
 @formula(source="Megatron-LM (arXiv:1909.08053), section 3, and grouped queries: a KV head is repeated on the chips that share it")
 def kv_projection_params(hidden: Number, kv_heads: Number, head_dim: Number, value_dim: Number, stacks: Number, kv_share: Number) -> Number:
-    """Of attention's projections, those of keys and values, which tensor parallelism splits no further than the KV heads.
+    """Parameters of attention's key and value projections, which tensor parallelism splits by KV head at most.
 
     >>> kv_projection_params(8192, 8, 128, 128, 1, 1)  # Llama-3.1-70B, one layer
     16777216.0
@@ -147,7 +147,7 @@ def kv_projection_params(hidden: Number, kv_heads: Number, head_dim: Number, val
 
 @formula(source=DEEPSEEK_V2)
 def latent_whole_params(hidden: Number, query_rank: Number, kv_rank: Number, rope_dim: Number, kv_share: Number) -> Number:
-    """Of MLA's projections, those down to the latents: all heads share them, so each tensor-parallel chip holds them whole.
+    """Parameters of MLA's down projections to the latents: shared by all heads, so replicated on each tensor-parallel chip.
 
     >>> latent_whole_params(7168, 1536, 512, 64, 1)  # DeepSeek-V3, one layer
     15138816.0
@@ -157,7 +157,7 @@ def latent_whole_params(hidden: Number, query_rank: Number, kv_rank: Number, rop
 
 @formula(source="DeepSeek-V4 report, compressed attention")
 def compressed_whole_params(hidden: Number, query_rank: Number, head_dim: Number) -> Number:
-    """Of compressed attention's projections, those that all heads share: down to the query's rank, and the one entry.
+    """Parameters of compressed attention that all heads share: the query's down projection and the projection to the shared entry.
 
     >>> compressed_whole_params(4096, 1024, 512)  # DeepSeek-V4-Flash, one layer
     6291456
@@ -176,7 +176,7 @@ def latent_attention_params(
     value_dim: Number,
     kv_share: Number,
 ) -> Number:
-    """MLA: queries through a low rank, keys and values through one latent, a rotary key shared by all heads.
+    """Parameters of MLA: low-rank queries, keys and values through one latent, a rotary key shared by all heads.
 
     >>> latent_attention_params(7168, 128, 1536, 512, 128, 64, 128, 1)  # DeepSeek-V3, one layer
     187105280.0
@@ -192,7 +192,7 @@ def latent_attention_params(
 def latent_attention_params_full_query(
     hidden: Number, heads: Number, kv_rank: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, kv_share: Number
 ) -> Number:
-    """MLA whose queries are projected at full rank, as the smaller models do.
+    """Parameters of MLA with full-rank query projections, as in the smaller models.
 
     >>> latent_attention_params_full_query(2048, 16, 512, 128, 64, 128, 1)  # DeepSeek-V2-Lite, one layer
     13762560.0
@@ -206,7 +206,7 @@ def latent_attention_params_full_query(
 
 @formula(source="DeepSeek-V2 (arXiv:2405.04434), section 2.1.2")
 def latent_up_params(heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, query_rank: Number, kv_rank: Number) -> Number:
-    """Of MLA's projections, those from latents up to heads, which recomputation runs again.
+    """Parameters of MLA's projections from latents up to heads, which recomputation runs again.
 
     >>> latent_up_params(128, 128, 64, 128, 1536, 512)  # DeepSeek-V3, one layer
     54525952
@@ -216,7 +216,7 @@ def latent_up_params(heads: Number, nope_dim: Number, rope_dim: Number, value_di
 
 @formula(source="DeepSeek-V3.2 (arXiv:2512.02556), section 2.1: the lightning indexer")
 def indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number, head_weights: Number) -> Number:
-    """The indexer's queries, its one key per token and, where it has them, its weight per head.
+    """Parameters of the sparse-attention indexer: queries, one key per token and, in some models, a weight per head.
 
     >>> indexer_params(7168, 1536, 64, 128, 1)  # DeepSeek-V3.2, one layer
     13959168
@@ -226,7 +226,7 @@ def indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Numb
 
 @formula(source="DeepSeek-V4 report: the indexer of compressed entries")
 def compressed_indexer_params(hidden: Number, query_input: Number, heads: Number, dim: Number) -> Number:
-    """The indexer's queries and its weight per head; its keys come from a compressor of their own.
+    """Parameters of the compressed indexer: queries and a weight per head; a separate compressor makes its keys.
 
     >>> compressed_indexer_params(4096, 1024, 64, 128)  # DeepSeek-V4-Flash, a layer of ratio 4
     8650752
@@ -238,7 +238,7 @@ def compressed_indexer_params(hidden: Number, query_input: Number, heads: Number
 def compressed_attention_params(
     hidden: Number, heads: Number, head_dim: Number, query_rank: Number, output_groups: Number, output_rank: Number
 ) -> Number:
-    """Low-rank queries, one shared entry per token, an output projected by groups of heads to a low rank and back.
+    """Parameters of compressed attention: low-rank queries, one shared entry per token, a low-rank output projection by head group.
 
     >>> compressed_attention_params(4096, 64, 512, 1024, 8, 1024)  # DeepSeek-V4-Flash, one layer
     106954752
@@ -250,7 +250,7 @@ def compressed_attention_params(
 
 @formula(source="DeepSeek-V4 report: token-level compressor (weighted pooling of `ratio` tokens)")
 def compressor_params(hidden: Number, dim: Number, overlap: Number) -> Number:
-    """What turns a group of tokens into one entry: a value and a gate projection, twice where groups overlap.
+    """Parameters of a compressor of token groups into entries: value and gate projections, twice where groups overlap.
 
     >>> compressor_params(4096, 512, 2)  # DeepSeek-V4-Flash, a layer of ratio 4
     8388608
@@ -260,7 +260,7 @@ def compressor_params(hidden: Number, dim: Number, overlap: Number) -> Number:
 
 @formula(source="Yang et al. 2024, Gated DeltaNet (arXiv:2412.06464); Qwen3-Next")
 def gated_delta_params(hidden: Number, key_heads: Number, value_heads: Number, key_dim: Number, value_dim: Number) -> Number:
-    """Query, key, value, gate and output projections, and two scalars per value head.
+    """Parameters of a gated delta layer: query, key, value, gate and output projections, and two scalars per value head.
 
     >>> gated_delta_params(2048, 16, 32, 128, 128)  # Qwen3-Next-80B-A3B, one layer
     33685504
@@ -270,7 +270,7 @@ def gated_delta_params(hidden: Number, key_heads: Number, value_heads: Number, k
 
 @formula(source="Kimi Linear (arXiv:2510.26692), section 4: Kimi delta attention")
 def kimi_delta_params(hidden: Number, heads: Number, head_dim: Number, gate_rank: Number) -> Number:
-    """Query, key, value and output projections, a step size per head, and two gates per channel through a low rank.
+    """Parameters of Kimi delta attention: four projections, a step size per head, and two low-rank gates per channel.
 
     >>> kimi_delta_params(2304, 32, 128, 128)  # Kimi-Linear-48B-A3B, one layer
     39460864
@@ -280,7 +280,7 @@ def kimi_delta_params(hidden: Number, heads: Number, head_dim: Number, gate_rank
 
 @formula(source="LFM2 technical report (arXiv:2511.23404): gated short convolution")
 def short_convolution_params(hidden: Number) -> Number:
-    """An input projection to two gates and a value, and an output projection.
+    """Projection parameters of a short-convolution layer: an input projection to two gates and a value, and an output projection.
 
     >>> short_convolution_params(2048)  # LFM2-1.2B, one layer
     16777216
@@ -290,7 +290,7 @@ def short_convolution_params(hidden: Number) -> Number:
 
 @formula(source="MiniMax-01 (arXiv:2501.08313), section 2.2: lightning attention")
 def lightning_params(hidden: Number, heads: Number, head_dim: Number) -> Number:
-    """Query, key, value, output gate and output projections.
+    """Parameters of lightning attention: query, key, value, output gate and output projections.
 
     >>> lightning_params(6144, 64, 128)  # MiniMax-M1, one layer
     251658240
@@ -300,7 +300,7 @@ def lightning_params(hidden: Number, heads: Number, head_dim: Number) -> Number:
 
 @formula(source="Gu and Dao 2023, Mamba (arXiv:2312.00752), section 3")
 def mamba_params(hidden: Number, inner: Number, state: Number, dt_rank: Number) -> Number:
-    """Input and gate, step size and state projections, output.
+    """Parameters of a Mamba layer's projections: input and gate, step size and state, output.
 
     >>> mamba_params(4096, 8192, 16, 256)  # Jamba-1.5-Mini, one Mamba layer
     105119744
@@ -310,7 +310,7 @@ def mamba_params(hidden: Number, inner: Number, state: Number, dt_rank: Number) 
 
 @formula(source="Dao and Gu 2024, Mamba-2 (arXiv:2405.21060), section 7")
 def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Number, state: Number) -> Number:
-    """One input projection (gate, values, B, C, step sizes) and the output projection.
+    """Parameters of a Mamba-2 layer: one input projection (gate, values, B, C, step sizes) and the output projection.
 
     >>> mamba2_params(2560, 80, 64, 1, 128)  # mamba2-2.7b, one layer
     40181760
@@ -320,7 +320,7 @@ def mamba2_params(hidden: Number, heads: Number, head_dim: Number, groups: Numbe
 
 @formula(source="a depthwise convolution: one filter per channel")
 def convolution_params(channels: Number, kernel: Number) -> Number:
-    """The short causal convolution of state-space and delta layers.
+    """Parameters of the short causal convolution of state-space and delta layers.
 
     >>> convolution_params(8192, 4)  # Qwen3-Next-80B-A3B, one layer
     32768

@@ -1,7 +1,7 @@
-"""What a collective costs: each algorithm is a line in the tokens carried, alpha + slope * tokens, and the best line is taken.
+"""Time of a collective: each algorithm takes alpha + slope * tokens, and the fastest algorithm is used.
 
-A layout compiles to CollectiveTerms; a step's network time is the sum of their least lines. At alpha = 0 and full efficiency that
-sum is the floor.
+A layout compiles to CollectiveTerms; a step's network time is the sum of their fastest lines. At alpha = 0 and full efficiency
+that sum is the floor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headway.laws.step.coefficients import CollectiveLine, CollectiveTerm
 HOCKNEY = "alpha-beta model: Hockney 1994, Parallel Computing 20(3)"
 
 
-# All-reduces of Llama-3.1-70B over 8 H100, one-shot and two-shot, rounded: what the doctests below are worked on.
+# All-reduces of Llama-3.1-70B over 8 H100, one-shot and two-shot, rounded: the example of the doctests below.
 LLAMA_70B_TP8 = CollectiveTerm(
     count=160, lines=(CollectiveLine(alpha=3e-6, slope=3.2e-7), CollectiveLine(alpha=6e-6, slope=8e-8)), floor=6.4e-8
 )
@@ -25,7 +25,7 @@ LLAMA_70B_TP8 = CollectiveTerm(
 
 @formula(source=HOCKNEY)
 def line_alpha(phases: Number, rounds_up: Number, rounds_out: Number, alpha_up: Second, alpha_out: Second) -> Second:
-    """Rounds one after the other, each waiting for the slowest message of the one before (a ring of 8, all-reduce: 14 rounds).
+    """Latency of a collective's successive rounds, each waiting for the slowest message of the one before (ring of 8: 14 rounds).
 
     >>> round(line_alpha(2, 7, 0, 3e-6, 10e-6) * 1e6, 3)
     42.0
@@ -37,7 +37,7 @@ def line_alpha(phases: Number, rounds_up: Number, rounds_out: Number, alpha_up: 
 def line_slope(
     phases: Number, up: Number, out: Number, message: BytePerToken, up_bw: BytePerSecond, out_bw: BytePerSecond
 ) -> SecondPerToken:
-    """Time per token when the two levels take turns; `up` and `out` are bytes sent per phase, over the message.
+    """Time per token when scale-up and scale-out take turns; `up` and `out` are bytes sent per phase over message bytes.
 
     >>> round(line_slope(2, 7 / 8, 0, 16384, 450e9, 50e9) * 1e9, 3)  # Llama-3.1-70B, 8 H100: reduce-scatter, all-gather
     63.716
@@ -49,7 +49,7 @@ def line_slope(
 def line_slope_together(
     phases: Number, up: Number, out: Number, message: BytePerToken, up_bw: BytePerSecond, out_bw: BytePerSecond
 ) -> SecondPerToken:
-    """Time per token when the two levels work at the same time.
+    """Time per token when scale-up and scale-out work at the same time.
 
     >>> round(float(line_slope_together(1, 0.4375, 0.5, 7168, 450e9, 50e9)) * 1e9, 3)  # all-to-all over two nodes of 8 H100
     71.68
@@ -59,7 +59,7 @@ def line_slope_together(
 
 @formula(source="definition: efficiency is the share of a link's peak that a collective reaches")
 def reached_bandwidth(bandwidth: BytePerSecond, efficiency: Number) -> BytePerSecond:
-    """Bandwidth that a collective gets of a link.
+    """Bandwidth that a collective achieves on a link.
 
     >>> reached_bandwidth(450e9, 0.8)
     360000000000.0
@@ -69,7 +69,7 @@ def reached_bandwidth(bandwidth: BytePerSecond, efficiency: Number) -> BytePerSe
 
 @formula(source="definition")
 def least(values: tuple[Same, ...]) -> Same:
-    """The smallest of several, element by element.
+    """Smallest of several values, element by element.
 
     >>> float(least((2.5e-7, 6.4e-8)))
     6.4e-08
@@ -79,7 +79,7 @@ def least(values: tuple[Same, ...]) -> Same:
 
 @formula(source=HOCKNEY + "; the algorithm is chosen by size, as NCCL and vLLM do")
 def collective_term_s(term: CollectiveTerm, tokens: Token) -> Second:
-    """Time of one kind of collective in a step: the least of its lines.
+    """Time in a step of all collectives of one kind, by the fastest algorithm at this number of tokens.
 
     >>> [round(float(collective_term_s(LLAMA_70B_TP8, tokens)) * 1e3, 2) for tokens in (1, 256)]
     [0.53, 4.24]
@@ -89,7 +89,7 @@ def collective_term_s(term: CollectiveTerm, tokens: Token) -> Second:
 
 @formula(source="sum over the collectives of a step, one after the other")
 def collectives_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: Second) -> Second:
-    """All collectives of a step, none hidden behind anything.
+    """Time of all collectives of a step, without overlap.
 
     >>> round(float(collectives_s((LLAMA_70B_TP8,), 64, 0.0)) * 1e3, 3)
     1.779
@@ -99,7 +99,7 @@ def collectives_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: Second
 
 @formula(source=HOCKNEY + " at alpha = 0: bytes at the peak of the links by the algorithm that sends fewest")
 def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: Second) -> Second:
-    """Link time that no algorithm among the lines gets below.
+    """Lower bound of a step's link time: no algorithm considered sends fewer bytes.
 
     >>> round(float(collectives_floor_s((LLAMA_70B_TP8,), 64, 0.0)) * 1e3, 3)
     0.655
@@ -109,7 +109,7 @@ def collectives_floor_s(terms: tuple[CollectiveTerm, ...], tokens: Token, zero: 
 
 @formula(source="definition: what hides behind nothing adds to the step")
 def exposed_step_s(work: Second, network: Second) -> Second:
-    """A step whose collectives wait for the work and the work for them.
+    """Step time when collectives and compute alternate without overlap.
 
     >>> round(exposed_step_s(20e-3, 6e-3), 6)
     0.026
@@ -119,9 +119,9 @@ def exposed_step_s(work: Second, network: Second) -> Second:
 
 @formula(source="DeepSeek-AI, open-infra-index day 6 (2025-02-28): two micro-batches, one computes while the other communicates")
 def two_batch_step_s(half_work: Second, half_network: Second, layers: Number) -> Second:
-    """A step cut into two half batches: the slower of work and network sets the pace, and one layer's share of the other stays exposed.
+    """Time of a step split into two half batches: the slower of work and network, plus one layer's share of the faster, exposed.
 
-    Each half reads the weights for itself, so `half_work` is the work of a step at half the batch, not half the work.
+    Each half batch reads the weights again, so `half_work` is the work of a step at half the batch, not half of a step's work.
 
     >>> round(float(two_batch_step_s(12e-3, 3e-3, 61)) * 1e3, 3)
     24.049

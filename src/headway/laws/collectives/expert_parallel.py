@@ -1,7 +1,7 @@
-"""Experts spread over chips: which of them a batch meets, how uneven their load is, and what dispatch and combine send.
+"""Expert parallelism: distinct experts that a batch uses, load imbalance, and bytes of dispatch and combine.
 
-Copies are counted per token of a rank (chips that hold the same tokens) on the chip that receives them, its own tokens included; the
-combine sends the same copies back. `groups` and `active_groups` are the router's limit: experts of at most so many of the groups.
+Copies are counted per token of a rank (chips that hold equal tokens) on the receiving chip, its own tokens included; the combine
+sends them back. `groups` and `active_groups` are the router's limit: a token's experts lie in at most `active_groups` groups.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Byte, BytePerToken, Number, PerToken, Token
 
-ONE_TOKEN: Token = 1.0  # each token draws its experts once
+ONE_TOKEN: Token = 1.0  # each token selects its experts once
 
 
 @formula(source="occupancy of E boxes by T draws of k: E (1 - (1 - k/E)^T)")
@@ -28,7 +28,7 @@ def distinct_experts(experts: Number, experts_per_token: Number, tokens: Token) 
 
 @formula(source="tokens times k over E")
 def tokens_per_expert(tokens: Token, experts: Number, experts_per_token: Number) -> Token:
-    """Rows of the matrix product that one expert sees.
+    """Tokens per expert: rows of an expert's matmul.
 
     >>> tokens_per_expert(2400, 256, 8)  # DeepSeek-V3
     75.0
@@ -38,7 +38,7 @@ def tokens_per_expert(tokens: Token, experts: Number, experts_per_token: Number)
 
 @formula(source="definition: experts placed in order, ceil(E/ep) to a chip")
 def load_imbalance(tokens: tuple[Number, ...], ep: Number) -> Number:
-    """Tokens of the busiest chip over what it would have were all experts equally busy.
+    """Tokens on the busiest chip over the mean of all chips.
 
     >>> float(load_imbalance((1, 1, 1, 5), 4)), float(load_imbalance((1, 1, 1, 5), 2)), float(load_imbalance((2, 2, 2, 2), 4))
     (2.5, 1.5, 1.0)
@@ -59,7 +59,7 @@ DEEPEP = "deepseek-ai/DeepEP: low-latency kernels send a token once per chosen e
 
 @formula(source="uniform routing without replacement: the product of (1 - k/(E-j)) over e experts, at its middle factor")
 def passed_by_share(experts: Number, active: Number, place_experts: Number) -> Number:
-    """Chance that none of the `place_experts` experts of a place is among those chosen; exact for one (DeepSeek-V3, 4 to a chip).
+    """Chance that a token selects none of a chip's `place_experts` experts; exact for one expert (DeepSeek-V3, 4 to a chip).
 
     >>> round(float(passed_by_share(256, 8, 4)), 4)
     0.8801
@@ -69,7 +69,7 @@ def passed_by_share(experts: Number, active: Number, place_experts: Number) -> N
 
 @formula(source="lecture MOE-12: n (1 - chance of being passed by)")
 def distinct_places(places: Number, experts: Number, active: Number) -> Number:
-    """Chips (or domains) that one token's experts live on; exact with one expert each (8 of 256 experts over 64 chips: 7.68).
+    """Chips (or domains) that hold a token's experts; exact with one expert each (8 of 256 experts over 64 chips: 7.68).
 
     >>> round(float(distinct_places(64, 256, 8)), 2), float(distinct_places(256, 256, 8))
     (7.68, 8.0)
@@ -89,7 +89,7 @@ def reachable_places(places: Number, groups: Number, active_groups: Number) -> N
 
 @formula(source=LIMITED)
 def places_hit(places: Number, experts: Number, active: Number, groups: Number, active_groups: Number) -> Number:
-    """Distinct chips (or domains) that a token is sent to, with the router's limit.
+    """Distinct chips (or domains) that receive a token, under the router's group limit.
 
     >>> round(float(places_hit(18, 256, 8, 1, 1)), 2), round(float(places_hit(18, 256, 8, 8, 4)), 2)  # DeepSeek-V3 over 18 nodes
     (6.68, 5.59)
@@ -99,7 +99,7 @@ def places_hit(places: Number, experts: Number, active: Number, groups: Number, 
 
 @formula(source=DEEPEP)
 def copies_per_token(places_sent: Number, ranks: Number, ep: Number) -> Number:
-    """Copies one chip receives per token of its own rank: `places_sent` by each token, spread over ep places, from all ranks.
+    """Copies one chip receives per token of its rank: each token of every rank goes to `places_sent` of `ep` chips.
 
     >>> copies_per_token(8, 64, 64)
     8.0
@@ -109,7 +109,7 @@ def copies_per_token(places_sent: Number, ranks: Number, ep: Number) -> Number:
 
 @formula(source="uniform routing")
 def exchange_up(copies: Number, ranks: Number, inside: Number) -> Number:
-    """Copies that come from other ranks of the same domain (64 chips of one rack, 8 experts: 7.875).
+    """Copies from other ranks of the chip's own domain (64 chips of one rack, 8 experts: 7.875).
 
     >>> exchange_up(8, 64, 64)
     7.875
@@ -119,7 +119,7 @@ def exchange_up(copies: Number, ranks: Number, inside: Number) -> Number:
 
 @formula(source="uniform routing; lecture MOE-08: half leaves for the other of two racks")
 def exchange_out(copies: Number, ranks: Number, inside: Number) -> Number:
-    """Copies that come from other domains.
+    """Copies from other domains.
 
     >>> exchange_out(8, 144, 72)
     4.0
@@ -129,7 +129,7 @@ def exchange_out(copies: Number, ranks: Number, inside: Number) -> Number:
 
 @formula(source=DEEPEP + "; the first chip of a node passes a token on over scale-up")
 def forwarded_up(copies: Number, inside: Number) -> Number:
-    """Copies handed on inside a domain when each token enters it once.
+    """Copies forwarded inside a domain when each token enters it once.
 
     >>> forwarded_up(8, 8)
     7.0
@@ -139,7 +139,7 @@ def forwarded_up(copies: Number, inside: Number) -> Number:
 
 @formula(source=DEEPEP)
 def forwarded_out(domains_hit: Number, domains: Number, tp: Number) -> Number:
-    """Copies over scale-out when each token enters a domain once, shared by the chips of its rank.
+    """Copies over scale-out when each token enters a domain once, split over the chips of its rank.
 
     >>> round(forwarded_out(5.59, 18, 1), 2)
     5.28
@@ -149,7 +149,7 @@ def forwarded_out(domains_hit: Number, domains: Number, tp: Number) -> Number:
 
 @formula(source="definition: experts spread over fewer places than domains are needed in several")
 def domains_hit(places: Number, hit: Number, domains: Number) -> Number:
-    """Domains that need a token.
+    """Scale-up domains that receive a token.
 
     >>> domains_hit(8, 3.5, 8), domains_hit(1, 1.0, 2)
     (3.5, 2.0)
@@ -159,7 +159,7 @@ def domains_hit(places: Number, hit: Number, domains: Number) -> Number:
 
 @formula(source="definition")
 def expert_domains(ep: Number, domains: Number) -> Number:
-    """Domains that hold different experts.
+    """Scale-up domains that hold different experts.
 
     >>> float(expert_domains(144, 18)), float(expert_domains(1, 2))
     (18.0, 1.0)
@@ -169,7 +169,7 @@ def expert_domains(ep: Number, domains: Number) -> Number:
 
 @formula(source="definition")
 def activation_bytes_per_token(hidden: Number, element: Byte) -> BytePerToken:
-    """One token's activation vector on the wire (DeepSeek-V3, bf16).
+    """Bytes on the wire of one token's activation vector (DeepSeek-V3, bf16).
 
     >>> activation_bytes_per_token(7168, 2)
     14336.0
@@ -179,7 +179,7 @@ def activation_bytes_per_token(hidden: Number, element: Byte) -> BytePerToken:
 
 @formula(source="DeepSeek-V3 (arXiv:2412.19437) section 3.3: fp8 in tiles of 128 with a 4-byte scale; combine in bf16 without scales")
 def wire_bytes_per_token(hidden: Number, element: Byte, scale: Byte, tile: Number) -> BytePerToken:
-    """One token's vector on the wire (DeepSeek-V3 dispatch, fp8).
+    """Bytes on the wire of one token's quantised vector with its scales (DeepSeek-V3 dispatch, fp8).
 
     >>> wire_bytes_per_token(7168, 1, 4, 128)
     7392.0
@@ -189,7 +189,7 @@ def wire_bytes_per_token(hidden: Number, element: Byte, scale: Byte, tile: Numbe
 
 @formula(source="bisection, see torus.axis_exchange_share; the copies of a token's own domain stay on the torus")
 def torus_exchange_up(copies: Number, share: Number, domains: Number) -> Number:
-    """What the busiest link carries of an exchange that reaches several tori (16 chips in a ring, 8 copies).
+    """Load of the busiest link in an exchange over several tori, in messages (16 chips in a ring, 8 copies).
 
     >>> torus_exchange_up(8, 2.0, 1)
     16.0
@@ -199,7 +199,7 @@ def torus_exchange_up(copies: Number, share: Number, domains: Number) -> Number:
 
 @formula(source="definition")
 def shared_message(vector: BytePerToken, tp: Number) -> BytePerToken:
-    """Each chip of a tensor-parallel group carries its part of a vector.
+    """Bytes per token that each chip of a tensor-parallel group sends of a vector.
 
     >>> shared_message(14336.0, 8)
     1792.0
@@ -209,7 +209,7 @@ def shared_message(vector: BytePerToken, tp: Number) -> BytePerToken:
 
 @formula(source="lecture MOE-04: two exchanges a layer, of unequal bytes; both go the same way")
 def mean_message(dispatch: BytePerToken, combine: BytePerToken) -> BytePerToken:
-    """Bytes per token of one of the two phases (DeepSeek-V3: fp8 with scales out, bf16 back).
+    """Bytes per token of one phase, the mean of dispatch and combine (DeepSeek-V3: fp8 with scales out, bf16 back).
 
     >>> mean_message(7392.0, 14336.0)
     10864.0

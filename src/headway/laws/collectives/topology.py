@@ -2,10 +2,10 @@
 
 Placement: tp innermost (stride 1), then cp, dp, and pp outermost; ep uses the chips of tp*cp*dp, the chips that share an expert innermost.
 
-A group covers `extent` chips of an axis, `gap` links apart, closed to a ring (`wrap` 1) or not. Shares are of one link in one direction.
+A group covers `extent` chips of an axis, `gap` links apart, closed to a ring (`wrap` 1) or not. Shares are per link and direction.
 
-A group has n members, m in each of d scale-up domains. Every chip has a scale-out link of its own (rail-optimised). All-gather and
-reduce-scatter mirror each other; an all-reduce is one of each, so it has two phases of the same shares.
+A group has n members, m in each of d scale-up domains. Every chip has its own scale-out link (rail-optimised). All-gather and
+reduce-scatter mirror each other; an all-reduce is both in turn: two phases of equal shares.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLACEMENT = "definition: tp innermost, then cp, dp, pp; groups spread evenly ove
 
 @formula(source=PLACEMENT)
 def stage_chips(tp: Number, cp: Number, dp: Number) -> Number:
-    """Chips of one pipeline stage: the distance between the chips that hand a token on.
+    """Chips of one pipeline stage: the distance between chips that send activations to the next stage.
 
     >>> stage_chips(8, 1, 9)
     72
@@ -52,7 +52,7 @@ def group_members(members: Number, domains: Number) -> Number:
 
 @formula(source="a link to each peer: a group of n uses n-1 of a chip's D-1 links")
 def mesh_bandwidth(scale_up_bw: BytePerSecond, members: Number, domain: Number) -> BytePerSecond:
-    """What a chip of a full mesh can send within its group (MI300X, 7 links of 64 GB/s: a pair has one of them).
+    """Bandwidth of a full mesh per chip within its group (MI300X, 7 links of 64 GB/s: a group of two uses one link).
 
     >>> float(mesh_bandwidth(448e9, 2, 8)) / 1e9, float(mesh_bandwidth(448e9, 8, 8)) / 1e9
     (64.0, 448.0)
@@ -62,7 +62,7 @@ def mesh_bandwidth(scale_up_bw: BytePerSecond, members: Number, domain: Number) 
 
 @formula(source="half the chips send half of what they hold across the cut")
 def bisection_bandwidth(scale_up_bw: BytePerSecond, bisection: BytePerSecond, domain: Number) -> BytePerSecond:
-    """What a chip can send in an all-to-all when a cut through the domain may be the limit (Trainium 3, 144 chips, 9,216 GB/s).
+    """All-to-all bandwidth per chip, at most what the domain's bisection carries (Trainium 3, 144 chips, 9,216 GB/s).
 
     >>> float(bisection_bandwidth(1280e9, 9216e9, 144)) / 1e9
     256.0
@@ -72,7 +72,7 @@ def bisection_bandwidth(scale_up_bw: BytePerSecond, bisection: BytePerSecond, do
 
 @formula(source="definition: two links per axis of a torus, one per direction")
 def torus_link_bandwidth(scale_up_bw: BytePerSecond, axes: Number) -> BytePerSecond:
-    """One link of a torus, one direction (TPU v5p: 600 GB/s over 6 links).
+    """Bandwidth of one torus link, one direction (TPU v5p: 600 GB/s over 6 links).
 
     >>> torus_link_bandwidth(600e9, 3) / 1e9
     100.0
@@ -82,9 +82,9 @@ def torus_link_bandwidth(scale_up_bw: BytePerSecond, axes: Number) -> BytePerSec
 
 @formula(source="definition: chips are numbered along the first axis, then the second")
 def torus_extent(members: Number, stride: Number, before: Number, side: Number) -> Number:
-    """Members of a group along one axis; `before` is the product of the sides of the axes before it.
+    """Members of a group along one torus axis; `before` is the product of the sides of the axes before it.
 
-    A group that does not fill its axes evenly is taken as the block that holds it.
+    A group that does not fill its axes evenly counts as the smallest block around it.
 
     >>> [float(torus_extent(8, 4, before, side)) for before, side in ((1, 4), (4, 4), (16, 8))]  # 8 chips, stride 4, of 4x4x8
     [1.0, 4.0, 2.0]
@@ -94,7 +94,7 @@ def torus_extent(members: Number, stride: Number, before: Number, side: Number) 
 
 @formula(source="definition: chips are numbered along the first axis, then the second")
 def torus_gap(stride: Number, before: Number, side: Number) -> Number:
-    """Links between neighbours of a group along one axis, which as many groups share.
+    """Links between neighbours of a group along one torus axis; that many groups share the axis.
 
     >>> [float(torus_gap(2, before, side)) for before, side in ((1, 4), (4, 4))]
     [2.0, 1.0]
@@ -104,7 +104,7 @@ def torus_gap(stride: Number, before: Number, side: Number) -> Number:
 
 @formula(source="definition: a group that covers an axis has its wrap-around links")
 def torus_wrap(extent: Number, gap: Number, side: Number, wraps: Number) -> Number:
-    """1 where a group closes a ring along an axis, 0 where it is a line.
+    """1 where a group closes a ring along a torus axis, 0 where it is a line.
 
     >>> float(torus_wrap(4, 1, 4, 1)), float(torus_wrap(2, 1, 4, 1))
     (1.0, 0.0)
@@ -114,7 +114,7 @@ def torus_wrap(extent: Number, gap: Number, side: Number, wraps: Number) -> Numb
 
 @formula(source="hierarchical gathers (NCCL, two levels): a domain takes in each byte once, over the links of all its members")
 def rail_bandwidth(scale_out_bw: BytePerSecond, inside: Number, scale_up_bw: BytePerSecond) -> BytePerSecond:
-    """What a gather over several domains gets per chip, whose domain has `inside` members in it (8 of an H100 node).
+    """Gather bandwidth per chip over several domains, `inside` group members in each (8 in an H100 node).
 
     >>> float(rail_bandwidth(50e9, 8, 450e9)) / 1e9, float(rail_bandwidth(50e9, 1, 450e9)) / 1e9
     (400.0, 50.0)
@@ -127,7 +127,7 @@ BOOK = "Austin et al. 2025, How to Scale Your Model, chapter 3 (bidirectional ri
 
 @formula(source=BOOK)
 def axis_links(extent: Number, gap: Number, wrap: Number) -> Number:
-    """Links that feed a chip of the group along one axis: two on a ring, one at the end of a line, shared by the groups in between.
+    """Links that feed a chip along one torus axis: two on a ring, one at the end of a line, divided by the groups that share it.
 
     >>> float(axis_links(4, 1, 1)), float(axis_links(2, 1, 0)), float(axis_links(1, 1, 0))
     (2.0, 1.0, 0.0)
@@ -137,7 +137,7 @@ def axis_links(extent: Number, gap: Number, wrap: Number) -> Number:
 
 @formula(source=BOOK)
 def axis_hops(extent: Number, gap: Number, wrap: Number) -> Number:
-    """Hops to the farthest chip of the group along one axis.
+    """Hops along one torus axis to the farthest chip of the group.
 
     >>> float(axis_hops(8, 1, 1)), float(axis_hops(8, 1, 0))
     (4.0, 7.0)
@@ -147,7 +147,7 @@ def axis_hops(extent: Number, gap: Number, wrap: Number) -> Number:
 
 @formula(source=BOOK)
 def torus_gather_share(members: Number, links: Number) -> Number:
-    """All-gather or reduce-scatter over all axes at once: what a chip must receive, over the links that feed it.
+    """All-gather or reduce-scatter over all torus axes at once: share of the message per link that feeds a chip.
 
     >>> round(float(torus_gather_share(128, 6)), 4)  # a whole TPU v5p 4x4x8
     0.1654
@@ -157,7 +157,7 @@ def torus_gather_share(members: Number, links: Number) -> Number:
 
 @formula(source=BOOK)
 def torus_one_shot_share(members: Number, links: Number) -> Number:
-    """All-reduce of a short message: every chip receives all others' and adds up.
+    """One-shot all-reduce of a short message on a torus: messages per link, since every chip receives and adds all others.
 
     >>> float(torus_one_shot_share(4, 2))
     1.5
@@ -167,7 +167,7 @@ def torus_one_shot_share(members: Number, links: Number) -> Number:
 
 @formula(source="bisection: floor(n^2/4) pairs per direction cross the middle of a line of n, half as many each link of a ring")
 def axis_exchange_share(extent: Number, gap: Number, wrap: Number) -> Number:
-    """All-to-all: what the busiest link of one axis carries, over what a chip holds; a ring of side n: n/8.
+    """All-to-all along one torus axis: load of its busiest link over the bytes of a chip; a ring of side n: n/8.
 
     >>> float(axis_exchange_share(8, 1, 1)), float(axis_exchange_share(8, 1, 0))
     (1.0, 2.0)
@@ -177,7 +177,7 @@ def axis_exchange_share(extent: Number, gap: Number, wrap: Number) -> Number:
 
 @formula(source="definition")
 def longest(values: tuple[Number, ...]) -> Number:
-    """The busiest axis sets the pace of an all-to-all.
+    """Largest of the axes' loads: the busiest torus axis sets the time of an all-to-all.
 
     >>> float(longest((0.5, 0.5, 1.0)))  # TPU v5p 4x4x8
     1.0
@@ -193,7 +193,7 @@ LEVELS = "Thakur, Rabenseifner, Gropp 2005, section 4, level by level: scatter i
 
 @formula(source="definition")
 def one_round(members: Number) -> Number:
-    """One round where there is somebody to talk to.
+    """Rounds of a direct exchange: 1, or 0 in a group of one chip.
 
     >>> float(one_round(8)), float(one_round(1))
     (1.0, 0.0)
@@ -203,7 +203,7 @@ def one_round(members: Number) -> Number:
 
 @formula(source="definition: messages of both levels leave at once, and scale-out takes longer")
 def direct_round_up(members: Number, domains: Number) -> Number:
-    """Rounds over scale-up of an exchange in which every chip sends to every other: none to wait for when some go further.
+    """Scale-up rounds of a direct exchange: 1 within a domain, 0 when scale-out sets the latency.
 
     >>> float(direct_round_up(8, 1)), float(direct_round_up(16, 2))
     (1.0, 0.0)
@@ -213,7 +213,7 @@ def direct_round_up(members: Number, domains: Number) -> Number:
 
 @formula(source=DIRECT)
 def one_shot_up(inside: Number) -> Number:
-    """Each chip sends the whole message to each other chip of its domain, and adds up what it gets.
+    """Messages a chip sends over scale-up in a one-shot all-reduce: the whole message to each other chip of its domain.
 
     >>> one_shot_up(8)
     7
@@ -223,7 +223,7 @@ def one_shot_up(inside: Number) -> Number:
 
 @formula(source=DIRECT)
 def one_shot_out(members: Number, inside: Number) -> Number:
-    """Each chip sends the whole message to each chip beyond its domain.
+    """Messages a chip sends over scale-out in a one-shot all-reduce: the whole message to each chip outside its domain.
 
     >>> one_shot_out(16, 8)
     8
@@ -233,7 +233,7 @@ def one_shot_out(members: Number, inside: Number) -> Number:
 
 @formula(source=DIRECT)
 def direct_up(members: Number, inside: Number) -> Number:
-    """One share to each other chip of the domain: all-gather, reduce-scatter or all-to-all.
+    """Share of the message a chip sends over scale-up in a direct all-gather, reduce-scatter or all-to-all.
 
     >>> direct_up(8, 8)
     0.875
@@ -243,7 +243,7 @@ def direct_up(members: Number, inside: Number) -> Number:
 
 @formula(source=DIRECT)
 def direct_out(members: Number, inside: Number) -> Number:
-    """One share to each chip beyond the domain (R domains: 1 - 1/R).
+    """Share of the message a chip sends over scale-out in a direct exchange (R domains: 1 - 1/R).
 
     >>> direct_out(16, 8)
     0.5
@@ -253,7 +253,7 @@ def direct_out(members: Number, inside: Number) -> Number:
 
 @formula(source=RING)
 def ring_rounds_up(members: Number, domains: Number) -> Number:
-    """Hops of a ring inside domains.
+    """Hops of a ring inside scale-up domains.
 
     >>> ring_rounds_up(16, 2), ring_rounds_up(8, 1)
     (14, 7)
@@ -263,7 +263,7 @@ def ring_rounds_up(members: Number, domains: Number) -> Number:
 
 @formula(source=RING)
 def ring_rounds_out(domains: Number) -> Number:
-    """Hops of a ring between domains.
+    """Hops of a ring between scale-up domains.
 
     >>> ring_rounds_out(2)
     1
@@ -273,7 +273,7 @@ def ring_rounds_out(domains: Number) -> Number:
 
 @formula(source=RING)
 def ring_up(members: Number, inside: Number, domains: Number) -> Number:
-    """With a ring per rail a chip ends one ring and passes the others on inside its domain.
+    """Share of the message a chip sends over scale-up with a ring per rail: it ends one ring and forwards the others.
 
     >>> float(ring_up(8, 8, 1)), round(float(ring_up(16, 8, 2)), 4)
     (0.875, 0.8203)
@@ -283,7 +283,7 @@ def ring_up(members: Number, inside: Number, domains: Number) -> Number:
 
 @formula(source=RING)
 def ring_out(members: Number, inside: Number, domains: Number) -> Number:
-    """Each chip carries one of its domain's rings over its rail.
+    """Share of the message a chip sends over scale-out with a ring per rail: it carries one of its domain's rings.
 
     >>> round(float(ring_out(16, 8, 2)), 4)
     0.1172
@@ -293,7 +293,7 @@ def ring_out(members: Number, inside: Number, domains: Number) -> Number:
 
 @formula(source=TREE)
 def tree_rounds(members: Number) -> Number:
-    """Depth of a binary tree.
+    """Rounds of a binary tree: its depth.
 
     >>> float(tree_rounds(72)), float(tree_rounds(1))
     (7.0, 0.0)
@@ -303,7 +303,7 @@ def tree_rounds(members: Number) -> Number:
 
 @formula(source=TREE)
 def tree_out(inside: Number, domains: Number) -> Number:
-    """One message per phase and domain, spread over its rails.
+    """Messages per chip over scale-out of a tree: one per phase and domain, spread over the domain's rails.
 
     >>> float(tree_out(8, 4))
     0.125
@@ -313,7 +313,7 @@ def tree_out(inside: Number, domains: Number) -> Number:
 
 @formula(source=LEVELS)
 def levels_up(inside: Number) -> Number:
-    """Scatter or gather inside the domain.
+    """Share of the message a chip sends over scale-up in a hierarchical collective: scatter or gather inside the domain.
 
     >>> levels_up(8)
     0.875
@@ -323,7 +323,7 @@ def levels_up(inside: Number) -> Number:
 
 @formula(source=LEVELS)
 def levels_out(members: Number, domains: Number) -> Number:
-    """Scatter or gather along a rail what one chip of each domain holds.
+    """Share of the message a chip sends over scale-out in a hierarchical collective: scatter or gather along its rail.
 
     >>> levels_out(16, 2)
     0.0625
@@ -333,7 +333,7 @@ def levels_out(members: Number, domains: Number) -> Number:
 
 @formula(source="definition: the two levels work at once on different chunks of a message; two chunks are the fewest")
 def chunked_rounds(rounds: Number) -> Number:
-    """Rounds of a message cut in two.
+    """Rounds of a message sent in two chunks.
 
     >>> chunked_rounds(1.0)
     2.0
@@ -343,9 +343,21 @@ def chunked_rounds(rounds: Number) -> Number:
 
 @formula(source="NVIDIA NVLink SHARP (NVSwitch 3, 2022): the switch adds; a chip sends the message once, receives the sum")
 def in_switch_up(inside: Number) -> Number:
-    """Half an all-reduce's bytes over scale-up when the switch adds and copies, in each of two phases.
+    """Share of the message over scale-up in each of two phases when the switch adds and copies: half of an all-reduce.
 
     >>> float(in_switch_up(8)), float(in_switch_up(1))
     (0.5, 0.0)
     """
     return np.where(inside > 1, 0.5, 0.0)
+
+
+def even_sides(chips: int, rank: int) -> tuple[int, ...]:
+    """The most even factors of a number of chips, smallest first.
+
+    >>> even_sides(8, 3), even_sides(32, 2), even_sides(6, 1)
+    ((2, 2, 2), (4, 8), (6,))
+    """
+    if rank == 1:
+        return (chips,)
+    side = max(n for n in range(1, round(chips ** (1 / rank)) + 1) if chips % n == 0)
+    return (side, *even_sides(chips // side, rank - 1))

@@ -1,1 +1,4 @@
-"""Package."""
+"""Laws of money: from the price of a chip to the price of a token, cache bills, price sheets read backwards, tiers of speed.
+
+`cost` (ownership, cost per Mtok, margin), `cache_bill`, `inversion`, `speed_tiers`. Used by economics and by the claims of evidence.
+"""

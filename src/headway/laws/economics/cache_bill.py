@@ -1,4 +1,4 @@
-"""The bill of a prefix cache: what it holds, writes, loads and leaves to compute; what providers charge for it, and when it pays."""
+"""Cost of a prefix cache: holding, writes, loads and recompute; providers' cache fees, and break-even."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headway.core.units import (
 
 @formula(source="definition")
 def hit_share_of(hit: Token, prompt: Token) -> Number:
-    """Share of the prompt tokens that the cache had.
+    """Hit rate: share of prompt tokens in the cache.
 
     >>> hit_share_of(342e9, 608e9)  # DeepSeek's day of 2025-02-27
     0.5625
@@ -34,7 +34,7 @@ def hit_share_of(hit: Token, prompt: Token) -> Number:
 
 @formula(source="definition")
 def tokens_left(prompt: Token, hit: Token) -> Token:
-    """Prompt tokens that are left to compute.
+    """Prompt tokens that miss the cache and must be computed.
 
     >>> tokens_left(608e9, 342e9) / 1e9  # DeepSeek's day, billion
     266.0
@@ -44,7 +44,7 @@ def tokens_left(prompt: Token, hit: Token) -> Token:
 
 @formula(source="time integral over the trace, over its length")
 def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
-    """Tokens that a cache without a limit holds, mean over time.
+    """Mean tokens over time in a cache without a limit.
 
     >>> mean_held_tokens(7.2e9, 3600.0)
     2000000.0
@@ -54,7 +54,7 @@ def mean_held_tokens(token_seconds: TokenSecond, span: Second) -> Token:
 
 @formula(source="definition")
 def token_rate(tokens: Token, span: Second) -> TokenPerSecond:
-    """Tokens a second over a trace.
+    """Tokens per second over a trace.
 
     >>> token_rate(608e9, 86400.0) / 1e6  # DeepSeek's day, prompts, million tokens/s
     7.037037037037037
@@ -64,7 +64,7 @@ def token_rate(tokens: Token, span: Second) -> TokenPerSecond:
 
 @formula(source="definition")
 def held_bytes(tokens: Token, kv: BytePerToken) -> Byte:
-    """Room for the KV of so many tokens.
+    """Bytes of KV of a number of tokens.
 
     >>> held_bytes(2e6, 35136) / 1e9  # DeepSeek-V3, fp8, GB
     70.272
@@ -74,7 +74,7 @@ def held_bytes(tokens: Token, kv: BytePerToken) -> Byte:
 
 @formula(source="room x time x its cost")
 def room_usd(room: Byte, span: Second, holding: UsdPerByteSecond) -> Usd:
-    """What holding so much for so long costs.
+    """Cost of holding bytes for a time.
 
     >>> round(room_usd(70.272e9, 3600.0, 0.513e-12 / 3600), 4)  # in DDR5 for an hour
     0.036
@@ -84,7 +84,7 @@ def room_usd(room: Byte, span: Second, holding: UsdPerByteSecond) -> Usd:
 
 @formula(source="tokens x cost of a token")
 def tokens_usd(tokens: Token, cost: UsdPerToken) -> Usd:
-    """What loading or computing so many tokens costs.
+    """Cost of loading or computing a number of tokens.
 
     >>> round(tokens_usd(266e9, 0.138e-6))  # DeepSeek's day, all that was missed
     36708
@@ -94,7 +94,7 @@ def tokens_usd(tokens: Token, cost: UsdPerToken) -> Usd:
 
 @formula(source="sum")
 def cache_usd(holding: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
-    """All that prompts cost with a cache: holding, wear, loading what is found, computing what is not.
+    """Cost of prompts with a cache: holding, write endurance, loading hits, computing misses.
 
     >>> cache_usd(1.0, 0.5, 0.25, 8.0)
     9.75
@@ -104,7 +104,7 @@ def cache_usd(holding: Usd, worn: Usd, loaded: Usd, computed: Usd) -> Usd:
 
 @formula(source="definition")
 def usd_each(cost: Usd, requests: Number) -> Usd:
-    """The same per request.
+    """Cost per request.
 
     >>> usd_each(10.0, 4000)
     0.0025
@@ -114,7 +114,7 @@ def usd_each(cost: Usd, requests: Number) -> Usd:
 
 @formula(source="definition")
 def saved_share(cost: Usd, without: Usd) -> Number:
-    """Share of the bill without a cache that the cache saves; below 0 where it costs more than it saves.
+    """Share of the uncached bill that the cache saves; below 0 where it costs more than it saves.
 
     >>> saved_share(6.0, 8.0)
     0.25
@@ -124,7 +124,7 @@ def saved_share(cost: Usd, without: Usd) -> Number:
 
 @formula(source="list rates: what was not found is written, what was found is read")
 def listed_usd(miss: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -> Usd:
-    """What prompts cost at a provider's rates, all of each cached.
+    """Cost of prompts at a provider's rates when every prompt is written to the cache.
 
     >>> round(listed_usd(0.7e6, 6.25e-6, 0.3e6, 0.5e-6), 3)  # a million prompt tokens of Opus 4.6, 5 minutes, 30 % found
     4.525
@@ -134,7 +134,7 @@ def listed_usd(miss: Token, write: UsdPerToken, hit: Token, read: UsdPerToken) -
 
 @formula(source="fee over holding cost: what could be held for the money")
 def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond) -> BytePerToken:
-    """KV bytes per token at which a cache fee equals the cost of holding: an upper bound that says nothing without the markup.
+    """KV bytes per token at which a cache fee equals the holding cost: an upper bound while the markup is unknown.
 
     >>> round(kv_bytes_paid_for(5e-6, 3600.0, 0.025e-9 / 3600))  # $5/Mtok for an hour, in HBM
     200000
@@ -144,7 +144,7 @@ def kv_bytes_paid_for(fee: UsdPerToken, hold: Second, holding: UsdPerByteSecond)
 
 @formula(source="fee over cost")
 def fee_markup(paid_for: BytePerToken, kv: BytePerToken) -> Number:
-    """How many times what it costs to hold a token's KV is asked for.
+    """Cache fee over the cost of holding a token's KV.
 
     >>> round(fee_markup(200e3, 35136), 2)  # $5/Mtok for an hour, DeepSeek-V3's fp8 KV in HBM
     5.69
@@ -154,7 +154,7 @@ def fee_markup(paid_for: BytePerToken, kv: BytePerToken) -> Number:
 
 @formula(source="definition: what writing to the cache costs beyond the plain input rate")
 def write_premium(write: UsdPerToken, base: UsdPerToken) -> UsdPerToken:
-    """The fee in a cache-write rate: the rest of it pays for computing the token, cached or not.
+    """Cache fee within a cache-write rate: the rest pays for computing the token, as without a cache.
 
     >>> round(write_premium(10e-6, 5e-6) * 1e6, 2), round(write_premium(6.25e-6, 5e-6) * 1e6, 2)  # Opus, 1 h and 5 min, USD/Mtok
     (5.0, 1.25)
@@ -164,7 +164,7 @@ def write_premium(write: UsdPerToken, base: UsdPerToken) -> UsdPerToken:
 
 @formula(source="definition: a fee by the hour, for one hold")
 def storage_fee(storage: UsdPerTokenSecond, hold: Second) -> UsdPerToken:
-    """What a storage fee adds up to over one hold.
+    """Storage fee per token over one hold.
 
     >>> round(storage_fee(4.5e-6 / 3600, 3600.0) * 1e6, 2)  # $4.50 per Mtok and hour
     4.5
@@ -174,7 +174,7 @@ def storage_fee(storage: UsdPerTokenSecond, hold: Second) -> UsdPerToken:
 
 @formula(source="definition")
 def longer_by(longer: Second, shorter: Second) -> Second:
-    """What the longer of two times to live adds.
+    """Difference of two TTLs.
 
     >>> longer_by(3600.0, 300.0)
     3300.0
@@ -184,7 +184,7 @@ def longer_by(longer: Second, shorter: Second) -> Second:
 
 @formula(source="claim AP-19: cache-read rate = retrieval, input rate = computing, both at cost and both of a busy chip")
 def kv_bytes_read_for(read_share: Number, recompute: SecondPerToken, bandwidth: BytePerSecond) -> BytePerToken:
-    """KV bytes per token at which loading takes that share of the time that computing takes.
+    """KV bytes per token at which loading takes `read_share` of the time of computing.
 
     >>> round(kv_bytes_read_for(0.1, 44.4e-6, 64e9) / 1e3)  # a tenth of the input rate, 100B active on 4.5 PFLOP/s, PCIe 5 x16, kB
     284
@@ -194,7 +194,7 @@ def kv_bytes_read_for(read_share: Number, recompute: SecondPerToken, bandwidth: 
 
 @formula(source="Pope 2026 lecture, claim AP-17: n >= (m_write - 1) / (1 - m_read)")
 def break_even_reads(write_multiple: Number, read_multiple: Number) -> Number:
-    """How often a prefix must be read within its time to live before writing it has paid, rates as multiples of the input rate.
+    """Reads of a prefix within its TTL that pay for writing it, with rates as multiples of the input rate.
 
     >>> round(break_even_reads(1.25, 0.1), 2), round(break_even_reads(2.0, 0.1), 2)  # Claude Opus 4.6, 5 min and 1 h
     (0.28, 1.11)
@@ -204,7 +204,7 @@ def break_even_reads(write_multiple: Number, read_multiple: Number) -> Number:
 
 @formula(source="reads are whole")
 def whole_reads(reads: Number) -> Number:
-    """The least whole number of reads that pays.
+    """Fewest whole reads that pay for writing a prefix.
 
     >>> float(whole_reads(0.28)), float(whole_reads(1.11))  # Claude Opus 4.6, 5 min and 1 h
     (1.0, 2.0)
@@ -214,7 +214,7 @@ def whole_reads(reads: Number) -> Number:
 
 @formula(source="tokens held, over time, at a fee by the hour")
 def holding_fee(token_seconds: TokenSecond, fee: UsdPerTokenSecond) -> Usd:
-    """What a provider that charges for storage asks for keeping prefixes.
+    """Storage fee of a provider for keeping prefixes.
 
     >>> round(holding_fee(100e3 * 3600.0, 4.5e-6 / 3600), 2)  # 100k tokens for an hour at $4.50 per Mtok and hour
     0.45

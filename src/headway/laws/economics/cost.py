@@ -1,4 +1,4 @@
-"""From the price of a chip to what a token costs and sells for: ownership, chip time, idle hours, margin, and a published day."""
+"""From the price of a chip to the cost and price of a token: ownership, chip time, idle hours, margin, and a published day."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TCO = "total cost of owning: capital and its overhead over life, upkeep, all-in 
 
 @formula(source=TCO + "; host, network and storage as a factor on the chip")
 def with_cluster(capex: Usd, overhead: Number) -> Usd:
-    """What a chip costs with its share of host, network and storage.
+    """Price of a chip including its share of host, network and storage.
 
     >>> with_cluster(25000, 1.3)  # H100 SXM
     32500.0
@@ -41,7 +41,7 @@ def with_cluster(capex: Usd, overhead: Number) -> Usd:
 
 @formula(source=TCO)
 def capital_usd(capital: Usd, life: Second) -> UsdPerSecond:
-    """A straight line over the time for which the machine is used.
+    """Straight-line depreciation over the machine's life.
 
     >>> round(capital_usd(32500, 5 * 365.25 * 86400) * 3600, 3)  # H100 SXM over 5 years, USD/h
     0.742
@@ -51,7 +51,7 @@ def capital_usd(capital: Usd, life: Second) -> UsdPerSecond:
 
 @formula(source=TCO)
 def upkeep_usd(capex: Usd, opex: PerSecond) -> UsdPerSecond:
-    """Staff, repair and spares as a share of the chip's price a year.
+    """Cost of staff, repair and spares, as a share of the chip's price per year.
 
     >>> round(upkeep_usd(25000, 0.08 / (365.25 * 86400)) * 3600, 3)  # H100 SXM, USD/h
     0.228
@@ -61,7 +61,7 @@ def upkeep_usd(capex: Usd, opex: PerSecond) -> UsdPerSecond:
 
 @formula(source=TCO)
 def power_usd(power: Watt, electricity: UsdPerJoule) -> UsdPerSecond:
-    """What the power of a chip costs, its share of host, network and cooling in it.
+    """Cost of a chip's power, including its share of host, network and cooling.
 
     >>> round(power_usd(1730, 0.07 / 3.6e6) * 3600, 3)  # H100 SXM, USD/h
     0.121
@@ -71,7 +71,7 @@ def power_usd(power: Watt, electricity: UsdPerJoule) -> UsdPerSecond:
 
 @formula(source=TCO)
 def building_usd(power: Watt, building: UsdPerWatt, life: Second) -> UsdPerSecond:
-    """What the share of a data centre costs that this power takes.
+    """Cost of the data centre per chip, by its power.
 
     >>> round(building_usd(1730, 12, 15 * 365.25 * 86400) * 3600, 3)  # H100 SXM, USD/h
     0.158
@@ -81,7 +81,7 @@ def building_usd(power: Watt, building: UsdPerWatt, life: Second) -> UsdPerSecon
 
 @formula(source="definition")
 def usd_share(part: UsdPerSecond, total_rate: UsdPerSecond) -> Number:
-    """The share of what is paid by the hour that is one part of it.
+    """Share of an hourly cost that one part takes.
 
     >>> round(usd_share(0.121, 1.30), 3)  # power of an H100 that is owned
     0.093
@@ -91,7 +91,7 @@ def usd_share(part: UsdPerSecond, total_rate: UsdPerSecond) -> Number:
 
 @formula(source="definition")
 def memory_usd(size: Byte, price: UsdPerByte) -> Usd:
-    """What so much memory costs.
+    """Cost of an amount of memory.
 
     >>> round(memory_usd(80e9, 12e-9))  # HBM3 of an H100 at the high end
     960
@@ -101,7 +101,7 @@ def memory_usd(size: Byte, price: UsdPerByte) -> Usd:
 
 @formula(source="definition")
 def memory_share(memory: Usd, price: Usd) -> Number:
-    """The share of a chip's or a system's price that is memory.
+    """Share of memory in the price of a chip or a system.
 
     >>> round(memory_share(960, 25000), 3)  # HBM3 of an H100
     0.038
@@ -116,7 +116,7 @@ CLAIMS = "Pope 2026 lecture, claims "
 
 @formula(source=CLAIMS + "RB-21: cost per token = G * price * tau / B; idle chips are paid for")
 def usd_per_mtok_out(price: UsdPerSecond, chips: Number, step: Second, batch: Number, replicas: Number) -> UsdPerMtok:
-    """Cost of a million output tokens: the decode steps' share of the system.
+    """Cost of a million output tokens in decode steps, from the price of all chips.
 
     >>> round(usd_per_mtok_out(2 / 3600, 72, 0.020, 2000, 1), 3)
     0.4
@@ -136,7 +136,7 @@ def usd_per_mtok_in(price: UsdPerSecond, chips: Number, prefill: Second, prompt:
 
 @formula(source="KV load over the host link, and the decode it displaces: the replica waits while its fullest chip loads")
 def cached_token_s(kv_bytes: BytePerToken, link: BytePerSecond) -> SecondPerToken:
-    """Replica time to bring one cached prefix token's KV into the HBM.
+    """Replica time to load one cached prefix token's KV into the HBM.
 
     >>> round(cached_token_s(40960, 63e9) * 1e9, 1)
     650.2
@@ -156,7 +156,7 @@ def usd_per_mtok_cached(price: UsdPerSecond, chips: Number, load: SecondPerToken
 
 @formula(source="definition")
 def usd_per_request(price: UsdPerSecond, chips: Number, request: Second, replicas: Number) -> Usd:
-    """Cost of a request's share of the system, prefill and decode.
+    """Cost per request, prefill and decode, from the price of all chips.
 
     >>> round(usd_per_request(2 / 3600, 8, 0.23625, 1), 6)
     0.00105
@@ -166,7 +166,7 @@ def usd_per_request(price: UsdPerSecond, chips: Number, request: Second, replica
 
 @formula(source="unit of the objective when no price is known")
 def chip_seconds_per_request(chips: Number, request: Second, replicas: Number) -> Second:
-    """Chip time of a request, prefill and decode: what cost is proportional to on one kind of chip.
+    """Chip time per request, prefill and decode: proportional to cost on one kind of chip.
 
     >>> chip_seconds_per_request(8, 0.25, 1)
     2.0
@@ -179,7 +179,7 @@ QUADRATURE = "independent inputs of a product: deviations of the logarithm at th
 
 @formula(source="definition: paid hours are busy hours over the share of them that is busy")
 def with_idle(cost: Same, utilisation: Number) -> Same:
-    """What something costs when its idle hours are paid for as well.
+    """Cost including paid idle hours.
 
     >>> with_idle(0.25, 0.5)  # USD/Mtok of a machine that works half of its paid hours
     0.5
@@ -189,7 +189,7 @@ def with_idle(cost: Same, utilisation: Number) -> Same:
 
 @formula(source="definition: what is left of a price when its margin is taken")
 def cost_share(margin: Number) -> Number:
-    """The share of a price that is cost.
+    """Share of a price that is cost, at a gross margin.
 
     >>> round(cost_share(0.845), 3)  # DeepSeek's day of 2025-02-27
     0.155
@@ -199,7 +199,7 @@ def cost_share(margin: Number) -> Number:
 
 @formula(source="definition: price = cost / (1 - margin)")
 def price_at_margin(cost: Same, cost_share: Number) -> Same:
-    """The price at which that share of it is cost.
+    """Price of which `cost_share` is cost.
 
     >>> round(price_at_margin(0.300, 0.137), 2)  # DeepSeek-V3's output tokens of 2025-02-27
     2.19
@@ -209,7 +209,7 @@ def price_at_margin(cost: Same, cost_share: Number) -> Same:
 
 @formula(source="definition: gross margin, the share of revenue that is not cost")
 def gross_margin(cost: Same, revenue: Same) -> Number:
-    """The margin that a price leaves over a cost; negative where it does not pay for it.
+    """Gross margin of a price over a cost; negative where the price is below the cost.
 
     >>> round(gross_margin(87072, 562027), 3)  # DeepSeek's day of 2025-02-27
     0.845
@@ -219,7 +219,7 @@ def gross_margin(cost: Same, revenue: Same) -> Number:
 
 @formula(source="definition: profit over cost")
 def margin_over_cost(cost: Same, revenue: Same) -> Number:
-    """The same as a multiple of the cost, as DeepSeek states it.
+    """Profit as a multiple of the cost, as DeepSeek states it.
 
     >>> round(margin_over_cost(87072, 562027), 2)
     5.45
@@ -229,7 +229,7 @@ def margin_over_cost(cost: Same, revenue: Same) -> Number:
 
 @formula(source="definition")
 def charged_usd(tokens: Token, rate: UsdPerMtok) -> Usd:
-    """What so many tokens bring at a rate.
+    """Revenue of a number of tokens at a rate.
 
     >>> charged_usd(168e9, 2.19)  # DeepSeek-R1's output tokens of 2025-02-27
     367920.0
@@ -242,7 +242,7 @@ def charged_usd(tokens: Token, rate: UsdPerMtok) -> Usd:
 
 @formula(source="an input of which only an interval is known, even in its logarithm: a price that spans a factor")
 def log_even_quantile(low: Same, high: Same, share: Number) -> Same:
-    """The value that a share of the interval's logarithm lies below.
+    """Quantile of a log-uniform interval.
 
     >>> round(float(log_even_quantile(2.2, 4.5, 0.5)), 3)  # a GB200 from owning it to renting it, USD/h
     3.146
@@ -252,7 +252,7 @@ def log_even_quantile(low: Same, high: Same, share: Number) -> Same:
 
 @formula(source="an input of which only an interval is known, even over it: a share of hours, a share of a price")
 def even_quantile(low: Same, high: Same, share: Number) -> Same:
-    """The value that a share of the interval lies below.
+    """Quantile of a uniform interval.
 
     >>> even_quantile(0.3, 0.7, 0.5)
     0.5
@@ -262,7 +262,7 @@ def even_quantile(low: Same, high: Same, share: Number) -> Same:
 
 @formula(source=QUADRATURE)
 def upper_end(middle: Same, factors: tuple[Number, ...]) -> Same:
-    """The 95 % point of a product whose independent inputs each raise it by a factor at their own.
+    """95 % point of a product whose independent inputs each raise it by a factor at their 95 % point.
 
     >>> round(float(upper_end(0.30, (1.6, 1.4, 3.0))), 2)
     1.04
@@ -272,7 +272,7 @@ def upper_end(middle: Same, factors: tuple[Number, ...]) -> Same:
 
 @formula(source=QUADRATURE)
 def lower_end(middle: Same, factors: tuple[Number, ...]) -> Same:
-    """The 5 % point of a product whose independent inputs each lower it by a factor at their own.
+    """5 % point of a product whose independent inputs each lower it by a factor at their 5 % point.
 
     >>> round(float(lower_end(0.30, (1.6, 1.4, 3.0))), 3)
     0.087
@@ -282,7 +282,7 @@ def lower_end(middle: Same, factors: tuple[Number, ...]) -> Same:
 
 @formula(source="every input at its worse end at once")
 def highest(middle: Same, factors: tuple[Number, ...]) -> Same:
-    """The most that a product can be while each input stays within its own interval.
+    """Largest value of a product while each input stays within its interval.
 
     >>> round(float(highest(0.30, (1.6, 1.4, 3.0))), 3)
     2.016
@@ -292,7 +292,7 @@ def highest(middle: Same, factors: tuple[Number, ...]) -> Same:
 
 @formula(source="every input at its better end at once")
 def lowest(middle: Same, factors: tuple[Number, ...]) -> Same:
-    """The least that a product can be while each input stays within its own interval.
+    """Smallest value of a product while each input stays within its interval.
 
     >>> round(float(lowest(0.30, (1.6, 1.4, 3.0))), 4)
     0.0446
@@ -302,7 +302,7 @@ def lowest(middle: Same, factors: tuple[Number, ...]) -> Same:
 
 @formula(source="definition")
 def whole_factor(below: Number, above: Number) -> Number:
-    """An interval's upper end over its lower one.
+    """Upper end of an interval over its lower end.
 
     >>> round(whole_factor(1.6, 1.4), 2)
     2.24
@@ -312,7 +312,7 @@ def whole_factor(below: Number, above: Number) -> Number:
 
 @formula(source="squares of the logarithms' half widths, which add in quadrature")
 def width_share(factor: Number, all_factors: tuple[Number, ...]) -> Number:
-    """The share of an interval's width that one input is behind; 0 where nothing has a width.
+    """Share of an interval's width due to one input; 0 where nothing has a width.
 
     >>> round(float(width_share(3.0, (1.6, 1.4, 3.0))), 2)
     0.78
@@ -323,7 +323,7 @@ def width_share(factor: Number, all_factors: tuple[Number, ...]) -> Number:
 
 @formula(source="definition")
 def fleet_usd(nodes: Number, node: Number, price: UsdPerSecond, time: Second) -> Usd:
-    """What so many nodes cost for a time, idle or not.
+    """Cost of a number of nodes for a time, busy or idle.
 
     >>> round(fleet_usd(226.75, 8, 2 / 3600, 86400), 6)  # DeepSeek's day of 2025-02-27
     87072.0
@@ -333,7 +333,7 @@ def fleet_usd(nodes: Number, node: Number, price: UsdPerSecond, time: Second) ->
 
 @formula(source="operational law: tokens over time over what one node does")
 def nodes_behind(tokens: Token, time: Second, rate: TokenPerSecond) -> Number:
-    """The nodes that a day's tokens need at a published rate per node.
+    """Nodes needed for a day's tokens at a published rate per node.
 
     >>> round(nodes_behind(608e9, 86400, 73700), 2), round(nodes_behind(168e9, 86400, 14800), 2)  # DeepSeek: prefill, decode
     (95.48, 131.38)
@@ -343,7 +343,7 @@ def nodes_behind(tokens: Token, time: Second, rate: TokenPerSecond) -> Number:
 
 @formula(source="definition")
 def usd_per_mtok_of(cost: Usd, tokens: Token) -> UsdPerMtok:
-    """What a million of the tokens cost that so much money made.
+    """Cost per million tokens, from total cost and tokens.
 
     >>> round(usd_per_mtok_of(50450, 168e9), 4)  # DeepSeek's decode nodes
     0.3003

@@ -1,7 +1,7 @@
-"""A price read backwards: what a rate says of the model and the machine behind it, by the laws that made it.
+"""A price read backwards: parameters, KV bytes and chip time that a price sheet implies, by inverting the laws of cost.
 
-Forwards: chip time of a token x chip price x markup. Prefill is compute; a decode step reads weights once for its batch and each
-sequence's KV, computes, and has a fixed cost. Backwards: each rate gives one equation, and the rest is prior.
+Forwards: price = chip time of a token x chip price x markup. Prefill is compute; a decode step reads weights once for its batch and
+each sequence's KV, computes, and has a fixed cost. Backwards: each rate gives one equation, and priors supply the other unknowns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headway.core.units import (
     UsdPerTokenSquared,
 )
 
-ONE_TOKEN: Token = 1.0  # what a decode step gives each sequence
+ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 NONE: Number = 1.0  # the share of a whole that every price holds at least
 LECTURE = "Pope 2026 lecture, claims "
 
@@ -32,7 +32,7 @@ LECTURE = "Pope 2026 lecture, claims "
 
 @formula(source="prefill of DeepSeek-V3 at 15 % of peak beside half of it for a dense model, both published; the fitted step model agrees")
 def sparse_mfu(dense_mfu: Number, sparsity: Number, exponent: Number) -> Number:
-    """Experts are small matrices that need exchanges, so that a sparse model prefills at a smaller share of the peak than a dense one.
+    """MFU of a sparse model's prefill, below a dense model's because experts are small matrices that need exchanges.
 
     >>> round(float(sparse_mfu(0.5, 671 / 37, 0.42)), 2)  # DeepSeek-V3
     0.15
@@ -42,7 +42,7 @@ def sparse_mfu(dense_mfu: Number, sparsity: Number, exponent: Number) -> Number:
 
 @formula(source="definition of MFU")
 def prefill_chip_s(compute: SecondPerToken, mfu: Number) -> SecondPerToken:
-    """Chip time of a prompt token, which compute binds.
+    """Chip time per prompt token, limited by compute.
 
     >>> f"{prefill_chip_s(2 * 37e9 / 1978.9e12, 0.15):.3g}"  # DeepSeek-V3 on H800, fp8
     '0.000249'
@@ -52,7 +52,7 @@ def prefill_chip_s(compute: SecondPerToken, mfu: Number) -> SecondPerToken:
 
 @formula(source="weights that must fit: the rest of the memory holds KV")
 def chips_for(weights: Byte, capacity: Byte, share: Number) -> Number:
-    """Chips of one replica, as many as keep the weights within a share of their memory.
+    """Chips of one replica that hold the weights within a share of their memory.
 
     >>> round(float(chips_for(671e9, 80e9, 0.5)), 1)  # DeepSeek-V3 in fp8 on H100
     16.8
@@ -65,7 +65,7 @@ def decode_chip_s(
     compute: SecondPerToken, fixed: Second, chips: Number, weights: Byte, kv: Byte, batch: Number, mem_bw: BytePerSecond,
     eff_compute: Number, eff_memory: Number,
 ) -> SecondPerToken:  # fmt: skip
-    """Chip time of an output token.
+    """Chip time per output token.
 
     >>> one = decode_chip_s(3.74e-5, 1.5e-3, 16.8, 671e9, 4989 * 35136.0, 704, 3.35e12, 0.35, 0.67)  # DeepSeek-V3
     >>> f"{one:.3g}"
@@ -87,7 +87,7 @@ def context_kv(context: Token, kv: BytePerToken) -> Byte:
 
 @formula(source="price = chip time x chip price x what is added for idle hours and margin")
 def price_of(chip_s: SecondPerToken, chip: UsdPerSecond, markup: Number) -> UsdPerToken:
-    """The rate that a token of so much chip time is sold at.
+    """Price per token of a chip time, at a chip price and a markup.
 
     >>> round(price_of(2.49e-4, 2 / 3600, 4.0) * 1e6, 2)  # DeepSeek-V3's input, 2025-02-27
     0.55
@@ -97,7 +97,7 @@ def price_of(chip_s: SecondPerToken, chip: UsdPerSecond, markup: Number) -> UsdP
 
 @formula(source="definition: idle hours and margin, and what a list price has beyond both")
 def whole_markup(utilisation: Number, cost_share: Number, policy: Number) -> Number:
-    """How many times the cost of busy chips a price is.
+    """Price over the cost of busy chips.
 
     >>> round(whole_markup(0.5, 0.4, 1.0), 2)
     5.0
@@ -107,7 +107,7 @@ def whole_markup(utilisation: Number, cost_share: Number, policy: Number) -> Num
 
 @formula(source="between cost (none of it: a longer tier must only stay profitable, claim AP-14) and all of it")
 def carried_markup(markup: Number, share: Number) -> Number:
-    """What is added to the cost of further context, when the price of a longer tier carries that share of a markup's logarithm.
+    """Markup on the cost of further context, when a longer tier's price carries `share` of a markup's logarithm.
 
     >>> round(carried_markup(4.0, 0.5), 3)
     2.0
@@ -117,7 +117,7 @@ def carried_markup(markup: Number, share: Number) -> Number:
 
 @formula(source="definition: what a list price has beside cost, idle hours and margin")
 def with_policy(markup: Number, policy: Number) -> Number:
-    """A markup times what policy adds to it or takes from it.
+    """Markup times the provider's pricing policy.
 
     >>> with_policy(2.0, 1.25)
     2.5
@@ -130,7 +130,7 @@ def with_policy(markup: Number, policy: Number) -> Number:
 
 @formula(source="price_of, solved for the chip time")
 def chip_s_paid(rate: UsdPerToken, chip: UsdPerSecond, markup: Number) -> SecondPerToken:
-    """The chip time that a rate pays for.
+    """Chip time per token that a rate pays for.
 
     >>> f"{chip_s_paid(0.55e-6, 2 / 3600, 4.0):.3g}"
     '0.000247'
@@ -140,7 +140,7 @@ def chip_s_paid(rate: UsdPerToken, chip: UsdPerSecond, markup: Number) -> Second
 
 @formula(source="prefill_chip_s and two operations per parameter, solved for the parameters")
 def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: SecondPerToken) -> Number:
-    """Active parameters of a model whose prompt token takes so much chip time; `compute_of_one` is one parameter's.
+    """Active parameters of a model from the chip time of a prompt token; `compute_of_one` is the time of one parameter.
 
     >>> round(active_from_prefill(2.49e-4, 0.15, 2 / 1978.9e12) / 1e9, 1)  # DeepSeek-V3, in billions
     37.0
@@ -150,7 +150,7 @@ def active_from_prefill(chip_s: SecondPerToken, mfu: Number, compute_of_one: Sec
 
 @formula(source="definition of sparsity, solved for the total")
 def total_from_sparsity(active_params: Number, sparsity: Number) -> Number:
-    """All parameters of a model.
+    """Total parameters of a model from active parameters and sparsity.
 
     >>> round(total_from_sparsity(37e9, 18.135) / 1e9)  # DeepSeek-V3, in billions
     671
@@ -160,7 +160,7 @@ def total_from_sparsity(active_params: Number, sparsity: Number) -> Number:
 
 @formula(source="definition: a secant of rate against context")
 def rate_slope(shorter_rate: UsdPerToken, longer_rate: UsdPerToken, shorter: Token, longer: Token) -> UsdPerTokenSquared:
-    """What each further token of context adds to the rate of an output token.
+    """Increase of the output rate per further token of context.
 
     >>> round(rate_slope(5e-6, 9e-6, 16e3, 80e3) * 1e12, 1)  # Qwen3-Coder-480B's first two tiers, USD/Mtok per M tokens
     62.5
@@ -170,7 +170,7 @@ def rate_slope(shorter_rate: UsdPerToken, longer_rate: UsdPerToken, shorter: Tok
 
 @formula(source="definition")
 def within_tier(above: Token, to: Token, share: Number) -> Token:
-    """The context that lies at a share of a tier of contexts.
+    """Context at a share of a price sheet's context tier.
 
     >>> within_tier(32e3, 128e3, 0.5)  # Qwen3-Coder-480B's second tier
     80000.0
@@ -180,7 +180,7 @@ def within_tier(above: Token, to: Token, share: Number) -> Token:
 
 @formula(source="reading KV at full bandwidth, sold at cost: all of the slope is KV, so that real KV is smaller")
 def kv_slope_bound(slope: UsdPerTokenSquared, mem_bw: BytePerSecond, chip: UsdPerSecond) -> BytePerToken:
-    """The most KV bytes per token that a ladder's slope pays for.
+    """Upper bound of KV bytes per token that the price slope over context tiers pays for.
 
     >>> round(kv_slope_bound(62.5e-12, 3.35e12, 2 / 3600) / 1e3)  # Qwen3-Coder-480B on H800, kB; 127 in fp8
     377
@@ -190,7 +190,7 @@ def kv_slope_bound(slope: UsdPerTokenSquared, mem_bw: BytePerSecond, chip: UsdPe
 
 @formula(source="kv_slope_bound, with the bandwidth that is reached and what is added to the cost")
 def kv_from_slope(bound: BytePerToken, eff_memory: Number, markup: Number) -> BytePerToken:
-    """KV bytes per token behind a ladder's slope.
+    """KV bytes per token behind the price slope over context tiers.
 
     >>> round(kv_from_slope(377e3, 0.67, 2.0) / 1e3)  # Qwen3-Coder-480B, kB
     126
@@ -200,7 +200,7 @@ def kv_from_slope(bound: BytePerToken, eff_memory: Number, markup: Number) -> By
 
 @formula(source=LECTURE + "AP-04, AP-05: compute time = KV time at the context where the price steps")
 def kv_at_knee(compute: SecondPerToken, mem_bw: BytePerSecond, knee: Token) -> BytePerToken:
-    """KV bytes per token if a price step were the context at which reading KV takes as long as computing at the full peak.
+    """KV bytes per token if a price step is the context at which KV reads take as long as compute, both at peak.
 
     >>> round(kv_at_knee(2 * 100e9 / 2000e12, 3.3333e12, 200e3))  # the lecture's 100B model, chip of 300 FLOP per byte pair
     1667
@@ -210,7 +210,7 @@ def kv_at_knee(compute: SecondPerToken, mem_bw: BytePerSecond, knee: Token) -> B
 
 @formula(source=LECTURE + "AP-13: a step of so much at a context, from a decode that is memory-bound by the output/input ratio")
 def kv_joint(knee: BytePerToken, step: Number, ratio: Number) -> BytePerToken:
-    """KV bytes per token that satisfy the step and the output/input ratio together; `knee` is kv_at_knee at the same context.
+    """KV bytes per token that satisfy price step and output/input ratio together; `knee` is kv_at_knee at the same context.
 
     >>> round(kv_joint(1667.0, 1.5, 5.0)), round(kv_joint(1667.0 * 200 / 500, 1.5, 5.0))  # at 200k, at 500k
     (4168, 1667)

@@ -1,6 +1,6 @@
-"""Fast and slow: what speed costs on one kind of machine, where the lever is the number of sequences that share it.
+"""Fast and slow tiers: cost of speed on one kind of machine, where the number of sequences that share it sets both.
 
-Multiples are over a standard rung: speed is a user's tokens per second, price the cost of the same work.
+Multiples are over a standard tier: speed is a user's tokens per second, price the cost of equal work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CLAIM = "Pope 2026 lecture, claim "
 
 @formula(source="definition")
 def speed_multiple(standard_tpot: Second, tpot: Second) -> Number:
-    """How many times faster than on the standard rung a user's tokens come.
+    """Speed of a user's tokens over that of the standard tier.
 
     >>> speed_multiple(0.020, 0.008)  # fast mode as first sold
     2.5
@@ -25,7 +25,7 @@ def speed_multiple(standard_tpot: Second, tpot: Second) -> Number:
 
 @formula(source="definition, solved for the time per token")
 def tpot_at_speed(standard_tpot: Second, speed: Number) -> Second:
-    """The time per output token that a multiple of the standard speed allows.
+    """TPOT at a multiple of the standard speed.
 
     >>> tpot_at_speed(0.020, 2.5)
     0.008
@@ -35,7 +35,7 @@ def tpot_at_speed(standard_tpot: Second, speed: Number) -> Second:
 
 @formula(source="equal work at an equal rent of a chip; prefill and idle chips are paid for on both sides")
 def price_multiple(standard_rate: TokenPerSecond, rate: TokenPerSecond) -> Number:
-    """A chip that sustains fewer tokens per second makes each of its requests dearer in proportion.
+    """Price over that of the standard tier: a chip with a lower request rate makes each request dearer in proportion.
 
     >>> round(price_multiple(4425.8, 651.9), 2)  # DeepSeek-V3 on a GB200 NVL72, 342 sequences against 18,936
     6.79
@@ -45,7 +45,7 @@ def price_multiple(standard_rate: TokenPerSecond, rate: TokenPerSecond) -> Numbe
 
 @formula(source="definition; idle chips are counted")
 def sequences_per_chip(concurrency: Number, chips: Number) -> Number:
-    """Sequences that share the machine, so that machines of different size compare.
+    """Sequences per chip, which compares machines of different size.
 
     >>> sequences_per_chip(18936, 72)
     263.0
@@ -55,7 +55,7 @@ def sequences_per_chip(concurrency: Number, chips: Number) -> Number:
 
 @formula(source="definition")
 def batch_ratio(standard: Number, tier_batch: Number) -> Number:
-    """How many times more sequences share a chip on the standard rung: what a faster rung gives up.
+    """Sequences per chip of the standard tier over the number of a faster tier.
 
     >>> round(batch_ratio(263.0, 4.75), 1)
     55.4
@@ -65,7 +65,7 @@ def batch_ratio(standard: Number, tier_batch: Number) -> Number:
 
 @formula(source=CLAIM + "RB-21: a token's price is in proportion to t / B")
 def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
-    """Chip time of one output token while decoding: a sequence's share of the step.
+    """Chip time per output token while decoding: a sequence's share of the step.
 
     >>> round(chip_time_per_token(0.020, 263.0) * 1e6, 1)
     76.0
@@ -75,7 +75,7 @@ def chip_time_per_token(tpot: Second, sequences: Number) -> Second:
 
 @formula(source="definition; prefill left out")
 def decode_price_multiple(standard: Second, tier_s: Second) -> Number:
-    """How many times more chip time than on the standard rung an output token takes.
+    """Chip time per output token over that of the standard tier.
 
     >>> round(decode_price_multiple(76.04e-6, 1212e-6), 1)
     15.9
@@ -85,7 +85,7 @@ def decode_price_multiple(standard: Second, tier_s: Second) -> Number:
 
 @formula(source=CLAIM + "FM-02: with price in proportion to t / B, B_slow / B_fast = price ratio x speed ratio, for any t(B)")
 def batch_ratio_identity(price: Number, speed: Number) -> Number:
-    """The ratio of batches that a price multiple and a speed multiple imply together.
+    """Ratio of batches that a price multiple and a speed multiple imply together.
 
     >>> batch_ratio_identity(6.0, 2.5)  # Claude Opus 4.6 fast
     15.0
@@ -95,7 +95,7 @@ def batch_ratio_identity(price: Number, speed: Number) -> Number:
 
 @formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
 def closed_standard_batch(speed: Number, balanced: Token) -> Token:
-    """Compute time is linear in the batch and equals the floor at the balanced one, so a slower standard is so many times beyond it.
+    """Batch of a standard tier that is slower than the floor by `speed`: above balance, compute time is linear in the batch.
 
     >>> closed_standard_batch(2.5, 2400.0)  # with the lecture's balanced batch: its "double or triple"
     6000.0
@@ -105,7 +105,7 @@ def closed_standard_batch(speed: Number, balanced: Token) -> Token:
 
 @formula(source=CLAIM + "FM-03: without KV reads, standard compute-bound and fast on the latency floor")
 def closed_fast_batch(price: Number, balanced: Token) -> Token:
-    """On the floor the step no longer shortens and a token costs 1 / B, so a price multiple divides the balanced batch.
+    """Batch of a fast tier on the latency floor: below balance a token costs 1 / batch, so the price multiple divides it.
 
     >>> closed_fast_batch(6.0, 2400.0)
     400.0
@@ -115,7 +115,7 @@ def closed_fast_batch(price: Number, balanced: Token) -> Token:
 
 @formula(source="straight line between two rungs in the logarithms of both multiples")
 def between_rungs(at: Number, slower_x: Number, faster_x: Number, slower_y: Number, faster_y: Number) -> Number:
-    """A multiple between two rungs; batches and layouts are discrete, and between near rungs both multiples are close to powers.
+    """Multiple between two tiers by a power law; batches and layouts are discrete, but near tiers are close to powers.
 
     >>> round(float(between_rungs(2.5, 1.91, 2.57, 1.25, 2.38)), 2)
     2.24
@@ -125,7 +125,7 @@ def between_rungs(at: Number, slower_x: Number, faster_x: Number, slower_y: Numb
 
 @formula(source="elasticity between two rungs: d ln(speed) / d ln(price)")
 def speed_bought(slower_speed: Number, speed: Number, slower_price: Number, price: Number) -> Number:
-    """Per cent of speed that one per cent of price buys on the way from the next slower rung: near 0 on the floor.
+    """Per cent of speed per per cent of price from the next slower tier: near 0 on the latency floor.
 
     >>> round(float(speed_bought(1.0, 2.5, 1.0, 6.0)), 2)
     0.51
@@ -135,7 +135,7 @@ def speed_bought(slower_speed: Number, speed: Number, slower_price: Number, pric
 
 @formula(source="definition")
 def offer_over_ladder(offered: Number, ladder: Number) -> Number:
-    """How many times the ladder's price multiple an offer asks for the same speed multiple: above 1 the offer pays for more than batch.
+    """Price multiple of an offer over the modelled price multiple at its speed: above 1, it pays for more than a smaller batch.
 
     >>> round(offer_over_ladder(6.0, 2.23), 2)
     2.69

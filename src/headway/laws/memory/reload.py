@@ -1,4 +1,4 @@
-"""A cached prefix loaded or computed again, stored or not: by time and by cost."""
+"""A cached prefix: load it or compute it again, store it or not, by time and by cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORWARD: FlopPerToken = 2.0  # a multiply and an add for each parameter
 
 @formula(source="2 N: a multiply and an add for each active parameter; attention left out")
 def forward_flop(active: Number) -> FlopPerToken:
-    """Arithmetic of one token's way through a model, whatever its context.
+    """FLOP per token of a forward pass, attention scores excluded.
 
     >>> forward_flop(70.55e9) / 1e9  # Llama 3.3 70B, GFLOP
     141.1
@@ -40,7 +40,7 @@ def forward_flop(active: Number) -> FlopPerToken:
 
 @formula(source="arithmetic over what the chip reaches")
 def recompute_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, mfu: Number) -> SecondPerToken:
-    """Chip time to compute a token's KV again.
+    """Chip time per token to recompute its KV.
 
     >>> round(recompute_s_per_token(2 * 70.55e9, 989.4e12, 0.5) * 1e6)  # Llama 3.3 70B on an H100 at half its peak
     285
@@ -50,7 +50,7 @@ def recompute_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, mfu: Number) 
 
 @formula(source="what was measured, per chip")
 def measured_s_per_token(fresh: TokenPerSecond) -> SecondPerToken:
-    """Chip time of a fresh prompt token, from the rate at which a chip was seen to compute them.
+    """Chip time per uncached prompt token, from a chip's measured prefill rate.
 
     >>> round(measured_s_per_token(4030) * 1e6)  # DeepSeek-V3 on an H800, its own day
     248
@@ -60,7 +60,7 @@ def measured_s_per_token(fresh: TokenPerSecond) -> SecondPerToken:
 
 @formula(source="cost over price")
 def chip_s_of_cost(cost: UsdPerMtok, price: UsdPerSecond) -> SecondPerToken:
-    """Chip time of a prompt token, from what a million of them cost.
+    """Chip time per prompt token, from the cost of a million prompt tokens.
 
     >>> round(chip_s_of_cost(0.138, 2 / 3600) * 1e6)  # DeepSeek-V3
     248
@@ -70,7 +70,7 @@ def chip_s_of_cost(cost: UsdPerMtok, price: UsdPerSecond) -> SecondPerToken:
 
 @formula(source="time x price of the time")
 def token_time_usd(time: SecondPerToken, price: UsdPerSecond) -> UsdPerToken:
-    """What a token's chip time costs.
+    """Cost of a token's chip time.
 
     >>> round(token_time_usd(1 / 4030, 2 / 3600) * 1e6, 3)  # DeepSeek-V3: 4,030 fresh tokens/s on an H800 at $2/h, USD/Mtok
     0.138
@@ -80,7 +80,7 @@ def token_time_usd(time: SecondPerToken, price: UsdPerSecond) -> UsdPerToken:
 
 @formula(source="equal time: KV bytes over bandwidth against computing again")
 def break_even_bandwidth(kv: BytePerToken, recompute: SecondPerToken) -> BytePerSecond:
-    """The bandwidth per chip above which loading a token's KV is faster than computing it again.
+    """Bandwidth per chip above which loading a token's KV is faster than recomputing it.
 
     >>> round(break_even_bandwidth(35136, 1 / 4030) / 1e9, 2)  # DeepSeek-V3, fp8 KV, measured rate
     0.14
@@ -90,7 +90,7 @@ def break_even_bandwidth(kv: BytePerToken, recompute: SecondPerToken) -> BytePer
 
 @formula(source="the path for as long as it is busy, and the chips for the share of that in which they wait")
 def load_usd(load: SecondPerToken, path: UsdPerSecond, waiting: Number, chip: UsdPerSecond) -> UsdPerToken:
-    """What loading a token's KV costs.
+    """Cost of loading a token's KV.
 
     >>> round(load_usd(35136 / 14e9, 30.72e12 * 3.39e-18, 0.1, 2 / 3600) * 1e6, 5)  # DeepSeek-V3 from a TLC drive, USD/Mtok
     0.0004
@@ -100,7 +100,7 @@ def load_usd(load: SecondPerToken, path: UsdPerSecond, waiting: Number, chip: Us
 
 @formula(source="latency, then bytes over bandwidth")
 def fetch_s(prefix_bytes: Byte, bandwidth: BytePerSecond, latency: Second) -> Second:
-    """Time to bring a cached prefix from a tier.
+    """Time to load a cached prefix from a tier.
 
     >>> round(fetch_s(40e9, 190e9, 10e-6), 4)  # 128k tokens of a 70B from a remote pool over 8 x 400 Gb/s
     0.2105
@@ -110,7 +110,7 @@ def fetch_s(prefix_bytes: Byte, bandwidth: BytePerSecond, latency: Second) -> Se
 
 @formula(source="computing again less loading")
 def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, latency: Second) -> Second:
-    """Time saved by loading a prefix instead of computing it again; negative where loading is slower.
+    """Time saved by loading a prefix instead of recomputing it; negative where loading is slower.
 
     >>> round(load_gain_s(8192, 1 / 4030, 35136 / 14e9, 80e-6), 3)  # DeepSeek-V3 from one TLC drive
     2.012
@@ -120,7 +120,7 @@ def load_gain_s(prefix: Token, recompute: SecondPerToken, load: SecondPerToken, 
 
 @formula(source="chip time, where the chip waits, and the path's own")
 def load_weight(waiting: Number, path: UsdPerSecond, chip: UsdPerSecond) -> Number:
-    """What a second of loading costs over a second of computing: the share of it that the chip waits, and what the path costs.
+    """Cost of a second of loading over a second of computing: the share that the chip waits, plus the cost of the path.
 
     >>> round(load_weight(1.0, 30.72e12 * 3.39e-18, 2 / 3600), 3)  # one TLC drive beside an H100 at $2/h
     1.187
@@ -130,7 +130,7 @@ def load_weight(waiting: Number, path: UsdPerSecond, chip: UsdPerSecond) -> Numb
 
 @formula(source="holding cost x all that the device holds")
 def path_usd(holding: UsdPerByteSecond, capacity: Byte) -> UsdPerSecond:
-    """What a device costs in a second, whether it holds or moves.
+    """Cost per second of a device, whether it holds or moves data.
 
     >>> round(path_usd(3.39e-18, 30.72e12) * 3600, 3)  # a TLC drive of 30.72 TB, USD/h
     0.375
@@ -140,7 +140,7 @@ def path_usd(holding: UsdPerByteSecond, capacity: Byte) -> UsdPerSecond:
 
 @formula(source="KV bytes x cost of a byte")
 def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
-    """What a cost per byte (wear, one hold) is per token of KV.
+    """Cost per token of KV from a cost per byte (write endurance, one hold).
 
     >>> round(token_bytes_usd(163840, 1.95e-13) * 1e6, 3)  # wear of writing Llama 3.3 70B's fp8 KV to TLC, USD/Mtok
     0.032
@@ -150,7 +150,7 @@ def token_bytes_usd(kv: BytePerToken, per_byte: UsdPerByte) -> UsdPerToken:
 
 @formula(source=FIVE_MINUTES)
 def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, holding: UsdPerToken) -> UsdPerToken:
-    """What storing a token's KV for one hold gains over computing it again, when it is used with that probability.
+    """Gain of storing a token's KV for one hold over recomputing it, when it is reused with probability `reuse`.
 
     >>> round(storing_gain_usd(0.8, 0.138e-6, 0.001e-6, 0.007e-6, 0.018e-6) * 1e6, 4)  # DeepSeek-V3, 1 h in DDR5, USD/Mtok
     0.0846
@@ -162,7 +162,7 @@ def storing_gain_usd(reuse: Number, recompute: UsdPerToken, load: UsdPerToken, w
 def break_even_hold_s(
     reuse: Number, recompute: UsdPerToken, load: UsdPerToken, write: UsdPerToken, kv: BytePerToken, holding: UsdPerByteSecond
 ) -> Second:
-    """The longest hold for which storing pays.
+    """Longest hold for which storing a token's KV pays.
 
     >>> round(break_even_hold_s(1, 0.138e-6, 0.0, 0.0, 35136, 0.025e-9 / 3600) / 60, 1)  # DeepSeek-V3 in HBM at $2/h, minutes
     9.4
@@ -172,7 +172,7 @@ def break_even_hold_s(
 
 @formula(source="definition")
 def per_mtok(cost: UsdPerToken) -> UsdPerMtok:
-    """A cost per token as it is quoted.
+    """Cost per million tokens from a cost per token.
 
     >>> round(per_mtok(0.138e-6), 3)
     0.138

@@ -1,4 +1,4 @@
-"""Which tier of memory a KV cache should live in: what holding costs, when bandwidth decides, how many devices, how fast flash wears."""
+"""Memory tiers for a KV cache: holding cost, capacity against bandwidth, number of devices, write endurance of flash."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headway.core.units import (
 
 @formula(source="definition: a full device is written anew once in each hold")
 def rewrites(hold: Second) -> PerSecond:
-    """Drive writes that holding something else every so often takes, to be set beside what a drive is rated for.
+    """Drive writes per second of data replaced after each hold, to compare with a drive's rating.
 
     >>> round(rewrites(300.0) * 86400), round(rewrites(3600.0) * 86400)  # a day, at 5 minutes and at 1 hour
     (288, 24)
@@ -33,7 +33,7 @@ def rewrites(hold: Second) -> PerSecond:
 
 @formula(source="rated drive writes over the rated life")
 def endurance(capacity: Byte, drive_writes: PerSecond, rated_life: Second) -> Byte:
-    """What may be written to a device before it is worn out.
+    """Bytes that can be written to a device over its rated life.
 
     >>> round(endurance(30.72e12, 1 / 86400, 5 * 365.25 * 86400) / 1e15, 1)  # TLC at 1 drive write a day for 5 years, PB
     56.1
@@ -43,7 +43,7 @@ def endurance(capacity: Byte, drive_writes: PerSecond, rated_life: Second) -> By
 
 @formula(source="price over endurance")
 def wear_usd(price: UsdPerByte, drive_writes: PerSecond, rated_life: Second) -> UsdPerByte:
-    """What a byte written takes off a device's life.
+    """Cost of write endurance per byte written.
 
     >>> f"{wear_usd(10950 / 30.72e12, 1 / 86400, 5 * 365.25 * 86400) * 1e9:.3g}"  # TLC at 1 drive write a day for 5 years, USD/GB
     '0.000195'
@@ -53,7 +53,7 @@ def wear_usd(price: UsdPerByte, drive_writes: PerSecond, rated_life: Second) -> 
 
 @formula(source="endurance over the rate of writing")
 def worn_out_s(endurance: Byte, write_rate: BytePerSecond) -> Second:
-    """How long a device lasts while it is written to at this rate.
+    """Life of a device at a write rate.
 
     >>> round(worn_out_s(56.1e15, 7.85e9) / 86400)  # a TLC drive's share of 353 GB/s over 45 drives, days
     83
@@ -63,7 +63,7 @@ def worn_out_s(endurance: Byte, write_rate: BytePerSecond) -> Second:
 
 @formula(source="holding, more devices where bandwidth wants them, and wear")
 def hold_usd_per_byte(holding: UsdPerByteSecond, devices_per_full: Number, hold: Second, wear: UsdPerByte) -> UsdPerByte:
-    """What one hold of a byte costs, its writing included.
+    """Cost of one hold of a byte, writing included.
 
     >>> ddr, tlc = hold_usd_per_byte(1.43e-16, 1.0, 300.0, 0.0), hold_usd_per_byte(3.39e-18, 7.31, 300.0, 1.95e-13)
     >>> f"{ddr * 1e9:.2g} {tlc * 1e9:.2g}"  # 5 minutes, USD/GB: wear keeps short holds out of flash
@@ -74,7 +74,7 @@ def hold_usd_per_byte(holding: UsdPerByteSecond, devices_per_full: Number, hold:
 
 @formula(source="equal cost of a hold, both tiers bought by capacity")
 def wear_earned_s(wear: UsdPerByte, holding_above: UsdPerByteSecond, holding_below: UsdPerByteSecond) -> Second:
-    """The hold from which cheaper holding has paid for the wear of writing.
+    """Shortest hold at which cheaper holding has paid for the write endurance it uses.
 
     >>> round(wear_earned_s(1.95e-13, 1.426e-16, 3.39e-18) / 60, 1)  # DDR5 above TLC, minutes
     23.3
@@ -86,7 +86,7 @@ def wear_earned_s(wear: UsdPerByte, holding_above: UsdPerByteSecond, holding_bel
 def wear_earned_busy_s(
     wear: UsdPerByte, holding_above: UsdPerByteSecond, holding_below: UsdPerByteSecond, balanced_hold_below: Second
 ) -> Second:
-    """The same where the hold is so short that the lower tier is bought for its bandwidth.
+    """Shortest hold that pays for write endurance where the lower tier is bought for bandwidth rather than capacity.
 
     >>> round(wear_earned_busy_s(1.95e-13, 1.426e-16, 3.39e-18, 2194.3) / 60, 1)  # DDR5 above TLC, one use, minutes
     23.7
@@ -96,7 +96,7 @@ def wear_earned_busy_s(
 
 @formula(source="definition")
 def rewrites_over_rated(rewrites: PerSecond, rated: PerSecond) -> Number:
-    """How many times more is written than a drive is rated for.
+    """Drive writes over the drive's rating.
 
     >>> round(rewrites_over_rated(1 / 300, 1 / 86400))  # holds of 5 minutes on TLC rated for 1 drive write a day
     288
@@ -106,7 +106,7 @@ def rewrites_over_rated(rewrites: PerSecond, rated: PerSecond) -> Number:
 
 @formula(source="definition")
 def wear_beyond(wear: UsdPerByte, wear_above: UsdPerByte) -> UsdPerByte:
-    """What writing to the lower tier wears out beyond writing to the upper one.
+    """Write-endurance cost in the lower tier beyond that in the upper tier.
 
     >>> wear_beyond(1.95e-13, 0.0)  # TLC under DDR5
     1.95e-13
@@ -119,7 +119,7 @@ LECTURE = "Reiner Pope, blackboard lecture, 2026-04-29"
 
 @formula(source="middle of a range that spans a factor")
 def middle_price(low: UsdPerByte, high: UsdPerByte) -> UsdPerByte:
-    """The price to reckon with where only a range is known.
+    """Geometric mean of a price range, used where only a range is known.
 
     >>> round(float(middle_price(12e-9, 27e-9)) * 1e9, 6)  # DDR5, USD/GB
     18.0
@@ -129,7 +129,7 @@ def middle_price(low: UsdPerByte, high: UsdPerByte) -> UsdPerByte:
 
 @formula(source="straight line over the device's life; power and host as a share of its price")
 def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByteSecond:
-    """What it costs to hold a byte for a second in a device that is bought.
+    """Cost to hold a byte for a second in a purchased device.
 
     >>> f"{holding_usd(15e-9, 0.2, 4 * 365.25 * 86400) * 3600e9:.3g}"  # DDR5, USD per GB and hour
     '0.000513'
@@ -139,7 +139,7 @@ def holding_usd(price: UsdPerByte, overhead: Number, life: Second) -> UsdPerByte
 
 @formula(source="HBM is not sold without its chip")
 def chip_byte_price(chip: Usd, capacity: Byte) -> UsdPerByte:
-    """What a byte of HBM is bought for: its share of the whole chip.
+    """Purchase price per byte of HBM: its share of the whole chip.
 
     >>> round(chip_byte_price(32000, 141e9) * 1e9)  # H200, USD/GB
     227
@@ -149,7 +149,7 @@ def chip_byte_price(chip: Usd, capacity: Byte) -> UsdPerByte:
 
 @formula(source="opportunity: memory that holds a cache holds no running request, and the chip is paid for by its memory")
 def chip_holding_usd(price: UsdPerSecond, capacity: Byte) -> UsdPerByteSecond:
-    """What it costs to hold a byte in HBM, where it takes its share of the chip.
+    """Cost to hold a byte in HBM for a second: its share of the chip's price.
 
     >>> round(chip_holding_usd(2 / 3600, 80e9) * 3600e9, 6)  # H100 at $2/h, USD per GB and hour
     0.025
@@ -159,7 +159,7 @@ def chip_holding_usd(price: UsdPerSecond, capacity: Byte) -> UsdPerByteSecond:
 
 @formula(source=LECTURE + ": a tier is right when the share used to hold equals the share used to read")
 def balanced_hold_s(capacity: Byte, bandwidth: BytePerSecond, uses: Number) -> Second:
-    """The time to hold data, used so often in that time, at which a device is full and busy at once: its drain time when used once.
+    """Hold time at which a device is full and busy at once, at `uses` moves per hold: its drain time for one use.
 
     >>> round(balanced_hold_s(30.72e12, 14e9, 1) / 60, 1)  # a TLC drive of 30.72 TB, minutes
     36.6
@@ -169,7 +169,7 @@ def balanced_hold_s(capacity: Byte, bandwidth: BytePerSecond, uses: Number) -> S
 
 @formula(source=LECTURE + ": the share used to hold over the share used to read, or its inverse")
 def share_mismatch(hold: Second, balanced_hold: Second) -> Number:
-    """How far a hold is from keeping a device as full as it is busy, either way: 1 where the two shares are equal.
+    """Ratio of a hold to a device's balanced hold, or its inverse if larger: 1 where capacity and bandwidth are equally used.
 
     >>> round(float(share_mismatch(300.0, 2194.3)), 2), round(float(share_mismatch(3600.0, 2194.3)), 2)  # a TLC drive, 5 minutes and 1 hour
     (7.31, 1.64)
@@ -179,7 +179,7 @@ def share_mismatch(hold: Second, balanced_hold: Second) -> Number:
 
 @formula(source="rated workload: what the maker allows on average, below what the device can stream")
 def sustained_bandwidth(bandwidth: BytePerSecond, rated: BytePerSecond) -> BytePerSecond:
-    """The bandwidth to reckon with for years (a disk of 275 MB/s rated for 550 TB a year).
+    """Bandwidth sustained for years, within a rating (a disk of 275 MB/s rated for 550 TB a year).
 
     >>> float(sustained_bandwidth(275e6, 17.43e6)) / 1e6
     17.43
@@ -189,7 +189,7 @@ def sustained_bandwidth(bandwidth: BytePerSecond, rated: BytePerSecond) -> ByteP
 
 @formula(source="device price x max(1 / capacity, uses / (hold x bandwidth)), over price / capacity")
 def devices_per_full(balanced_hold: Second, hold: Second) -> Number:
-    """How many times the capacity that the data fill has to be bought for the sake of bandwidth.
+    """Devices needed over devices that the capacity alone requires: above 1 where bandwidth is the limit.
 
     >>> round(float(devices_per_full(2194.3, 300.0)), 2), float(devices_per_full(2194.3, 3600.0))  # a TLC drive, 5 minutes and 1 hour
     (7.31, 1.0)
@@ -199,7 +199,7 @@ def devices_per_full(balanced_hold: Second, hold: Second) -> Number:
 
 @formula(source="device price x max(1 / capacity, uses / (hold x bandwidth))")
 def device_usd_per_byte(price: UsdPerByte, devices_per_full: Number) -> UsdPerByte:
-    """Money in devices for a byte held, those bought for bandwidth included.
+    """Purchase price per byte held, devices bought for bandwidth included.
 
     >>> round(device_usd_per_byte(10950 / 30.72e12, 7.31) * 1e9, 2)  # TLC, 5 minutes, USD/GB
     2.61
@@ -209,7 +209,7 @@ def device_usd_per_byte(price: UsdPerByte, devices_per_full: Number) -> UsdPerBy
 
 @formula(source="equal money in devices: the upper tier bought by capacity, the lower by bandwidth")
 def cheaper_below_from_s(price_above: UsdPerByte, price_below: UsdPerByte, balanced_hold_below: Second) -> Second:
-    """The hold from which the slower tier needs less money in devices.
+    """Shortest hold from which the slower tier needs less money in devices.
 
     >>> round(cheaper_below_from_s(15e-9, 10950 / 30.72e12, 2194.3), 1)  # DDR5 above TLC
     52.1
@@ -219,7 +219,7 @@ def cheaper_below_from_s(price_above: UsdPerByte, price_below: UsdPerByte, balan
 
 @formula(source="geometric mean")
 def hold_between(shorter: Second, longer: Second) -> Second:
-    """A hold between two, as far from one as from the other by ratio.
+    """Geometric mean of two hold times.
 
     >>> float(hold_between(300.0, 4800.0))
     1200.0
@@ -229,7 +229,7 @@ def hold_between(shorter: Second, longer: Second) -> Second:
 
 @formula(source="definition")
 def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
-    """Bytes a second that tokens found, or tokens made, move.
+    """Bytes per second of a token rate, for hits read or tokens written.
 
     >>> round(cache_traffic(342e9 / 86400, 70272) / 1e9)  # DeepSeek's day of 2025-02-27, hits, bf16, GB/s
     278
@@ -239,7 +239,7 @@ def cache_traffic(rate: TokenPerSecond, kv: BytePerToken) -> BytePerSecond:
 
 @formula(source="Little's law: what is written stays for its time")
 def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
-    """Room for a cache that keeps everything so long.
+    """Capacity of a cache that keeps all writes for a TTL.
 
     >>> round(cache_size(353e9, 3600.0) / 1e15, 2)  # DeepSeek's day, one hour, PB
     1.27
@@ -249,7 +249,7 @@ def cache_size(write_rate: BytePerSecond, ttl: Second) -> Byte:
 
 @formula(source="definition")
 def devices_by_capacity(size: Byte, capacity: Byte) -> Number:
-    """Devices that hold so much.
+    """Devices needed for capacity.
 
     >>> round(devices_by_capacity(1.27e15, 30.72e12))  # DeepSeek's day, one hour, TLC drives
     41
@@ -259,7 +259,7 @@ def devices_by_capacity(size: Byte, capacity: Byte) -> Number:
 
 @formula(source="definition; reads and writes at one bandwidth")
 def devices_by_bandwidth(traffic: BytePerSecond, bandwidth: BytePerSecond) -> Number:
-    """Devices that move so much.
+    """Devices needed for bandwidth.
 
     >>> round(devices_by_bandwidth(631e9, 14e9)), round(devices_by_bandwidth(631e9, 0.275e9))  # DeepSeek's day, TLC drives and disks
     (45, 2295)
@@ -269,7 +269,7 @@ def devices_by_bandwidth(traffic: BytePerSecond, bandwidth: BytePerSecond) -> Nu
 
 @formula(source="reads and writes take turns, each at its own bandwidth")
 def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: BytePerSecond, write_bw: BytePerSecond) -> Number:
-    """Devices that move so much where writing is slower than reading.
+    """Devices needed for bandwidth where writing is slower than reading.
 
     >>> round(devices_by_turns(278e9, 353e9, 14e9, 10e9), 1)  # DeepSeek's day, TLC drives
     55.2
@@ -279,7 +279,7 @@ def devices_by_turns(read: BytePerSecond, write_rate: BytePerSecond, read_bw: By
 
 @formula(source="definition")
 def uses_per_hold(traffic: BytePerSecond, write_rate: BytePerSecond) -> Number:
-    """How often a byte is moved, its writing included, while it is held.
+    """Moves of a byte per hold, its writing included.
 
     >>> round(uses_per_hold(631e9, 353e9), 2)  # DeepSeek's day
     1.79
@@ -289,7 +289,7 @@ def uses_per_hold(traffic: BytePerSecond, write_rate: BytePerSecond) -> Number:
 
 @formula(source="the larger of room and traffic")
 def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: BytePerSecond) -> Number:
-    """Devices that hold so much and move so much.
+    """Devices needed for both capacity and bandwidth.
 
     >>> round(float(devices_for(1.27e15, 631e9, 30.72e12, 14e9)), 1)  # DeepSeek's day on TLC drives: bandwidth, just
     45.1
@@ -299,7 +299,7 @@ def devices_for(size: Byte, traffic: BytePerSecond, capacity: Byte, bandwidth: B
 
 @formula(source="definition")
 def held_by(devices: Number, capacity: Byte) -> Byte:
-    """What so many devices hold.
+    """Capacity of a number of devices.
 
     >>> round(held_by(45.1, 30.72e12) / 1e15, 2)  # TLC drives, PB
     1.39
@@ -309,7 +309,7 @@ def held_by(devices: Number, capacity: Byte) -> Byte:
 
 @formula(source="definition")
 def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
-    """Money in so many devices.
+    """Purchase price of a number of devices.
 
     >>> round(devices_usd(45.1, 30.72e12, 10950 / 30.72e12) / 1e6, 2)  # TLC, million USD
     0.49
@@ -319,7 +319,7 @@ def devices_usd(devices: Number, capacity: Byte, price: UsdPerByte) -> Usd:
 
 @formula(source="requests x the part of their prompts that is found")
 def hit_token_rate(rate: PerSecond, hit: Token) -> TokenPerSecond:
-    """Prompt tokens a second that a described service finds in its cache.
+    """Prompt tokens per second that hit the cache of a service.
 
     >>> hit_token_rate(100.0, 4500.0)
     450000.0
@@ -329,7 +329,7 @@ def hit_token_rate(rate: PerSecond, hit: Token) -> TokenPerSecond:
 
 @formula(source="requests x what of them is new: prompt tokens that were missed, and the answer")
 def new_token_rate(rate: PerSecond, new_prompt: Token, output: Token) -> TokenPerSecond:
-    """Tokens a second whose KV a described service makes, and stores.
+    """Tokens per second whose KV a service computes and stores.
 
     >>> new_token_rate(100.0, 3500.0, 1000.0)
     450000.0

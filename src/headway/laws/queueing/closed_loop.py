@@ -1,6 +1,6 @@
-"""The fixed point of a closed loop of N users, on one pool or handed from a prefill pool to a decode pool.
+"""Closed loop of N users as a fixed point: one pool, or a prefill and a decode pool.
 
-A saturated batch is the same loop with as many users as seats.
+A saturated batch is a loop with one user per slot.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from headway.laws.serving.replicas import handed_over_s
 from headway.laws.serving.request import causal_pairs, e2e_s, held_kv_tokens, middle_context
 
 NEW_TOKEN: Token = 1.0
-NOTHING: Number = 1e-12  # keeps 0 / 0 a zero
+NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 
 
 @formula(source="definition; an engine admits sequences as far as the KV that they will hold on average fits")
 def seats_held(kv_room: Token, prompt: Token, output: Token, reserve: Number, limit: Number) -> Number:
-    """Sequences in service at once: `reserve` is the part of an answer that counts (1 reserves all of it, 1/2 is the mean over its growth).
+    """Slots: sequences in service at once; `reserve` is the share of an output that counts (1: all, 1/2: the mean while it grows).
 
     >>> float(seats_held(500_000, 1000, 1000, 1.0, 256)), float(seats_held(5_000_000, 1000, 1000, 1.0, 256))
     (250.0, 256.0)
@@ -53,7 +53,7 @@ def seats_held(kv_room: Token, prompt: Token, output: Token, reserve: Number, li
 
 @formula(source="Little's law on the decoding sequences")
 def decoded_per_s(decoding: Number, output: Token, tpot: Second) -> PerSecond:
-    """Requests per second that so many decoding sequences finish.
+    """Requests per second that `decoding` sequences complete.
 
     >>> float(decoded_per_s(100, 1001, 0.020))
     5.0
@@ -73,7 +73,7 @@ def loop_rate(sequences: Number, ttft: Second, tpot: Second, output: Token) -> P
 
 @formula(source="Little's law on the requests that wait for a seat")
 def seat_wait_s(users: Number, seats: Number, rate: PerSecond) -> Second:
-    """Wait for KV room or a place in the batch.
+    """Wait for KV room or a slot in the batch.
 
     >>> float(seat_wait_s(256, 128, 10.0)), float(seat_wait_s(64, 128, 10.0))
     (12.8, 0.0)
@@ -81,29 +81,29 @@ def seat_wait_s(users: Number, seats: Number, rate: PerSecond) -> Second:
     return np.maximum(users - seats, 0) / rate
 
 
-HALVINGS = 26  # of the interval that holds the batch: one part in 7e7
+HALVINGS = 26  # of the interval of decoding sequences: one part in 7e7
 StepTime = Callable[[Any, Any, Any, Any], Any]  # decoding sequences, their KV tokens, prompt tokens, prompt pairs -> seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """What a closed loop asks of one replica, and how its engine schedules; every field a scalar or an array."""
+    """Load of a closed loop on one replica, and its engine's scheduling; every field a scalar or an array."""
 
     users: Number
     seats: Number
     prompt: Token
     output: Token
-    spread: Number  # of the length of an answer: standard deviation over mean
-    budget: Token  # prompt tokens that one step takes at most
-    mixed: Number  # 1: prompt chunks ride along with decodes; 0: prompts go first, in steps of their own
-    together: Number  # share of requests whose prompts come all at once
-    concurrent_prompts: Number  # other prompts that come with one even so
-    overhead: Second  # of a request before its prompt is in a step and after its first token is out of it
+    spread: Number  # of the output length: standard deviation over mean
+    step_budget_tokens: Token  # most prompt tokens per step
+    chunked_prefill: Number  # 1: prompt chunks share steps with decodes; 0: prompts run first, in steps without decodes
+    synchronised_share: Number  # share of requests whose prompts arrive all at once
+    concurrent_prompts: Number  # other prompts that arrive with a prompt even when arrivals are spread
+    request_overhead_s: Second  # per request: before its prompt enters a step and after its first token leaves it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """What a user of a closed loop sees, and what the replica does."""
+    """Times of a user in a closed loop, and the replica's rate."""
 
     ttft: Second
     tpot: Second
@@ -113,7 +113,7 @@ class LoopTimes:
 
 
 def closed_loop(step: StepTime, loop: Loop) -> LoopTimes:
-    """Halve the interval of decoding sequences until those that decode and those that wait for a first token are all users in service."""
+    """Times of a closed loop on one replica: bisection until decoding and prefilling sequences fill the service."""
     served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt
     low, high = 0 * served, served
     for _ in range(HALVINGS):
@@ -129,60 +129,60 @@ def closed_loop(step: StepTime, loop: Loop) -> LoopTimes:
 
 
 def _ttft_and_tpot(step: StepTime, loop: Loop, served: Any, decoding: Any) -> tuple[Any, Any]:
-    """TTFT and TPOT of a request in service while so many sequences decode."""
-    pairs, batch = causal_pairs(loop.prompt), decoding_at_once(decoding, served, loop.together)
+    """TTFT and TPOT of a request in service while `decoding` sequences decode."""
+    pairs, batch = causal_pairs(loop.prompt), decoding_at_once(decoding, served, loop.synchronised_share)
     kv_tokens = held_kv_tokens(batch, middle_context(loop.prompt, loop.output))
-    beside, beside_held = (loop.mixed * busy_share(served) * of_all for of_all in (batch, kv_tokens))
-    chunk = chunk_budget(loop.budget, batch, loop.mixed)
+    beside, beside_held = (loop.chunked_prefill * busy_share(served) * of_all for of_all in (batch, kv_tokens))
+    chunk = chunk_budget(loop.step_budget_tokens, batch, loop.chunked_prefill)
     chunks, tokens = prompt_chunks(loop.prompt, chunk), packed_tokens(loop.prompt, chunk, served)
-    decode_batch = decoding_at_once(decoding_beside(decoding, served), served, loop.together)
+    decode_batch = decoding_at_once(decoding_beside(decoding, served), served, loop.synchronised_share)
     decode = step(decode_batch, held_kv_tokens(decode_batch, middle_context(loop.prompt, loop.output)), 0 * loop.prompt, 0 * pairs)
     prompt_s = chunks * step(beside, beside_held, loop.prompt / chunks, pairs / chunks)
-    # While prompts come together the decodes beside them are on average half of what they will be.
+    # While synchronised prompts are prefilled, on average half of the sequences decode.
     full = step(beside / 2, beside_held / 2, tokens, pairs * tokens / loop.prompt)
     packed = packed_prompt_s(full, loop.prompt, tokens)
     burst = together_s(served, packed, loop.prompt, tokens), together_between_s(served, packed, loop.prompt, tokens)
     steady = _one_by_one(loop, served, chunk, chunks, decode, prompt_s, full)
-    ttft = looped_ttft_s(loop.overhead, loop.together, burst[0], steady[0])
-    return ttft, looped_tpot_s(decode, loop.together, burst[1], steady[1], loop.output)
+    ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, burst[0], steady[0])
+    return ttft, looped_tpot_s(decode, loop.synchronised_share, burst[1], steady[1], loop.output)
 
 
 def _one_by_one(loop: Loop, served: Any, chunk: Any, chunks: Any, decode: Any, prompt_s: Any, full: Any) -> tuple[Any, Any]:
-    """TTFT of prompts that come one by one, and what they add to an answer."""
+    """TTFT when prompts arrive spread over the loop, and the time that other prompts' prefill adds to an output."""
     other_users, cycle, prompt_steps = others_in_loop(served), cycle_steps(loop.output, chunks), loop.prompt / chunk
-    added = prompt_s - chunks * decode * loop.mixed
-    queued = loop.mixed * queued_before(other_users, prompt_steps, cycle, chunks, loop.spread)
+    added = prompt_s - chunks * decode * loop.chunked_prefill
+    queued = loop.chunked_prefill * queued_before(other_users, prompt_steps, cycle, chunks, loop.spread)
     arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prompt, chunks)
-    beside = prompts_beside(loop.mixed, arriving, room, chunks, loop.concurrent_prompts, other_users)
+    beside = prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users)
     ttft = steady_s(prompt_s, beside, added, queued * full, decode, busy_share(served))
     return ttft, steady_between_s(other_users, beside, queued, prompt_steps, added)
 
 
 NONE = 0.0
-WHOLE_PROMPT = np.inf  # chunks: what is in progress is a prompt, not a step of one
+WHOLE_PROMPT = np.inf  # number of chunks, when a whole prompt rather than a step is in progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedLoop:
-    """What a closed loop asks of a prefill and a decode pool; every field a scalar or an array."""
+    """Load of a closed loop on a prefill and a decode pool; every field a scalar or an array."""
 
     users: Number
-    seats: Number  # of all decode workers
+    seats: Number  # slots of all decode workers
     prompt: Token
     output: Token
-    spread: Number  # of the length of an answer: standard deviation over mean
+    spread: Number  # of the output length: standard deviation over mean
     prefill_workers: Number
     decode_workers: Number
-    prompt_alone: Second  # one prompt on an idle prefill worker
-    prompt_packed: Second  # its share of a busy one: less where a worker prefills several at once
+    prompt_alone: Second  # prefill of one prompt on an idle prefill worker
+    prompt_packed: Second  # prefill time per prompt on a busy worker: less where it prefills several at once
     transfer: Second  # of a prompt's KV cache
-    together: Number
+    synchronised_share: Number
     concurrent_prompts: Number
-    overhead: Second
+    request_overhead_s: Second
 
 
 def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
-    """The fixed point of `closed_loop` with prefill and decode apart; `step` is one decode worker's."""
+    """Times of a closed loop with disaggregated prefill and decode; `step` is one decode worker's."""
     served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt * loop.decode_workers
     low, high = 0 * served, served
     for _ in range(HALVINGS):
@@ -207,16 +207,16 @@ def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) 
     steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
     lanes = loop.prompt_alone / loop.prompt_packed
     burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
-    ttft = looped_ttft_s(loop.overhead, loop.together, np.maximum(burst, loop.prompt_alone), steady)
+    ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, np.maximum(burst, loop.prompt_alone), steady)
     return handed_over_s(ttft, loop.transfer), tpot
 
 
 def best_split(
     step: StepTime, loop: HandedLoop, chips: Any, prefill_chips: Any, decode_chips: Any, beyond: Callable[[Any], Any] | None = None
 ) -> HandedLoop:
-    """The loop with its chips shared out between the pools such that most requests finish, no chip idle where that can be.
+    """Times of the split of chips between the pools that completes most requests, no chip idle where possible.
 
-    `beyond` gives the seats of so many decode workers.
+    `beyond` gives the slots of a number of decode workers.
     """
     most = int(np.max(np.floor((chips - decode_chips) / prefill_chips)))
     workers = np.arange(1, max(most, 1) + 1).reshape((-1,) + (1,) * np.ndim(chips + loop.users))

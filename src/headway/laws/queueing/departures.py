@@ -1,4 +1,4 @@
-"""Batches that leave on a beat, as trains do: waits, rates and shares of traffic.
+"""Batches that depart on a clock, as trains do: waits, rates and shares of traffic.
 
 A request waits for a departure and then rides. `left_behind` and `empty_share` are of one chain, X' = max(X - seats, 0) + Poisson(rate *
 period), which both kinds of departure share; both come from the roots z of z^seats = exp(rate * period * (z - 1)) inside the unit circle.
@@ -13,13 +13,13 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Second, Token, TokenPerSecond
 
-ONE_TOKEN: Token = 1.0  # what a decode step gives each sequence
-RUNS_WAITED: Number = 1.0  # just missed: one whole beat until the next departure
+ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
+RUNS_WAITED: Number = 1.0  # just missed: one whole period until the next departure
 
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: wait one beat, ride one beat")
 def worst_latency_s(step_s: Second) -> Second:
-    """A request that just missed a departure waits one beat, then rides one, as long as no batch is full.
+    """Worst latency of a request that just missed a departure: one period of waiting, one of riding, while no batch is full.
 
     >>> worst_latency_s(20e-3)
     0.04
@@ -29,7 +29,7 @@ def worst_latency_s(step_s: Second) -> Second:
 
 @formula(source="tokens per step over the time of a step")
 def step_tokens_per_s(tokens: Token, step_s: Second) -> TokenPerSecond:
-    """The rate of the whole domain.
+    """Tokens per second of the whole domain.
 
     >>> step_tokens_per_s(2000, 20e-3)
     100000.0
@@ -39,7 +39,7 @@ def step_tokens_per_s(tokens: Token, step_s: Second) -> TokenPerSecond:
 
 @formula(source="one token per step")
 def user_tokens_per_s(step_s: Second) -> TokenPerSecond:
-    """What each user sees: one token per step.
+    """Tokens per second of each user: one token per step.
 
     >>> user_tokens_per_s(20e-3)
     50.0
@@ -49,7 +49,7 @@ def user_tokens_per_s(step_s: Second) -> TokenPerSecond:
 
 @formula(source="rate times beat: Little's law")
 def tokens_in_flight(tokens_per_s: TokenPerSecond, tokens_per_s_user: TokenPerSecond) -> Token:
-    """Sequences decoded together, from the rate of the domain and of one user.
+    """Sequences decoding at once, from the token rates of the domain and of one user.
 
     >>> round(tokens_in_flight(266.4e3, 21.0))  # a decode unit of DeepSeek, 18 nodes
     12686
@@ -59,7 +59,7 @@ def tokens_in_flight(tokens_per_s: TokenPerSecond, tokens_per_s_user: TokenPerSe
 
 @formula(source="tokens over the length of the period")
 def mean_tokens_per_s(tokens: Token, period_s: Second) -> TokenPerSecond:
-    """Traffic quoted per month, as a rate.
+    """Mean tokens per second of traffic quoted per period.
 
     >>> round(mean_tokens_per_s(1.3e15, 2.63e6) / 1e6)  # 1.3 quadrillion tokens a month
     494
@@ -69,7 +69,7 @@ def mean_tokens_per_s(tokens: Token, period_s: Second) -> TokenPerSecond:
 
 @formula(source="rate of one system over all traffic")
 def share_of_traffic(tokens_per_s: TokenPerSecond, traffic: TokenPerSecond) -> Number:
-    """How much of a service one system carries: its inverse is the number of systems.
+    """Share of a service's traffic that one system carries; its inverse is the number of systems.
 
     >>> share_of_traffic(128e3, 128e6)
     0.001
@@ -77,14 +77,14 @@ def share_of_traffic(tokens_per_s: TokenPerSecond, traffic: TokenPerSecond) -> N
     return tokens_per_s / traffic
 
 
-DESCENTS, NEWTONS = 10, 15  # steps towards a root: a contraction, then Newton's method; 5 and 12 reach 1e-15 up to a load of 1 - 1e-10
+DESCENTS, NEWTONS = 10, 15  # contraction steps, then Newton steps to a root; 5 and 12 reach 1e-15 up to a load of 1 - 1e-10
 TIMETABLE = "Bailey 1954, On queueing processes with bulk service"
 TRIGGERED = "Neuts 1967, A general class of bulk queues: M/D^[1,b]/1"
 
 
 @formula(source="uniform on one period: arrivals are independent of the clock")
 def beat_wait_s(period: Second) -> Second:
-    """Mean wait for a train that always has a seat.
+    """Mean wait for a train with a free seat, departing once a period.
 
     >>> beat_wait_s(20e-3)
     0.01
@@ -94,7 +94,7 @@ def beat_wait_s(period: Second) -> Second:
 
 @formula(source="uniform on one period: arrivals are independent of the clock")
 def beat_wait_quantile_s(period: Second, quantile: Number) -> Second:
-    """Wait that a share `quantile` of requests stays below, when there is always a seat.
+    """Wait that a share `quantile` of requests stays below, with a free seat in every train.
 
     >>> beat_wait_quantile_s(20e-3, 0.99)
     0.0198
@@ -104,7 +104,7 @@ def beat_wait_quantile_s(period: Second, quantile: Number) -> Second:
 
 @formula(source="mean wait T/2, and a ride of T")
 def beat_response_s(period: Second) -> Second:
-    """Mean time from arrival to the end of the ride, when there is always a seat.
+    """Mean time from arrival to the end of the ride, with a free seat in every train.
 
     >>> beat_response_s(20e-3)
     0.03
@@ -114,7 +114,7 @@ def beat_response_s(period: Second) -> Second:
 
 @formula(source=TIMETABLE + ": rho = rate T / b")
 def train_load(rate: PerSecond, period: Second, seats: Number) -> Number:
-    """Mean share of the seats that are taken, and above 1 what is asked of them.
+    """Requests per departure over its seats: the load, above 1 more than all seats.
 
     >>> train_load(160.0, 20e-3, 4)
     0.8
@@ -124,7 +124,7 @@ def train_load(rate: PerSecond, period: Second, seats: Number) -> Number:
 
 @formula(source="train_load solved for the rate")
 def train_rate(load: Number, period: Second, seats: Number) -> PerSecond:
-    """Requests per second that take such a share of the seats.
+    """Requests per second at a load of the seats.
 
     >>> train_rate(0.8, 20e-3, 4)
     160.0
@@ -134,7 +134,7 @@ def train_rate(load: Number, period: Second, seats: Number) -> PerSecond:
 
 @formula(source="each waits for those of its train that come later: the mean over all of a train")
 def filling_wait_s(rate: PerSecond, seats: Number) -> Second:
-    """Mean wait for a train that leaves only when it is full, others before it left out.
+    """Mean wait for a train that departs only when full, excluding the wait for earlier trains.
 
     >>> filling_wait_s(10000.0, 2000)  # 2,000 seats, of which a clock of 20 ms would fill a tenth
     0.09995
@@ -158,7 +158,7 @@ def left_behind(rate: PerSecond, period: Second, seats: Number) -> Number:
 
 @formula(source=TIMETABLE + ": (b - m) prod z_j / (z_j - 1), m = rate T")
 def empty_share(rate: PerSecond, period: Second, seats: Number) -> Number:
-    """Share of periods at whose end nobody waits, 0 from full load on.
+    """Share of periods that end without a waiting request, 0 from full load on.
 
     >>> round(float(empty_share(100.0, 20e-3, 4)), 4)  # 2 come for 4 seats
     0.1265
@@ -170,7 +170,7 @@ def empty_share(rate: PerSecond, period: Second, seats: Number) -> Number:
 
 
 def _roots(come: Any, seats: Any) -> tuple[Any, Any]:
-    """The seats - 1 roots inside the unit circle on a last axis (of the widest train), and which of them are of this train."""
+    """The seats - 1 roots inside the unit circle on a last axis (of the widest train), and a mask of the roots of this train."""
     come, seats = (np.expand_dims(value, -1) for value in (come + 0 * seats, seats + 0 * come))
     index = np.arange(1, max(int(np.max(seats)), 1))
     real = index < seats
@@ -187,7 +187,7 @@ def _roots(come: Any, seats: Any) -> tuple[Any, Any]:
 
 @formula(source=TIMETABLE + ": T/2 + E[Q] / rate")
 def timetable_wait_s(rate: PerSecond, period: Second, seats: Number) -> Second:
-    """Mean wait for a seat in trains that leave on the clock, full or not.
+    """Mean wait for a seat in trains that depart on the clock, full or not.
 
     >>> [round(float(timetable_wait_s(load * b / 0.02, 0.02, b)) * 1e3, 3) for b, load in ((1, 0.8), (4, 0.8), (32, 0.9))]
     [50.0, 17.722, 11.524]
@@ -197,7 +197,7 @@ def timetable_wait_s(rate: PerSecond, period: Second, seats: Number) -> Second:
 
 @formula(source=TIMETABLE + ": E[Q] / (rate T)")
 def trains_missed(rate: PerSecond, period: Second, seats: Number) -> Number:
-    """Mean full trains that a request sees leave without it: 0 where two periods are the longest response.
+    """Mean full trains that depart without a waiting request: 0 where two periods are the longest response.
 
     >>> round(float(trains_missed(1440.0, 20e-3, 32)), 4)  # 90 % of 32 seats
     0.0762
@@ -207,7 +207,7 @@ def trains_missed(rate: PerSecond, period: Second, seats: Number) -> Number:
 
 @formula(source=TIMETABLE + ": the wait, and a ride of T")
 def timetable_response_s(rate: PerSecond, period: Second, seats: Number) -> Second:
-    """Mean time from arrival to the end of the ride.
+    """Mean time from arrival to the end of the ride, in trains that depart on the clock.
 
     >>> round(float(timetable_response_s(160.0, 0.02, 4)) * 1e3, 3)
     37.722
@@ -217,7 +217,7 @@ def timetable_response_s(rate: PerSecond, period: Second, seats: Number) -> Seco
 
 @formula(source=TRIGGERED + ", Lq = (E[left] D + rate D^2 / 2) / E[cycle], E[cycle] = D + P(empty) / rate; W = Lq / rate")
 def triggered_wait_s(rate: PerSecond, ride: Second, seats: Number) -> Second:
-    """Mean wait for a train that leaves once it is back and one request waits, with all who wait up to its seats.
+    """Mean wait for a train that departs once it is back and a request waits, with all waiting requests up to its seats.
 
     >>> round(float(triggered_wait_s(100.0, 0.02, 4)) * 1e3, 3)  # half full
     10.339

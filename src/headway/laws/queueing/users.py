@@ -1,7 +1,7 @@
-"""The parts of a closed loop: N users, each of whom waits for an answer and then asks again, served in steps.
+"""Parts of a closed loop: N users, each sends the next request when its answer is complete; served in steps.
 
-Prompts come one by one, spread over the loop, or together: when a run starts, and for good where an engine lets prompts go before
-decode and answers are of one length (all are prefilled before any decodes, so all finish and ask again together).
+Prompts arrive spread over the loop, or synchronised: when a run starts, and for good where an engine runs prompts before decode and
+all outputs have one length (all prompts are prefilled before any decodes, so all requests finish and return together).
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from headway.core.formula import formula
 from headway.core.units import Number, Same, Second, Token
 
 NEW_TOKEN: Token = 1.0
-LEAST_BUDGET: Number = 1 / 8  # of a step's tokens that a prompt gets however many sequences decode
+LEAST_BUDGET: Number = 1 / 8  # share of a step's tokens that prompts get however many sequences decode
 REGULAR: Number = 2.3
-LEAST: Number = 1e-12  # keeps 0 / 0 a zero
+LEAST: Number = 1e-12  # makes 0 / 0 a zero
 CHUNKED = "chunked prefill: Agrawal et al. 2024 (Sarathi-Serve, arXiv:2403.02310)"
 
 
 @formula(source=CHUNKED)
-def chunk_budget(budget: Token, decoding: Number, mixed: Number) -> Token:
-    """Prompt tokens that one step takes: in mixed steps (mixed = 1) each decoding sequence takes one of them.
+def chunk_budget(budget: Token, decoding: Number, chunked_prefill: Number) -> Token:
+    """Prompt tokens per step: with chunked prefill (`chunked_prefill` = 1) each decoding sequence takes one token of the budget.
 
     >>> float(chunk_budget(8192, 192, 1)), float(chunk_budget(8192, 192, 0))
     (8000.0, 8192.0)
     """
-    return np.maximum(budget - mixed * decoding * NEW_TOKEN, budget * LEAST_BUDGET)
+    return np.maximum(budget - chunked_prefill * decoding * NEW_TOKEN, budget * LEAST_BUDGET)
 
 
 @formula(source=CHUNKED)
 def prompt_chunks(prompt: Token, chunk: Token) -> Number:
-    """Steps that a prompt is spread over.
+    """Steps that one prompt is split into.
 
     >>> float(prompt_chunks(8000, 2048))
     4.0
@@ -40,7 +40,7 @@ def prompt_chunks(prompt: Token, chunk: Token) -> Number:
 
 @formula(source="definition")
 def packed_tokens(prompt: Token, chunk: Token, sequences: Number) -> Token:
-    """Prompt tokens of a step while prompts queue: as many as fit, and no more than there are.
+    """Prompt tokens per step while prompts queue: the budget, or all queued prompts if they are fewer.
 
     >>> float(packed_tokens(1000, 8192, 128)), float(packed_tokens(1000, 8192, 4))
     (8192.0, 4000.0)
@@ -50,7 +50,7 @@ def packed_tokens(prompt: Token, chunk: Token, sequences: Number) -> Token:
 
 @formula(source="definition")
 def packed_prompt_s(step: Second, prompt: Token, packed: Token) -> Second:
-    """Time that a prompt takes of steps full of prompts.
+    """Time per prompt in steps full of prompt tokens.
 
     >>> packed_prompt_s(0.4, 1000, 8000)
     0.05
@@ -60,7 +60,7 @@ def packed_prompt_s(step: Second, prompt: Token, packed: Token) -> Second:
 
 @formula(source="K prompts at once, served k per step: the j-th step's wait j steps; mean of j over K/k steps")
 def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
-    """Mean time to the first token of prompts that come all at once.
+    """Mean TTFT of prompts that arrive all at once.
 
     >>> round(float(together_s(128, 0.05, 1000, 8000)), 3), float(together_s(1, 0.05, 1000, 1000))
     (3.4, 0.05)
@@ -70,7 +70,7 @@ def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) 
 
 @formula(source="definition")
 def others_in_loop(sequences: Number) -> Number:
-    """Other users in service beside one.
+    """Other users in service from the view of one user.
 
     >>> float(others_in_loop(8)), float(others_in_loop(0.5))
     (7.0, 0.0)
@@ -82,7 +82,7 @@ def others_in_loop(sequences: Number) -> Number:
     source="one user's cycle counted in steps: answers advance by steps, however long prompts make them, so prompts queue by steps too"
 )
 def cycle_steps(output: Token, chunks: Number) -> Number:
-    """Steps between two prompts of one user when nothing queues: those of the answer's decodes and of the prompt.
+    """Steps between two prompts of one user when nothing queues: decode steps of the output and prefill steps of the prompt.
 
     >>> cycle_steps(1000, 1)
     1000.0
@@ -95,12 +95,12 @@ def cycle_steps(output: Token, chunks: Number) -> Number:
     "but for the spread of their cycles queue no more than those displaced: REGULAR fits a simulation of the queue"
 )
 def queued_before(other_users: Number, service: Same, cycle: Same, chunks: Number, spread: Number) -> Same:
-    """Wait for prompts before one's own, in steps or seconds: 0 without others, A - Z where their work A exceeds the cycle Z.
+    """Queue before a user's prompt, in steps or seconds: 0 without other users, A - Z where their work A exceeds the cycle Z.
 
     >>> float(queued_before(0, 0.5, 255, 1, 0.06)), round(float(queued_before(1023, 1.0, 255, 1, 0.06)))
     (0.0, 768)
     """
-    # A prompt of one step shares no step in progress: what it waits for there is its company.
+    # A one-step prompt shares no step in progress: it waits there for concurrent prompts only.
     load, over = other_users * service, other_users * service - cycle
     random = service * load * (1 - (1 - np.minimum(load / cycle, 1)) / chunks) / 2
     regular = REGULAR * service * spread * cycle
@@ -110,7 +110,7 @@ def queued_before(other_users: Number, service: Same, cycle: Same, chunks: Numbe
 
 @formula(source="definition")
 def prompts_per_step(other_users: Number, cycle: Number, queued: Number) -> Number:
-    """Other users' prompts that begin in a step, on average.
+    """Mean prompts of other users that begin per step.
 
     >>> prompts_per_step(127, 250, 4)
     0.5
@@ -120,7 +120,7 @@ def prompts_per_step(other_users: Number, cycle: Number, queued: Number) -> Numb
 
 @formula(source="definition")
 def step_room(chunk: Token, prompt: Token, chunks: Number) -> Number:
-    """Prompts that fit beside one prompt's chunk in its step.
+    """Prompts that fit in a step next to one prompt's chunk.
 
     >>> float(step_room(8192, 1024, 1)), float(step_room(2048, 8192, 4))
     (7.0, 0.0)
@@ -130,19 +130,19 @@ def step_room(chunk: Token, prompt: Token, chunks: Number) -> Number:
 
 @formula(source="definition; `concurrent_prompts` are those that came along: answers of one length that ended in one step end so again")
 def prompts_beside(
-    mixed: Number, arriving: Number, room: Number, chunks: Number, concurrent_prompts: Number, other_users: Number
+    chunked_prefill: Number, arriving: Number, room: Number, chunks: Number, concurrent_prompts: Number, other_users: Number
 ) -> Number:
-    """Other users' prompts that are prefilled with one user's: begun in the step in progress, in the prompt's own steps, or come along.
+    """Other users' prompts prefilled with a prompt: begun in the step in progress, in its own steps, or arrived with it.
 
     >>> float(prompts_beside(1, 0.5, 7, 1, 0.5, 63))
     1.5
     """
-    return np.minimum(mixed * arriving + np.minimum(arriving, room) * chunks + concurrent_prompts, other_users)
+    return np.minimum(chunked_prefill * arriving + np.minimum(arriving, room) * chunks + concurrent_prompts, other_users)
 
 
 @formula(source="renewal: half a decode step is in progress when a prompt comes, and all of the prompts begun with it")
 def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, decode_step: Second, busy: Number) -> Second:
-    """Mean time to the first token of prompts that come one by one: the prompt, those beside it, the queue, the step in progress.
+    """Mean TTFT of prompts spread over the loop: prompt, concurrent prompts, queue, step in progress.
 
     >>> round(float(steady_s(0.25, 0.2, 0.23, 0.05, 0.020, 0.9)), 3)
     0.355
@@ -152,7 +152,7 @@ def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, dec
 
 @formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
 def steady_between_s(other_users: Number, beside: Number, queued: Number, prompt_steps: Number, added: Second) -> Second:
-    """What other users' prompts add to one user's decode when they come one by one.
+    """Time that other users' prefill adds to a user's decode when prompts are spread over the loop.
 
     >>> float(steady_between_s(99, 1, 2, 0.25, 0.05))
     4.5
@@ -162,7 +162,7 @@ def steady_between_s(other_users: Number, beside: Number, queued: Number, prompt
 
 @formula(source="definition")
 def busy_share(sequences: Number) -> Number:
-    """Chance that a step is in progress when a user of the loop asks: none where there is one user.
+    """Chance that a step is in progress when a user sends a request: 0 with one user.
 
     >>> float(busy_share(8))
     0.875
@@ -171,18 +171,18 @@ def busy_share(sequences: Number) -> Number:
 
 
 @formula(source="definition: of all that come together every one decodes at once, of those that come one by one the mean")
-def decoding_at_once(decoding: Number, sequences: Number, together: Number) -> Number:
-    """Sequences that a user's decode steps carry.
+def decoding_at_once(decoding: Number, sequences: Number, synchronised_share: Number) -> Number:
+    """Sequences in a user's decode steps: the time average, or all in service for synchronised prompts.
 
     >>> decoding_at_once(100, 128, 0), decoding_at_once(100, 128, 1)
     (100, 128)
     """
-    return decoding + together * (sequences - decoding)
+    return decoding + synchronised_share * (sequences - decoding)
 
 
 @formula(source="definition: a decode step that one user sees carries that user; each other decodes as often as any")
 def decoding_beside(decoding: Number, sequences: Number) -> Number:
-    """Sequences that one user's decode steps carry, where so many decode on average over all time.
+    """Sequences in a user's decode steps when `decoding` sequences decode on time average.
 
     >>> float(decoding_beside(0.25, 1)), float(decoding_beside(100, 128)), float(decoding_beside(128, 128))
     (1.0, 100.21875, 128.0)
@@ -192,7 +192,7 @@ def decoding_beside(decoding: Number, sequences: Number) -> Number:
 
 @formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")
 def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
-    """What other users' prompts add to one user's decode when they come together.
+    """Time that other users' prefill adds to a user's decode when prompts are synchronised.
 
     >>> float(together_between_s(128, 0.05, 1000, 8000))
     3.0
@@ -201,20 +201,21 @@ def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens:
 
 
 @formula(source="definition; a mean over the requests that came together and those that came one by one")
-def looped_tpot_s(decode_step: Second, together: Number, burst: Second, steady: Second, output: Token) -> Second:
-    """TPOT of a user whose decode other users' prompts interrupt.
+def looped_tpot_s(decode_step: Second, synchronised_share: Number, burst: Second, steady: Second, output: Token) -> Second:
+    """TPOT of a user in a closed loop, with prefill of other users' prompts.
 
     >>> round(float(looped_tpot_s(0.020, 0.1, 3.0, 4.95, 1001)), 4)
     0.0248
     """
-    return decode_step + (together * burst + (1 - together) * steady) / np.maximum(output / NEW_TOKEN - 1, 1)
+    between = synchronised_share * burst + (1 - synchronised_share) * steady
+    return decode_step + between / np.maximum(output / NEW_TOKEN - 1, 1)
 
 
 @formula(source="mean over the requests that came together and those that came one by one")
-def looped_ttft_s(overhead: Second, together: Number, burst: Second, steady: Second) -> Second:
-    """TTFT of a request in service: a share of them came together with all others.
+def looped_ttft_s(overhead: Second, synchronised_share: Number, burst: Second, steady: Second) -> Second:
+    """TTFT of a request in service: a mean over synchronised and spread prompts.
 
     >>> round(looped_ttft_s(0.01, 0.1, 3.4, 0.3), 2)
     0.62
     """
-    return overhead + together * burst + (1 - together) * steady
+    return overhead + synchronised_share * burst + (1 - synchronised_share) * steady

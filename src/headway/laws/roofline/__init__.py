@@ -1,1 +1,5 @@
-"""Package."""
+"""Laws of the roofline: balanced batch, decode step of a whole model, memory capacity and drain time.
+
+`balance` (where compute and memory, attention and the rest, links and chips take equal time), `batch_step` (a step by batch and context),
+`capacity` (what fits, drain time). The step of a real layout is `laws.step`.
+"""

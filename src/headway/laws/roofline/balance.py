@@ -1,7 +1,7 @@
-"""Where two limits meet: compute against memory by batch, attention against the rest by context, a link against the chips behind it.
+"""Where two limits meet: compute and memory by batch, attention and matmuls by context, a link and the chips that share it.
 
-One parameter costs each token a multiply and an add, and costs the step `weight_byte` bytes once, so the two are equal at a number of
-tokens that depends on the chip alone: the hardware ratio. Everything here is in tokens per step; decode gives each sequence one.
+One parameter costs a multiply and an add per token and `weight_byte` bytes per step, so their times are equal at a number of tokens
+that depends on the chip alone: the hardware ratio. All batches are in tokens per step; decode has one token per sequence.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from headway.core.units import (
 )
 
 MULTIPLY_ADD: FlopPerToken = 2.0  # one multiply and one add per parameter and token
-ONE_TOKEN: Token = 1.0  # what a decode step gives each sequence
+ONE_TOKEN: Token = 1.0  # a decode step makes one token per sequence
 
 
 @formula(source="Scaling Book, Roofline: critical batch")
 def hardware_ratio(weight_byte: Byte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Token:
-    """Tokens per weight read at which a chip computes as long as it reads: the same for every model.
+    """Tokens per weight read at which compute time equals read time: a property of the chip, equal for every model.
 
     >>> round(hardware_ratio(2.0, 989.4e12, 3.35e12))  # H100, bf16
     295
@@ -38,7 +38,7 @@ def hardware_ratio(weight_byte: Byte, peak_flops: FlopPerSecond, mem_bw: BytePer
 
 @formula(source="compute time = weight time, solved for the batch")
 def balanced_batch(ratio: Token, total_params: Number, active_params: Number) -> Token:
-    """Tokens per step that use the compute and the bandwidth of the whole model equally, KV apart.
+    """Tokens per step at which compute time of a whole model equals its weight-read time, KV cache excluded.
 
     >>> round(balanced_batch(300.0, 671e9, 37e9))  # DeepSeek-V3
     5441
@@ -58,7 +58,7 @@ def balanced_batch_per_expert(ratio: Token, experts: Number, experts_per_token: 
 
 @formula(source="compute time = weight time + KV time, solved for the batch: t_w / (c - k)")
 def balanced_batch_with_kv(weights_s: Second, compute_s_per_token: SecondPerToken, kv_s_per_token: SecondPerToken) -> Token:
-    """Tokens per step that balance once each brings its KV to read; infinite when KV alone takes as long as compute.
+    """Tokens per step that balance compute with weights and KV reads; infinite when KV alone takes as long as compute.
 
     >>> float(balanced_batch_with_kv(1.0e-3, 4.0e-7, 2.0e-7)), float(balanced_batch_with_kv(1.0e-3, 2.0e-7, 2.0e-7))
     (5000.0, inf)
@@ -69,7 +69,7 @@ def balanced_batch_with_kv(weights_s: Second, compute_s_per_token: SecondPerToke
 
 @formula(source="two floating-point operations per active parameter over the peak")
 def compute_s_per_token(active_params: Number, peak_flops: FlopPerSecond) -> SecondPerToken:
-    """The compute that no batch amortises, per token.
+    """Compute time per token, which no batch amortises.
 
     >>> f"{compute_s_per_token(37e9, 324e15):.3g}"  # DeepSeek-V3, fp8, on 72 B200
     '2.28e-07'
@@ -79,7 +79,7 @@ def compute_s_per_token(active_params: Number, peak_flops: FlopPerSecond) -> Sec
 
 @formula(source="context times KV bytes per token over the bandwidth")
 def kv_s_per_token(context: Token, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> SecondPerToken:
-    """The KV read that no batch amortises, per token generated.
+    """KV read time per generated token, which no batch amortises.
 
     >>> f"{kv_s_per_token(8192, 35136.0, 576e12):.3g}"  # DeepSeek-V3, fp8 cache
     '5e-07'
@@ -89,7 +89,7 @@ def kv_s_per_token(context: Token, kv_bytes_per_token: BytePerToken, mem_bw: Byt
 
 @formula(source="share of the peak that a memory-bound step uses")
 def mfu_below_balance(tokens: Token, balanced_tokens: Token) -> Number:
-    """Below the balanced batch the chip waits for memory, so its use of compute falls in proportion.
+    """MFU at a batch: proportional to the batch below the balanced batch, where memory is the limit, 1 above it.
 
     >>> round(float(mfu_below_balance(2400.0, 5441.0)), 3), float(mfu_below_balance(9600.0, 5441.0))
     (0.441, 1.0)
@@ -99,7 +99,7 @@ def mfu_below_balance(tokens: Token, balanced_tokens: Token) -> Number:
 
 @formula(source="definition: model FLOP utilisation")
 def mfu(compute_s: Second, step_s: Second) -> Number:
-    """The share of a step in which the compute units had work.
+    """Share of a step in which the compute units work.
 
     >>> mfu(5e-3, 20e-3)
     0.25
@@ -109,7 +109,7 @@ def mfu(compute_s: Second, step_s: Second) -> Number:
 
 @formula(source="KV time = compute time, solved for the context: c BW / kappa")
 def kv_balanced_context(compute_s_per_token: SecondPerToken, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Token:
-    """The context at which reading a sequence's KV takes as long as computing its token: no batch balances beyond it.
+    """Context at which reading a sequence's KV cache takes as long as computing its token; beyond it no batch balances.
 
     >>> round(kv_balanced_context(2.284e-7, 35136.0, 576e12))  # DeepSeek-V3, fp8 cache, on GB200 NVL72
     3744
@@ -121,7 +121,7 @@ def kv_balanced_context(compute_s_per_token: SecondPerToken, kv_bytes_per_token:
 
 @formula(source="2 N_a = 2 layers heads (qk + v) L, solved for L")
 def attention_crossover_context(active_params: Number, layers: Number, heads: Number, qk_width: Number, v_width: Number) -> Token:
-    """The context at which attention computes as much as all matrix products with weights: shorter for many wide heads.
+    """Context at which attention FLOP equal the FLOP of all weight matmuls: shorter for many wide heads.
 
     >>> round(attention_crossover_context(70.6e9, 80, 64, 128, 128))  # Llama-3.1-70B
     53864
@@ -133,7 +133,7 @@ def attention_crossover_context(active_params: Number, layers: Number, heads: Nu
 def attention_flop_per_cached_byte(
     query_heads: Number, qk_width: Number, v_width: Number, cached_width: Number, kv_byte: Byte
 ) -> FlopPerByte:
-    """Arithmetic done on each byte of cache that decode reads: query heads that share a cache share the read.
+    """FLOP per byte of KV cache that decode reads: query heads that share a cache share the read.
 
     >>> round(attention_flop_per_cached_byte(128, 576, 512, 576, 1.0))  # DeepSeek-V3, absorbed MLA, fp8
     484
@@ -143,7 +143,7 @@ def attention_flop_per_cached_byte(
 
 @formula(source="time to read a cached byte over time to compute on it")
 def kv_slope_over_compute_slope(flop_per_cached_byte: FlopPerByte, peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> Number:
-    """How much steeper memory time grows with context than attention compute does: above one, memory is met first.
+    """Slope of memory time over slope of attention compute as context grows: above 1, memory limits first.
 
     >>> round(kv_slope_over_compute_slope(2.0, 1978.9e12, 3.35e12))  # H100, fp8, one query head per cached head
     295
@@ -173,7 +173,7 @@ def multihead_width_per_chip(heads: Number, head_width: Number, chips: Number) -
 
 @formula(source="Pope et al. 2022 (arXiv:2211.05102): one shared head, each chip holds its share of the sequences")
 def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
-    """Cache width per token and chip when the heads share keys and values and the batch is split over chips.
+    """Cache width per token and chip when heads share keys and values and the batch is split over chips.
 
     >>> multiquery_width_per_chip(256, 64)  # PaLM-540B on 64 TPU v4
     4.0
@@ -185,7 +185,7 @@ def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
 
 @formula(source="bytes over bandwidth, without latency: a floor")
 def sent_s(message: Byte, bandwidth: BytePerSecond) -> Second:
-    """A message on one chip's links (lecture MOE-11: 6.45 MB over NVLink 5).
+    """Time of a message on one chip's links (lecture MOE-11: 6.45 MB over NVLink 5).
 
     >>> round(sent_s(6451200.0, 900e9) * 1e6, 3)
     7.168
@@ -195,9 +195,9 @@ def sent_s(message: Byte, bandwidth: BytePerSecond) -> Second:
 
 @formula(source="Scaling Book, Training: Y < F / alpha, compute 4 B D F / Y / C against gather and scatter, 2 w B D / W")
 def tensor_ways_paid(width: Number, link_bw: BytePerSecond, peak_flops: FlopPerSecond, element: BytePerToken) -> Number:
-    """Ways to split a feed-forward layer of this width before sending its activations takes longer than multiplying them.
+    """Tensor-parallel degree of a feed-forward layer at which sending activations takes as long as multiplying them.
 
-    Below 1 not even the first split pays. In bf16 on H100: Llama-3.1-70B, one expert of DeepSeek-V3.
+    Below 1 no split pays. In bf16 on H100: Llama-3.1-70B, one expert of DeepSeek-V3.
 
     >>> [round(tensor_ways_paid(width, 450e9, 989.4e12, 2.0), 2) for width in (28672, 2048)]
     [13.04, 0.93]

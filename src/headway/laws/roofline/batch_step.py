@@ -1,6 +1,6 @@
-"""A decode step of a whole model by batch and context: its time, what a token costs, and the same by the blackboard convention.
+"""A decode step of a whole model by batch and context: its time, the cost of a token, and both in the convention of the lecture's board.
 
-The missing factor 2 and the missing bytes per parameter cancel, which is why the board's ratio is right; never mix the two conventions.
+The board leaves out a factor 2 and bytes per parameter, which cancel, so its hardware ratio is right; never mix the two conventions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headway.laws.roofline.balance import compute_s_per_token
 
 @formula(source="2 B N_a / F")
 def batch_compute_s(tokens: Token, active_params: Number, peak_flops: FlopPerSecond) -> Second:
-    """Matrix products grow with the batch from nothing.
+    """Compute time of a decode step's matmuls: proportional to the batch.
 
     >>> round(batch_compute_s(2400, 37e9, 324e15) * 1e3, 3)  # DeepSeek-V3, fp8, on 72 B200
     0.548
@@ -36,7 +36,7 @@ def batch_compute_s(tokens: Token, active_params: Number, peak_flops: FlopPerSec
 
 @formula(source="w N_t / BW")
 def latency_floor_s(total_params: Number, weight_byte: Byte, mem_bw: BytePerSecond) -> Second:
-    """No decode step is shorter than reading the weights once, whatever the batch (once it touches every expert).
+    """Lower bound of a decode step: time to read all weights once, whatever the batch (once it uses every expert).
 
     >>> round(latency_floor_s(671e9, 1.0, 576e12) * 1e3, 2)  # DeepSeek-V3, fp8, on GB200 NVL72
     1.16
@@ -46,7 +46,7 @@ def latency_floor_s(total_params: Number, weight_byte: Byte, mem_bw: BytePerSeco
 
 @formula(source="B L kappa / BW")
 def batch_kv_s(batch: Number, context: Token, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Second:
-    """Each sequence reads its own cache, so that KV grows with the batch from nothing.
+    """KV read time of a decode step: proportional to the batch, since each sequence reads its own cache.
 
     >>> round(batch_kv_s(2400, 8192, 35136.0, 576e12) * 1e3, 2)  # DeepSeek-V3, fp8 cache
     1.2
@@ -56,7 +56,7 @@ def batch_kv_s(batch: Number, context: Token, kv_bytes_per_token: BytePerToken, 
 
 @formula(source="t_w + t_kv: one memory, one stream")
 def memory_s(weights_s: Second, kv_s: Second) -> Second:
-    """Weights and KV share the bandwidth, so that their times add.
+    """Memory time of a step: weights and KV cache share the bandwidth, so their times add.
 
     >>> round(memory_s(1.16e-3, 1.2e-3) * 1e3, 3)  # DeepSeek-V3
     2.36
@@ -66,7 +66,7 @@ def memory_s(weights_s: Second, kv_s: Second) -> Second:
 
 @formula(source="Williams et al. 2009, roofline: max(t_c, t_m)")
 def roofline_s(compute_s: Second, memory_s: Second) -> Second:
-    """Whichever of compute and memory is slower sets the time when they overlap.
+    """Step time when compute and memory overlap fully: the slower limit.
 
     >>> float(roofline_s(0.548e-3, 1.16e-3))  # DeepSeek-V3 without KV
     0.00116
@@ -76,7 +76,7 @@ def roofline_s(compute_s: Second, memory_s: Second) -> Second:
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: max(t_c, t_w + t_kv)")
 def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
-    """Nothing real is faster: all compute overlaps all memory traffic.
+    """Lower bound of a step: all compute overlaps all memory traffic.
 
     >>> round(float(overlapped_step_s(0.548e-3, 1.16e-3, 1.2e-3)) * 1e3, 3)  # DeepSeek-V3
     2.36
@@ -86,7 +86,7 @@ def overlapped_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Sec
 
 @formula(source="sum of the terms")
 def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
-    """The upper end: nothing overlaps, at most twice the floor.
+    """Upper bound of a step: nothing overlaps; at most twice the floor.
 
     >>> round(serial_step_s(0.548e-3, 1.16e-3, 1.2e-3) * 1e3, 3)  # DeepSeek-V3
     2.908
@@ -96,7 +96,7 @@ def serial_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
 
 @formula(source="Scaling Book, Inference: attention, then the matrix products")
 def kv_apart_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Second:
-    """Attention is not overlapped with the matrix products: KV time adds to the longer of compute and weights.
+    """Step time when attention does not overlap with matmuls: KV time plus the longer of compute and weights.
 
     >>> round(float(kv_apart_step_s(0.548e-3, 1.16e-3, 1.2e-3)) * 1e3, 3)  # DeepSeek-V3
     2.36
@@ -106,7 +106,7 @@ def kv_apart_step_s(compute_s: Second, weights_s: Second, kv_s: Second) -> Secon
 
 @formula(source="step time over tokens: t / B")
 def machine_s_per_token(step_s: Second, tokens: Token) -> SecondPerToken:
-    """A token's share of the step: compute and KV stay, weights fall as 1/B.
+    """Machine time per token: a step over its tokens; compute and KV stay, weights fall as 1/batch.
 
     >>> machine_s_per_token(20e-3, 2000)
     1e-05
@@ -116,7 +116,7 @@ def machine_s_per_token(step_s: Second, tokens: Token) -> SecondPerToken:
 
 @formula(source="limit of t / B as B grows: max(c, k)")
 def machine_s_per_token_floor(compute_s_per_token: SecondPerToken, kv_s_per_token: SecondPerToken) -> SecondPerToken:
-    """Compute and KV reads never amortise, so that no batch makes a token cheaper than the larger.
+    """Lower bound of machine time per token: the longer of compute and KV reads, which no batch amortises.
 
     >>> float(machine_s_per_token_floor(2.28e-7, 5.0e-7))  # DeepSeek-V3 at 8k
     5e-07
@@ -126,7 +126,7 @@ def machine_s_per_token_floor(compute_s_per_token: SecondPerToken, kv_s_per_toke
 
 @formula(source="Pope 2026 lecture, claim FM-05: compute and KV never amortise, so that nothing is saved below them")
 def slow_tier_saving(machine_s_per_token: SecondPerToken, floor_s_per_token: SecondPerToken) -> Number:
-    """The most that a slower tier saves of a token's machine time, however large its batch (DeepSeek-V3 at half its balanced batch).
+    """Largest share of a token's machine time that a slower tier saves at any batch (DeepSeek-V3 at half its balanced batch).
 
     >>> float(slow_tier_saving(4.568e-7, 2.284e-7))
     0.5
@@ -140,7 +140,7 @@ ONE_TOKEN: Token = 1.0
 
 @formula(source=CLAIMS + "AP-02, AP-14, CW-05: compute below the crossing, KV reads that grow as L^power beyond it")
 def context_multiple(context: Token, crossing: Token, power: Number) -> Number:
-    """What a token costs at a context over what it costs at short ones, weights apart.
+    """Cost of a token at a context over its cost at short contexts, weight reads excluded.
 
     >>> float(context_multiple(1e6, 200e3, 1.0)), round(float(context_multiple(1e6, 200e3, 0.5)), 2)  # dense, square root
     (5.0, 2.24)
@@ -150,7 +150,7 @@ def context_multiple(context: Token, crossing: Token, power: Number) -> Number:
 
 @formula(source=CLAIMS + "AP-14: the same solved for the context")
 def covered_context(multiple: Number, crossing: Token, power: Number) -> Token:
-    """The context up to which a price so many times higher covers the cost.
+    """Longest context whose cost a price `multiple` times higher covers.
 
     >>> round(float(covered_context(1.5, 200e3, 1.0))), round(float(covered_context(1.5, 200e3, 0.5)))  # dense, square root
     (300000, 450000)
@@ -160,7 +160,7 @@ def covered_context(multiple: Number, crossing: Token, power: Number) -> Token:
 
 @formula(source=CLAIMS + "KT-12: with KV bytes per token from the crossing, recompute cost over holding cost is crossing x drain time")
 def crossing_hold_s(crossing: Token, drain: Second) -> Second:
-    """The time for which a token's KV is cheaper held in HBM than computed again, whatever the chip costs.
+    """Hold time up to which keeping a token's KV in HBM costs less than recomputing it, whatever the chip's price.
 
     >>> crossing_hold_s(200e3, 0.020)  # the lecture's crossing and drain time
     4000.0
@@ -170,7 +170,7 @@ def crossing_hold_s(crossing: Token, drain: Second) -> Second:
 
 @formula(source=CLAIMS + "AP-04, AP-05: compute time = KV time, by the hardware ratio: w N_a / (R L)")
 def kv_of_crossing(active_params: Number, weight_byte: Byte, ratio: Token, crossing: Token) -> BytePerToken:
-    """KV bytes per token of a model whose KV reads take as long as its arithmetic at a context, both at their peaks.
+    """KV bytes per token of a model whose KV reads take as long as its arithmetic at a context, both at peak rates.
 
     >>> round(kv_of_crossing(100e9, 1.0, 300.0, 200e3))  # the lecture's model: 100 B active, one byte per weight
     1667
@@ -180,7 +180,7 @@ def kv_of_crossing(active_params: Number, weight_byte: Byte, ratio: Token, cross
 
 @formula(source=CLAIMS + "KT-02: kappa / C x price, by the second")
 def kv_holding_usd(kv: BytePerToken, holding: UsdPerByteSecond) -> UsdPerTokenSecond:
-    """What holding a token's KV costs by the second.
+    """Cost per second of holding a token's KV cache.
 
     >>> round(kv_holding_usd(1667.0, 2 / 3600 / 192e9) * 3600e6, 4)  # the lecture's KV in a B200's HBM at $2/h, USD/Mtok and hour
     0.0174
@@ -188,14 +188,14 @@ def kv_holding_usd(kv: BytePerToken, holding: UsdPerByteSecond) -> UsdPerTokenSe
     return kv * holding
 
 
-ONE_FLOP: FlopPerToken = 1.0  # the board counts a multiply and its add as one
+ONE_FLOP: FlopPerToken = 1.0  # the board counts a multiply and its add as one FLOP
 ONE_BYTE: Byte = 1.0  # the board adds parameters to bytes
 BOARD_RATIO: Token = 300.0  # the board's FLOPs over bandwidth
 
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: B N_a / FLOPs")
 def board_compute_s(tokens: Token, active_params: Number, multiplies_per_s: FlopPerSecond) -> Second:
-    """Compute time on the board, right when FLOPs means multiplies per second.
+    """Compute time on the lecture's board, right when FLOPs means multiplies per second.
 
     >>> round(board_compute_s(2400, 37e9, 162e15) * 1e3, 3)  # DeepSeek-V3, fp8, on 72 B200
     0.548
@@ -205,7 +205,7 @@ def board_compute_s(tokens: Token, active_params: Number, multiplies_per_s: Flop
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: (N_t + B L kappa) / BW")
 def board_memory_s(total_params: Number, batch: Number, context: Token, kv_bytes_per_token: BytePerToken, mem_bw: BytePerSecond) -> Second:
-    """Memory time on the board, right when a weight is one byte.
+    """Memory time on the lecture's board, right when a weight is one byte.
 
     >>> round(board_memory_s(671e9, 2400, 8192, 35136.0, 576e12) * 1e3, 2)  # DeepSeek-V3
     2.36
@@ -215,7 +215,7 @@ def board_memory_s(total_params: Number, batch: Number, context: Token, kv_bytes
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: FLOPs over bandwidth, made dimensionless")
 def board_ratio(multiplies_per_s: FlopPerSecond, mem_bw: BytePerSecond) -> Token:
-    """The board's hardware ratio, for weights of one byte.
+    """Hardware ratio on the lecture's board, for weights of one byte.
 
     >>> round(board_ratio(1978.9e12 / 2, 3.35e12))  # H100, fp8
     295
@@ -225,7 +225,7 @@ def board_ratio(multiplies_per_s: FlopPerSecond, mem_bw: BytePerSecond) -> Token
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29: 300 times sparsity")
 def board_balanced_batch(total_params: Number, active_params: Number) -> Token:
-    """The board's balanced batch.
+    """Balanced batch on the lecture's board, with its hardware ratio of 300.
 
     >>> board_balanced_batch(256, 32)  # the board's DeepSeek-V3, whose sparsity is in truth 32
     2400.0

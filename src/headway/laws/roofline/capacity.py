@@ -1,4 +1,4 @@
-"""What fits in memory beside the weights, and drain time: how long a memory takes to be read once."""
+"""Memory capacity: what fits once the weights are loaded, and drain time, the time to read a memory once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headway.core.units import Byte, BytePerFlopRate, BytePerSecond, BytePerToke
 
 @formula(source="capacity over bandwidth")
 def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
-    """The time to read all of a memory once: no step that uses all of it is shorter.
+    """Time to read a whole memory once: a lower bound of any step that reads all of it.
 
     >>> round(drain_s(80e9, 3.35e12), 4)  # H100
     0.0239
@@ -20,7 +20,7 @@ def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
 
 @formula(source="step time over drain time")
 def memory_reads(step_s: Second, memory_drain_s: Second) -> Number:
-    """How often a step of this length could read the whole memory: more than once means reading the same bytes again.
+    """Full memory reads that fit in a step time: above 1, the step must read some bytes again.
 
     >>> round(memory_reads(30e-3, 14.4e-3), 2)  # Rubin
     2.08
@@ -30,7 +30,7 @@ def memory_reads(step_s: Second, memory_drain_s: Second) -> Number:
 
 @formula(source="bandwidth times time")
 def bytes_read(step_s: Second, mem_bw: BytePerSecond) -> Byte:
-    """What a step of this length can read at most: the weights behind a stated step time.
+    """Most bytes that a step of this length can read: bounds the weights of a model with a published step time.
 
     >>> round(bytes_read(15.625e-3, 576e12) / 1e12, 6)  # 64 steps a second on GB200 NVL72
     9.0
@@ -40,7 +40,7 @@ def bytes_read(step_s: Second, mem_bw: BytePerSecond) -> Byte:
 
 @formula(source="Reiner Pope, blackboard lecture, 2026-04-29, claim FS-04: w N_t / (G BW)")
 def domain_read_s(weight_bytes: Byte, chips: Number, chip_bw: BytePerSecond) -> Second:
-    """The time to read the weights once with a whole scale-up domain: its size and bandwidth set the latency floor.
+    """Time to read the weights once with a whole scale-up domain: its size and bandwidth set the latency floor.
 
     >>> round(domain_read_s(671e9, 72, 8e12) * 1e3, 3)  # DeepSeek-V3, fp8, on GB200 NVL72
     1.165
@@ -50,7 +50,7 @@ def domain_read_s(weight_bytes: Byte, chips: Number, chip_bw: BytePerSecond) -> 
 
 @formula(source="peak over bandwidth")
 def flop_per_byte(peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> FlopPerByte:
-    """Arithmetic that a chip can do while it reads a byte.
+    """FLOP that a chip can do while it reads a byte.
 
     >>> round(flop_per_byte(989.4e12, 3.35e12))  # H100, bf16
     295
@@ -60,7 +60,7 @@ def flop_per_byte(peak_flops: FlopPerSecond, mem_bw: BytePerSecond) -> FlopPerBy
 
 @formula(source="capacity over peak")
 def byte_per_flop_rate(capacity: Byte, peak_flops: FlopPerSecond) -> BytePerFlopRate:
-    """Memory that comes with each FLOP/s: what a generation gives to weights and context beside speed.
+    """Memory capacity per FLOP/s of a chip.
 
     >>> f"{byte_per_flop_rate(80e9, 989.4e12):.3g}"  # H100, bf16
     '8.09e-05'
@@ -70,7 +70,7 @@ def byte_per_flop_rate(capacity: Byte, peak_flops: FlopPerSecond) -> BytePerFlop
 
 @formula(source="chips times memory per chip")
 def domain_bytes(chips: Number, hbm_bytes: Byte) -> Byte:
-    """The memory of a scale-up domain.
+    """Memory capacity of a scale-up domain.
 
     >>> domain_bytes(8, 80e9)  # HGX H100
     640000000000.0
@@ -80,7 +80,7 @@ def domain_bytes(chips: Number, hbm_bytes: Byte) -> Byte:
 
 @formula(source="memory minus weights")
 def bytes_beside_weights(capacity: Byte, weight_bytes: Byte) -> Byte:
-    """What is left for KV once the weights are in; nothing when they do not fit.
+    """Memory left for the KV cache after the weights; 0 when they do not fit.
 
     >>> float(bytes_beside_weights(640e9, 671e9))  # DeepSeek-V3 on HGX H100
     0.0
@@ -90,7 +90,7 @@ def bytes_beside_weights(capacity: Byte, weight_bytes: Byte) -> Byte:
 
 @formula(source="memory left over KV per sequence")
 def capacity_batch(capacity: Byte, weight_bytes: Byte, context: Token, kv_bytes_per_token: BytePerToken) -> Number:
-    """Sequences of this context that fit beside the weights.
+    """Sequences of this context whose KV cache fits after the weights.
 
     >>> round(float(capacity_batch(13.824e12, 671e9, 8192, 35136.0)))  # DeepSeek-V3 fp8 on GB200 NVL72
     45696
@@ -100,7 +100,7 @@ def capacity_batch(capacity: Byte, weight_bytes: Byte, context: Token, kv_bytes_
 
 @formula(source="memory left over batch times KV per token: (C - w N_t) / (B kappa)")
 def capacity_context(capacity: Byte, weight_bytes: Byte, batch: Number, kv_bytes_per_token: BytePerToken) -> Token:
-    """The longest context at which this many sequences fit beside the weights.
+    """Longest context at which `batch` sequences fit after the weights.
 
     >>> round(float(capacity_context(13.824e12, 671e9, 2400, 35136.0)))  # DeepSeek-V3 fp8 on GB200 NVL72
     155977
@@ -110,7 +110,7 @@ def capacity_context(capacity: Byte, weight_bytes: Byte, batch: Number, kv_bytes
 
 @formula(source="memory left beside KV over bytes per parameter")
 def capacity_params(capacity: Byte, kv_bytes: Byte, weight_byte: Byte) -> Number:
-    """The most parameters that fit beside this much KV: sparsity is paid in capacity.
+    """Most parameters that fit with `kv_bytes` of KV cache: sparsity is paid for in capacity.
 
     >>> float(capacity_params(13.824e12, 3.824e12, 1.0))  # GB200 NVL72, fp8
     10000000000000.0
@@ -120,7 +120,7 @@ def capacity_params(capacity: Byte, kv_bytes: Byte, weight_byte: Byte) -> Number
 
 @formula(source="weights over memory: compute time over drain time at the balanced batch")
 def balanced_mfu_full_memory(weight_bytes: Byte, capacity: Byte) -> Number:
-    """The use of compute at the weight-only balanced batch when each step reads a full memory.
+    """MFU at the weight-only balanced batch when each step reads a full memory.
 
     >>> round(balanced_mfu_full_memory(671e9, 13.824e12), 4)  # DeepSeek-V3 fp8 on GB200 NVL72
     0.0485
@@ -130,7 +130,7 @@ def balanced_mfu_full_memory(weight_bytes: Byte, capacity: Byte) -> Number:
 
 @formula(source="compute time = drain time, solved for the batch: B* C / W")
 def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_bytes: Byte) -> Token:
-    """Tokens per step that balance compute when each step reads a full memory, weights and KV.
+    """Tokens per step that balance compute when each step reads a full memory, weights and KV cache.
 
     >>> round(balanced_batch_full_memory(5101.0, 13.824e12, 671e9))  # DeepSeek-V3 fp8 on GB200 NVL72
     105091
@@ -140,7 +140,7 @@ def balanced_batch_full_memory(balanced_tokens: Token, capacity: Byte, weight_by
 
 @formula(source="weights over bytes per parameter and sparsity")
 def active_params_within(weight_bytes: Byte, weight_byte: Byte, total_over_active: Number) -> Number:
-    """Active parameters of the model whose weights take this much memory.
+    """Active parameters of a model whose weights take `weight_bytes`, at a sparsity of `total_over_active`.
 
     >>> active_params_within(9e12, 1.0, 8.0)
     1125000000000.0

@@ -1,8 +1,8 @@
-"""Pre-training, reinforcement learning and serving as one bill, and how far to over-train for the least bill at fixed loss.
+"""Lifetime compute: pre-training, reinforcement learning and serving as one bill, and the over-training of least bill at fixed loss.
 
 The bill 6 N (D + eta R + kappa D_served / 3) is least where pre-training : RL : serving = beta y : gamma w : alpha u - beta y - gamma w,
-with u and y the parts of the loss that size and data leave and w the part that RL leaves. With D_chin the tokens that are best without
-serving this says (D / D_chin)^beta = whole bill / pre-training. Making all parts equal is a rule of thumb.
+with u and y the parts of the loss due to finite size and data and w the part due to RL. With D_chin, the best tokens without
+serving, this means (D / D_chin)^beta = whole bill / pre-training. Making all parts equal is a rule of thumb.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from headway.core.units import Flop, FlopPerToken, Number, Second, Token, TokenP
 from headway.laws.scaling.power_laws import ONE_TOKEN, SIX_FLOP, root
 
 BILL = "derived: least 6 N (D + eta R + kappa D_served / 3) at fixed loss"
-SMALLEST: Number = 1e-30  # of a loss left to the size of a model: below it no size will do
+SMALLEST: Number = 1e-30  # of a loss due to model size: below it no size suffices
 
 
 @formula(source=BILL + ": pre-training = beta y / (alpha u) of the bill")
 def best_training_share(size: Number, data: Number, alpha: Number, beta: Number) -> Number:
-    """Share of the bill that pre-training has at the optimum, whatever is served.
+    """Share of pre-training in the bill at the optimum, whatever is served.
 
     >>> best_training_share(0.08, 0.02, 0.4, 0.4)
     0.25
@@ -29,7 +29,7 @@ def best_training_share(size: Number, data: Number, alpha: Number, beta: Number)
 
 @formula(source=BILL + ": D / D_chin = (bill / pre-training)^(1 / beta)")
 def over_training_of_bill(bill: Number, beta: Number) -> Number:
-    """Times Chinchilla's tokens that a bill so many times pre-training's justifies (equal thirds, Epoch's fit: 20).
+    """Over-training, in Chinchilla tokens, justified by a bill relative to pre-training (equal thirds, Epoch's fit: 20).
 
     >>> round(over_training_of_bill(3, 0.366), 1)
     20.1
@@ -39,7 +39,7 @@ def over_training_of_bill(bill: Number, beta: Number) -> Number:
 
 @formula(source=BILL + ", backwards")
 def bill_of_over_training(over_training: Number, beta: Number) -> Number:
-    """How many times pre-training the whole bill must be to justify so much over-training (Epoch's fit: 100 times needs 5.4).
+    """Bill over pre-training that justifies an over-training factor (Epoch's fit: 100 times needs 5.4).
 
     >>> round(bill_of_over_training(100, 0.366), 1)
     5.4
@@ -49,7 +49,7 @@ def bill_of_over_training(over_training: Number, beta: Number) -> Number:
 
 @formula(source=BILL + ": (D / D_chin)^beta = (D (1 + eta r) + K) / D")
 def best_tokens(chinchilla: Token, serving: Token, rl_share: Number, beta: Number) -> Token:
-    """The tokens for which a model of this size is the cheapest of its quality; `rl_share` is eta times RL tokens per token.
+    """Tokens at which a model of this size is the cheapest of its quality; `rl_share` is eta times RL tokens per token.
 
     >>> round(float(best_tokens(1.807e12, 200e12, 0, 0.366)) / 1e12)  # 100B, Epoch's fit, kappa 3
     71
@@ -60,7 +60,7 @@ def best_tokens(chinchilla: Token, serving: Token, rl_share: Number, beta: Numbe
 
 @formula(source=BILL + ", backwards: K = D ((D / D_chin)^beta - 1 - eta r)")
 def justified_serving(tokens: Token, chinchilla: Token, rl_share: Number, beta: Number) -> Token:
-    """Serving, as the pre-training tokens that cost the same, at which so many tokens are the best; below zero where none is.
+    """Serving, in pre-training tokens of equal cost, at which `tokens` is the best number; below zero where none is.
 
     >>> round(justified_serving(71e12, 1.807e12, 0, 0.366) / 1e12)
     201
@@ -70,7 +70,7 @@ def justified_serving(tokens: Token, chinchilla: Token, rl_share: Number, beta: 
 
 @formula(source="the loss of Hoffmann et al. 2022 (arXiv:2203.15556), equation 2")
 def left_to_size(loss: Number, irreducible: Number, data: Number) -> Number:
-    """What a model's size may add to the loss: below zero the data alone leave more, and no size will do.
+    """Part of the loss left to model size: below zero the data alone leave more, and no size suffices.
 
     >>> round(left_to_size(1.97286, 1.817, 0.07477), 4)
     0.0811
@@ -80,7 +80,7 @@ def left_to_size(loss: Number, irreducible: Number, data: Number) -> Number:
 
 @formula(source="the loss of Hoffmann et al. 2022 (arXiv:2203.15556), equation 2, solved for N")
 def params_at_loss(loss: Number, irreducible: Number, data: Number, a: Number, alpha: Number) -> Number:
-    """The size that reaches a loss with data that leave this part of it.
+    """Parameters that reach a loss, given the part of the loss due to data.
 
     >>> round(float(params_at_loss(1.97286, 1.817, 0.07477, 482.006, 0.348)) / 1e9)
     70
@@ -90,7 +90,7 @@ def params_at_loss(loss: Number, irreducible: Number, data: Number, a: Number, a
 
 @formula(source=BILL + ": alpha (L - E - y) D = beta y (D + K)")
 def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number, beta: Number, extra_tokens: Token) -> Token:
-    """The tokens of the cheapest model of a quality, the size free; `extra_tokens` cost what RL and serving cost.
+    """Tokens of the cheapest model of a quality at any size; `extra_tokens` cost as much as RL and serving.
 
     >>> round(float(cheapest_tokens(1.97286, 1.817, 2085.434, 0.348, 0.366, 1e13 / 3)) / 1e12, 2)  # 70B's quality, 10 T served
     3.74
@@ -101,17 +101,17 @@ def cheapest_tokens(loss: Number, irreducible: Number, b: Number, alpha: Number,
 
 @formula(source="definition")
 def regret(bill: Flop, least: Flop) -> Number:
-    """What a choice costs beyond the cheapest of the same quality.
+    """Relative extra cost of a choice over the cheapest of equal quality.
 
     >>> round(float(regret(1.169, 1.0)), 3)
     0.169
     """
-    return np.maximum(bill / least - 1, 0)  # the last digits of a root may say less than the cheapest
+    return np.maximum(bill / least - 1, 0)  # rounding in the root may give less than the cheapest
 
 
 @formula(source="definition")
 def bill_saved(bill: Flop, least: Flop) -> Number:
-    """Share of a bill that the cheapest model of the same quality saves (30B's quality, 5 T served: 16 %).
+    """Share of a bill that the cheapest model of equal quality saves (30B's quality, 5 T served: 16 %).
 
     >>> round(bill_saved(5.801e23, 4.856e23), 3)
     0.163
@@ -121,7 +121,7 @@ def bill_saved(bill: Flop, least: Flop) -> Number:
 
 @formula(source="minimum of a x^p + b x^-q: p a x^p = q b x^-q")
 def balance_of_powers(rising: Number, falling: Number) -> Number:
-    """The rising part over the falling one where their sum is least: equal only where the powers are (claim OT-02).
+    """Rising part over falling part where their sum is least: 1 only where the powers are equal (claim OT-02).
 
     >>> balance_of_powers(1, 1), balance_of_powers(2, 1)
     (1.0, 0.5)
@@ -131,7 +131,7 @@ def balance_of_powers(rising: Number, falling: Number) -> Number:
 
 @formula(source="derivative of a x^p + b x^-q set to zero")
 def least_at(rising: Number, falling: Number, p: Number, q: Number) -> Number:
-    """Where the sum of a rising and a falling power is least.
+    """Argument at which the sum of a rising and a falling power is least.
 
     >>> least_at(2, 8, 1, 1)
     2.0
@@ -141,7 +141,7 @@ def least_at(rising: Number, falling: Number, p: Number, q: Number) -> Number:
 
 @formula(source="definition")
 def power_term(coefficient: Number, x: Number, power: Number) -> Number:
-    """A rising power of x.
+    """Rising power of x.
 
     >>> power_term(2, 2.0, 1)
     4.0
@@ -151,7 +151,7 @@ def power_term(coefficient: Number, x: Number, power: Number) -> Number:
 
 @formula(source="definition")
 def inverse_term(coefficient: Number, x: Number, power: Number) -> Number:
-    """A falling power of x.
+    """Falling power of x.
 
     >>> inverse_term(8, 2.0, 1)
     4.0
@@ -160,14 +160,14 @@ def inverse_term(coefficient: Number, x: Number, power: Number) -> Number:
 
 
 LECTURE = "Reiner Pope, blackboard lecture, 01:18"
-FORWARD: FlopPerToken = 2.0  # of a parameter and token
-THREE: Number = 3.0  # passes of a training step for each one of serving
+FORWARD: FlopPerToken = 2.0  # per parameter and token
+THREE: Number = 3.0  # training pass equivalents per forward pass of serving
 DAY: Second = 86400.0
 
 
 @formula(source="definition")
 def calendar_s(months: Number, days: Number) -> Second:
-    """Time of so many months of so many days.
+    """Time of a number of months of `days` days.
 
     >>> calendar_s(2, 30) / 86400
     60.0
@@ -177,7 +177,7 @@ def calendar_s(months: Number, days: Number) -> Second:
 
 @formula(source=LECTURE + ": rate times time")
 def served_tokens(rate: TokenPerSecond, time: Second, utilisation: Number, deployed: Number) -> Token:
-    """Tokens that a model will have generated: its rate, how much of it is used on average, and the chance that it is deployed at all.
+    """Tokens that a model generates in its life: rate, mean utilisation, and the chance that it is deployed.
 
     >>> round(served_tokens(50e6, 2 * 30.4375 * 86400, 0.76, 1) / 1e12)
     200
@@ -187,7 +187,7 @@ def served_tokens(rate: TokenPerSecond, time: Second, utilisation: Number, deplo
 
 @formula(source="the same backwards")
 def serving_rate(tokens: Token, time: Second, utilisation: Number, deployed: Number) -> TokenPerSecond:
-    """The rate at which so many tokens are served.
+    """Tokens per second of a served total.
 
     >>> round(serving_rate(200e12, 2 * 30.4375 * 86400, 0.76, 1) / 1e6)
     50
@@ -197,7 +197,7 @@ def serving_rate(tokens: Token, time: Second, utilisation: Number, deployed: Num
 
 @formula(source=LECTURE + ": decoding at 30 % of training's MFU costs 1 / 0.3")
 def serving_price(mfu: Number, price: Number) -> Number:
-    """Kappa: price of a useful FLOP in serving over one in training. `mfu` and `price` of a chip are serving's over training's.
+    """Kappa: price of a useful FLOP in serving over training; `mfu` and `price` are serving's over training's.
 
     >>> round(serving_price(0.3, 1), 2)
     3.33
@@ -207,7 +207,7 @@ def serving_price(mfu: Number, price: Number) -> Number:
 
 @formula(source=LECTURE + ", with the update at training's MFU: (2 rho + 6 phi) / 6")
 def rl_token_price(mfu: Number, trained: Number) -> Number:
-    """Eta: cost of an RL token over a pre-training token, generated slowly and, a share of them, trained on.
+    """Eta: cost of an RL token, generated at decode MFU and trained on with share `trained`, over a pre-training token.
 
     >>> round(rl_token_price(0.3, 0), 2), round(rl_token_price(0.3, 0.25), 2), round(rl_token_price(0.3, 1), 2)
     (1.11, 1.36, 2.11)
@@ -217,7 +217,7 @@ def rl_token_price(mfu: Number, trained: Number) -> Number:
 
 @formula(source=LECTURE + ": alpha = (2 .. 6) / 6 / 0.3, all at decoding's MFU")
 def decode_token_price(per_token: FlopPerToken, mfu: Number) -> Number:
-    """Cost of a token generated at decoding's MFU over a pre-training token, for so many FLOPs per parameter.
+    """Cost of a token generated at decode MFU over a pre-training token, at `per_token` FLOP per parameter.
 
     >>> round(decode_token_price(2, 0.3), 2), round(decode_token_price(6, 0.3), 2)
     (1.11, 3.33)
@@ -227,7 +227,7 @@ def decode_token_price(per_token: FlopPerToken, mfu: Number) -> Number:
 
 @formula(source=BILL)
 def serving_in_training(served: Token, kappa: Number) -> Token:
-    """Pre-training tokens that cost what serving costs: the rule of thumb trains on just as many.
+    """Serving cost in pre-training tokens: the rule of thumb trains on equally many.
 
     >>> serving_in_training(200e12, 3) / 1e12
     200.0
@@ -237,7 +237,7 @@ def serving_in_training(served: Token, kappa: Number) -> Token:
 
 @formula(source=BILL + ", backwards")
 def served_for(equivalent: Token, kappa: Number) -> Token:
-    """Tokens served that cost what so many pre-training tokens cost.
+    """Tokens served at the cost of `equivalent` pre-training tokens.
 
     >>> served_for(150e12, 3) / 1e12
     150.0
@@ -247,7 +247,7 @@ def served_for(equivalent: Token, kappa: Number) -> Token:
 
 @formula(source=BILL)
 def rl_in_training(tokens: Token, ratio: Number, eta: Number) -> Token:
-    """Pre-training tokens that cost what RL costs, for so many RL tokens per pre-training token.
+    """RL cost in pre-training tokens, at `ratio` RL tokens per pre-training token.
 
     >>> round(rl_in_training(150e12, 0.67, 1.5) / 1e12)
     151
@@ -257,7 +257,7 @@ def rl_in_training(tokens: Token, ratio: Number, eta: Number) -> Token:
 
 @formula(source=BILL)
 def life_flop(params: Number, tokens: Token, rl: Token, serving: Token) -> Flop:
-    """The whole bill in training FLOPs; RL and serving as the pre-training tokens that cost the same.
+    """Whole bill in training FLOP; RL and serving in pre-training tokens of equal cost.
 
     >>> f"{life_flop(100e9, 150e12, 151e12, 150e12):.3g}"
     '2.71e+26'
@@ -267,7 +267,7 @@ def life_flop(params: Number, tokens: Token, rl: Token, serving: Token) -> Flop:
 
 @formula(source="definition")
 def share_of_bill(part: Token, tokens: Token, rl: Token, serving: Token) -> Number:
-    """A part of the whole bill.
+    """Share of one part in the whole bill.
 
     >>> round(share_of_bill(150e12, 150e12, 151e12, 150e12), 2)
     0.33

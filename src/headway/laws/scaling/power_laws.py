@@ -1,8 +1,8 @@
-"""Loss by parameters and tokens: what compute buys and how it is best split, repeated data, and formats of few bits.
+"""Scaling laws: loss by parameters and tokens, the compute-optimal split, repeated data, and low-bit formats.
 
 L = E + A N^-alpha + B D^-beta (nats per token). N counts parameters, D tokens; coefficients are per parameter and per token.
 
-Both decay exponentially: D' = U + U R* (1 - exp(-R / R*)) for R repetitions of U unique tokens, and the same for parameters.
+Repetition has decaying value: D' = U + U R* (1 - exp(-R / R*)) for R repetitions of U unique tokens, and likewise for parameters.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.units import Flop, FlopPerToken, Number, Same, Token
 
-LEAST, MOST, HALVINGS = -70.0, 140.0, 64  # of a logarithm; halved until nothing is left of a float's digits
+LEAST, MOST, HALVINGS = -70.0, 140.0, 64  # range of a logarithm; halved to the last digit of a float
 
 
 def root(rising: Callable[[Any], Any]) -> Any:
-    """The logarithm at which `rising` is zero; an end of the range where it is not within it.
+    """Logarithm at which `rising` is zero, or the end of the range if the zero lies outside.
 
     >>> import math
     >>> round(float(root(lambda x: x - math.log(8e12))), 4) == round(math.log(8e12), 4)
@@ -34,14 +34,14 @@ def root(rising: Callable[[Any], Any]) -> Any:
     return (low + high) / 2
 
 
-SIX_FLOP: FlopPerToken = 6.0  # of a parameter and token: 2 forward, 4 backward
-ONE_TOKEN: Token = 1.0  # what tokens are counted in
+SIX_FLOP: FlopPerToken = 6.0  # per parameter and token: 2 forward, 4 backward
+ONE_TOKEN: Token = 1.0  # unit of tokens
 CHINCHILLA = "Hoffmann et al. 2022 (arXiv:2203.15556) section 3.3"
 
 
 @formula(source="Kaplan et al. 2020 (arXiv:2001.08361) section 2.1: C = 6 N D")
 def training_flop(params: Number, tokens: Token) -> Flop:
-    """Compute of a training run, attention's scores left out (a Chinchilla of 70B and 1.4 T tokens).
+    """FLOP of a training run, attention scores excluded (a Chinchilla of 70B and 1.4 T tokens).
 
     >>> f"{training_flop(70e9, 1.4e12):.2e}"
     '5.88e+23'
@@ -51,7 +51,7 @@ def training_flop(params: Number, tokens: Token) -> Flop:
 
 @formula(source="C = 6 N D")
 def tokens_of_compute(flop: Flop, params: Number) -> Token:
-    """Tokens that a compute budget leaves for a model of this size.
+    """Training tokens that a compute budget allows for a model of this size.
 
     >>> f"{tokens_of_compute(5.76e23, 70e9):.3g}"
     '1.37e+12'
@@ -61,7 +61,7 @@ def tokens_of_compute(flop: Flop, params: Number) -> Token:
 
 @formula(source="C = 6 N D")
 def params_of_compute(flop: Flop, tokens: Token) -> Number:
-    """Parameters that a compute budget leaves for so many tokens.
+    """Parameters that a compute budget allows for a number of tokens.
 
     >>> round(params_of_compute(5.76e23, 1.4e12) / 1e9, 1)
     68.6
@@ -71,7 +71,7 @@ def params_of_compute(flop: Flop, tokens: Token) -> Number:
 
 @formula(source="quotient")
 def tokens_per_param(tokens: Token, params: Number) -> Token:
-    """Tokens seen for each parameter: about 20 where compute is split best.
+    """Training tokens per parameter: about 20 at the compute-optimal split.
 
     >>> tokens_per_param(1.4e12, 70e9)
     20.0
@@ -81,7 +81,7 @@ def tokens_per_param(tokens: Token, params: Number) -> Token:
 
 @formula(source=CHINCHILLA + ", equation 2")
 def size_loss(params: Number, a: Number, alpha: Number) -> Number:
-    """What a finite model adds to the loss (70B, Epoch's fit).
+    """Loss due to a finite model (70B, Epoch's fit).
 
     >>> round(size_loss(70e9, 482.006, 0.348), 4)
     0.0811
@@ -91,7 +91,7 @@ def size_loss(params: Number, a: Number, alpha: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 2")
 def data_loss(tokens: Token, b: Number, beta: Number) -> Number:
-    """What finite data adds to the loss (1.4 T tokens, Epoch's fit).
+    """Loss due to finite data (1.4 T tokens, Epoch's fit).
 
     >>> round(data_loss(1.4e12, 2085.434, 0.366), 4)
     0.0748
@@ -101,7 +101,7 @@ def data_loss(tokens: Token, b: Number, beta: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 2")
 def scaling_loss(irreducible: Number, size: Number, data: Number) -> Number:
-    """Loss per token, the entropy of text included.
+    """Loss per token, entropy of text included.
 
     >>> round(scaling_loss(1.817, 0.0811, 0.0748), 4)
     1.9729
@@ -111,7 +111,7 @@ def scaling_loss(irreducible: Number, size: Number, data: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 4: a = beta / (alpha + beta)")
 def size_exponent(alpha: Number, beta: Number) -> Number:
-    """Power of compute with which the best number of parameters grows (Epoch's fit).
+    """Exponent of the optimal number of parameters in compute (Epoch's fit).
 
     >>> round(size_exponent(0.348, 0.366), 3)
     0.513
@@ -121,7 +121,7 @@ def size_exponent(alpha: Number, beta: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 4: b = alpha / (alpha + beta)")
 def data_exponent(alpha: Number, beta: Number) -> Number:
-    """Power of compute with which the best number of tokens grows.
+    """Exponent of the optimal number of tokens in compute.
 
     >>> round(data_exponent(0.348, 0.366), 3)
     0.487
@@ -131,7 +131,7 @@ def data_exponent(alpha: Number, beta: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 4: G = (alpha A / (beta B))^(1 / (alpha + beta))")
 def split_factor(a: Number, b: Number, alpha: Number, beta: Number) -> Number:
-    """How a budget leans to parameters, beside what the exponents say.
+    """Factor of the compute-optimal split towards parameters, apart from its exponents.
 
     >>> round(split_factor(482.006, 2085.434, 0.348, 0.366), 4)
     0.1198
@@ -141,7 +141,7 @@ def split_factor(a: Number, b: Number, alpha: Number, beta: Number) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 4: N = G (C / 6)^a")
 def optimal_params(flop: Flop, split: Number, exponent: Number) -> Number:
-    """The size at which a compute budget gives the least loss (Chinchilla's budget, Epoch's fit).
+    """Compute-optimal parameters of a budget (Chinchilla's budget, Epoch's fit).
 
     >>> round(optimal_params(5.76e23, split_factor(482.006, 2085.434, 0.348, 0.366), size_exponent(0.348, 0.366)) / 1e9, 1)
     72.3
@@ -151,7 +151,7 @@ def optimal_params(flop: Flop, split: Number, exponent: Number) -> Number:
 
 @formula(source="C = 6 N D with D = r N")
 def params_at_ratio(flop: Flop, ratio: Token) -> Number:
-    """The size at which a budget gives so many tokens per parameter: Chinchilla's rule of thumb is 20.
+    """Parameters of a compute budget at a fixed number of tokens per parameter: Chinchilla's rule of thumb is 20.
 
     >>> round(params_at_ratio(5.76e23, 20) / 1e9, 1)
     69.3
@@ -161,7 +161,7 @@ def params_at_ratio(flop: Flop, ratio: Token) -> Number:
 
 @formula(source="rule of thumb of " + CHINCHILLA + ": tokens in proportion to parameters")
 def tokens_at_ratio(params: Number, ratio: Token) -> Token:
-    """Tokens by a fixed number per parameter (100B active, 20 each: the lecture's 2 T).
+    """Tokens at a fixed number per parameter (100B active, 20 each: the lecture's 2 T).
 
     >>> tokens_at_ratio(100e9, 20) / 1e12
     2.0
@@ -171,7 +171,7 @@ def tokens_at_ratio(params: Number, ratio: Token) -> Token:
 
 @formula(source="the same rule read backwards")
 def params_for_ratio(tokens: Token, ratio: Token) -> Number:
-    """Parameters that so many tokens are the fixed number per parameter for.
+    """Parameters at a fixed number of tokens per parameter.
 
     >>> params_for_ratio(1.4e12, 20) / 1e9
     70.0
@@ -181,7 +181,7 @@ def params_for_ratio(tokens: Token, ratio: Token) -> Number:
 
 @formula(source=CHINCHILLA + ", equation 4, compute eliminated: alpha u = beta y")
 def chinchilla_tokens(params: Number, a: Number, b: Number, alpha: Number, beta: Number) -> Token:
-    """Tokens with which a model of this size is the best use of its compute (100B, Epoch's fit: 1.8 T).
+    """Compute-optimal tokens of a model of this size (100B, Epoch's fit: 1.8 T).
 
     >>> round(chinchilla_tokens(100e9, 482.006, 2085.434, 0.348, 0.366) / 1e12, 2)
     1.81
@@ -191,7 +191,7 @@ def chinchilla_tokens(params: Number, a: Number, b: Number, alpha: Number, beta:
 
 @formula(source=CHINCHILLA + ", equation 4, compute eliminated: alpha u = beta y")
 def chinchilla_params(tokens: Token, a: Number, b: Number, alpha: Number, beta: Number) -> Number:
-    """The size for which so many tokens are the best use of compute.
+    """Parameters for which a number of tokens is compute-optimal.
 
     >>> round(chinchilla_params(1.81e12, 482.006, 2085.434, 0.348, 0.366) / 1e9, 1)
     100.2
@@ -204,7 +204,7 @@ REPEATED = "Muennighoff et al. 2023 (arXiv:2305.16264) section 3.1"
 
 @formula(source="definition")
 def epochs(tokens: Token, unique: Token) -> Number:
-    """How often the unique tokens are seen.
+    """Passes over the unique tokens.
 
     >>> epochs(100e9, 25e9)
     4.0
@@ -214,7 +214,7 @@ def epochs(tokens: Token, unique: Token) -> Number:
 
 @formula(source=REPEATED + ", equations 5 and 6")
 def effective_amount(amount: Same, fed: Same, decay: Number) -> Same:
-    """What an amount, tokens or parameters, is worth where only `fed` of it is new (4 epochs: 93 % of fresh tokens).
+    """Effective tokens or parameters when only `fed` are new and the rest repeats (4 epochs: 93 % of fresh tokens).
 
     >>> round(float(effective_amount(100e9, 25e9, 15.387756)) / 100e9, 3)
     0.931
@@ -225,7 +225,7 @@ def effective_amount(amount: Same, fed: Same, decay: Number) -> Same:
 
 @formula(source=REPEATED + ": U_N = G (G U_D)^(beta / alpha)")
 def params_fed(unique: Token, split: Number, alpha: Number, beta: Number) -> Number:
-    """Parameters for which the unique tokens are the best use of compute: beyond them a parameter is worth less.
+    """Parameters for which the unique tokens are compute-optimal: further parameters have decaying value.
 
     >>> round(params_fed(25e9, 0.2258, 0.35266, 0.35266) / 1e9, 2)  # C4
     1.27
@@ -237,7 +237,7 @@ def params_fed(unique: Token, split: Number, alpha: Number, beta: Number) -> Num
 def repeated_params(
     flop: Flop, unique: Token, fed: Number, a: Number, b: Number, alpha: Number, beta: Number, size_decay: Number, data_decay: Number,
 ) -> Number:  # fmt: skip
-    """The best size for a budget when the tokens must be repeated: smaller, and trained for longer, than with fresh data.
+    """Optimal parameters of a budget with repeated tokens: fewer, trained for longer, than with fresh data.
 
     >>> round(float(repeated_params(1e22, 25e9, 1.2747e9, 520.9, 1487.7, 0.35266, 0.35266, 5.309743, 15.387756)) / 1e9, 1)
     7.0
@@ -247,7 +247,7 @@ def repeated_params(
 
 
 def _gain(amount: Number, fed: Number, decay: Number, coefficient: Number, power: Number) -> Number:
-    """What the loss loses for each relative increase of an amount that is worth less beyond what is fed."""
+    """Decrease of the loss per relative increase of an amount that has decaying value beyond `fed`."""
     beyond = np.minimum(np.maximum(amount / fed - 1, 0), 500.0 * decay)
     decay_factor = np.exp(-beyond / decay)
     value = np.minimum(amount, fed) + fed * decay * (1 - decay_factor)
@@ -259,7 +259,7 @@ KUMAR = "Kumar et al. 2024 (arXiv:2411.04330), one transcription"
 
 @formula(source=KUMAR + ": N_eff = N prod(1 - exp(-P / gamma))")
 def precision_share(bits: Number, gamma: Number) -> Number:
-    """Share of its parameters that a model trained in so many bits is worth (weights in 8 bits).
+    """Effective share of parameters of a model trained in `bits` bits (weights in 8 bits).
 
     >>> round(float(precision_share(8, 2.6745)), 3)
     0.95
@@ -271,7 +271,7 @@ def precision_share(bits: Number, gamma: Number) -> Number:
 def quantised_loss(
     bits: Number, params: Number, tokens: Token, factor: Number, gamma: Number, data_power: Number, size_power: Number
 ) -> Number:
-    """Loss that rounding the weights after training adds: more, the longer a model was trained (8B on 15 T tokens, 4 bits).
+    """Loss added by rounding the weights after training: more for longer training (8B on 15 T tokens, 4 bits).
 
     >>> round(float(quantised_loss(4, 8e9, 15e12, 0.0598, 0.5907, 0.5068, 0.3439)), 2)
     0.13

@@ -1,4 +1,4 @@
-"""Replicas: how many a machine holds and a rate needs, how loaded they are, and how chips are shared by prefill and decode pools."""
+"""Replicas: number that a system holds and that a rate needs, their load, and chips shared by prefill and decode pools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headway.core.units import (
 
 @formula(source="operational law: busy servers = rate * service time")
 def replicas_needed(rate: PerSecond, request: Second) -> Number:
-    """Fewest replicas whose capacity is not below a rate.
+    """Fewest replicas whose capacity reaches a request rate.
 
     >>> int(replicas_needed(40.0, 0.23625))
     10
@@ -33,7 +33,7 @@ def replicas_needed(rate: PerSecond, request: Second) -> Number:
 
 @formula(source="definition; replicas fill one domain after the other, the last paid for as far as it is used, or take whole ones")
 def chips_needed(replicas: Number, domain: Number, replica: Number) -> Number:
-    """Chips of so many replicas with what full domains leave idle (10 replicas of 3 chips in nodes of 8: 4 full nodes and 2 replicas).
+    """Chips of a number of replicas, idle chips of full domains included (10 of 3 chips in nodes of 8: 4 full nodes and 2 replicas).
 
     >>> int(chips_needed(10, 8, 3)), int(chips_needed(10, 8, 4)), int(chips_needed(3, 8, 16))
     (38, 40, 48)
@@ -46,7 +46,7 @@ def chips_needed(replicas: Number, domain: Number, replica: Number) -> Number:
 
 @formula(source="definition")
 def per_replica(request: Second, replicas: Number) -> Second:
-    """Time between two requests that all replicas finish.
+    """Mean time between completed requests over all replicas.
 
     >>> per_replica(0.24, 10)
     0.024
@@ -56,7 +56,7 @@ def per_replica(request: Second, replicas: Number) -> Second:
 
 @formula(source="definition")
 def utilisation(rate: PerSecond, capacity: PerSecond) -> Number:
-    """Share of the capacity that a rate takes; at 1 the queue grows without end.
+    """Request rate over capacity; from 1 up the queue grows without end.
 
     >>> utilisation(40.0, 50.0)
     0.8
@@ -66,7 +66,7 @@ def utilisation(rate: PerSecond, capacity: PerSecond) -> Number:
 
 @formula(source="definition; what is idle is paid for")
 def usd_per_request_at(price: UsdPerSecond, chips: Number, rate: PerSecond) -> Usd:
-    """Cost of a request when so many chips serve that rate, loaded or not.
+    """Cost per request when all chips are paid for at this request rate.
 
     >>> round(usd_per_request_at(2 / 3600, 40, 40.0), 6)
     0.000556
@@ -76,7 +76,7 @@ def usd_per_request_at(price: UsdPerSecond, chips: Number, rate: PerSecond) -> U
 
 @formula(source="unit of the objective when no price is known")
 def chip_seconds_per_request_at(chips: Number, rate: PerSecond) -> Second:
-    """Chip time of a request when so many chips serve that rate.
+    """Chip time per request when all chips count at this request rate.
 
     >>> chip_seconds_per_request_at(40, 40.0)
     1.0
@@ -86,7 +86,7 @@ def chip_seconds_per_request_at(chips: Number, rate: PerSecond) -> Second:
 
 @formula(source="definition")
 def offered_tok_per_s(rate: PerSecond, output: Token) -> TokenPerSecond:
-    """Output tokens that a rate of requests asks for.
+    """Output tokens per second of a request rate.
 
     >>> offered_tok_per_s(40.0, 1000)
     40000.0
@@ -99,7 +99,7 @@ NEW_TOKEN: Token = 1.0
 
 @formula(source="definition; a replica stays inside one scale-up domain or takes whole ones; the last domain may be partly filled")
 def replicas_held(chips: Number, domain: Number, replica: Number) -> Number:
-    """Replicas of so many chips that a system holds (16 H100 in two nodes of 8, 3 chips each: 2 + 2).
+    """Replicas that a system holds (16 H100 in two nodes of 8, 3 chips each: 2 + 2).
 
     >>> int(replicas_held(16, 8, 3)), int(replicas_held(72, 72, 64)), int(replicas_held(144, 8, 64))
     (4, 1, 2)
@@ -111,7 +111,7 @@ def replicas_held(chips: Number, domain: Number, replica: Number) -> Number:
 
 @formula(source="definition; a batch between two multiples of the ranks takes as long as the upper one, so only multiples can be best")
 def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
-    """Sequences of a replica whose every rank and pipeline stage holds the same number.
+    """Sequences of a replica with equally many on every rank and pipeline stage.
 
     >>> full_batch(29, 18, 2)
     1044
@@ -121,7 +121,7 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
 
 @formula(source="steady state: between two of a user's tokens the replica also prefills its share of other users' prompts")
 def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
-    """TPOT that a user sees when others' prompts interleave: the decode step and batch * prefill / output on top.
+    """TPOT with prefill of other requests interleaved: the decode step plus batch * prefill / output.
 
     >>> round(interleaved_tpot_s(64, 0.23625, 1000), 6)
     0.01512
@@ -131,7 +131,7 @@ def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
 
 @formula(source="definition")
 def raised(value: Same, factor: Number) -> Same:
-    """An input after the change that an elasticity asks about.
+    """An input multiplied by the factor of an elasticity.
 
     >>> round(raised(8e12, 1.01) / 1e12, 2)
     8.08
@@ -141,7 +141,7 @@ def raised(value: Same, factor: Number) -> Same:
 
 @formula(source="definition; for what should be small: a cost, a time")
 def gain_of_less(before: Same, after: Same) -> Number:
-    """How many times better an objective is for which less is better.
+    """Factor by which an objective to minimise improves.
 
     >>> gain_of_less(3.0, 1.5)
     2.0
@@ -151,7 +151,7 @@ def gain_of_less(before: Same, after: Same) -> Number:
 
 @formula(source="definition; for what should be large: a rate")
 def gain_of_more(before: Same, after: Same) -> Number:
-    """How many times better an objective is for which more is better.
+    """Factor by which an objective to maximise improves.
 
     >>> gain_of_more(1.5, 3.0)
     2.0
@@ -161,7 +161,7 @@ def gain_of_more(before: Same, after: Same) -> Number:
 
 @formula(source="definition: d ln(objective) / d ln(input), by one finite step, the optimum searched again")
 def elasticity(gain: Number, factor: Number) -> Number:
-    """Per cent by which the best objective improves per cent of an input; positive helps.
+    """Improvement of the best objective in per cent per per cent of an input; positive helps.
 
     >>> round(float(elasticity(1.005, 1.01)), 3)
     0.501
@@ -175,7 +175,7 @@ DISAGGREGATED = "DistServe (Zhong et al. 2024, arXiv:2401.09670) and Splitwise (
 
 @formula(source="definition; the fullest chip of a replica sends or takes its own part of a prompt's KV over its own link")
 def link_s(kv_bytes: Byte, link: BytePerSecond, efficiency: Number) -> Second:
-    """Time in which one side's chips move the KV cache of one prompt (DeepSeek-V3, 4k tokens in bf16 on one chip, 50 GB/s: 7 ms).
+    """Time in which one side's chips send the KV cache of one prompt (DeepSeek-V3, 4k tokens in bf16 on one chip, 50 GB/s: 7 ms).
 
     >>> round(link_s(70_272 * 4000, 50e9, 0.8), 5)
     0.00703
@@ -185,7 +185,7 @@ def link_s(kv_bytes: Byte, link: BytePerSecond, efficiency: Number) -> Second:
 
 @formula(source=DISAGGREGATED + "; the slower side's links bind, no overlap with prefill is taken for granted")
 def transfer_s(prefill_side: Second, decode_side: Second) -> Second:
-    """Time of the hand-over of one prompt's KV cache from the prefill to the decode pool.
+    """Time to transfer one prompt's KV cache from the prefill to the decode pool: the slower side sets it.
 
     >>> float(transfer_s(0.007, 0.003))
     0.007
@@ -195,7 +195,7 @@ def transfer_s(prefill_side: Second, decode_side: Second) -> Second:
 
 @formula(source=DISAGGREGATED)
 def handed_over_s(ttft: Second, transfer: Second) -> Second:
-    """TTFT with the hand-over of the KV cache in it.
+    """TTFT including the KV transfer from prefill to decode pool.
 
     >>> round(handed_over_s(0.2, 0.007), 3)
     0.207
@@ -205,7 +205,7 @@ def handed_over_s(ttft: Second, transfer: Second) -> Second:
 
 @formula(source="definition")
 def prompt_s(prefill: Second, lanes: Number) -> Second:
-    """Replica time of one of the prompts that are prefilled together.
+    """Replica time per prompt of several that are prefilled together.
 
     >>> prompt_s(0.4, 8)
     0.05
@@ -215,7 +215,7 @@ def prompt_s(prefill: Second, lanes: Number) -> Second:
 
 @formula(source="definition: a replica is held up by its work or by its links; ranks send at once")
 def pool_request_s(work: Second, side: Second, ranks: Number) -> Second:
-    """Replica time per request in one pool.
+    """Replica time per request in one pool: the longer of compute and KV transfer.
 
     >>> float(pool_request_s(0.05, 0.007, 8))
     0.05
@@ -225,7 +225,7 @@ def pool_request_s(work: Second, side: Second, ranks: Number) -> Second:
 
 @formula(source="definition: the slower pool sets the pace")
 def pools_capacity(prefill_replicas: Number, prefill_request: Second, decode_replicas: Number, decode_request: Second) -> PerSecond:
-    """Requests per second that both pools carry.
+    """Requests per second of two pools: the smaller of prefill and decode capacity.
 
     >>> round(float(pools_capacity(4, 0.05, 3, 0.04)), 1)
     75.0
@@ -237,7 +237,7 @@ def pools_capacity(prefill_replicas: Number, prefill_request: Second, decode_rep
 def fluid_capacity(
     chips: Number, prefill_chips: Number, prefill_request: Second, decode_chips: Number, decode_request: Second
 ) -> PerSecond:
-    """Requests per second that no split of so many chips between two pools exceeds.
+    """Upper bound of requests per second over all splits of the chips between two pools.
 
     >>> round(fluid_capacity(272, 32, 0.05, 48, 0.04), 1)
     77.3
@@ -247,7 +247,7 @@ def fluid_capacity(
 
 @formula(source="definition")
 def between_s(capacity: PerSecond) -> Second:
-    """Time between two finished requests.
+    """Mean time between completed requests.
 
     >>> between_s(50.0)
     0.02
@@ -257,7 +257,7 @@ def between_s(capacity: PerSecond) -> Second:
 
 @formula(source="definition: prefill replicas fill whole domains one after the other, decode replicas take what is left in each")
 def decode_replicas_held(prefill_replicas: Number, chips: Number, domain: Number, prefill_chips: Number, decode_chips: Number) -> Number:
-    """Decode replicas that a system still holds (2 nodes of 8: 3 prefill replicas of 3 chips leave 1 of 5 chips, or 3 of 2).
+    """Decode replicas that fit next to the prefill replicas (2 nodes of 8, 3 prefill replicas of 3 chips: 1 of 5 chips, or 3 of 2).
 
     >>> int(decode_replicas_held(3, 16, 8, 3, 5)), int(decode_replicas_held(3, 16, 8, 3, 2)), int(decode_replicas_held(4, 144, 8, 32, 16))
     (1, 3, 1)
@@ -275,7 +275,7 @@ def decode_replicas_held(prefill_replicas: Number, chips: Number, domain: Number
 
 @formula(source="definition")
 def pool_chips(replicas: Number, replica: Number) -> Number:
-    """Chips that the replicas of one pool use.
+    """Chips of one pool's replicas.
 
     >>> pool_chips(4, 32)
     128
@@ -285,7 +285,7 @@ def pool_chips(replicas: Number, replica: Number) -> Number:
 
 @formula(source="definition")
 def pools_used(prefill: Number, decode: Number) -> Number:
-    """Chips that both pools use.
+    """Chips of both pools.
 
     >>> pools_used(128, 144)
     272
@@ -295,7 +295,7 @@ def pools_used(prefill: Number, decode: Number) -> Number:
 
 @formula(source="definition; idle chips are shared as the used ones are")
 def pool_share(own_chips: Number, used_chips: Number) -> Number:
-    """Share of what is paid that one pool bears.
+    """Share of the cost that one pool bears, by its chips.
 
     >>> pool_share(32, 128)
     0.25
@@ -305,7 +305,7 @@ def pool_share(own_chips: Number, used_chips: Number) -> Number:
 
 @formula(source="definition; chip time of one pool over the tokens that it works on")
 def usd_per_mtok_pool(price: UsdPerSecond, chips: Number, share: Number, capacity: PerSecond, tokens: Token) -> UsdPerMtok:
-    """Cost of a million tokens of one pool.
+    """Cost of a million tokens in one pool.
 
     >>> round(usd_per_mtok_pool(2 / 3600, 128, 0.25, 75.0, 4000), 4)
     0.0593

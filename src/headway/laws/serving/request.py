@@ -1,4 +1,4 @@
-"""From steps to requests: prompts, TPOT over a growing context, the steady state; prompt tokens found in a cache, output tokens drafted."""
+"""From steps to requests: prefill, TPOT over a growing context, steady state, prefix cache hits, speculative decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
 
 @formula(source="causal mask: each query attends to itself and what came before")
 def causal_pairs(prompt: Token) -> Token:
-    """(query, key) pairs of a whole prompt, as tokens attended summed over queries.
+    """(query, key) pairs of a whole prompt: tokens attended to, summed over queries.
 
     >>> causal_pairs(1000.0)
     500000.0
@@ -23,7 +23,7 @@ def causal_pairs(prompt: Token) -> Token:
 
 @formula(source="definition")
 def held_kv_tokens(sequences: Number, context: Token) -> Token:
-    """Tokens attended to in a step by all decoding sequences.
+    """Tokens attended to in a step, summed over decoding sequences.
 
     >>> held_kv_tokens(64, 8192)
     524288
@@ -33,7 +33,7 @@ def held_kv_tokens(sequences: Number, context: Token) -> Token:
 
 @formula(source="definition")
 def final_context(prompt: Token, output: Token) -> Token:
-    """Context at a request's last token: what its KV must have room for.
+    """Context at a request's last token, for which its KV cache must have room.
 
     >>> final_context(8000, 1000)
     9000
@@ -43,7 +43,7 @@ def final_context(prompt: Token, output: Token) -> Token:
 
 @formula(source="definition")
 def middle_context(prompt: Token, output: Token) -> Token:
-    """Context half way through the answer, the mean of a steady batch.
+    """Context half way through the output: the mean of a steady batch.
 
     >>> middle_context(8000, 1000)
     8500.0
@@ -53,7 +53,7 @@ def middle_context(prompt: Token, output: Token) -> Token:
 
 @formula(source="Simpson's rule over prompt..prompt+output, exact while a step is linear in context; " + DEFINITIONS)
 def tpot_s(first: Second, middle: Second, last: Second) -> Second:
-    """Mean step time over a request's own growing context.
+    """Mean decode step over a request's growing context (Simpson's rule).
 
     >>> round(tpot_s(0.010, 0.011, 0.012), 6)
     0.011
@@ -63,7 +63,7 @@ def tpot_s(first: Second, middle: Second, last: Second) -> Second:
 
 @formula(source="definition")
 def prefill_lanes(dp: Number, pp: Number) -> Number:
-    """Prompts a replica prefills at once: one on each rank, one in each pipeline stage.
+    """Prompts that a replica prefills at once: one on each data-parallel rank, one in each pipeline stage.
 
     >>> prefill_lanes(8, 2)
     16
@@ -73,7 +73,7 @@ def prefill_lanes(dp: Number, pp: Number) -> Number:
 
 @formula(source="definition")
 def lane_tokens(prompt: Token, dp: Number) -> Token:
-    """Prompt tokens in one prefill step of a busy replica: a prompt on each data-parallel rank.
+    """Prompt tokens in one prefill step of a busy replica: one prompt on each data-parallel rank.
 
     >>> lane_tokens(1000, 8)
     8000
@@ -83,7 +83,7 @@ def lane_tokens(prompt: Token, dp: Number) -> Token:
 
 @formula(source="steady state: a replica prefills as many prompts as it finishes")
 def request_s(batch: Number, output: Token, tpot: Second, prefill: Second, lanes: Number) -> Second:
-    """Replica time per request: its share of the decode steps, and its prompt.
+    """Replica time per request: its share of the decode steps, and its prefill.
 
     >>> round(request_s(64, 1000, 0.010, 0.080, 1), 6)
     0.23625
@@ -93,7 +93,7 @@ def request_s(batch: Number, output: Token, tpot: Second, prefill: Second, lanes
 
 @formula(source="steady state: a replica prefills as many prompts as it finishes")
 def sustained_tok_per_s(output: Token, request: Second, replicas: Number) -> TokenPerSecond:
-    """Output tokens per second of all replicas, prefill paid for.
+    """Output tokens per second of all replicas, prefill time included.
 
     >>> round(sustained_tok_per_s(1000, 0.23625, 1), 1)
     4232.8
@@ -103,7 +103,7 @@ def sustained_tok_per_s(output: Token, request: Second, replicas: Number) -> Tok
 
 @formula(source="definition")
 def busy_replicas(replicas: Number, users: Number) -> Number:
-    """Replicas that have anything to do: no more than there are users (4 users of 8 copies of Llama 3.1 8B keep 4 busy).
+    """Busy replicas: at most one per user (4 users of 8 copies of Llama 3.1 8B keep 4 busy).
 
     >>> float(busy_replicas(8, 4))
     4.0
@@ -123,7 +123,7 @@ def decode_tok_per_s(batch: Number, step: Second, replicas: Number) -> TokenPerS
 
 @formula(source="lecture TS-12: 1/tau")
 def user_tok_per_s(step: Second) -> TokenPerSecond:
-    """Tokens per second one user sees while decoding.
+    """Output tokens per second of one user while decoding.
 
     >>> user_tok_per_s(0.020)
     50.0
@@ -133,7 +133,7 @@ def user_tok_per_s(step: Second) -> TokenPerSecond:
 
 @formula(source="definition; idle chips are counted")
 def per_chip(rate: TokenPerSecond, chips: Number) -> TokenPerSecond:
-    """A rate of the whole system over all its chips.
+    """Rate of the whole system per chip.
 
     >>> per_chip(4000.0, 8)
     500.0
@@ -143,7 +143,7 @@ def per_chip(rate: TokenPerSecond, chips: Number) -> TokenPerSecond:
 
 @formula(source="definition")
 def in_flight(batch: Number, replicas: Number) -> Number:
-    """Sequences decoded together by all replicas.
+    """Sequences decoding at once on all replicas.
 
     >>> in_flight(64, 2)
     128
@@ -153,7 +153,7 @@ def in_flight(batch: Number, replicas: Number) -> Number:
 
 @formula(source="intervals are symmetric in the logarithm; docs/accuracy.md")
 def interval_factor(factor: Number, wider: Number) -> Number:
-    """Half of an interval, as a factor, that is so many times wider in the logarithm.
+    """Factor of half an interval that is `wider` times as wide in the logarithm.
 
     >>> round(float(interval_factor(1.4, 1.5)), 3)
     1.657
@@ -163,7 +163,7 @@ def interval_factor(factor: Number, wider: Number) -> Number:
 
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
 def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
-    """Lower end of the stated interval.
+    """Lower end of an interval, at least the floor.
 
     >>> float(interval_low(0.010, 0.009, 1.6))
     0.009
@@ -173,7 +173,7 @@ def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
 
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread")
 def interval_high(expected: Second, spread: Number) -> Second:
-    """Upper end of the stated interval.
+    """Upper end of an interval.
 
     >>> interval_high(0.010, 1.6)
     0.016
@@ -183,7 +183,7 @@ def interval_high(expected: Second, spread: Number) -> Second:
 
 @formula(source="vLLM's `bench serve`: TPOT = (E2E - TTFT) / (output tokens - 1), solved for E2E")
 def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
-    """Time from a request to its last token, unloaded.
+    """E2E time of a request, from arrival to its last token.
 
     >>> round(e2e_s(0.5, 0.020, 1000), 2)
     20.48
@@ -193,7 +193,7 @@ def e2e_s(ttft: Second, tpot: Second, output: Token) -> Second:
 
 @formula(source="definition")
 def requests_per_s(request: Second, replicas: Number) -> PerSecond:
-    """Requests per second that all replicas finish in steady state.
+    """Requests per second of all replicas in steady state.
 
     >>> round(requests_per_s(0.23625, 2), 2)
     8.47
@@ -203,7 +203,7 @@ def requests_per_s(request: Second, replicas: Number) -> PerSecond:
 
 @formula(source="GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
 def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> Second:
-    """A prompt whose chunks follow one another through the stages; `chunk` is one chunk's time through all, `overlap` the share that does.
+    """Prefill time of a prompt in chunks pipelined through stages; `chunk`: time of a chunk through all, `overlap`: pipelined share.
 
     >>> pipelined_s(0.4, 8, 4, 1), pipelined_s(0.4, 8, 4, 0), pipelined_s(0.4, 1, 4, 1)
     (1.1, 3.2, 0.4)
@@ -213,7 +213,7 @@ def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> S
 
 @formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all")
 def prompt_ranks(prompts: Number, dp: Number) -> Number:
-    """Data-parallel ranks that as many prompts keep busy while the others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 5).
+    """Data-parallel ranks that concurrent prompts keep busy while others wait for the fullest (8 ranks: 1 prompt uses 1, 80 use 5).
 
     >>> round(float(prompt_ranks(1, 8)), 1), round(float(prompt_ranks(80, 8)), 1), float(prompt_ranks(5, 1))
     (1.0, 4.9, 1.0)
@@ -225,7 +225,7 @@ def prompt_ranks(prompts: Number, dp: Number) -> Number:
 
 @formula(source="definition: the first token comes with the prefill")
 def run_s(ttft: Second, tpot: Second, output: Token, batch: Number) -> Second:
-    """Replica time per request of a batch run from its prompts to its last tokens.
+    """Replica time per request of a batch run from prefill to last tokens.
 
     >>> run_s(0.5, 0.010, 1001, 10)
     1.05
@@ -249,7 +249,7 @@ CACHE = "prefix caching as in vLLM and SGLang: the cached part of a prompt is lo
 
 @formula(source=CACHE)
 def missed_tokens(prompt: Token, hit_rate: Number) -> Token:
-    """Prompt tokens that are not in the prefix cache and have to be prefilled.
+    """Prompt tokens that miss the prefix cache and must be prefilled.
 
     >>> missed_tokens(8000, 0.75)
     2000.0
@@ -259,7 +259,7 @@ def missed_tokens(prompt: Token, hit_rate: Number) -> Token:
 
 @formula(source="causal mask: the missed tokens come last and attend to the whole prefix before them")
 def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
-    """(query, key) pairs that the missed tokens leave of a prompt's causal triangle.
+    """(query, key) pairs of the prompt tokens that miss the prefix cache.
 
     >>> missed_pairs(1000.0, 0.5)
     375000.0
@@ -269,7 +269,7 @@ def missed_pairs(prompt: Token, hit_rate: Number) -> Token:
 
 @formula(source=CACHE)
 def hit_tokens(prompt: Token, hit_rate: Number) -> Token:
-    """Prompt tokens that are found in the prefix cache.
+    """Prompt tokens that hit the prefix cache.
 
     >>> hit_tokens(8000, 0.75)
     6000.0
@@ -279,7 +279,7 @@ def hit_tokens(prompt: Token, hit_rate: Number) -> Token:
 
 @formula(source="KV over the host link; each chip loads its own part")
 def prefix_load_s(sequence: Byte, stage_share: Number, cp: Number, link: BytePerSecond) -> Second:
-    """Time in which the fullest chip brings one prompt's cached prefix into its HBM.
+    """Time to load one prompt's cached prefix into the HBM of the fullest chip.
 
     >>> round(prefix_load_s(1.966e9, 1.0, 1, 63e9), 4)
     0.0312
@@ -289,7 +289,7 @@ def prefix_load_s(sequence: Byte, stage_share: Number, cp: Number, link: BytePer
 
 @formula(source="the chips wait while they load: no overlap is taken for granted")
 def loaded_s(prefill: Second, load: Second, prompts: Number) -> Second:
-    """A prefill with the cached parts of so many prompts loaded before it, one after the other.
+    """Prefill time including the cached prefixes of `prompts` prompts, loaded in sequence before it.
 
     >>> round(loaded_s(0.080, 0.031, 2), 3)
     0.142
@@ -299,7 +299,7 @@ def loaded_s(prefill: Second, load: Second, prompts: Number) -> Second:
 
 @formula(source=SPECULATION + ", equation 1: (1 - a^(g+1)) / (1 - a), with the token that the model itself adds")
 def expected_accept_length(acceptance: Number, drafted: Number) -> Number:
-    """Mean tokens that a step yields when each of so many drafted tokens is accepted with that probability (0.85 of one MTP token).
+    """Mean tokens per step when each drafted token is accepted with this probability (0.85 of one MTP token).
 
     >>> round(expected_accept_length(0.85, 1), 3), round(expected_accept_length(0.8, 4), 3)
     (1.85, 3.362)
@@ -309,7 +309,7 @@ def expected_accept_length(acceptance: Number, drafted: Number) -> Number:
 
 @formula(source=SPECULATION + ", theorem 3.8: a step and its drafts yield the accepted tokens; each token that is accepted is computed")
 def speculative_s(step: Second, arithmetic: Second, accept_length: Number, draft_cost: Number) -> Second:
-    """Time per token when a step yields several and the drafts cost a share of a step: never less than one token's own arithmetic.
+    """Time per token of speculative decoding, drafts included: at least one token's own arithmetic.
 
     >>> round(float(speculative_s(0.020, 0.002, 1.85, 0.05)), 5), float(speculative_s(0.020, 0.018, 4, 0.0))
     (0.01135, 0.018)

@@ -1,7 +1,7 @@
-"""What a model, a chip and a layout compile to: the record that `step_s` turns into a time, with its collectives as lines in the tokens.
+"""Coefficients of a step: the record that `step_s` turns into a time, compiled from a model, a chip and a layout.
 
-Times are seconds at the datasheet peak, of the fullest chip, for the whole depth of the model (all pipeline stages, one after
-the other); efficiencies and fixed costs stand beside them. Numbers only, scalar or array alike.
+Times are seconds at the datasheet peak on the fullest chip, for the whole depth of the model (all pipeline stages in sequence);
+efficiencies and fixed costs are separate fields. Every field is a scalar or an array.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headway.core.units import Number, Second, SecondPerToken, Token
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveLine:
-    """One algorithm: what it costs however short the message, and per token carried at the efficiency it reaches."""
+    """One collective algorithm: latency of a call, and time per token at the bandwidth that it achieves."""
 
     alpha: Second
     slope: SecondPerToken
@@ -21,116 +21,116 @@ class CollectiveLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveTerm:
-    """Collectives of one kind in a step, one after the other."""
+    """Collectives of one kind in a step, run in sequence."""
 
     count: Number
     lines: tuple[CollectiveLine, ...]
-    floor: SecondPerToken  # the least slope of any algorithm, at the links' peak
+    floor: SecondPerToken  # smallest time per token of any algorithm, at the links' peak bandwidth
 
 
 FULL, OPERATORS, SERIAL, FITTED = 0, 1, 2, 3
-OVERLAPS = {"fitted": FITTED, "full": FULL, "operators": OPERATORS, "serial": SERIAL}  # measured; everything; work within an operator; none
+OVERLAPS = {"fitted": FITTED, "full": FULL, "operators": OPERATORS, "serial": SERIAL}  # measured; everything; within an operator; none
 
 EXPOSED, TWO_BATCH = 0, 1
-COMMUNICATIONS = {"exposed": EXPOSED, "two-batch": TWO_BATCH}  # hidden by nothing; by the work of the other half of the batch
+COMMUNICATIONS = {"exposed": EXPOSED, "two-batch": TWO_BATCH}  # not overlapped; overlapped with the other half batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertTerm:
-    """Routed experts of one kind of block."""
+    """Routed experts of all layers of one kind."""
 
     compute: SecondPerToken  # per token of the expert group, on the chip that holds most experts
-    weights: Second  # reading every expert that chip holds
-    activations: SecondPerToken  # in and out of the grouped matmuls, per token of the expert group
+    weights: Second  # time to read every expert of the fullest chip
+    activations: SecondPerToken  # matmul inputs and outputs, per token of the expert group
     experts: Number
     active: Number  # experts per token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTerm:
-    """One way of looking back: dense, a window, a top-k, an index."""
+    """One attention span: dense, a window, a top-k, an index."""
 
-    cap: Token  # attends to min(context, cap); inf for all
-    root: Token  # and to sqrt(context * root) at most; inf for no such law
-    read: SecondPerToken  # KV of one attended token, per sequence
+    cap: Token  # attends to min(context, cap) tokens; inf for all
+    root: Token  # attends to at most sqrt(context * root) tokens; inf without this limit
+    read: SecondPerToken  # KV cache of one attended token, per sequence
     decode_compute: SecondPerToken  # scores and values of one new token against one attended token
     prefill_compute: SecondPerToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Achieved:
-    """What kernels reach of the datasheet, class by class, and what a step costs whatever it does."""
+    """Achieved shares of datasheet peaks by kernel class, and fixed costs of a step."""
 
-    compute: Number  # dense matmuls: share of peak FLOP/s,
-    memory: Number  # of HBM bandwidth on weights
-    activation: Number  # and on what goes in and comes out
-    norm: Number  # of the smooth maximum of the first two
-    expert_compute: Number  # the same of grouped matmuls
+    compute: Number  # dense matmuls: share of peak FLOP/s
+    memory: Number  # dense matmuls: share of HBM bandwidth on weights
+    activation: Number  # dense matmuls: share of HBM bandwidth on activations
+    norm: Number  # dense matmuls: norm of the smooth maximum of compute and weight reads
+    expert_compute: Number  # grouped matmuls of experts: share of peak FLOP/s
     expert_memory: Number
     expert_activation: Number
     expert_norm: Number
-    decode_compute: Number  # attention of new tokens
+    decode_compute: Number  # decode attention: share of peak FLOP/s
     decode_memory: Number
-    block: Second  # per block of attention: a sequence's one KV head in one layer
-    prefill_compute: Number  # attention of prompts
-    prefill_pad: Token  # tokens attended to in vain by each query of a prompt
-    elementwise: Number  # share of HBM bandwidth of norms, residuals and the like
-    fixed: Second  # per step: every kernel's t0, and the engine's own work
+    block: Second  # per block of decode attention: one KV head of one sequence in one layer
+    prefill_compute: Number  # prefill attention: share of peak FLOP/s
+    prefill_pad: Token  # masked tokens that each prompt query computes in vain
+    elementwise: Number  # share of HBM bandwidth of norms, residuals and other elementwise kernels
+    fixed: Second  # per step: launch time of all kernels, and engine overhead
     sequence: Second  # per sequence of a rank: sampling, the engine's bookkeeping
-    prompted: Second  # per step that has a prompt: t0 of its attention
+    prompted: Second  # per step with prompt tokens: launch time of prefill attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCost:
-    """What an engine adds to a step, and its kernels against the best measured."""
+    """Overhead that an engine adds to a step, and its kernel efficiency relative to the best measured kernels."""
 
-    launch: Number  # factor on kernels' fixed costs: below 1 where it fuses what was measured apart, or launches ahead
-    step: Second  # its own work in each step, exposed
-    layer: Second  # and in each layer: launches that no graph hides, kernels that are not fused
-    split: Second  # and in each layer for each chip that it is split over, where the host joins the parts
-    sequence: Second  # for each sequence of a rank: sampling, bookkeeping
-    compute: Number  # factor on shares of peak FLOP/s
-    memory: Number  # on shares of HBM bandwidth
-    attention: Number  # on both, in attention
-    expert: Number  # and in routed experts
-    dense: Number  # and in dense matmuls whose weights are widened first
+    launch_factor: Number  # factor on kernels' launch time: below 1 where the engine fuses kernels or launches ahead
+    step_overhead_s: Second  # engine work per step, exposed
+    layer_overhead_s: Second  # per layer: launches that no graph hides, kernels that are not fused
+    split_overhead_s: Second  # per layer and tensor-parallel chip, where the host joins the parts
+    sequence_overhead_s: Second  # per sequence of a rank: sampling, bookkeeping
+    compute_factor: Number  # factor on shares of peak FLOP/s
+    memory_factor: Number  # factor on shares of HBM bandwidth
+    attention_factor: Number  # factor on both shares, in attention
+    expert_factor: Number  # factor on both shares, in routed experts
+    weight_only_factor: Number  # factor on both shares, in dense matmuls with weight-only quantisation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCoefficients:
-    """A layout, compiled."""
+    """A compiled layout: the coefficients of its step time."""
 
     dense_compute: SecondPerToken  # projections, dense and shared FFN: per token of a chip
-    head_compute: SecondPerToken  # the head: per token that is sampled from
+    head_compute: SecondPerToken  # output head: per sampled token
     dense_weights: Second
     experts: tuple[ExpertTerm, ...]
     spans: tuple[SpanTerm, ...]
     state: Second  # recurrent state read and written, per sequence
     kv_write: SecondPerToken
-    collectives: tuple[CollectiveTerm, ...]  # per token of a chip
-    activations: SecondPerToken  # in and out of the dense matmuls, per token of a chip
-    blocks: Number  # of attention, per sequence of a rank
-    elementwise: SecondPerToken  # norms, residuals and the like, per token of a chip
+    collectives: tuple[CollectiveTerm, ...]  # times per token of a chip
+    activations: SecondPerToken  # inputs and outputs of dense matmuls, per token of a chip
+    blocks: Number  # blocks of decode attention, per sequence of a rank
+    elementwise: SecondPerToken  # norms, residuals and other elementwise kernels, per token of a chip
     dp: Number
     pp: Number
     cp: Number
     layers: Number
-    attention_gain: Number  # how much faster attention may be than its terms, at the peak of the cache's format
-    imbalance: Number  # routed work of the busiest chip over the mean of chips that hold as many experts
-    prefill_ranks: Number  # data-parallel ranks that a step's prompt tokens are spread over
+    attention_gain: Number  # speed-up of attention at the peak of the cache's format
+    imbalance: Number  # routed work of the busiest chip over the mean of chips with equally many experts
+    prefill_ranks: Number  # data-parallel ranks that share a step's prompt tokens
     overlap: Number
-    communication: Number  # what hides the collectives
+    communication: Number  # overlap of collectives: EXPOSED or TWO_BATCH
     achieved: Achieved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankWork:
-    """Where a step is evaluated: what one rank, and its group of experts, has to do."""
+    """Work of one step on one rank and on its expert group."""
 
     sequences: Number  # decoding on the fullest rank, in one micro-batch
     context: Token
     prompt_tokens: Token  # prefilled on one rank
-    start: Token  # context before them
+    start: Token  # context before the prompt tokens
     end: Token
     tokens: Token  # through the projections of one chip
     sampled: Token  # through the head of one chip

@@ -1,4 +1,4 @@
-"""From parameters and a layout to the terms of a step: who holds which share, and each term as seconds at peak on the fullest chip."""
+"""Terms of a step from parameters and a layout: shares by chip, and each term as seconds at peak on the fullest chip."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def replica_chips(tp: Number, cp: Number, dp: Number, pp: Number) -> Number:
 
 @formula(source="definition")
 def used_chips(replica: Number, replicas: Number) -> Number:
-    """Chips that hold a replica.
+    """Chips that the replicas use.
 
     >>> used_chips(24, 3)
     72
@@ -30,7 +30,7 @@ def used_chips(replica: Number, replicas: Number) -> Number:
 
 @formula(source="definition; a system is rented whole")
 def idle_chips(chips: Number, busy_chips: Number) -> Number:
-    """Chips of the system that hold nothing, counted and paid for.
+    """Chips of the system that no replica uses but that are paid for.
 
     >>> int(idle_chips(72, 64))
     8
@@ -50,7 +50,7 @@ def stage_share(layers: Number, pp: Number) -> Number:
 
 @formula(source="lecture PP-05, PP-18: stages run one after the other; the slowest sets the pace")
 def depth_factor(layers: Number, pp: Number) -> Number:
-    """Time of the whole depth against an even split: pp * ceil(layers/pp) / layers.
+    """Time of all pipeline stages over that of an even split: pp * ceil(layers/pp) / layers.
 
     >>> round(float(depth_factor(61, 4)), 4)
     1.0492
@@ -70,7 +70,7 @@ def head_share(heads: Number, tp: Number) -> Number:
 
 @formula(source="definition")
 def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number:
-    """Chips that share each routed expert's matrices.
+    """Tensor-parallel degree of each routed expert: chips that share its matrices.
 
     >>> expert_tensor_ways(8, 1, 1, 4)
     2.0
@@ -80,7 +80,7 @@ def expert_tensor_ways(tp: Number, cp: Number, dp: Number, ep: Number) -> Number
 
 @formula(source="definition; tensor-parallel chips hold the same tokens")
 def expert_ranks(dp: Number, cp: Number) -> Number:
-    """Groups of chips that hold different tokens.
+    """Ranks with different tokens: data parallelism times context parallelism.
 
     >>> expert_ranks(8, 2)
     16
@@ -110,7 +110,7 @@ def expert_load(experts: Number, redundant: Number, chip_experts: Number, tensor
 
 @formula(source="definition")
 def expert_share_held(experts: Number, chip_experts: Number, tensor_degree: Number) -> Number:
-    """Share of the routed weights that the fullest chip holds.
+    """Share of the routed weights on the fullest chip.
 
     >>> expert_share_held(256, 4, 1)
     0.015625
@@ -124,7 +124,7 @@ CLAIMS = "Pope 2026 lecture, claims "
 
 @formula(source=CLAIMS + "RB-02 with 2 FLOP per multiply-add")
 def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
-    """Time for one token through so many matrix parameters, at peak (70e9 on an H100 in bf16: 0.14 ms).
+    """Time per token of a number of matrix parameters, at peak FLOP/s (70e9 on an H100 in bf16: 0.14 ms).
 
     >>> round(matmul_s_per_token(70e9, 989.4e12) * 1e3, 4)
     0.1415
@@ -134,7 +134,7 @@ def matmul_s_per_token(params: Number, peak: FlopPerSecond) -> SecondPerToken:
 
 @formula(source="Megatron-LM (arXiv:1909.08053), section 3: columns and rows of every matrix are split over tp")
 def split_params(params: Number, tp: Number) -> Number:
-    """Matrix parameters on each tensor-parallel chip.
+    """Matrix parameters per tensor-parallel chip.
 
     >>> split_params(704_643_072, 8)  # Llama-3.1-70B, the FFN of one layer
     88080384.0
@@ -144,7 +144,7 @@ def split_params(params: Number, tp: Number) -> Number:
 
 @formula(source="Megatron-LM (arXiv:1909.08053), section 3; what all heads share is kept whole, KV heads are repeated past their number")
 def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_share: Number, tp: Number) -> Number:
-    """A mixer's parameters on the fullest tensor-parallel chip.
+    """Parameters of a mixer on the fullest tensor-parallel chip: replicated ones, KV heads rounded up, and a share of the rest.
 
     >>> mixer_params_chip(187_105_280, 15_138_816, 0, 1.0, 8)  # DeepSeek-V3, one layer over 8 chips
     36634624.0
@@ -154,7 +154,7 @@ def mixer_params_chip(params: Number, replicated_params: Number, kv: Number, kv_
 
 @formula(source="definition; a recurrent state is split by heads")
 def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) -> SecondPerToken:
-    """Time for one token's state update in a recurrent layer, at peak.
+    """Time per token of the state update of recurrent layers, at peak FLOP/s.
 
     >>> recurrence_s_per_token(2e9, 1e15, 2)
     1e-06
@@ -164,7 +164,7 @@ def recurrence_s_per_token(flop: FlopPerToken, peak: FlopPerSecond, tp: Number) 
 
 @formula(source="definition")
 def dense_s_per_token(layers: SecondPerToken, depth: Number) -> SecondPerToken:
-    """One token through the projections and dense FFN of one chip, all stages one after the other.
+    """Time per token of the projections and dense FFN of one chip, all pipeline stages in sequence.
 
     >>> dense_s_per_token(1.75e-5, 1.0)
     1.75e-05
@@ -174,7 +174,7 @@ def dense_s_per_token(layers: SecondPerToken, depth: Number) -> SecondPerToken:
 
 @formula(source=CLAIMS + "RB-05: weights over bandwidth")
 def dense_weights_s(layers: Byte, head: Byte, depth: Number, bandwidth: BytePerSecond) -> Second:
-    """Reading the weights that every step uses, those of one chip.
+    """Time to read one chip's weights that every step uses.
 
     >>> round(dense_weights_s(17.1e9, 0.26e9, 1.0, 3.35e12) * 1e3, 3)
     5.182
@@ -184,7 +184,7 @@ def dense_weights_s(layers: Byte, head: Byte, depth: Number, bandwidth: BytePerS
 
 @formula(source=CLAIMS + "RB-24, MOE-02")
 def expert_s_per_token(params: Number, active: Number, load: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
-    """One token's routed experts on the chip that holds most of them.
+    """Time per token of the routed experts on the fullest chip.
 
     >>> round(expert_s_per_token(44e6 * 58, 8, 4 / 256, 1.0, 5e15) * 1e9, 3)
     127.6
@@ -194,7 +194,7 @@ def expert_s_per_token(params: Number, active: Number, load: Number, depth: Numb
 
 @formula(source=CLAIMS + "RB-05, MOE-02")
 def expert_read_s(params: Number, element: Byte, experts: Number, load: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
-    """Reading every routed expert of the fullest chip.
+    """Time to read all routed experts of the fullest chip.
 
     >>> round(expert_read_s(44e6 * 58, 1, 256, 4 / 256, 1.0, 8e12) * 1e3, 3)
     1.276
@@ -204,7 +204,7 @@ def expert_read_s(params: Number, element: Byte, experts: Number, load: Number, 
 
 @formula(source=CLAIMS + "RB-03; KV heads split over tp, sequence over cp")
 def span_read_s(elements: PerToken, element: Byte, share: Number, cp: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
-    """KV of one attended token of one layer (or of equal layers together), read by the fullest chip.
+    """Time per attended token to read its KV cache on the fullest chip, of one layer or of several equal layers.
 
     >>> round(span_read_s(2048 * 80, 2, 1 / 8, 1, 1.0, 3.35e12) * 1e9, 3)
     12.227
@@ -214,7 +214,7 @@ def span_read_s(elements: PerToken, element: Byte, share: Number, cp: Number, de
 
 @formula(source=CLAIMS + "CW-02: 4*d_head FLOP per head and attended token")
 def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, peak: FlopPerSecond) -> SecondPerToken:
-    """Scores and values of one query against one attended token, on the fullest chip.
+    """Time of scores and values of one query against one attended token, on the fullest chip.
 
     >>> round(span_score_s(4 * 128 * 64 * 80, 1 / 8, 1, 1.0, 989.4e12) * 1e12, 1)
     331.2
@@ -224,7 +224,7 @@ def span_score_s(flop: FlopPerToken, share: Number, cp: Number, depth: Number, p
 
 @formula(source="a recurrent state is read and written at each step")
 def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidth: BytePerSecond) -> Second:
-    """Recurrent state of one sequence through the HBM of one chip (Qwen3-Next: 19.8 M elements).
+    """Time to read and write the recurrent state of one sequence on one chip (Qwen3-Next: 19.8 M elements).
 
     >>> round(state_s(19.76e6, 2, 1, 1.0, 3.35e12) * 1e6, 2)
     23.59
@@ -234,7 +234,7 @@ def state_s(elements: Number, element: Byte, tp: Number, depth: Number, bandwidt
 
 @formula(source="definition")
 def state_bytes(elements: Number, element: Byte, tp: Number) -> Byte:
-    """Recurrent state of one sequence on one chip.
+    """Bytes of recurrent state of one sequence on one chip.
 
     >>> state_bytes(19_759_104, 2, 1)
     39518208.0
@@ -249,7 +249,7 @@ KERNELS_PER_MOE: Number = 5  # norm, router, permute, grouped up, grouped down
 
 @formula(source="count of launches in a fused implementation; unfitted")
 def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) -> Number:
-    """Kernels one chip launches in a step, one after the other.
+    """Kernels that one chip launches in sequence in a step.
 
     >>> kernels_per_step(80, 80, 0, 1.0)
     560.0
@@ -257,13 +257,13 @@ def kernels_per_step(mixers: Number, ffns: Number, moes: Number, depth: Number) 
     return (mixers * KERNELS_PER_MIXER + ffns * KERNELS_PER_FFN + moes * KERNELS_PER_MOE) * depth
 
 
-ACTIVATION: BytePerToken = 2.0  # a 16-bit element of an activation
+ACTIVATION: BytePerToken = 2.0  # a 16-bit activation element
 VECTORS: Number = 4  # a norm reads its input and the residual, and writes both
 
 
 @formula(source="each matrix reads and writes one vector of the hidden size, and its other side once")
 def matmul_activations_s(params: Number, hidden: Number, matmuls: Number, bandwidth: BytePerSecond) -> SecondPerToken:
-    """What one token brings in and out of a layer's matrix multiplications on one chip (Llama-3.1-70B: 4 over a hidden size of 8192).
+    """Time per token of a layer's matmul inputs and outputs on one chip (Llama-3.1-70B: 4 over a hidden size of 8192).
 
     >>> round(matmul_activations_s(855_638_016, 8192, 4, 3.35e12) * 1e9, 1)
     81.9
@@ -273,7 +273,7 @@ def matmul_activations_s(params: Number, hidden: Number, matmuls: Number, bandwi
 
 @formula(source="count of a fused implementation: residual and norm in one kernel, read and written")
 def elementwise_s(hidden: Number, sublayers: Number, depth: Number, bandwidth: BytePerSecond) -> SecondPerToken:
-    """Norms and residuals of one token through the HBM; tensor-parallel chips each do them whole.
+    """HBM time per token of norms and residuals, which every tensor-parallel chip computes in full.
 
     >>> round(elementwise_s(8192, 160, 1.0, 3.35e12) * 1e6, 2)  # Llama-3.1-70B
     3.13
@@ -292,10 +292,9 @@ def expert_activation_s(
     depth: Number,
     bandwidth: BytePerSecond,
 ) -> SecondPerToken:
-    """Activations of the routed experts on the fullest chip, per token of the expert group; an expert cut in
-    `tensor_degree` is entered in each.
+    """Time of the routed experts' inputs and outputs on the fullest chip, per token of the expert group.
 
-    What enters the chip is gathered from and scattered to its tokens besides.
+    An expert split over `tensor_degree` chips is entered in each. Gathering the tokens and scattering the results count too.
 
     >>> round(expert_activation_s(44_040_192, 7168, 8, 1 / 8, 1, 58, 1.0, 3.35e12) * 1e9)  # DeepSeek-V3 over 8 chips
     1206
@@ -307,7 +306,7 @@ def expert_activation_s(
 
 @formula(source="FlashDecoding: one block per sequence and KV head at least")
 def attention_blocks(heads: Number, share: Number, count: Number, depth: Number) -> Number:
-    """Blocks of decode attention that one sequence asks of a chip (Llama-3.1-70B over 8 chips: 80).
+    """Blocks of decode attention per sequence on a chip (Llama-3.1-70B over 8 chips: 80).
 
     >>> attention_blocks(8, 1 / 8, 80, 1.0)
     80.0
@@ -317,7 +316,7 @@ def attention_blocks(heads: Number, share: Number, count: Number, depth: Number)
 
 @formula(source="definition: kernels follow one another, each with its own fixed cost")
 def launches_s(count: Number, t0: Second, depth: Number) -> Second:
-    """Fixed cost of so many kernels of one class.
+    """Launch time in a step of the kernels of one class.
 
     >>> round(launches_s(320, 3e-6, 1.0) * 1e6, 1)
     960.0
@@ -327,7 +326,7 @@ def launches_s(count: Number, t0: Second, depth: Number) -> Second:
 
 @formula(source="definition; llama.cpp joins the parts of a split layer on the host, one chip after the other")
 def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Number, pp: Number) -> Second:
-    """The engine's own work in a step, exposed: per step in every pipeline stage, per layer, and per layer and chip of a split one.
+    """Engine overhead of a step, exposed: per step in every pipeline stage, per layer, and per layer and tensor-parallel chip.
 
     >>> round(float(engine_s(1.5e-3, 80, 2e-6, 0.0, 8, 1)) * 1e6, 1)
     1660.0
@@ -337,7 +336,7 @@ def engine_s(step: Second, layers: Number, layer: Second, split: Second, tp: Num
 
 @formula(source="definition: an engine's kernels against the best measured; never above the datasheet")
 def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Number:
-    """Share of a peak that an engine's kernels reach; attention and routed experts have a factor of their own.
+    """Share of a peak that an engine's kernels achieve; attention and routed experts have their own class factor.
 
     >>> round(float(engine_reach(0.8, 0.9, 1)), 3), float(engine_reach(0.8, 1.5, 1))
     (0.72, 1.0)
@@ -347,7 +346,7 @@ def engine_reach(efficiency: Number, factor: Number, class_factor: Number) -> Nu
 
 @formula(source="definition: attention's terms count with the 16-bit peak, to which its shares were fitted whatever the cache's format")
 def attention_gain(peak: FlopPerSecond, wide_peak: FlopPerSecond) -> Number:
-    """How much faster attention may be than its terms, where the cache's format has a higher peak (FP8 on an H100).
+    """Speed-up of attention where the cache's format has a higher peak than the terms assume (FP8 on an H100).
 
     >>> round(attention_gain(1978.9e12, 989.4e12), 2)
     2.0
@@ -360,7 +359,7 @@ FULL_HEAD: Number = 128
 
 @formula(source="fitted to prefill kernels: tiles are made for heads of 128")
 def narrow_reach(efficiency: Number, head: Number, narrow: Number) -> Number:
-    """Share of peak that attention reaches on heads narrower than a tile (64: about 0.6 of it).
+    """Share of peak that attention achieves on heads narrower than a tile (64: about 0.6 of it).
 
     >>> round(float(narrow_reach(0.6, 64, 0.77)), 3), float(narrow_reach(0.6, 256, 0.77))
     (0.352, 0.6)

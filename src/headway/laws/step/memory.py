@@ -1,4 +1,4 @@
-"""Bytes on the fullest chip: weights, KV cache, and whether they fit."""
+"""Memory on the fullest chip in bytes: weights, KV cache, and whether both fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CLAIMS = "Pope 2026 lecture, claims "
 
 @formula(source="definition")
 def parameter_bytes(params: Number, element: Byte) -> Byte:
-    """Bytes of so many parameters (70.55e9 in bf16).
+    """Bytes of a number of parameters (70.55e9 in bf16).
 
     >>> parameter_bytes(70_553_706_496, 2) / 1e9
     141.107412992
@@ -22,7 +22,7 @@ def parameter_bytes(params: Number, element: Byte) -> Byte:
 
 @formula(source=CLAIMS + "PP-10: stages hold embedding at one end and head at the other")
 def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number, tp: Number) -> Byte:
-    """Embedding and head on the fullest chip, vocabulary-parallel over tp, one chip holding both only without a pipeline; vectors whole.
+    """Bytes of embedding and head on the fullest chip: split over tp, both on one chip only without a pipeline; vectors replicated.
 
     >>> float(end_bytes(2e9, 2e9, 0.0, 1, 4)) / 1e9, float(end_bytes(2e9, 2e9, 0.0, 2, 4)) / 1e9
     (1.0, 0.5)
@@ -32,7 +32,7 @@ def end_bytes(embedding: Byte, head: Byte, vectors: Byte, pp: Number, tp: Number
 
 @formula(source=CLAIMS + "MOE-02, MOE-03")
 def routed_bytes(params: Number, element: Byte, experts: Number, load: Number) -> Byte:
-    """Routed experts on the fullest chip, all layers (DeepSeek-V3 over 64 chips: 4 experts in each of 58 layers).
+    """Bytes of routed experts on the fullest chip, all layers (DeepSeek-V3 over 64 chips: 4 experts in each of 58 layers).
 
     >>> routed_bytes(44_040_192 * 58, 1, 256, 4 / 256) / 1e9
     10.217324544
@@ -42,7 +42,7 @@ def routed_bytes(params: Number, element: Byte, experts: Number, load: Number) -
 
 @formula(source=CLAIMS + "PP-10: c = N_t/(E*P)")
 def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Number) -> Byte:
-    """Weights on the fullest chip: what every token uses of all layers and its experts, by stage, and the ends.
+    """Bytes of weights on the fullest chip: dense and routed layers of its stage, and embedding or head.
 
     >>> round(weights_bytes_chip(17.25e9, 0.0, 4.2e9 / 8, 1.0) / 1e9, 3)
     17.775
@@ -52,7 +52,7 @@ def weights_bytes_chip(dense: Byte, routed: Byte, ends: Byte, stage_share: Numbe
 
 @formula(source="definition")
 def store_bytes_per_token(elements: PerToken, element: Byte, share: Number) -> BytePerToken:
-    """Cache that one stored token takes on the fullest chip, all layers, before stages and context parallelism.
+    """Cache bytes per stored token on the fullest chip, all layers, before pipeline stages and context parallelism.
 
     >>> store_bytes_per_token(163_840.0, 2, 1 / 8)
     40960.0
@@ -62,7 +62,7 @@ def store_bytes_per_token(elements: PerToken, element: Byte, share: Number) -> B
 
 @formula(source=CLAIMS + "PP-10; a window keeps no more than itself")
 def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, context: Token) -> Byte:
-    """Cache and state of one sequence on the fullest chip.
+    """Bytes of cache and state of one sequence on the fullest chip.
 
     >>> float(sequence_bytes(((40960.0, np.inf), (1024.0, 128.0)), 0.0, 1000.0))
     41091072.0
@@ -72,7 +72,7 @@ def sequence_bytes(stores: tuple[tuple[BytePerToken, Token], ...], state: Byte, 
 
 @formula(source="definition")
 def sequences_held(rank_sequences: Number, pp: Number) -> Number:
-    """Sequences whose KV the fullest chip holds: one micro-batch for each pipeline stage.
+    """Sequences with KV cache on the fullest chip: one micro-batch for each pipeline stage.
 
     >>> sequences_held(32, 4)
     128
@@ -82,7 +82,7 @@ def sequences_held(rank_sequences: Number, pp: Number) -> Number:
 
 @formula(source=CLAIMS + "PP-10, PP-11: KV per chip is b*L*kappa/E, whatever the pipeline depth at b per stage")
 def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, cp: Number) -> Byte:
-    """KV cache and state on the fullest chip.
+    """Bytes of KV cache and state on the fullest chip.
 
     >>> kv_bytes_chip(64, 0.32e9, 1.0, 1) / 1e9
     20.48
@@ -92,7 +92,7 @@ def kv_bytes_chip(sequences: Number, sequence_bytes: Byte, stage_share: Number, 
 
 @formula(source="definition")
 def usable_hbm(hbm: Byte, utilization: Number) -> Byte:
-    """HBM left for weights and KV after the share kept for activations, graphs and the allocator.
+    """HBM for weights and KV cache, without the share reserved for activations, graphs and the allocator.
 
     >>> usable_hbm(80e9, 0.9) / 1e9
     72.0
@@ -112,7 +112,7 @@ def fits_hbm(weights: Byte, kv: Byte, usable: Byte) -> Truth:
 
 @formula(source=CLAIMS + "CW-07 solved for the batch")
 def rank_sequence_limit(usable: Byte, weights: Byte, sequence_bytes: Byte, stage_share: Number, cp: Number) -> Number:
-    """Sequences whose KV fits beside the weights of the fullest chip; infinite when a sequence keeps nothing.
+    """Sequences whose KV cache fits after the weights on the fullest chip; infinite when a sequence needs no cache.
 
     >>> int(rank_sequence_limit(72e9, 17.6e9, 0.32e9, 1.0, 1))
     170
@@ -134,7 +134,7 @@ def fits_chips(needed_chips: Number, chips: Number) -> Truth:
 
 @formula(source="definition")
 def fits(memory: Truth, chips: Truth) -> Truth:
-    """Whether a layout can run: both limits hold.
+    """Whether a layout can run: memory and number of chips both suffice.
 
     >>> bool(fits(True, False))
     False
@@ -144,7 +144,7 @@ def fits(memory: Truth, chips: Truth) -> Truth:
 
 @formula(source="definition")
 def cached_bytes_per_token(sequence: Byte, stage_share: Number, cp: Number, prompt: Token) -> BytePerToken:
-    """What the fullest chip loads for each token of a cached prompt.
+    """Bytes that the fullest chip loads per token of a cached prompt.
 
     >>> cached_bytes_per_token(327.68e6, 1.0, 1, 8000)
     40960.0

@@ -1,6 +1,6 @@
-"""The parts of a step, each at peak rates: matrix multiplications, weights read, attention, KV traffic, link time.
+"""Parts of a step at peak rates: matmuls, weight reads, attention, KV traffic.
 
-`place` turns a replica's work into one rank's; the rest are the lecture's lines (RB-02, RB-03) with experts, spans and state.
+`place` turns a replica's work into one rank's; the other laws are the lecture's lines (RB-02, RB-03) with experts, spans and state.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LECTURE = "Pope 2026 lecture, claims "
 
 @formula(source=LECTURE + "PP-08, PP-09; a rank holds whole sequences")
 def rank_sequences(sequences: Number, dp: Number, pp: Number) -> Number:
-    """Sequences on the fullest data-parallel rank in one micro-batch; on a single rank a fraction is a what-if and kept.
+    """Sequences on the fullest data-parallel rank in one micro-batch; a single rank may have a fraction of a sequence.
 
     >>> float(rank_sequences(100, 72, 1))
     2.0
@@ -31,7 +31,7 @@ def rank_sequences(sequences: Number, dp: Number, pp: Number) -> Number:
 
 @formula(source="definition")
 def mean_context(kv_tokens: Token, sequences: Number) -> Token:
-    """Tokens attended to per sequence, 0 when nothing is decoded.
+    """Tokens attended to per decoding sequence, 0 when nothing is decoded.
 
     >>> float(mean_context(8192 * 64, 64))
     8192.0
@@ -41,7 +41,7 @@ def mean_context(kv_tokens: Token, sequences: Number) -> Token:
 
 @formula(source="causal mask: tokens * (start + end) / 2 pairs, end = start + tokens")
 def chunk_start(tokens: Token, pairs: Token) -> Token:
-    """Context before a prefill chunk of `tokens` whose (query, key) pairs number `pairs` (tokens attended, summed over queries).
+    """Context before a prefill chunk of `tokens` that has `pairs` (query, key) pairs: tokens attended to, summed over queries.
 
     >>> float(chunk_start(1000.0, 500e3)), float(chunk_start(500.0, 500 * 750.0))
     (0.0, 500.0)
@@ -51,7 +51,7 @@ def chunk_start(tokens: Token, pairs: Token) -> Token:
 
 @formula(source="causal mask: tokens * (start + end) / 2 pairs")
 def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
-    """Context at the end of that chunk.
+    """Context at the end of a prefill chunk.
 
     >>> float(chunk_end(1000.0, 500e3, 0.0))
     1000.0
@@ -61,7 +61,7 @@ def chunk_end(tokens: Token, pairs: Token, start: Token) -> Token:
 
 @formula(source="integral of min(c, cap) for c from start to end")
 def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
-    """Pairs that a span with a cap leaves of a chunk's causal triangle.
+    """(query, key) pairs of a prefill chunk when each query attends to at most `cap` tokens.
 
     >>> float(capped_pairs(1000.0, 0.0, 1000.0, np.inf)), float(capped_pairs(1000.0, 0.0, 1000.0, 100.0))
     (500000.0, 95000.0)
@@ -73,7 +73,7 @@ def capped_pairs(tokens: Token, start: Token, end: Token, cap: Token) -> Token:
 
 @formula(source="integral of sqrt(c * root) for c from start to end")
 def root_pairs(start: Token, end: Token, root: Token) -> Token:
-    """Pairs that a square-root law leaves of a chunk's causal triangle.
+    """(query, key) pairs of a prefill chunk when each query attends to sqrt(context * root) tokens.
 
     >>> round(float(root_pairs(0.0, 900.0, 100.0)))
     180000
@@ -84,7 +84,7 @@ def root_pairs(start: Token, end: Token, root: Token) -> Token:
 
 @formula(source="definition; context-parallel chips share a prompt's tokens, and each holds every decoded token")
 def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
-    """Tokens that pass through one chip's projections in a step.
+    """Tokens of a step that pass through one chip's projections.
 
     >>> chip_tokens(64, 0.0, 1)
     64.0
@@ -94,7 +94,7 @@ def chip_tokens(sequences: Number, prompt_tokens: Token, cp: Number) -> Token:
 
 @formula(source="definition: a prompt is sampled from once, after its last token")
 def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
-    """Tokens that pass through the head of one chip in a step.
+    """Tokens of a step that pass through the head of one chip.
 
     >>> float(sampled_tokens(64, 8192.0)), float(sampled_tokens(64, 0.0))
     (65.0, 64.0)
@@ -104,7 +104,7 @@ def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
 
 @formula(source="definition")
 def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) -> Token:
-    """Tokens that a replica's experts see in one micro-batch: those of all its data-parallel ranks.
+    """Tokens of one micro-batch for a replica's experts, from all data-parallel ranks.
 
     >>> expert_group_tokens(2, 72, 0.0)
     144.0
@@ -114,7 +114,7 @@ def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) ->
 
 @formula(source="definition")
 def per_rank(tokens: Token, ranks: Number) -> Token:
-    """Prompt tokens (or pairs) on one of the ranks that share them.
+    """Prompt tokens (or pairs) per rank that shares them.
 
     >>> per_rank(8192.0, 4)
     2048.0
@@ -143,7 +143,7 @@ def place(
 
 @formula(source=LECTURE + "RB-02 with 2 FLOP per multiply-add")
 def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken, sampled: Token) -> Second:
-    """Multiplications every token takes part in, and the head's (Llama-3.1-70B over 8 H100: 17.3 and 0.27 us per token at peak).
+    """Compute time of dense layers and head (Llama-3.1-70B over 8 H100: 17.3 and 0.27 us per token at peak).
 
     >>> round(dense_compute_s(1.73e-5, 64.0, 2.7e-7, 64.0), 6)
     0.001124
@@ -153,7 +153,7 @@ def dense_compute_s(compute: SecondPerToken, tokens: Token, head: SecondPerToken
 
 @formula(source=LECTURE + "RB-24: the expert group's tokens share its experts")
 def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
-    """Routed experts' multiplications on the chip that holds most experts.
+    """Compute time of routed experts on the fullest chip.
 
     >>> expert_compute_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
     0.0004096
@@ -163,7 +163,7 @@ def expert_compute_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
 
 @formula(source=LECTURE + "RB-23: E*(1-(1-k/E)^T) distinct experts are touched")
 def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
-    """Reading the experts that at least one token chose (DeepSeek-V3: one token touches 8 of 256).
+    """Time to read the routed experts that at least one token uses (DeepSeek-V3: one token uses 8 of 256).
 
     >>> expert_weights_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 1.0, 0.0)
     3.125e-05
@@ -173,7 +173,7 @@ def expert_weights_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero:
 
 @formula(source="definition")
 def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, zero: Second) -> Second:
-    """What goes in and out of the routed experts' matmuls, through the HBM.
+    """HBM time of the inputs and outputs of the routed experts' matmuls.
 
     >>> expert_activations_s((ExpertTerm(compute=1e-7, weights=1e-3, activations=3e-9, experts=256, active=8),), 4096.0, 0.0)
     1.2288e-05
@@ -182,7 +182,7 @@ def expert_activations_s(experts: tuple[ExpertTerm, ...], group_tokens: Token, z
 
 
 def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
-    """Pairs one span leaves of a rank's prompt."""
+    """(query, key) pairs of a rank's prompt tokens under one attention span."""
     return np.minimum(
         capped_pairs(rank_work.prompt_tokens, rank_work.start, rank_work.end, span.cap),
         root_pairs(rank_work.start, rank_work.end, span.root),
@@ -191,7 +191,7 @@ def span_pairs(span: SpanTerm, rank_work: RankWork) -> Token:
 
 @formula(source=LECTURE + "CW-02, CW-03; DeepSeek-V2 (arXiv:2405.04434) for the absorbed form in decode")
 def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
-    """Scores and values: each new token against its context, and the causal triangle of prompts.
+    """Compute time of attention: each new token against its context, and the causal triangle of prompts.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
@@ -203,7 +203,7 @@ def attention_compute_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: 
 
 @formula(source=LECTURE + "CW-02")
 def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
-    """Scores and values of each new token against its context.
+    """Compute time of decode attention: scores and values of each new token against its context.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
@@ -217,7 +217,7 @@ def decode_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Secon
 
 @formula(source=LECTURE + "CW-02; causal mask")
 def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Second) -> Second:
-    """Scores and values of a rank's prompt: its causal triangle.
+    """Compute time of prefill attention: scores and values over the causal triangle of a rank's prompt.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
@@ -229,7 +229,7 @@ def prefill_score_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, zero: Seco
 
 @formula(source="a kernel's causal triangle has steps, and its first tiles wait for memory: fitted as tokens looked at in vain")
 def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, zero: Second) -> Second:
-    """Scores and values that a prompt's queries compute beside the triangle: `pad` tokens each.
+    """Compute time of masked tokens in prefill attention: `pad` tokens per prompt query.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=0, context=0.0, prompt_tokens=1e3, start=0.0, end=1e3, tokens=1e3, sampled=1.0, group_tokens=1e3)
@@ -241,7 +241,7 @@ def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, 
 
 @formula(source=LECTURE + "RB-03, RB-20")
 def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, rank_work: RankWork) -> Second:
-    """KV cache and recurrent state through the HBM: read for each attended token, written for each new one.
+    """HBM time of KV cache and recurrent state: read for each attended token, written for each new token.
 
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)

@@ -1,7 +1,7 @@
-"""The step time: the time of each kernel, what binds, how it adds up, and the floor below it.
+"""The time of one step: its kernels, the binding limit, overlap, and the floor below it.
 
 Inputs called compute, weights, activations and kv are seconds at peak (FLOP over the dense peak, bytes over the HBM bandwidth), so
-that the same law serves a kernel and the sum over a step's layers. The fixed cost of launching a kernel is added outside.
+that a law serves both one kernel and the sum over a step's layers. `fixed_s` adds the launch time of kernels.
 
 The planner broadcasts `step_s`, `explain` replays it, a simulator may compile it; nothing else computes a step.
 """
@@ -41,13 +41,13 @@ from headway.laws.step.parts import (
     prefill_score_s,
 )
 
-NO_TIME: Second = 1e-300  # keeps 0/0 away where there is no work at all
+NO_TIME: Second = 1e-300  # avoids 0 / 0 where a step has no work
 MEETS = "p-norm of the two limits, as kernels without perfect overlap follow; the hard roofline (Williams 2009) at norm = inf"
 
 
 @formula(source=MEETS)
 def smooth_max_s(first: Second, second: Second, norm: Number) -> Second:
-    """Two limits that overlap, but not perfectly near the ridge: (first^norm + second^norm)^(1/norm).
+    """Time under two limits that overlap, imperfectly near the ridge: (first^norm + second^norm)^(1/norm).
 
     >>> round(float(smooth_max_s(3.0, 4.0, 2)), 6), float(smooth_max_s(3.0, 4.0, np.inf)), float(smooth_max_s(0.0, 0.0, 3))
     (5.0, 4.0, 0.0)
@@ -60,7 +60,7 @@ def smooth_max_s(first: Second, second: Second, norm: Number) -> Second:
 def matmul_s(
     compute: Second, weights: Second, activations: Second, eff_compute: Number, eff_memory: Number, eff_activation: Number, norm: Number
 ) -> Second:
-    """A dense or grouped matrix multiplication: FLOP against streamed weights, and its activations on top.
+    """Time of a dense or grouped matmul: compute against streamed weights, plus its activations.
 
     >>> peak, bandwidth, m, n, k = 989.4e12, 3.35e12, 1024, 8192, 8192  # one projection of Llama-3.1-70B on an H100
     >>> compute, weights, activations = 2 * m * n * k / peak, 2 * n * k / bandwidth, 2 * (m * k + m * n) / bandwidth
@@ -72,7 +72,7 @@ def matmul_s(
 
 @formula(source="FlashDecoding, XQA: one thread block per sequence and KV head at least, however short the context")
 def decode_attention_s(compute: Second, kv: Second, blocks: Number, eff_compute: Number, eff_memory: Number, block: Second) -> Second:
-    """Attention of one new token per sequence: the KV cache streamed, and a cost for each pair of sequence and KV head.
+    """Time of decode attention: the streamed KV cache, and a fixed time per pair of sequence and KV head.
 
     >>> kv = 256 * 1024 * 2 * 128 * 2 / 3.35e12  # Llama-3.1-70B, one KV head of one layer, 256 sequences of 1024 tokens, an H100
     >>> round(float(decode_attention_s(0.0, kv, 256, 0.6, 0.9, 2.5e-8)) * 1e6, 1)
@@ -83,7 +83,7 @@ def decode_attention_s(compute: Second, kv: Second, blocks: Number, eff_compute:
 
 @formula(source="definition: what a block costs, as bytes that the HBM would move meanwhile, which carries from chip to chip")
 def block_s(block: Byte, bandwidth: BytePerSecond) -> Second:
-    """Time per pair of sequence and KV head on a chip of that bandwidth.
+    """Fixed time of decode attention per pair of sequence and KV head, on a chip of this bandwidth.
 
     >>> round(block_s(80e3, 3.35e12) * 1e9, 1)
     23.9
@@ -93,7 +93,7 @@ def block_s(block: Byte, bandwidth: BytePerSecond) -> Second:
 
 @formula(source="FlashAttention: a query tile pays for its first and its masked tiles in full, as if each prompt token saw `pad` more")
 def prefill_attention_s(pair_compute: Second, pad_compute: Second, eff_compute: Number) -> Second:
-    """Attention of prompts: the causal pairs, and a pad per token that makes short prompts slow.
+    """Time of prefill attention: causal pairs, and a pad per token that slows short prompts.
 
     >>> flop, peak = 4 * 128 * 8, 989.4e12  # Llama-3.1-70B, one layer, 8 of its 64 heads, an H100
     >>> round(prefill_attention_s(flop * 8192 * 8193 / 2 / peak, flop * 8192 * 400 / peak, 0.67) * 1e6, 1)
@@ -104,7 +104,7 @@ def prefill_attention_s(pair_compute: Second, pad_compute: Second, eff_compute: 
 
 LECTURE = "Pope 2026 lecture, claims "
 
-# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record that the doctests below are worked on.
+# Llama-3.1-70B in bf16 on 8 H100 SXM, tensor parallel, rounded: the record of the doctests below.
 LLAMA_70B_TP8 = StepCoefficients(
     dense_compute=1.73e-5, head_compute=5e-7, dense_weights=5.2e-3, experts=(), state=0.0, kv_write=1.2e-8,
     activations=3.3e-6, elementwise=3.1e-6, blocks=80,
@@ -129,7 +129,7 @@ def overlapped_s(
     attention: Second,
     kv: Second,
 ) -> Second:
-    """How arithmetic and HBM traffic add up under a named overlap.
+    """Time of arithmetic and HBM traffic together under an overlap mode.
 
     >>> [float(overlapped_s(mode, 1.0, 4.0, 0.0, 0.0, 2.0, 1.0)) for mode in (0, 1, 2)]
     [5.0, 6.0, 8.0]
@@ -143,7 +143,7 @@ def overlapped_s(
 
 @formula(source="one law per class of kernel (laws/kernels.py), classes one after the other")
 def kernels_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second) -> Second:
-    """Arithmetic and HBM traffic of a step as kernels were measured to do it.
+    """Time of a step's arithmetic and HBM traffic, with kernel overlap as measured.
 
     >>> rank_work = place(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)
     >>> round(float(kernels_s(LLAMA_70B_TP8, rank_work, 0.0)), 6)
@@ -189,7 +189,7 @@ def kernels_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second)
 def work_s(
     coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
 ) -> Second:
-    """Arithmetic and HBM traffic of a step at the expected efficiency, without fixed costs and collectives.
+    """Time of a step's arithmetic and HBM traffic at expected efficiency, without fixed costs and collectives.
 
     >>> round(float(work_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.008075
@@ -238,7 +238,7 @@ def step_s(
 
 @formula(source="definition")
 def fixed_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
-    """What a step costs beside its work: t0 of each kernel, of prompts' attention too where there is one, and the engine's own work.
+    """Fixed cost of a step: launch time of all kernels (prefill attention's only when it runs), and engine overhead.
 
     >>> round(float(fixed_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 100, 0.0, 0.0, 0.0))), 6)
     0.0026
@@ -254,7 +254,7 @@ def fixed_s(coefficients: StepCoefficients, rank_work: RankWork) -> Second:
 def step_floor_s(
     coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token, prefill_tokens: Token, prefill_pairs: Token
 ) -> Second:
-    """The roofline of that step: the largest of all compute, all HBM traffic, all link traffic.
+    """Floor of a step: the longest of all compute, all HBM traffic and all link traffic at peak rates.
 
     >>> round(float(step_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0, 0.0, 0.0)), 6)
     0.005969
@@ -274,7 +274,7 @@ def step_floor_s(
 
 @formula(source=LECTURE + "RB-02")
 def compute_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """A decode step's arithmetic at the expected efficiency: projections, experts and attention, and the activations they move.
+    """Arithmetic time of a decode step at expected efficiency: projections, experts, attention, and their activations.
 
     >>> round(float(compute_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.002212
@@ -295,7 +295,7 @@ def compute_s(coefficients: StepCoefficients, decode_sequences: Number, kv_token
 
 @formula(source="definition; the step models that are not fitted leave it out")
 def activations_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second) -> Second:
-    """What goes in and out of matmuls, norms and residuals, through the HBM at the expected efficiency.
+    """HBM time of the inputs and outputs of matmuls, norms and residuals, at expected efficiency.
 
     >>> round(float(activations_s(LLAMA_70B_TP8, place(LLAMA_70B_TP8, 64, 0.0, 0.0, 0.0), 0.0)), 6)
     0.000753
@@ -313,7 +313,7 @@ def activations_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Sec
 
 @formula(source=LECTURE + "RB-02; at peak, routed work balanced")
 def compute_floor_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """A decode step's arithmetic that no efficiency gets below.
+    """Arithmetic time of a decode step at peak FLOP/s.
 
     >>> round(float(compute_floor_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.00116
@@ -327,7 +327,7 @@ def compute_floor_s(coefficients: StepCoefficients, decode_sequences: Number, kv
 
 @formula(source=LECTURE + "RB-03, RB-05, RB-23")
 def weights_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
-    """A decode step's weight reads at the expected efficiency: the flat line, and the experts touched.
+    """Weight-read time of a decode step at expected efficiency: dense weights, and the routed experts that tokens use.
 
     >>> round(weights_s(LLAMA_70B_TP8, 64), 6)
     0.006341
@@ -339,7 +339,7 @@ def weights_s(coefficients: StepCoefficients, decode_sequences: Number) -> Secon
 
 @formula(source=LECTURE + "RB-03")
 def kv_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: Token) -> Second:
-    """A decode step's KV and state traffic at the expected efficiency, and what each sequence's attention costs beside it.
+    """Time of KV and state traffic of a decode step at expected efficiency, and the fixed time of each attention block.
 
     >>> round(float(kv_s(LLAMA_70B_TP8, 64, 64 * 1000.0)), 6)
     0.000957
@@ -353,7 +353,7 @@ def kv_s(coefficients: StepCoefficients, decode_sequences: Number, kv_tokens: To
 
 @formula(source="alpha-beta model: Hockney 1994, Parallel Computing 20(3)")
 def network_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
-    """A decode step's collectives, each by the algorithm that is fastest for its size.
+    """Time of a decode step's collectives, each by its fastest algorithm at this size.
 
     >>> round(float(network_s(LLAMA_70B_TP8, 64)), 6)
     0.001779
@@ -365,7 +365,7 @@ def network_s(coefficients: StepCoefficients, decode_sequences: Number) -> Secon
 
 @formula(source="definition")
 def overhead_s(coefficients: StepCoefficients, decode_sequences: Number) -> Second:
-    """What a decode step costs beside its work.
+    """Fixed cost of a decode step: kernel launches and engine overhead.
 
     >>> round(float(overhead_s(LLAMA_70B_TP8, 100)), 6)
     0.0026

@@ -1,1 +1,4 @@
-"""Package."""
+"""Laws of a training step: activations and states in memory, collectives, the step with its bubble, the run.
+
+`step`, `activations` and `state` (memory), `communication`, `run` (FLOP conventions, failures, money, energy). Used by training.
+"""

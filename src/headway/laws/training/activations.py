@@ -1,9 +1,9 @@
-"""What training keeps per token of a layer until its backward pass, in bytes, and for how many micro-batches by schedule.
+"""Activation memory of training: bytes per token of a layer kept until its backward pass, and micro-batches in flight by schedule.
 
-Of a pipeline of one stage it is one micro-batch, whatever the schedule.
+With one pipeline stage, one micro-batch is in flight under every schedule.
 
-Korthikanti et al. count a GPT layer as s b h (34 + 5 a s / h): 10 that tensor parallelism alone leaves whole, 24 that it splits, and the
-scores. `replicated_bytes` and `split` carry that division to any block; sequence parallelism splits both.
+Korthikanti et al. count a GPT layer as s b h (34 + 5 a s / h): 10 that tensor parallelism replicates, 24 that it splits, and the
+scores. `replicated_bytes` and `split` are these parts for any block; sequence parallelism splits both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ZERO_BUBBLE = "Qi et al. 2023 (arXiv:2401.10241) and the sail-sg zero-bubble REA
 
 @formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965): every forward before the first backward")
 def gpipe_in_flight(micro_batches: Number) -> Number:
-    """GPipe keeps them all.
+    """Micro-batches in flight under GPipe: all of a step.
 
     >>> gpipe_in_flight(64)
     64
@@ -29,7 +29,7 @@ def gpipe_in_flight(micro_batches: Number) -> Number:
 
 @formula(source=NARAYANAN + ".1: the first stage runs p forwards before its first backward")
 def one_forward_one_backward_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """1F1B, and ZB-H1 in the same memory: as many as there are stages, so that a pipeline does not cut the first stage's activations.
+    """Micro-batches in flight on the first stage under 1F1B and ZB-H1: one per stage, so a pipeline does not cut activations there.
 
     >>> float(one_forward_one_backward_in_flight(8, 64)), float(one_forward_one_backward_in_flight(8, 4))
     (8.0, 4.0)
@@ -39,7 +39,7 @@ def one_forward_one_backward_in_flight(stages: Number, micro_batches: Number) ->
 
 @formula(source=NARAYANAN + ".2; Korthikanti et al. 2022 (arXiv:2205.05198) section 4.2.3: 1 + (p-1)/(p v)")
 def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number) -> Number:
-    """Interleaved 1F1B runs ahead by up to a pass over the stages with each chunk.
+    """Micro-batches in flight under interleaved 1F1B, which runs ahead by up to a pass over the stages with each chunk.
 
     >>> round(float(interleaved_in_flight(8, 64, 3)), 3)
     10.333
@@ -49,7 +49,7 @@ def interleaved_in_flight(stages: Number, micro_batches: Number, chunks: Number)
 
 @formula(source=ZERO_BUBBLE)
 def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """ZB-H2 fills the start with more forwards: 2p - 1.
+    """Micro-batches in flight under ZB-H2, which starts with more forwards: 2p - 1.
 
     >>> float(zero_bubble_h2_in_flight(8, 64))
     15.0
@@ -59,7 +59,7 @@ def zero_bubble_h2_in_flight(stages: Number, micro_batches: Number) -> Number:
 
 @formula(source="deepseek-ai/DualPipe README, table of schedules: PP + 1 activations, twice the parameters")
 def dualpipe_in_flight(stages: Number, micro_batches: Number) -> Number:
-    """DualPipe: both directions together (a chip of one stage has no pipeline).
+    """Micro-batches in flight under DualPipe, both directions together (1 with a single stage).
 
     >>> float(dualpipe_in_flight(16, 64)), float(dualpipe_in_flight(1, 64))
     (17.0, 1.0)
@@ -68,18 +68,18 @@ def dualpipe_in_flight(stages: Number, micro_batches: Number) -> Number:
 
 
 KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198)"
-NORM_INPUTS: Number = 2.0  # a layer has two norms
-BLOCK_INPUTS: Number = 2.0  # and two blocks of matmuls: the mixer, the FFN
-DROPOUT_MASKS: Number = 2.0  # one byte each, after either block
-EXPERT_INPUTS: Number = 3.0  # what an expert reads, and its permuted copies on the way there and back
-KEPT_SCORES: Number = 2.0  # softmax and its dropped copy, with a mask between them
+NORM_INPUTS: Number = 2.0  # two norms per layer
+BLOCK_INPUTS: Number = 2.0  # two matmul blocks per layer: the mixer and the FFN
+DROPOUT_MASKS: Number = 2.0  # one byte each, after the mixer and after the FFN
+EXPERT_INPUTS: Number = 3.0  # an expert's input, and its permuted copies in dispatch and combine
+KEPT_SCORES: Number = 2.0  # softmax and its copy after dropout, with a mask between
 ONE_TOKEN: Token = 1.0
 FLOAT: Byte = 4.0
 
 
 @formula(source=KORTHIKANTI + " section 4.2: norm inputs, block inputs, dropout masks")
 def whole_activation_bytes(hidden: Number, element: Byte, mask: Byte) -> BytePerToken:
-    """What tensor parallelism leaves whole on every chip: 10 h in 16 bits with dropout, 8 h without.
+    """Activation bytes per token that tensor parallelism replicates on every chip: 10 h in 16 bits with dropout, 8 h without.
 
     >>> whole_activation_bytes(12288, 2, 1) / 12288, whole_activation_bytes(12288, 2, 0) / 12288
     (10.0, 8.0)
@@ -89,7 +89,7 @@ def whole_activation_bytes(hidden: Number, element: Byte, mask: Byte) -> BytePer
 
 @formula(source=KORTHIKANTI + " section 4.1, for any matrices: each h x n matrix reads or makes one vector of n, which is kept")
 def matmul_activation_bytes(params: Number, hidden: Number, element: Byte) -> BytePerToken:
-    """What a layer's matmuls keep, which tensor parallelism splits: 24 h for a GPT layer of 12 h^2 parameters.
+    """Activation bytes per token of a layer's matmuls, split by tensor parallelism: 24 h for a GPT layer of 12 h^2 parameters.
 
     >>> matmul_activation_bytes(12 * 12288**2, 12288, 2) / 12288
     24.0
@@ -101,7 +101,7 @@ def matmul_activation_bytes(params: Number, hidden: Number, element: Byte) -> By
 def latent_activation_bytes(
     heads: Number, nope_dim: Number, rope_dim: Number, value_dim: Number, ranks: Number, element: Byte
 ) -> BytePerToken:
-    """What multi-head latent attention keeps: queries, keys, values and outputs of every head, and the latents they come from.
+    """Activation bytes per token of MLA: queries, keys, values and outputs of every head, and the latents.
 
     >>> latent_activation_bytes(128, 128, 64, 128, 1536 + 512 + 64, 2)  # DeepSeek-V3, one layer
     168064.0
@@ -111,7 +111,7 @@ def latent_activation_bytes(
 
 @formula(source="Megatron-LM, recompute of MLA's up-projections; DeepSeek-V3 (arXiv:2412.19437) section 3.2.3")
 def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, ranks: Number, element: Byte) -> BytePerToken:
-    """What it keeps where up-projections run again: latents, outputs, and queries that come from no latent (DeepSeek-V3: none).
+    """Activation bytes per token of MLA with recomputed up-projections: latents, outputs, and full-rank queries (DeepSeek-V3: none).
 
     >>> latent_selective_bytes(128, 0, 128, 1536 + 512 + 64, 2)
     36992.0
@@ -121,7 +121,7 @@ def latent_selective_bytes(heads: Number, query_dim: Number, value_dim: Number, 
 
 @formula(source="Megatron-LM MoE: inputs of the chosen experts, permuted copies on the way there and back, what each expert keeps")
 def expert_activation_bytes(hidden: Number, params: Number, active: Number, imbalance: Number, element: Byte) -> BytePerToken:
-    """What routed experts keep per token (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
+    """Activation bytes per token of routed experts (DeepSeek-V3, one layer, balanced: 8 experts of 2048).
 
     >>> expert_activation_bytes(7168, 3 * 7168 * 2048, 8, 1, 2)
     442368.0
@@ -133,7 +133,7 @@ def expert_activation_bytes(hidden: Number, params: Number, active: Number, imba
 def expert_selective_bytes(
     hidden: Number, params: Number, matrices: Number, active: Number, imbalance: Number, element: Byte, dispatch_element: Byte
 ) -> BytePerToken:
-    """What routed experts keep per token under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
+    """Activation bytes per token of routed experts under selective recomputation (DeepSeek-V3, one layer, dispatched in fp8).
 
     >>> expert_selective_bytes(7168, 3 * 7168 * 2048, 3, 8, 1, 2, 1)
     122880.0
@@ -144,7 +144,7 @@ def expert_selective_bytes(
 
 @formula(source=KORTHIKANTI + " equation 1: 5 a s per token; fused attention keeps one number per head and token")
 def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused: Number) -> BytePerToken:
-    """Attention scores that a layer keeps: softmax, dropout mask and the dropped scores, or a log-sum-exp where attention is fused.
+    """Bytes per token of stored attention scores: softmax, dropout mask and dropped scores; a log-sum-exp if attention is fused.
 
     >>> float(score_bytes(96, 2048, 2, 1, 0)) / (96 * 2048), float(score_bytes(96, 2048, 2, 1, 1)) / 96
     (5.0, 4.0)
@@ -154,7 +154,7 @@ def score_bytes(heads: Number, sequence: Token, element: Byte, mask: Byte, fused
 
 @formula(source="PyTorch's selective checkpointing: what matmuls make is kept, norms and activation functions run again")
 def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
-    """Share of a part's activations that selective recomputation keeps: of a gated FFN's three vectors, two (Llama-3.1-8B).
+    """Share of a part's activations kept under selective recomputation: of a gated FFN's three vectors, two (Llama-3.1-8B).
 
     >>> round(kept_share(3, 1, 1), 3), kept_share(3, 1, 0)
     (0.667, 1.0)
@@ -164,7 +164,7 @@ def kept_share(parts: Number, recomputed: Number, again: Number) -> Number:
 
 @formula(source="definition")
 def dropped_share(stored_bytes: BytePerToken, total_bytes: BytePerToken) -> Number:
-    """Share of a layer's activations that is not kept, and made again.
+    """Share of a layer's activations that is recomputed instead of kept.
 
     >>> dropped_share(34.0, 114.0)  # GPT-3's scores, 80 of 114
     0.7017543859649122
@@ -176,7 +176,7 @@ def dropped_share(stored_bytes: BytePerToken, total_bytes: BytePerToken) -> Numb
 def layer_activation_bytes(
     replicated_bytes: BytePerToken, split: BytePerToken, scores: BytePerToken, keeps_scores: Number, tp: Number, sequence_degree: Number
 ) -> BytePerToken:
-    """What one layer keeps of one token on one chip; `sequence_degree` is tp with sequence parallelism, else 1.
+    """Activation bytes per token of one layer on one chip; `sequence_degree` is tp with sequence parallelism, else 1.
 
     >>> layer_activation_bytes(10.0, 24.0, 80.0, 1, 8, 1), layer_activation_bytes(10.0, 24.0, 80.0, 0, 8, 8)  # TP; TP, SP and selective
     (23.0, 4.25)
@@ -186,7 +186,7 @@ def layer_activation_bytes(
 
 @formula(source=KORTHIKANTI + " table 2: full recomputation keeps each layer's input alone")
 def checkpoint_bytes(hidden: Number, element: Byte, sequence_degree: Number) -> BytePerToken:
-    """What a fully recomputed layer keeps of one token.
+    """Activation bytes per token of a fully recomputed layer: its input.
 
     >>> checkpoint_bytes(12288, 2, 1) / 12288
     2.0
@@ -196,7 +196,7 @@ def checkpoint_bytes(hidden: Number, element: Byte, sequence_degree: Number) -> 
 
 @formula(source=KORTHIKANTI + " section 4.2.3; the layer being recomputed is whole for a while")
 def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, tokens: Token, layers: Number, micro_batches: Number) -> Byte:
-    """Activations on a chip of the first stage: every layer it holds, of every micro-batch in flight, and the layer at hand.
+    """Activation bytes on a chip of the first stage: all its layers for all micro-batches in flight, and the layer in recomputation.
 
     >>> activation_bytes_chip(34.0 * 12288 / 8, 0.0, 2048, 12, 8 * (1 + 7 / 24)) / 2**30  # GPT-3 175B, t=8, p=8, 3 chunks
     12.3515625
@@ -206,7 +206,7 @@ def activation_bytes_chip(layer_bytes: BytePerToken, at_hand: BytePerToken, toke
 
 @formula(source=KORTHIKANTI + " section 4.3: the last norm, what the head reads, logits in 32 bits")
 def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: Byte, sequence_degree: Number, tp: Number) -> BytePerToken:
-    """What the head keeps of one token on the last stage; `logit` is 4 where the loss is one kernel (Llama-3.1-8B, one chip).
+    """Activation bytes per token of the head on the last stage; `logit` is 4 where the loss is one kernel (Llama-3.1-8B, one chip).
 
     >>> head_activation_bytes(4096, 128256, 2, 4, 1, 1)
     529408.0
@@ -216,7 +216,7 @@ def head_activation_bytes(hidden: Number, vocab: Number, element: Byte, logit: B
 
 @formula(source=KORTHIKANTI + " section 4.3: the embedding's dropout mask, for every micro-batch in flight")
 def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, sequence_degree: Number) -> BytePerToken:
-    """What the embedding keeps of one token on the first stage.
+    """Activation bytes per token of the embedding on the first stage.
 
     >>> embedding_activation_bytes(12288, 1, 8, 8) / 12288
     1.0
@@ -226,7 +226,7 @@ def embedding_activation_bytes(hidden: Number, mask: Byte, in_flight: Number, se
 
 @formula(source=KORTHIKANTI + " section 4.3")
 def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_last: Number, tokens: Token) -> Byte:
-    """What the ends of the model keep on the first or the last stage, or both on the only one.
+    """Activation bytes of embedding or head on the first or the last stage, of both on a single stage.
 
     >>> float(head_bytes_chip(0.0, 529408.0, 1, 0, 8192)) / 1e9
     4.336910336
@@ -236,7 +236,7 @@ def head_bytes_chip(embedding: BytePerToken, head: BytePerToken, pp: Number, is_
 
 @formula(source="PyTorch's caching allocator holds freed blocks; CUDA contexts and communicators take a fixed part")
 def allocated_bytes(tensor_bytes: Byte, fragmentation: Number, fixed: Byte) -> Byte:
-    """Memory that a chip shows as taken, over what tensors need.
+    """Memory that a chip reports as allocated: tensors, fragmentation and a fixed part.
 
     >>> round(allocated_bytes(60e9, 0.05, 2e9) / 1e9, 3)
     65.0

@@ -1,7 +1,7 @@
-"""Training's collectives: how often they run, how many bytes they carry, and when they hide behind matmuls.
+"""Collectives of training: number per step, bytes, and batch sizes at which matmuls hide them.
 
-Symbols of How to Scale Your Model, chapter Training: B tokens of a step, F width of the FFN, X ways of FSDP on M_X axes of a torus, Y of
-tensor parallelism on M_Y axes. A switch is one axis. Most tensor ways that pay are in link_balance.py.
+Symbols of How to Scale Your Model, chapter Training: B tokens of a step, F width of the FFN, FSDP over X chips on M_X axes of a torus,
+tensor parallelism over Y chips on M_Y axes. A switch is one axis. Largest Y that pays: `tensor_ways_paid`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ZERO = "Rajbhandari et al. 2019, ZeRO (arXiv:1910.02054), section 7"
 
 @formula(source=KORTHIKANTI + ": an all-gather and a reduce-scatter forward, and the same backward, of each block of matmuls")
 def tp_exchanges(sublayers: Number, recomputed: Number) -> Number:
-    """Gathers and scatters of a layer's activations on one micro-batch, over tensor-parallel ways.
+    """Gathers and scatters of a layer's activations per micro-batch under tensor parallelism.
 
     >>> tp_exchanges(2, 0), tp_exchanges(2, 1)  # a GPT layer, without and with full recomputation
     (8, 12)
@@ -28,7 +28,7 @@ def tp_exchanges(sublayers: Number, recomputed: Number) -> Number:
 
 @formula(source="Llama 3 (arXiv:2407.21783) section 3.3.2: keys and values are gathered forward and backward, their gradients scattered")
 def cp_exchanges(recomputed: Number) -> Number:
-    """Gathers and scatters of a layer's keys and values on one micro-batch, over context-parallel ways.
+    """Gathers and scatters of a layer's keys and values per micro-batch under context parallelism.
 
     >>> cp_exchanges(0)
     3
@@ -38,7 +38,7 @@ def cp_exchanges(recomputed: Number) -> Number:
 
 @formula(source="DeepSeek-V3 (arXiv:2412.19437) section 3.2.1: dispatch and combine forward, and backward")
 def expert_exchanges(recomputed: Number) -> Number:
-    """Pairs of dispatch and combine of a layer on one micro-batch.
+    """Pairs of dispatch and combine of an MoE layer per micro-batch.
 
     >>> expert_exchanges(0)
     2
@@ -48,7 +48,7 @@ def expert_exchanges(recomputed: Number) -> Number:
 
 @formula(source="FSDP in a pipeline keeps what it gathered, and whole gradients, until a step's last micro-batch")
 def exchanging_stage(stage: Number, pp: Number) -> Number:
-    """The ZeRO stage whose collectives a step holds: in a pipeline those of stage 1 instead of stage 3.
+    """ZeRO stage that sets the collectives of a step: in a pipeline stage 1 instead of stage 3.
 
     >>> float(exchanging_stage(3, 16)), float(exchanging_stage(3, 1))  # Llama-3.1-405B over 16 stages; over none
     (1.0, 3.0)
@@ -58,7 +58,7 @@ def exchanging_stage(stage: Number, pp: Number) -> Number:
 
 @formula(source=ZERO + ": stage 3 gathers weights forward and backward of every micro-batch, stages 1 and 2 once, stage 0 its gradients")
 def gathers_per_step(stage: Number, count: Number) -> Number:
-    """All-gathers of a chip's parameters in one step of `count` micro-batches.
+    """All-gathers of a chip's parameters per step of `count` micro-batches.
 
     >>> float(gathers_per_step(3, 4)), float(gathers_per_step(1, 4))
     (8.0, 1.0)
@@ -68,7 +68,7 @@ def gathers_per_step(stage: Number, count: Number) -> Number:
 
 @formula(source=ZERO + ": from stage 2 on gradients are reduced after every micro-batch, else once")
 def reductions_per_step(stage: Number, count: Number) -> Number:
-    """Reduce-scatters of a chip's gradients in one step.
+    """Reduce-scatters of a chip's gradients per step.
 
     >>> float(reductions_per_step(3, 4)), float(reductions_per_step(0, 4))
     (4.0, 1.0)
@@ -78,7 +78,7 @@ def reductions_per_step(stage: Number, count: Number) -> Number:
 
 @formula(source=ZERO + ": without sharding the reduced gradients are what is gathered")
 def gathered_element(stage: Number, parameter: Byte, gradient: Byte) -> Byte:
-    """Bytes of each number that is gathered.
+    """Bytes per gathered parameter (or gradient, at ZeRO stage 0).
 
     >>> float(gathered_element(1, 2, 4)), float(gathered_element(0, 2, 4))
     (2.0, 4.0)
@@ -88,7 +88,7 @@ def gathered_element(stage: Number, parameter: Byte, gradient: Byte) -> Byte:
 
 @formula(source="definition: a message of parameters, spread over the tokens of a micro-batch")
 def parameter_message(params: Number, element: Byte, tokens: Token) -> BytePerToken:
-    """Bytes of a collective over parameters, per token.
+    """Bytes per token of a collective over parameters.
 
     >>> parameter_message(8e9, 2, 8192) * 8192 / 1e9
     16.0
@@ -98,7 +98,7 @@ def parameter_message(params: Number, element: Byte, tokens: Token) -> BytePerTo
 
 @formula(source="definition")
 def key_value_message(params: Number, hidden: Number, element: Byte) -> BytePerToken:
-    """One token's keys and values of a layer, from the size of the projections that make them (Llama-3.1-70B, all heads).
+    """Bytes per token of a layer's keys and values, from the parameters of their projections (Llama-3.1-70B, all heads).
 
     >>> key_value_message(16777216, 8192, 2) * 1
     4096.0
@@ -108,7 +108,7 @@ def key_value_message(params: Number, hidden: Number, element: Byte) -> BytePerT
 
 @formula(source="ZeRO-3 gathers behind every micro-batch; the others reduce behind the last one's backward pass alone")
 def reduction_cover_s(stage: Number, count: Number, micro_batch: Second) -> Second:
-    """Work that the collectives over parameters can hide behind.
+    """Compute time that can hide the collectives over parameters.
 
     >>> float(reduction_cover_s(3, 4, 2.0)), float(reduction_cover_s(1, 4, 2.0))
     (8.0, 2.0)
@@ -118,7 +118,7 @@ def reduction_cover_s(stage: Number, count: Number, micro_batch: Second) -> Seco
 
 @formula(source="the first micro-batch passes every stage before the last one starts, and its gradients come back")
 def fill_s(hops: Second, directions: Number) -> Second:
-    """Hops between stages on the critical path of a step.
+    """Time of hops between pipeline stages on the critical path of a step.
 
     >>> fill_s(0.001, 2)
     0.002
@@ -128,12 +128,12 @@ def fill_s(hops: Second, directions: Number) -> Second:
 
 BOOK = "How to Scale Your Model, chapter Training"
 EXPERT_FLOP: FlopPerToken = 6.0  # three matrices of a gated expert, a multiply and an add each
-TWO_MATRICES: Number = 2.0  # of a plain FFN
+TWO_MATRICES: Number = 2.0  # matrices of a plain FFN
 
 
 @formula(source=BOOK + ": B / X > C / W for FSDP; B / X > C / W for data parallelism; the same for pods with the links between them")
 def tokens_to_hide(message_bytes: Byte, flop: FlopPerToken, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Token:
-    """Tokens that chips sharing one copy of the weights multiply while its parameters are sent: so many bytes, so many FLOPs, of each.
+    """Tokens per weight copy whose matmuls hide sending its parameters, from bytes and FLOP per parameter.
 
     FSDP over one axis of TPU v5p; data parallelism of H100 over NVLink, and over InfiniBand.
 
@@ -145,7 +145,7 @@ def tokens_to_hide(message_bytes: Byte, flop: FlopPerToken, peak: FlopPerSecond,
 
 @formula(source=BOOK + ": fully-sharded weights are gathered twice and their gradients scattered once; others gather and scatter once")
 def parameter_bytes_sent(weight: Byte, gradient: Byte, stage: Number) -> Byte:
-    """Bytes sent for each parameter and pass over it, forward and backward (ZeRO-3; ZeRO-1, behind the backward pass alone).
+    """Bytes sent per parameter in a forward and backward pass (ZeRO-3), or in a backward pass (ZeRO-1).
 
     >>> float(parameter_bytes_sent(2, 2, 3)), float(parameter_bytes_sent(2, 4, 1))
     (6.0, 6.0)
@@ -155,7 +155,7 @@ def parameter_bytes_sent(weight: Byte, gradient: Byte, stage: Number) -> Byte:
 
 @formula(source="Kaplan et al. 2020 (arXiv:2001.08361): 2 forward, 4 backward; ZeRO-3 sends behind both, others behind the latter")
 def flop_to_hide_behind(forward: FlopPerToken, stage: Number) -> FlopPerToken:
-    """FLOPs of each parameter and token that its exchange can run beside.
+    """FLOP per parameter and token that overlap with the exchange of parameters.
 
     >>> float(flop_to_hide_behind(2.0, 3)), float(flop_to_hide_behind(2.0, 1))
     (6.0, 4.0)
@@ -167,7 +167,7 @@ def flop_to_hide_behind(forward: FlopPerToken, stage: Number) -> FlopPerToken:
 def mixed_exchange_s(
     tokens: Token, hidden: Number, width: Number, fsdp: Number, tp: Number, fsdp_bw: BytePerSecond, tp_bw: BytePerSecond, element: Byte
 ) -> Second:
-    """Forward communication of one FFN under FSDP and tensor parallelism together (4096 tokens a chip of v5p, 16 x 4 chips).
+    """Forward communication time of one FFN under FSDP and tensor parallelism (4096 tokens a chip of v5p, 16 x 4 chips).
 
     >>> round(mixed_exchange_s(4096 * 64, 8192, 32768, 16, 4, 360e9, 180e9, 2) * 1e3, 2)
     3.73
@@ -179,7 +179,7 @@ def mixed_exchange_s(
 
 @formula(source=BOOK + ": X_opt = sqrt(B / F * M_X / M_Y * N)")
 def best_fsdp_ways(tokens: Token, width: Number, fsdp_axes: Number, tp_axes: Number, chips: Number) -> Number:
-    """FSDP ways that send least beside tensor parallelism (2 M tokens, F = 32,768, 4x4x4 chips of v5p, two axes for FSDP).
+    """FSDP degree with the least communication next to tensor parallelism (2 M tokens, F = 32,768, 4x4x4 v5p, two axes for FSDP).
 
     >>> round(float(best_fsdp_ways(2_097_152, 32_768, 2, 1, 64)), 1)
     90.5
@@ -189,7 +189,7 @@ def best_fsdp_ways(tokens: Token, width: Number, fsdp_axes: Number, tp_axes: Num
 
 @formula(source=BOOK + ": B / N > 4 alpha^2 / (M_X M_Y F), alpha = C / W in 16 bits")
 def mixed_tokens_to_hide(alone: Token, fsdp_axes: Number, tp_axes: Number, width: Number) -> Token:
-    """Tokens per chip that hide FSDP and tensor parallelism at their best; `alone` is what FSDP needs on one axis (v5p, F = 30,000).
+    """Tokens per chip that hide FSDP and tensor parallelism at their best split; `alone`: FSDP only, one axis (v5p, F = 30,000).
 
     >>> round(mixed_tokens_to_hide(2550.0, 2, 1, 30_000))
     434
@@ -199,7 +199,7 @@ def mixed_tokens_to_hide(alone: Token, fsdp_axes: Number, tp_axes: Number, width
 
 @formula(source="dispatch and combine, k h (q_d + q_c) / W, against a gated expert's matmuls, 6 k h f_e / C")
 def expert_width_to_hide(dispatched: BytePerToken, combined: BytePerToken, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Number:
-    """Width of an expert from which its matmuls hide its own exchange (H100 over InfiniBand, dispatch in fp8; DeepSeek-V3 has 2,048).
+    """Least expert width whose matmuls hide dispatch and combine (H100 over InfiniBand, dispatch in fp8; DeepSeek-V3 has 2,048).
 
     >>> round(expert_width_to_hide(1.0, 2.0, 989e12, 50e9))
     9890
@@ -209,7 +209,7 @@ def expert_width_to_hide(dispatched: BytePerToken, combined: BytePerToken, peak:
 
 @formula(source="ring attention: keys and values of a hop, against the scores of a chip's own tokens with them")
 def context_tokens_to_hide(kv_share: Number, element: Byte, flop: FlopPerToken, peak: FlopPerSecond, bandwidth: BytePerSecond) -> Token:
-    """Tokens of a sequence per chip that hide a hop of context parallelism (Llama-3.1-405B: 8 of 128 heads, InfiniBand).
+    """Tokens per chip of a sequence that hide a hop of context parallelism (Llama-3.1-405B: 8 of 128 heads, InfiniBand).
 
     >>> round(context_tokens_to_hide(8 / 128, 2, 2.0, 989e12, 50e9))
     1236
@@ -219,7 +219,7 @@ def context_tokens_to_hide(kv_share: Number, element: Byte, flop: FlopPerToken, 
 
 @formula(source="definition: a plain FFN has 2 D F parameters")
 def sublayer_width(params: Number, sublayers: Number, hidden: Number) -> Number:
-    """Width of a plain FFN of as many parameters as the mean part of a model between two exchanges (Llama-3.1-70B, one layer).
+    """Width of a plain FFN with the mean parameters between two exchanges of a model (Llama-3.1-70B, one layer).
 
     >>> sublayer_width(855_638_016, 2, 8192)
     26112.0

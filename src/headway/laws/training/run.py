@@ -1,7 +1,7 @@
-"""A training run: its FLOPs in the conventions of sources, and failures, restarts, money and energy beside its steps.
+"""A training run: FLOP conventions and utilisation, failures, restarts, cost and energy.
 
-A backward pass costs two forward ones (gradients of inputs and of weights). Sources differ in whether attention's causal half counts and
-whether a recomputed forward does: never compare two printed figures without their convention.
+A backward pass costs two forward ones (gradients of inputs and of weights). Sources differ in whether they count all of attention
+or its causal half, and whether they count recomputed forwards: never compare two figures without their conventions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KORTHIKANTI = "Korthikanti et al. 2022 (arXiv:2205.05198) appendix A"
 
 @formula(source="Kaplan et al. 2020 (arXiv:2001.08361) section 2.1: 2 N forward, 4 N backward")
 def training_passes(trainable: Number) -> Number:
-    """Forward passes that a step's matmuls amount to: 3, and 2 where no weight gets a gradient (LoRA).
+    """Forward-pass equivalents of a training step's matmuls: 3, or 2 where no weight gets a gradient (LoRA).
 
     >>> training_passes(1), training_passes(0)
     (3, 2)
@@ -40,7 +40,7 @@ def training_passes(trainable: Number) -> Number:
 
 @formula(source="2 N, embedding look-up excluded, head included")
 def matmul_flop_per_token(params: Number) -> FlopPerToken:
-    """A token's forward pass through the matmuls (Llama-3.1-8B).
+    """FLOP per token of a forward pass through the matmuls (Llama-3.1-8B).
 
     >>> matmul_flop_per_token(7_504_924_672) / 1e9
     15.009849344
@@ -50,7 +50,7 @@ def matmul_flop_per_token(params: Number) -> FlopPerToken:
 
 @formula(source=KORTHIKANTI + ": scores and values, 4 s a d per token; half of them where the causal mask counts")
 def attention_flop_per_token(score: FlopPerToken, mean_context: Token, token: Token) -> FlopPerToken:
-    """A token's forward pass through attention of one layer, `mean_context` tokens looked at on average.
+    """FLOP per token of a forward pass through attention of one layer, with `mean_context` tokens attended to on average.
 
     >>> attention_flop_per_token(4 * 64 * 128, 8192, 1) / 1e6  # Llama-3.1-70B, 8k, without the causal half
     268.435456
@@ -60,7 +60,7 @@ def attention_flop_per_token(score: FlopPerToken, mean_context: Token, token: To
 
 @formula(source=KORTHIKANTI + ": model FLOPs, whatever is recomputed")
 def model_flop_per_token(matmul: FlopPerToken, attention: FlopPerToken, passes: Number) -> FlopPerToken:
-    """What a token costs in training by one convention of attention (GPT-3 175B, 2k, attention in full).
+    """Model FLOP per token in training under one convention of attention (GPT-3 175B, 2k, attention in full).
 
     >>> round(model_flop_per_token(2 * 174.6e9, 96 * 4 * 12288 * 2048, 3) / 1e12, 4)
     1.0766
@@ -70,7 +70,7 @@ def model_flop_per_token(matmul: FlopPerToken, attention: FlopPerToken, passes: 
 
 @formula(source=KORTHIKANTI + ": what the hardware runs, recomputation included")
 def hardware_flop_per_token(model: FlopPerToken, forward: FlopPerToken, recomputed: Number) -> FlopPerToken:
-    """Model FLOPs and the forward passes made again: full recomputation runs 4/3.
+    """Hardware FLOP per token: model FLOP and recomputed forward passes; full recomputation gives 4/3.
 
     >>> hardware_flop_per_token(6.0, 2.0, 1)
     8.0
@@ -80,7 +80,7 @@ def hardware_flop_per_token(model: FlopPerToken, forward: FlopPerToken, recomput
 
 @formula(source="definition: FLOPs of the model over those of the machine")
 def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPerSecond) -> Number:
-    """MFU from model FLOPs, HFU from hardware FLOPs; `rate` is of one chip (MPT-70b on H100: 41 % printed).
+    """MFU from model FLOP, HFU from hardware FLOP; `rate` is tokens/s per chip (MPT-70b on H100: 41 % published).
 
     >>> round(flop_utilisation(6 * 64_862_437_376 + 12 * 80 * 8192 * 2048, 1007, 989.5e12), 4)
     0.4124
@@ -90,7 +90,7 @@ def flop_utilisation(per_token: FlopPerToken, rate: TokenPerSecond, peak: FlopPe
 
 @formula(source="definition")
 def achieved_flops(per_token: FlopPerToken, rate: TokenPerSecond) -> FlopPerSecond:
-    """FLOP/s of one chip by one convention.
+    """Achieved FLOP/s per chip under one FLOP convention.
 
     >>> round(achieved_flops(6 * 64.86e9 + 12 * 80 * 8192 * 2048, 1007) / 1e12)
     408
@@ -100,7 +100,7 @@ def achieved_flops(per_token: FlopPerToken, rate: TokenPerSecond) -> FlopPerSeco
 
 @formula(source="definition: the run's model FLOPs")
 def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
-    """FLOPs of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).
+    """FLOP of a whole run (Llama-3.1-405B, 15.6 T tokens: 3.8e25 published).
 
     >>> f"{run_flop(6 * 405.9e9, 15.6e12):.2e}"
     '3.80e+25'
@@ -110,7 +110,7 @@ def run_flop(per_token: FlopPerToken, tokens: Token) -> Flop:
 
 @formula(source="definition")
 def training_run_s(tokens: Token, batch: Token, step: Second) -> Second:
-    """Time of a run of so many optimiser steps, without failures.
+    """Time of a run without failures: number of optimiser steps times step time.
 
     >>> training_run_s(15.6e12, 16e6, 10.0) / 86400 > 100
     True
@@ -133,7 +133,7 @@ def failure_rate(chips: Number, chip_mtbf: Second) -> PerSecond:
 
 @formula(source=YOUNG + ": sqrt(2 c / lambda)")
 def best_interval_s(checkpoint: Second, failures: PerSecond) -> Second:
-    """Time between checkpoints that loses least.
+    """Time between checkpoints that loses least time to checkpoints and failures.
 
     >>> round(float(best_interval_s(60, 16384 / (51000 * 3600))) / 60)
     19
@@ -143,7 +143,7 @@ def best_interval_s(checkpoint: Second, failures: PerSecond) -> Second:
 
 @formula(source=YOUNG)
 def goodput_share(checkpoint: Second, interval: Second, failures: PerSecond, restart: Second) -> Number:
-    """Share of the wall time that advances the run: checkpoints, restarts, and work lost with each failure taken off.
+    """Share of wall time that advances the run, without checkpoints, restarts and work lost in failures.
 
     >>> round(goodput_share(60, 1160, 16384 / (51000 * 3600), 900), 3)
     0.825
@@ -153,7 +153,7 @@ def goodput_share(checkpoint: Second, interval: Second, failures: PerSecond, res
 
 @formula(source="definition")
 def wall_s(work: Second, goodput: Number) -> Second:
-    """Calendar time of a run.
+    """Wall time of a run, failures and checkpoints included.
 
     >>> wall_s(80.0, 0.8)
     100.0
@@ -173,7 +173,7 @@ def run_usd(price: UsdPerSecond, chips: Number, wall: Second) -> Usd:
 
 @formula(source="definition")
 def chip_power_w(power: Watt, chips: Number) -> Watt:
-    """Power of so many chips.
+    """Power of a number of chips.
 
     >>> chip_power_w(700.0, 8)
     5600.0

@@ -1,4 +1,4 @@
-"""What training keeps per parameter on one chip: weights, gradients, optimiser states, and how ZeRO shards them.
+"""Model state of training on one chip: weights, gradients and optimiser states per parameter, and how ZeRO shards them.
 
 Bytes per parameter follow the recipe (data/training/optimizers.toml): mixed-precision Adam keeps 2 + 2 + 12.
 """
@@ -16,7 +16,7 @@ MEGATRON = "Megatron-LM, theoretical_memory_usage.py"
 
 @formula(source=ZERO)
 def sharded_from(stage: Number, first: Number, data_ranks: Number) -> Number:
-    """Ways that a kind of state is split: all data-parallel ranks from ZeRO stage `first` on, none before it.
+    """Shards of one kind of state: all data-parallel ranks from ZeRO stage `first` on, one below it.
 
     >>> float(sharded_from(2, 1, 64)), float(sharded_from(2, 3, 64))  # ZeRO-2 splits optimiser states, not weights
     (64.0, 1.0)
@@ -26,7 +26,7 @@ def sharded_from(stage: Number, first: Number, data_ranks: Number) -> Number:
 
 @formula(source=MEGATRON + ": n / (etp e p)")
 def expert_data_ways(stage_chips: Number, expert_degree: Number) -> Number:
-    """Chips of a stage that hold the same experts.
+    """Data-parallel degree of experts: chips of a stage that hold equal experts.
 
     >>> expert_data_ways(128, 64)  # DeepSeek-V3 on 2,048 H800: 16 stages, 64 expert-parallel ways
     2.0
@@ -36,7 +36,7 @@ def expert_data_ways(stage_chips: Number, expert_degree: Number) -> Number:
 
 @formula(source="definition")
 def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
-    """Model state of one kind of parameter on a chip.
+    """Bytes of model state of a number of parameters on a chip.
 
     >>> round(states_bytes(174.6e9 / 64, 18) / 2**30, 2)  # GPT-3 175B, t=8, p=8: 45.56 GiB published
     45.73
@@ -48,7 +48,7 @@ def states_bytes(params: Number, bytes_per_param: Byte) -> Byte:
 def gathered_bytes(
     layer: Number, stage_params: Number, weight: Byte, gradient: Byte, layers_kept: Number, stage: Number, pp: Number
 ) -> Byte:
-    """Whole weights that a chip holds for a while under ZeRO-3, whose own share is sharded.
+    """Bytes of unsharded weights that a chip holds temporarily under ZeRO-3.
 
     >>> float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 3, 1)) / 1e9, float(gathered_bytes(855.7e6, 70e9, 2, 4, 2, 1, 1))  # Llama-3.1-70B
     (3.4228, 0.0)
@@ -58,7 +58,7 @@ def gathered_bytes(
 
 @formula(source="definition: a stage holds whole chunks of layers, the fullest of them the most")
 def stage_layers(layers: Number, pp: Number, vpp: Number) -> Number:
-    """Layers of the fullest stage (DeepSeek-V3's 61 over 16 stages: 4).
+    """Layers of the fullest pipeline stage (DeepSeek-V3's 61 over 16 stages: 4).
 
     >>> float(stage_layers(61, 16, 1)), float(stage_layers(96, 8, 3))
     (4.0, 12.0)
@@ -68,7 +68,7 @@ def stage_layers(layers: Number, pp: Number, vpp: Number) -> Number:
 
 @formula(source="Megatron-LM: chips of a tensor-parallel group never hold the same experts twice")
 def expert_ways(ep: Number, tp: Number) -> Number:
-    """Ways that a layer's routed experts are divided: whole over ep, and their matrices over what tp has beyond it.
+    """Degree to which a layer's routed experts are divided: over ep, and their matrices over the part of tp beyond ep.
 
     >>> float(expert_ways(64, 1)), float(expert_ways(1, 8))
     (64.0, 8.0)
@@ -78,7 +78,7 @@ def expert_ways(ep: Number, tp: Number) -> Number:
 
 @formula(source=MEGATRON + ": the embedding on the first stage, the head on the last, both on the only one")
 def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Number:
-    """Embedding or head on a stage, or both where it is the only one.
+    """Parameters of embedding or head on a stage, of both on a single stage.
 
     >>> float(end_params(1e9, 2e9, 1, 0)), float(end_params(1e9, 2e9, 8, 0)), float(end_params(1e9, 2e9, 8, 1))
     (3000000000.0, 1000000000.0, 2000000000.0)
@@ -88,7 +88,7 @@ def end_params(first: Number, last: Number, pp: Number, is_last: Number) -> Numb
 
 @formula(source="definition")
 def fuller(first: Byte, last: Byte) -> Byte:
-    """The fuller of the first and the last stage.
+    """Memory of the fuller of the first and the last stage.
 
     >>> float(fuller(60e9, 50e9))
     60000000000.0
@@ -98,7 +98,7 @@ def fuller(first: Byte, last: Byte) -> Byte:
 
 @formula(source="definition")
 def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> Byte:
-    """One part of whichever stage is the fuller.
+    """One part of the memory of the fuller stage, first or last.
 
     >>> float(part_of_fuller(20e9, 1e9, 60e9, 50e9))
     20000000000.0
@@ -108,7 +108,7 @@ def part_of_fuller(first: Byte, last: Byte, of_first: Byte, of_last: Byte) -> By
 
 @formula(source="definition")
 def allowance_bytes(allocated: Byte, tensor_bytes: Byte) -> Byte:
-    """What is taken beyond what tensors need.
+    """Allocated memory beyond the bytes of tensors.
 
     >>> allowance_bytes(65e9, 60e9)
     5000000000.0
@@ -118,7 +118,7 @@ def allowance_bytes(allocated: Byte, tensor_bytes: Byte) -> Byte:
 
 @formula(source="definition")
 def stage_state_params(dense: Number, routed: Number) -> Number:
-    """Parameters whose states a chip updates: its shard of the dense ones and of the experts.
+    """Parameters whose states a chip updates: its shard of dense and expert parameters.
 
     >>> stage_state_params(1e9, 2e9)
     3000000000.0
@@ -128,7 +128,7 @@ def stage_state_params(dense: Number, routed: Number) -> Number:
 
 @formula(source="definition")
 def memory_fits(memory: Byte, capacity: Byte) -> Truth:
-    """Whether what training needs is no more than what a chip has.
+    """Whether training memory fits in the memory of a chip.
 
     >>> bool(memory_fits(75e9, 80e9))
     True
@@ -138,7 +138,7 @@ def memory_fits(memory: Byte, capacity: Byte) -> Truth:
 
 @formula(source="definition: a 90 % interval, symmetric in the logarithm, never below what is certain")
 def memory_low(expected: Byte, certain: Byte, spread: Number) -> Byte:
-    """Lower end of the interval of a chip's memory.
+    """Lower end of the interval of a chip's memory, at least the part known for certain.
 
     >>> round(float(memory_low(60e9, 20e9, 1.2)) / 1e9, 3)
     50.0

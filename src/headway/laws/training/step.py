@@ -1,8 +1,8 @@
-"""How long an optimiser step takes: passes over a micro-batch, what hides behind them, and the pipeline with its bubble by schedule.
+"""Time of an optimiser step: passes over a micro-batch, overlap of communication, and the pipeline with its bubble by schedule.
 
-`forward`, `input_grad` and `weight_grad` are one stage's times for one micro-batch; a backward is the sum of the last two.
+`forward`, `input_grad` and `weight_grad` are one stage's times for one micro-batch; a backward is `input_grad` + `weight_grad`.
 
-Times are of the fullest chip. `hidden` is the share of the shorter of two times that runs beside the longer one.
+Times are of the fullest chip. `hidden` is the share of the shorter of two times that overlaps with the longer one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DUALPIPE = "deepseek-ai/DualPipe README, table of schedules"
 
 @formula(source="Huang et al. 2018, GPipe (arXiv:1811.06965); the same for 1F1B, Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.1")
 def one_forward_one_backward_bubble(stages: Number, micro_batches: Number) -> Number:
-    """GPipe and 1F1B: the pipeline fills and drains once per step.
+    """Bubble of GPipe and 1F1B over compute time: the pipeline fills and drains once per step.
 
     >>> one_forward_one_backward_bubble(4, 16)
     0.1875
@@ -28,7 +28,7 @@ def one_forward_one_backward_bubble(stages: Number, micro_batches: Number) -> Nu
 
 @formula(source="Narayanan et al. 2021 (arXiv:2104.04473) section 2.2.2")
 def interleaved_bubble(stages: Number, micro_batches: Number, chunks: Number) -> Number:
-    """Interleaved 1F1B: each chip holds several chunks of the layers, and fills that much sooner.
+    """Bubble of interleaved 1F1B over compute time: several chunks of layers per chip shorten the fill.
 
     >>> interleaved_bubble(8, 32, 4)
     0.0546875
@@ -38,7 +38,7 @@ def interleaved_bubble(stages: Number, micro_batches: Number, chunks: Number) ->
 
 @formula(source=ZERO_BUBBLE)
 def zero_bubble_h1(stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second) -> Number:
-    """ZB-H1: weight gradients fill part of the bubble, in the memory of 1F1B.
+    """Bubble of ZB-H1 over compute time: weight gradients fill part of it, in the memory of 1F1B.
 
     >>> round(float(zero_bubble_h1(8, 24, 1.0, 1.0, 1.0)), 4)
     0.0972
@@ -49,7 +49,7 @@ def zero_bubble_h1(stages: Number, micro_batches: Number, forward: Second, input
 
 @formula(source=ZERO_BUBBLE)
 def zero_bubble_h2(stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second) -> Number:
-    """ZB-H2: none left when the three times are equal, in twice the memory.
+    """Bubble of ZB-H2 over compute time: 0 when the three times are equal, in twice the memory of 1F1B.
 
     >>> float(zero_bubble_h2(8, 24, 1.0, 1.0, 1.0))
     0.0
@@ -62,7 +62,7 @@ def zero_bubble_h2(stages: Number, micro_batches: Number, forward: Second, input
 def dualpipe_bubble(
     stages: Number, micro_batches: Number, forward: Second, input_grad: Second, weight_grad: Second, both: Second
 ) -> Number:
-    """DualPipe: micro-batches enter from both ends; `both` is a forward and a backward run together.
+    """Bubble of DualPipe over compute time: micro-batches enter from both ends; `both` is an overlapped forward and backward.
 
     >>> round(float(dualpipe_bubble(8, 24, 1.0, 1.0, 1.0, 3.0)), 4)
     0.0833
@@ -73,7 +73,7 @@ def dualpipe_bubble(
 
 @formula(source="definition: idle time over the whole step, not over the ideal one")
 def wall_time_share(bubble: Number) -> Number:
-    """Share of a step's wall time that is idle (PP-07: 4 stages, 16 micro-batches: 0.158).
+    """Idle share of a step's wall time (PP-07: 4 stages, 16 micro-batches: 0.158).
 
     >>> round(wall_time_share(3 / 16), 3)
     0.158
@@ -83,7 +83,7 @@ def wall_time_share(bubble: Number) -> Number:
 
 @formula(source="1F1B lower bound: the slowest stage paces all but the first micro-batch")
 def unequal_stages_s(stage_s: tuple[Second, ...], micro_batches: Number) -> Second:
-    """A step whose stages take different times, such as one with the head on its last stage.
+    """Time of a step whose stages take different times, such as a last stage with the head.
 
     >>> float(unequal_stages_s((1.0, 1.0, 1.0, 1.5), 16))
     27.0
@@ -93,7 +93,7 @@ def unequal_stages_s(stage_s: tuple[Second, ...], micro_batches: Number) -> Seco
 
 @formula(source="definition")
 def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number) -> Number:
-    """Micro-batches of one step that each data-parallel rank runs (16 M tokens of 8 k over 128 ranks).
+    """Micro-batches per step and data-parallel rank (16 M tokens of 8 k over 128 ranks).
 
     >>> micro_batches(16 * 2**20, 8192, 128, 1)
     16.0
@@ -103,7 +103,7 @@ def micro_batches(batch: Token, sequence: Token, dp: Number, micro_batch: Number
 
 @formula(source="Qi et al. 2023 (arXiv:2401.10241) table 4, Llama 3 (arXiv:2407.21783) section 3.3.2: ends of the model have layers fewer")
 def spared_layers(layers: Number, pp: Number, stage_layers: Number) -> Number:
-    """Layers that the last stage has fewer than the fullest: half of what full stages would have too many.
+    """Layers that the last stage has fewer than the fullest: half of the layers that full stages would have too many.
 
     >>> float(spared_layers(126, 16, 8)), float(spared_layers(96, 8, 12))  # Llama-3.1-405B: 126 layers where 128 would fit
     (1.0, 0.0)
@@ -113,7 +113,7 @@ def spared_layers(layers: Number, pp: Number, stage_layers: Number) -> Number:
 
 @formula(source="definition: the slowest stage sets the pace, a full one or the last with the head")
 def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) -> Second:
-    """Time of a micro-batch at the stage that all others wait for.
+    """Time of a micro-batch on the slowest stage: a full stage, or the last one with the head.
 
     >>> float(pace_s(8.0, 1.0, 8, 1)), float(pace_s(8.0, 1.0, 8, 0))
     (8.0, 9.0)
@@ -123,7 +123,7 @@ def pace_s(stage: Second, head: Second, stage_layers: Number, spared: Number) ->
 
 @formula(source="definition")
 def head_wait_s(pace: Second, stage: Second) -> Second:
-    """What the head adds to a micro-batch: time that full stages wait for the last one.
+    """Time per micro-batch that full stages wait for the last stage with its head.
 
     >>> head_wait_s(9.0, 8.0)
     1.0
@@ -133,7 +133,7 @@ def head_wait_s(pace: Second, stage: Second) -> Second:
 
 @formula(source="definition; `idle` is a schedule's share of the ideal time of all micro-batches of a stage without the head")
 def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Second:
-    """All micro-batches through the pipeline: at the pace of the slowest stage, and the time that filling and draining leaves idle.
+    """Time of all micro-batches through the pipeline: the pace of the slowest stage, and the bubble.
 
     >>> pipeline_s(1.0, 1.0, 64, 7 / 64)  # 1F1B over 8 stages
     71.0
@@ -143,7 +143,7 @@ def pipeline_s(pace: Second, stage: Second, count: Number, idle: Number) -> Seco
 
 @formula(source="Qi et al. 2023 (arXiv:2401.10241) section 2: a backward pass is input gradients and weight gradients")
 def input_grad_s(both: Second, forward: Second, weight_grad: Second) -> Second:
-    """The part of the backward pass that the stage before waits for.
+    """Input-gradient time: the part of the backward pass that the previous stage waits for.
 
     >>> round(float(input_grad_s(0.9, 0.3, 0.2)), 6)
     0.4
@@ -158,7 +158,7 @@ ONE_TOKEN: Token = 1.0
 
 @formula(source="definition: tokens of a micro-batch that one rank of context parallelism holds")
 def micro_tokens(micro_batch: Number, sequence: Token, cp: Number) -> Token:
-    """Tokens of one micro-batch on one chip, before tensor parallelism splits their matmuls.
+    """Tokens of one micro-batch per chip, before tensor parallelism splits their matmuls.
 
     >>> micro_tokens(2, 8192, 2)
     8192.0
@@ -168,7 +168,7 @@ def micro_tokens(micro_batch: Number, sequence: Token, cp: Number) -> Token:
 
 @formula(source="causal attention, work balanced over cp (zigzag)")
 def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
-    """Query and key pairs of one micro-batch on a chip: each token looks at half its sequence, or at a window (in units of one query).
+    """(query, key) pairs of one micro-batch per chip: each token attends to half its sequence, or to a window.
 
     >>> float(micro_pairs(8192, 8192, float("inf"))), float(micro_pairs(8192, 8192, 1024))
     (33554432.0, 7864320.0)
@@ -179,7 +179,7 @@ def micro_pairs(tokens: Token, sequence: Token, window: Token) -> Token:
 
 @formula(source="definition")
 def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSecond) -> Second:
-    """A forward pass of one micro-batch through a chip's matmuls, at their peak (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens).
+    """Matmul time of one micro-batch's forward pass at peak FLOP/s (Llama-3.1-70B, 8 chips of 989 TFLOP/s, 8 k tokens).
 
     >>> round(matmuls_s(70e9 / 8, 8192, 2.0, 989.5e12) * 1e3, 1)
     144.9
@@ -189,7 +189,7 @@ def matmuls_s(params: Number, tokens: Token, flop: FlopPerToken, peak: FlopPerSe
 
 @formula(source="definition")
 def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> Second:
-    """A forward pass through attention's scores and values, at their peak.
+    """Time of attention's scores and values in one forward pass, at peak FLOP/s.
 
     >>> round(scores_at_peak_s(80 * 32768 / 8, 8192 * 4096, 989.5e12) * 1e3, 2)  # Llama-3.1-70B, tp 8, one sequence of 8 k
     11.11
@@ -199,7 +199,7 @@ def scores_at_peak_s(score: FlopPerToken, pairs: Token, peak: FlopPerSecond) -> 
 
 @formula(source="definition: efficiency is the share of a peak that is reached")
 def reached_s(at_peak: Second, efficiency: Number) -> Second:
-    """Time of work that reaches a share of its peak.
+    """Time of work that achieves a share of its peak.
 
     >>> reached_s(0.12, 0.6)
     0.2
@@ -209,7 +209,7 @@ def reached_s(at_peak: Second, efficiency: Number) -> Second:
 
 @formula(source=FLASH + "; unfused attention: Vaswani et al. 2017, two for each forward one")
 def score_passes(fused: Number, recomputed: Number) -> Number:
-    """Forward passes that attention's forward and backward amount to: 3.5 fused, 3 with kept scores, one more where recomputed.
+    """Forward-pass equivalents of attention's forward and backward: 3.5 fused, 3 with kept scores, one more if recomputed.
 
     >>> float(score_passes(1, 0)), float(score_passes(0, 0)), float(score_passes(0, 1))
     (3.5, 3.0, 4.0)
@@ -219,7 +219,7 @@ def score_passes(fused: Number, recomputed: Number) -> Number:
 
 @formula(source="definition: each activation kept is written once, read again, and its gradient likewise; fitted as one factor")
 def activation_traffic_s(activation_bytes: BytePerToken, tokens: Token, layers: Number, bandwidth: BytePerSecond) -> Second:
-    """Memory time of passing over what is kept once: norms, activation functions, residuals, rotary embeddings pass over it several times.
+    """HBM time of one pass over stored activations: norms, activation functions, residuals, rotary embeddings.
 
     >>> round(activation_traffic_s(34 * 4096, 8192, 32, 2.039e12) * 1e3, 1)  # a GPT of 7 B on A100
     17.9
@@ -229,7 +229,7 @@ def activation_traffic_s(activation_bytes: BytePerToken, tokens: Token, layers: 
 
 @formula(source="definition: what communication adds to the work that it runs beside")
 def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
-    """The part of communication that is not hidden.
+    """Communication time that compute does not hide.
 
     >>> float(exposed_s(3.0, 1.0, 0.75)), float(exposed_s(1.0, 3.0, 1.0))
     (0.25, 2.0)
@@ -239,7 +239,7 @@ def exposed_s(work: Second, network: Second, hidden: Number) -> Second:
 
 @formula(source="1F1B: every stage runs every micro-batch; the slowest sets the pace")
 def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Second) -> Second:
-    """One pass of a stage over one micro-batch.
+    """Time of one pass of a stage over one micro-batch.
 
     >>> stage_pass_s(0.2, 0.02, 0.05, 0.03)
     0.30000000000000004
@@ -249,7 +249,7 @@ def stage_pass_s(matmuls: Second, scores: Second, traffic: Second, network: Seco
 
 @formula(source="definition: every state is read and written once, the gradient read, the weight written")
 def update_s(params: Number, bytes_per_param: Byte, bandwidth: BytePerSecond) -> Second:
-    """The optimiser's step over a chip's own share of the states, at the peak of its memory.
+    """Time of the optimiser update over a chip's shard of the states, at peak HBM bandwidth.
 
     >>> round(update_s(8e9 / 64, 30, 3.35e12) * 1e3, 2)  # 8 B parameters over 64 chips
     1.12
@@ -259,7 +259,7 @@ def update_s(params: Number, bytes_per_param: Byte, bandwidth: BytePerSecond) ->
 
 @formula(source="definition")
 def optimiser_step_s(pipeline: Second, reduction: Second, update: Second) -> Second:
-    """A whole step: the pipeline, gradients' reduction that is not hidden, the update.
+    """Time of a whole step: the pipeline, the exposed gradient reduction, the update.
 
     >>> optimiser_step_s(10.0, 0.5, 0.1)
     10.6
@@ -269,7 +269,7 @@ def optimiser_step_s(pipeline: Second, reduction: Second, update: Second) -> Sec
 
 @formula(source="definition")
 def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSecond:
-    """Training speed per chip of the machine, idle ones included.
+    """Training tokens per second per chip of the machine, idle chips included.
 
     >>> tokens_per_s_chip(16 * 2**20, 10.0, 4096)
     409.6
@@ -279,7 +279,7 @@ def tokens_per_s_chip(batch: Token, step: Second, chips: Number) -> TokenPerSeco
 
 @formula(source="definition")
 def repeated_share(again: Number, params: Number) -> Number:
-    """Share of a forward pass through matmuls that selective recomputation runs again.
+    """Share of a matmul forward pass that selective recomputation runs again.
 
     >>> round(repeated_share(54_525_952, 583_467_008), 3)  # DeepSeek-V3, one layer: MLA's up-projections
     0.093
@@ -289,7 +289,7 @@ def repeated_share(again: Number, params: Number) -> Number:
 
 @formula(source="definition: writing and reading activations is a third of it forward, two backward, as matmuls are")
 def traffic_passes(recomputed: Number) -> Number:
-    """Traffic of activations of one micro-batch over that without recomputation.
+    """Activation traffic of one micro-batch relative to a step without recomputation.
 
     >>> round(traffic_passes(1), 3)
     1.333
@@ -299,7 +299,7 @@ def traffic_passes(recomputed: Number) -> Number:
 
 @formula(source="definition")
 def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
-    """A forward pass of a stage over one micro-batch, of which traffic is a third.
+    """Time of a stage's forward pass over one micro-batch, with a third of the activation traffic.
 
     >>> round(forward_s(0.2, 0.02, 0.06), 6)
     0.24
@@ -309,7 +309,7 @@ def forward_s(matmuls: Second, scores: Second, traffic: Second) -> Second:
 
 @formula(source="definition: kernels launched one by one, whatever their size")
 def launches_of_layers_s(layers: Number, per_layer: Second) -> Second:
-    """Fixed cost of a stage's layers on one micro-batch.
+    """Fixed cost of a stage's layers per micro-batch.
 
     >>> launches_of_layers_s(32, 1e-4)
     0.0032
@@ -319,7 +319,7 @@ def launches_of_layers_s(layers: Number, per_layer: Second) -> Second:
 
 @formula(source="definition: states are read and written, gradients read, weights written")
 def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
-    """Memory traffic of the optimiser per parameter (mixed-precision Adam with 32-bit gradients: 30).
+    """HBM bytes of the optimiser update per parameter (mixed-precision Adam with 32-bit gradients: 30).
 
     >>> update_bytes(2, 4, 12)
     30
@@ -329,7 +329,7 @@ def update_bytes(weight: Byte, gradient: Byte, states: Byte) -> Byte:
 
 @formula(source="CMOS: dynamic power is f V^2, and V rises with f; frequency goes as the square root of power where that binds")
 def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak: FlopPerSecond) -> Number:
-    """Clock under load of a chip with less power for each FLOP than its sister (H100 of 500 W against 700 W).
+    """Clock under load of a chip with less power per FLOP/s than a reference chip (H100 of 500 W against 700 W).
 
     >>> round(float(clock_share(500, 989.5e12, 700, 989.5e12)), 3)
     0.845

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import AttentionPattern, Dense, Model, Vector
+from headway.models.attention import AttentionPattern
+from headway.models.model import Dense, Model, Vector
 from headway.models.readers.read import MAX_COUNT, Config, translate_layers, whole_number
 from headway.models.readers.standard import (
     COPIES,
@@ -29,7 +30,7 @@ def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> lis
     has_window = config.data.get("sliding_window") is not None
     types = config.layer_list("layer_types", s.layers)
     if types is not None:
-        config.seen.add("sliding_window")
+        config.keys_read.add("sliding_window")
         choices = {"full_attention": AttentionPattern()} | ({"sliding_attention": window(config)} if has_window else {})
         return translate_layers(types, choices, config, "layer_types")
     config.ignore("sliding_window")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import AttentionPattern, Block, Model, Vector
+from headway.models.attention import AttentionPattern
+from headway.models.model import Block, Model, Vector
 from headway.models.readers.read import Config
 from headway.models.readers.standard import (
     COPIES,

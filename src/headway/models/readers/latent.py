@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import NONE, UNITY, AttentionPattern, CompressedAttention, Indexer, LatentAttention, Model, Vector
+from headway.models.attention import AttentionPattern, Indexer
+from headway.models.attention.compressed import CompressedAttention
+from headway.models.attention.latent import LatentAttention
+from headway.models.model import NONE, UNITY, Model, Vector
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import COPIES, Style, block, constant, dense, finish, layer_count, moe, norms
 

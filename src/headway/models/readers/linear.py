@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.models.model import UNITY, GatedDelta, Lightning, Mixer, Model, ShortConvolution, Vector
+from headway.models.attention import Mixer
+from headway.models.attention.gated_delta import GatedDelta
+from headway.models.attention.lightning import Lightning
+from headway.models.attention.short_convolution import ShortConvolution
+from headway.models.model import UNITY, Model, Vector
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
 from headway.models.readers.read import Config, translate_layers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import NONE, UNITY, AttentionPattern, Model, MoE, Vector
+from headway.models.attention import AttentionPattern
+from headway.models.model import NONE, UNITY, Model, MoE, Vector
 from headway.models.readers.dense import looks, qwen_looks
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, left_out
 from headway.models.readers.read import MAX_COUNT, Config, translate_layers, whole_number

@@ -64,12 +64,12 @@ def parse(text: str, path: object) -> dict[str, Any]:
 
 
 class Config:
-    """One config.json being read: hands out Known numbers and remembers which keys were looked at."""
+    """One config.json being read: hands out Sourced numbers and remembers which keys were looked at."""
 
     def __init__(self, data: dict[str, Any], name: str, source: str) -> None:
         self.data, self.name, self.source = data, name, source
-        self.seen: set[str] = set()
-        self.assumed: dict[str, str] = {}  # keys that the file leaves to its class, and which class
+        self.keys_read: set[str] = set()
+        self.class_defaults: dict[str, str] = {}  # keys that the file leaves to its class, and which class
         self.notes: list[str] = []
         self._memo: dict[tuple, Any] = {}  # a number is made once, so that equal layers hold the same object
 
@@ -77,18 +77,18 @@ class Config:
         """The first of `keys` that is present and not null."""
         value = default
         for key in keys:
-            self.seen.add(key)
+            self.keys_read.add(key)
             if value is default and self.data.get(key) is not None:
                 value = self.data[key]
         return value
 
     def ignore(self, *keys: str) -> None:
         """Keys that this architecture carries but that change nothing it stores or computes."""
-        self.seen.update(keys)
+        self.keys_read.update(keys)
 
     def count(self, *keys: str, default: Any = _MISSING, low: int = 1, high: int = MAX_COUNT, unit: str = "") -> Any:
         """A whole number under one of `keys` (synonyms); a default says its own origin or is derived by the caller."""
-        self.seen.update(keys)
+        self.keys_read.update(keys)
         key = next((key for key in keys if self.data.get(key) is not None), None)
         if key is None:
             if default is _MISSING:
@@ -99,15 +99,15 @@ class Config:
                 else default
             )
         value = whole_number(self.data[key], f"config.json {key}", low, high)
-        if key in self.assumed:
-            return self._make(value, key, unit, "default", self.assumed[key])
+        if key in self.class_defaults:
+            return self._make(value, key, unit, "default", self.class_defaults[key])
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
 
     def assume(self, owner: str, **defaults: Any) -> None:
         """Fill absent keys with the defaults of the configuration class `owner`: files written as a difference leave them out."""
         missing = {key: value for key, value in defaults.items() if self.data.get(key) is None}
         self.data = missing | {key: value for key, value in self.data.items() if key not in missing}
-        self.assumed |= dict.fromkeys(missing, f"not in config.json; default of {owner} in transformers")
+        self.class_defaults |= dict.fromkeys(missing, f"not in config.json; default of {owner} in transformers")
 
     def flag(self, *keys: str, default: bool = False) -> bool:
         value = self.raw(*keys)
@@ -166,13 +166,13 @@ class Config:
 
     def refuse(self, key: str, hint: str = "") -> UnsupportedModel:
         """The error for a value under `key` that this reader does not cover."""
-        self.seen.add(key)
+        self.keys_read.add(key)
         return UnsupportedModel(key, self.data.get(key), hint or "extend the readers in src/headway/models/readers")
 
     def check_unread(self, reader: str) -> None:
         """Refuse a key that changes the arithmetic and that the reader never looked at."""
         for key, value in self.data.items():
-            if key in self.seen or value in (None, False, 0, "", [], {}) or key.startswith("_"):
+            if key in self.keys_read or value in (None, False, 0, "", [], {}) or key.startswith("_"):
                 continue
             if ARITHMETIC.fullmatch(key) and not HARMLESS.fullmatch(key):
                 raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")

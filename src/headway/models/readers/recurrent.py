@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import NONE, Mamba, Mamba2, Model, NoFeedForward, NoMixer, Vector
+from headway.models.attention import NoMixer
+from headway.models.attention.state_space import Mamba, Mamba2
+from headway.models.model import NONE, Model, NoFeedForward, Vector
 from headway.models.readers.mixture import ONE_SHARED, mixtral_experts
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
@@ -40,7 +42,7 @@ def _mamba1(
         config.ignore(expand)
     dt_rank = None if config.data.get(rank) == "auto" else config.count(rank, default=None)
     if dt_rank is None:
-        config.seen.add(rank)
+        config.keys_read.add(rank)
         dt_rank = config.derived(-(-int(hidden) // 16), rank, "ceil(hidden_size / 16)")
     mixer = Mamba(
         hidden=hidden, inner=inner, state=config.count(state, default=16), dt_rank=dt_rank, kernel=config.count(kernel, default=4)

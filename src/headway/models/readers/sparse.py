@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headway.models.model import NONE, AttentionPattern, Indexer, Model, Vector
+from headway.models.attention import AttentionPattern, Indexer
+from headway.models.model import NONE, Model, Vector
 from headway.models.readers.latent import deepseek_sparse, left_out
 from headway.models.readers.mixture import mixtral_experts
 from headway.models.readers.read import Config

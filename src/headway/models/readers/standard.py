@@ -7,20 +7,9 @@ from typing import Any
 
 from headway.core.errors import UnsupportedModel
 from headway.core.quantity import known
-from headway.models.model import (
-    NONE,
-    Attention,
-    AttentionPattern,
-    Block,
-    Dense,
-    FeedForward,
-    Mixer,
-    Model,
-    MoE,
-    NoFeedForward,
-    Vector,
-    grouped,
-)
+from headway.models.attention import AttentionPattern, Mixer
+from headway.models.attention.grouped_query import Attention
+from headway.models.model import NONE, Block, Dense, FeedForward, Model, MoE, NoFeedForward, Vector, grouped
 from headway.models.readers.quantization import precision
 from headway.models.readers.read import MAX_LAYERS, Config
 

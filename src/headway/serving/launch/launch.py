@@ -20,27 +20,27 @@ from headway.serving.launch.request import LaunchRequest, ask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One flag, or one key of the options file, and where it was seen."""
+    """One flag, or one key of the options file, with its source, date and legal values."""
 
     source: str
     date: str
-    values: tuple[str, ...] = ()  # empty: any value of its type
+    values: tuple[str, ...] = ()  # legal values; empty for any value of its type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """What is kept of one engine."""
+    """Known flags of one engine, from its data file."""
 
     name: str
     version: str
     sources: dict[str, str]
     flags: dict[str, Flag]
-    keys: dict[str, Flag]  # of the options file, nested ones with dots
+    keys: dict[str, Flag]  # keys of the options file, nested keys with dots
 
 
 @functools.cache
 def flags(engine: str) -> Flags:
-    """The kept list of `vllm`, `sglang` or `trtllm`."""
+    """The known flags of `vllm`, `sglang` or `trtllm`."""
     import tomllib
 
     table = tomllib.loads(files("headway").joinpath(f"data/engines/{engine}.toml").read_text(encoding="utf-8"))
@@ -58,7 +58,7 @@ def _read(rows: dict[str, dict]) -> dict[str, Flag]:
 
 
 def nearest(request: LaunchRequest, why: Callable[[LaunchRequest], str]) -> Layout | None:
-    """The legal layout for which `why` is "", closest in the product of ratios: on the same chips, else on a power of two of them."""
+    """The closest legal layout (product of ratios) for which `why` is "": on all chips of a stage, else on a smaller power of two."""
     for chips in (request.stage_chips, *_powers(request.stage_chips)):
         fits = [variant for variant in _spread(request, chips) if not illegal(_layout(variant), request.needs.shape) and not why(variant)]
         if fits:
@@ -67,7 +67,7 @@ def nearest(request: LaunchRequest, why: Callable[[LaunchRequest], str]) -> Layo
 
 
 def offer(request: LaunchRequest, closest: Layout | None) -> str:
-    """The nearest layout in words, with what of it differs from the chips asked for."""
+    """The nearest layout in words, with its replicas or chips if they differ from the request."""
     if closest is None:
         return "it has no layout for this model"
     chips = closest.tp * closest.cp * closest.dp * closest.pp
@@ -84,7 +84,7 @@ def _spread(request: LaunchRequest, chips: int) -> Iterator[LaunchRequest]:
                 yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep)
                 if request.redundant:
                     yield replace(request, tp=tp, cp=cp, dp=chips // tp // cp, ep=ep, redundant=0)
-    if chips == request.stage_chips and not request.needs.shape.experts:  # data parallelism of a dense model is replicas by another name
+    if chips == request.stage_chips and not request.needs.shape.experts:  # replicas equal data parallelism of a dense model
         yield replace(request, dp=1, replicas=request.replicas * request.dp)
 
 
@@ -114,7 +114,7 @@ ENGINES = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What to type. `lines` is empty where `unsupported` says why, and `nearest` is then the closest layout the engine can do."""
+    """A launch command. If `unsupported` gives a reason, `lines` is empty and `nearest` is the closest layout the engine can express."""
 
     engine: str
     version: str
@@ -134,7 +134,7 @@ def launch(
     memory: Any = None,
     chips_per_host: Any = None,
 ) -> Launch:
-    """The lines that serve `model` on `layout`; `load` sets the limits and `memory` is the share of HBM for weights and KV cache."""
+    """The command lines that serve `model` on `layout`; `load` sets limits, `memory` is the share of HBM for weights and KV cache."""
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES, f"one of {', '.join(ENGINES)}")
     request = ask(model, layout, precision or Precision(), load, memory, chips_per_host)
@@ -142,7 +142,7 @@ def launch(
 
 
 def answer(engine: str, request: LaunchRequest) -> Launch:
-    """Lines and notes of one engine, or what it cannot express."""
+    """Command lines and notes for one engine, or the reason it cannot express the request."""
     writer, engine_flags = ENGINES[engine], flags(engine)
     why = writer.layout_why(request)
     if why:
@@ -157,7 +157,7 @@ def answer(engine: str, request: LaunchRequest) -> Launch:
 
 
 def _always(request: LaunchRequest, engine_flags: Flags) -> list[str]:
-    """Notes that no engine changes."""
+    """Notes that apply to every engine."""
     notes = []
     if request.model == "$MODEL":
         notes.append("MODEL is the folder or Hugging Face id of the checkpoint")

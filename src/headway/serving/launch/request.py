@@ -1,4 +1,4 @@
-"""What is asked of an engine: the layout as plain numbers, what of the model it must divide, the formats and the limits."""
+"""Request to an engine's launch writer: layout as plain numbers, model sizes it must divide, formats and limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from headway.core.errors import BadValue
-from headway.models.model import Attention, Dense, LatentAttention, Model, MoE
+from headway.models.model import Dense, Model, MoE
 from headway.models.precision import Precision
 from headway.performance.layout import NAMES, Layout, ModelShape
 from headway.performance.workload import Load
@@ -18,19 +18,19 @@ UNQUANTIZED = ("bf16", "fp16", "fp32")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchNeeds:
-    """What a layout has to divide, and what the checkpoint stores."""
+    """Model sizes that a layout must divide, and the formats that the checkpoint stores."""
 
     shape: ModelShape
     grouped: tuple[tuple[int, int], ...]  # (query heads, KV heads) of each kind of MHA, GQA or MQA block
-    has_other_mixers: bool  # some block is neither of these nor MLA
-    widths: tuple[int, ...]  # of the routed experts
+    has_other_mixers: bool  # some block is not MHA, GQA, MQA or MLA
+    widths: tuple[int, ...]  # widths of the routed experts
     dense: bool  # some block has a dense feed-forward part
-    stored: tuple[str, ...]  # formats of the weights that `weights` replaces
+    stored: tuple[str, ...]  # stored formats of the weights that `weights` replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """One replica of a layout, `replicas` times."""
+    """One layout to launch, with its number of replicas, formats and limits."""
 
     model: str
     needs: LaunchNeeds
@@ -40,10 +40,10 @@ class LaunchRequest:
     pp: int
     cp: int
     replicas: int
-    redundant: int  # copies of busy experts
-    weights: str  # "" where the checkpoint is served as stored
-    kv: str  # "" where the engine's default serves
-    arithmetic: str  # "" where it follows the weights
+    redundant: int  # redundant copies of busy experts
+    weights: str  # "" to serve the checkpoint as stored
+    kv: str  # "" for the engine's default
+    arithmetic: str  # "" to follow the weights
     batch: int | None
     length: int | None
     memory: float | None
@@ -61,23 +61,23 @@ class LaunchRequest:
 
     @property
     def hosts(self) -> int:
-        """Hosts of one replica, as many of its chips on each; 1 where their size is not given."""
+        """Hosts of one replica, with equally many chips each; 1 if `host` is not given."""
         least = -(-self.chips // self.host) if self.host else 1
         return next(count for count in range(least, self.chips + 1) if self.chips % count == 0)
 
     @property
     def spare(self) -> int:
-        """Expert slots that copies fill where every chip holds as many experts: those asked for, and those that even it out."""
+        """Redundant expert slots: the requested copies, rounded up so that every chip holds equally many experts."""
         return self.redundant + -(self.needs.shape.experts + self.redundant) % self.ep
 
     @property
     def per_rank(self) -> int | None:
-        """Sequences of one data-parallel rank, the fullest."""
+        """Sequences of the fullest data-parallel rank."""
         return None if self.batch is None else -(-self.batch // self.dp)
 
 
 def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, memory: Any, host: Any) -> LaunchRequest:
-    """Everything an engine's writer reads."""
+    """The launch request of a model, layout, precision and load, checked."""
     needs = _needs(model)
     same = set(needs.stored) == {precision.weights}
     weights = "" if same else precision.weights
@@ -102,15 +102,16 @@ def _needs(model: Model) -> LaunchNeeds:
     moes = [part for part in parts if isinstance(part, MoE)]
     dense = any(isinstance(part, Dense) for part in parts)
     stored = (model.precision.mixer, *((model.precision.ffn,) if dense else ()), *((model.precision.expert,) if moes else ()))
-    heads = [getattr(mixer, "heads", 0) for mixer in mixers]
+    heads = [mixer.engine_heads() for mixer in mixers]
+    grouped = [mixer.grouped_heads() for mixer in mixers]
     return LaunchNeeds(
         shape=ModelShape(
             heads=tuple(count for count in heads if count),
             experts=min((part.experts for part in moes), default=0),
             layers=sum(block.count for block in model.blocks),
         ),
-        grouped=tuple((int(mixer.heads), int(mixer.kv_heads)) for mixer in mixers if isinstance(mixer, Attention)),
-        has_other_mixers=any(not isinstance(mixer, Attention | LatentAttention) for mixer in mixers),
+        grouped=tuple(pair for pair in grouped if pair),
+        has_other_mixers=any(not mixer.context_parallel for mixer in mixers),
         widths=tuple(int(part.intermediate) for part in moes),
         dense=dense,
         stored=stored,
@@ -134,12 +135,12 @@ def _length(load: Load | None) -> int | None:
 
 
 def copies_why(request: LaunchRequest, engine: str) -> str:
-    """Copies of experts, for an engine whose kept flags have none for them."""
+    """Why an engine without known flags for expert copies cannot launch, or ""."""
     return f"copies of experts ({request.redundant}) are not among the flags kept for {engine}" if request.redundant else ""
 
 
 def _whole_number(name: str, value: Any) -> int:
-    """One whole number: a launch line is of one layout and one load, not of a grid."""
+    """A checked whole number; a launch line takes one layout and one load, not a grid."""
     try:
         if value == int(value) and int(value) >= (name != "redundant"):
             return int(value)
@@ -157,11 +158,11 @@ def _share(value: Any) -> float:
     raise BadValue("memory", value, "a share of HBM, above 0 and at most 1")
 
 
-# -- reasons that more than one engine has ---------------------------------------------------------------------------------------
+# -- reasons shared by several engines -------------------------------------------------------------------------------------------
 
 
 def heads_why(request: LaunchRequest, degree: int) -> str:
-    """Tensor parallelism over `ways` chips has to divide the heads of every block."""
+    """Why tensor parallelism of this degree does not divide the heads of every block, or ""."""
     for heads in request.needs.shape.heads:
         if heads % degree:
             return f"attention over {degree} chips does not divide {heads} heads"
@@ -169,7 +170,7 @@ def heads_why(request: LaunchRequest, degree: int) -> str:
 
 
 def expert_why(request: LaunchRequest) -> str:
-    """The chips that share an expert have to divide its width."""
+    """Why the chips that share an expert do not divide its width, or ""."""
     share = request.stage_chips // request.ep
     for width in request.needs.widths:
         if width % share:
@@ -178,7 +179,7 @@ def expert_why(request: LaunchRequest) -> str:
 
 
 def context_why(request: LaunchRequest) -> str:
-    """Decode context parallelism only splits what tensor parallelism would hold twice."""
+    """Why decode context parallelism cannot split the KV heads that tensor parallelism replicates, or ""."""
     if request.cp == 1:
         return ""
     if request.needs.has_other_mixers:
@@ -192,7 +193,7 @@ def context_why(request: LaunchRequest) -> str:
 
 
 def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:
-    """Whether the engine can make the weights asked for from the checkpoint while loading."""
+    """Why the engine cannot convert the checkpoint to the requested weights while loading, or ""."""
     if not request.weights:
         return ""
     stored = "+".join(dict.fromkeys(request.needs.stored))
@@ -203,7 +204,7 @@ def weights_why(request: LaunchRequest, loads: tuple[str, ...]) -> str:
 
 
 def kv_why(request: LaunchRequest, formats: dict[str, str]) -> str:
-    """Whether the engine has a KV cache of that format."""
+    """Why the engine has no KV cache of the requested format, or ""."""
     if not request.kv or request.kv in formats:
         return ""
     return f"has no {request.kv} KV cache; it has {', '.join(formats)}"

@@ -18,12 +18,12 @@ def layout_why(request: LaunchRequest) -> str:
 
 
 def format_why(request: LaunchRequest) -> str:
-    """Why SGLang cannot make these formats, or ""."""
+    """Why SGLang cannot serve these formats, or ""."""
     return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines and notes."""
+    """Command lines and notes for SGLang."""
     words = [
         "python -m sglang.launch_server",
         f"--model-path {request.model}",
@@ -37,7 +37,7 @@ def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _copies(request: LaunchRequest) -> bool:
-    """A dense model has nothing to share between data-parallel ranks: they are whole copies."""
+    """Whether data-parallel ranks are whole copies, as for a dense model."""
     return request.dp > 1 and not request.needs.shape.experts
 
 

@@ -8,7 +8,7 @@ PORT = 8000
 OPTIONS = "trtllm.yaml"
 CACHE = {"bf16": "auto", "fp8": "fp8", "fp4": "nvfp4"}
 DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
-FRACTION = 0.9  # of the memory that weights leave free; the server's own default
+FRACTION = 0.9  # KV cache share of the memory that weights leave free: the server's default
 
 
 def layout_why(request: LaunchRequest) -> str:
@@ -26,12 +26,12 @@ def layout_why(request: LaunchRequest) -> str:
 
 
 def format_why(request: LaunchRequest) -> str:
-    """Why TensorRT-LLM cannot make these formats, or ""."""
+    """Why TensorRT-LLM cannot serve these formats, or ""."""
     return weights_why(request, tuple(DTYPES)) or kv_why(request, CACHE)
 
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines and notes."""
+    """Command lines and notes for TensorRT-LLM."""
     words = ["trtllm-serve", request.model, f"--tp_size {request.stage_chips}"]
     if request.hosts > 1:
         words = ["trtllm-llmapi-launch", *words, f"--gpus_per_node {request.chips // request.hosts}"]
@@ -61,7 +61,7 @@ def _limits(request: LaunchRequest) -> list[str]:
 
 
 def _options(request: LaunchRequest) -> list[str]:
-    """Lines of the options file, for what has no flag."""
+    """Lines of the options file, for settings without a flag."""
     lines = []
     if request.weights:
         lines.append(f"dtype: {DTYPES[request.weights]}")
@@ -71,7 +71,7 @@ def _options(request: LaunchRequest) -> list[str]:
         slots = request.needs.shape.experts + request.spare
         lines += ["moe_config:", "  load_balancer:", f"    num_slots: {slots}", "    layer_updates_per_iter: 1"]
     if CACHE.get(request.kv, "auto") != "auto":
-        # the file's kv_cache_config may replace the whole of the command line's, so its share stands here too
+        # kv_cache_config in the file may replace that of the command line, so the memory share is repeated here
         lines += ["kv_cache_config:", f"  dtype: {CACHE[request.kv]}", f"  free_gpu_memory_fraction: {request.memory or FRACTION:g}"]
     return lines
 

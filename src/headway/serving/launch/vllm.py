@@ -1,4 +1,4 @@
-"""vLLM: `vllm serve`. Experts lie on all tensor- and data-parallel chips or on none; context parallelism re-uses tensor-parallel chips."""
+"""vLLM: `vllm serve`. Expert parallelism spans all tensor- and data-parallel chips or none; context parallelism re-uses tp chips."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def layout_why(request: LaunchRequest) -> str:
 
 
 def format_why(request: LaunchRequest) -> str:
-    """Why vLLM cannot make these formats, or ""."""
+    """Why vLLM cannot serve these formats, or ""."""
     return weights_why(request, (*DTYPES, *ONLINE)) or kv_why(request, CACHE)
 
 
 def write(request: LaunchRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines and notes."""
+    """Command lines and notes for vLLM."""
     words = ["vllm serve", request.model, f"--tensor-parallel-size {request.tp * request.cp}"]
     if request.pp > 1:
         words.append(f"--pipeline-parallel-size {request.pp}")
@@ -74,7 +74,7 @@ def _formats(request: LaunchRequest) -> list[str]:
 
 
 def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
-    """The line, or one for the first host and one for each other host, of number $NODE."""
+    """The command line, or a line for the first host and a line for each further host, numbered $NODE."""
     rank = request.tp * request.cp * request.pp
     if request.hosts == 1 or request.host is None:
         return (line,)
@@ -89,7 +89,7 @@ def _hosts(request: LaunchRequest, line: str) -> tuple[str, ...]:
 
 
 def _ranks_per_host(request: LaunchRequest, rank: int) -> int:
-    """The most data-parallel ranks that one host holds, equal on every host."""
+    """Most data-parallel ranks per host, equal on every host."""
     most = (request.host or rank) // rank
     return max(count for count in range(1, most + 1) if request.dp % count == 0)
 

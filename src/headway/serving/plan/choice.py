@@ -1,4 +1,4 @@
-"""One chosen point of a search: a layout and a batch, as numbers that know who chose them, and its row."""
+"""The chosen point of a search: a layout and a batch with the origin of each number, and its row in a plan."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ TIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What one row of a plan is about."""
+    """One candidate of a plan: request, layout, load and objective value."""
 
     query: ServeRequest
     layout: Layout
     load: Load
-    value: float = float("nan")  # of the objective
-    prefill: Layout | None = None  # the prefill pool, where `layout` is the decode pool
+    value: float = float("nan")  # value of the objective
+    prefill: Layout | None = None  # layout of the prefill pool if `layout` is the decode pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRow:
-    """One row of a plan: a pick, its kind, and what it says beyond the columns of `serve`."""
+    """One row of a plan: its candidate, its kind, and values beyond the columns of `serve`."""
 
     kind: str
     pick: Choice
     extra: dict[str, Any] = field(default_factory=dict)
-    trees: dict[str, Callable[[], Any]] = field(default_factory=dict)  # of keys that `serve` does not explain
-    queried: Callable[[], ServeRequest] | None = None  # the query made again, for an explanation of what was edited in it
+    trees: dict[str, Callable[[], Any]] = field(default_factory=dict)  # explanations of keys that `serve` lacks
+    queried: Callable[[], ServeRequest] | None = None  # rebuilds an edited request, so that an explanation shows the edit
 
 
 def pick(w: Candidates, row: int, batch: int, goal: Goal, value: float = float("nan")) -> Choice:
-    """One layout of a search at one batch."""
+    """The choice of one layout of a search at one batch."""
     degrees = {name: int(np.broadcast_to(getattr(w.layout, name), (w.count, 1))[row, 0]) for name in NAMES}
     layout = Layout(**{name: _number(count, name, name in goal.pinned) for name, count in degrees.items()})
     load = w.query.load
@@ -64,7 +64,7 @@ def pick(w: Candidates, row: int, batch: int, goal: Goal, value: float = float("
 
 
 def resized(choice: Choice, goal: Goal) -> Choice:
-    """The same with as many replicas, and chips where their number is free, as the load needs."""
+    """The choice with the replicas that the load needs, and the chips too if their number is free."""
     if not goal.sizing:
         return choice
     w = compile_candidates(choice.query, choice.layout, 1)
@@ -83,7 +83,7 @@ def _number(value: int, name: str, typed: bool) -> Any:
 
 
 def choose(searches: Sequence[BestBatches], goal: Goal) -> Choice | None:
-    """The best of all layouts, the same every time; TIES says what is taken of equals."""
+    """The best choice of all layouts, deterministic: TIES states how ties are broken."""
     parts = [_keys(index, best, goal) for index, best in enumerate(searches) if best.candidates.count]
     if not parts:
         return None
@@ -98,7 +98,7 @@ def choose(searches: Sequence[BestBatches], goal: Goal) -> Choice | None:
 
 
 def _keys(index: int, best: BestBatches, goal: Goal) -> list[Any]:
-    """What layouts are compared by, in turn; least is best."""
+    """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
     keys = [-best.value if goal.more else best.value, size.chips_used, best.tpot if fast else per_replica(best.request, size.replicas)]
@@ -108,7 +108,7 @@ def _keys(index: int, best: BestBatches, goal: Goal) -> list[Any]:
 
 
 def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
-    """The rows of a plan, those of one query computed together."""
+    """The table of a plan; rows of one request are computed together."""
     groups: dict[int, list[int]] = {}
     for index, line in enumerate(lines):
         groups.setdefault(id(line.pick.query if line.pick.prefill is None else line.pick), []).append(index)
@@ -147,7 +147,7 @@ def explained(line: PlanRow, key: str) -> Any:
 
 
 def estimates_of(choice: Choice, query: ServeRequest) -> dict[str, Any]:
-    """Everything about a pick, by the path that prints and explains."""
+    """Every estimated quantity of a choice, computed as for printing and explaining."""
     case = replace(case_of(query, choice.layout, choice.load), work=work_of(query.model, query.work.expert_load))
     return estimate(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
 

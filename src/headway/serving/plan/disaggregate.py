@@ -1,7 +1,7 @@
-"""The best prefill pool and decode pool of a model on a machine: which layouts, and how many replicas of each.
+"""The best prefill pool and decode pool of a model on a machine: their layouts and numbers of replicas.
 
-The machine's domains are filled with prefill replicas, one domain after the other, and decode replicas take what is left. Of layouts with
-equally many chips only those are paired that no other beats in rate, time and link time; sizes are where the pools' rates meet.
+Prefill replicas fill the machine's domains one after the other, and decode replicas take the remaining chips. Among layouts with equally
+many chips, only the Pareto-optimal layouts in rate, time and link time are paired; pool sizes are where the pools' rates meet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from headway.core.catalog import fold
 from headway.core.quantity import known
-from headway.laws.serving import replicas as pools
+from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import chips_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, prefill_lanes, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
@@ -37,44 +37,44 @@ from headway.serving.plan.search import (
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, hand_over_link
 
-LEVELS = 8  # limits on TPOT that the frontier, a limit on E2E and a rate at low latency are searched at
-FEW = 2000  # pairs sized to begin with
+LEVELS = 8  # TPOT limits tried for the frontier, for an E2E limit and for a rate at low latency
+FEW = 2000  # pairs sized first, to bound the rest
 TIE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Replicas that one pool may be made of, one number each."""
+    """Candidate replicas of one pool, one array element each."""
 
     candidates: Candidates
     row: Any
     batch: Any
     chips: Any
     request: Any  # replica time per request
-    time: Any  # TTFT without the hand-over, or TPOT
-    link: Any  # link time of one prompt's KV
+    time: Any  # TTFT without KV transfer, or TPOT
+    link: Any  # link time of one prompt's KV cache
 
     def take(self, keep: Any) -> Pool:
-        """Some of them."""
+        """The candidates at the indices `keep`."""
         names = ("row", "batch", "chips", "request", "time", "link")
         return replace(self, **{name: getattr(self, name)[keep] for name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPair:
-    """Two replicas and how many there are of each."""
+    """A prefill replica and a decode replica, with the number of each."""
 
     prefill: Pool
     decode: Pool
     index: tuple[int, int]
     replicas: tuple[int, int]
     chips: int
-    key: tuple[float, ...]  # least is best
+    key: tuple[float, ...]  # sort key, smaller is better
     value: float
 
 
 def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair], int]:
-    """The best pair of pools under each of several limits on TPOT, and how many pairs of replicas were sized."""
+    """The best pair of pools under each of several TPOT limits, and the number of replica pairs sized."""
     best_pairs, count = [], 0
     for w in candidates:
         first = _prefill_side(w, goal)
@@ -91,7 +91,7 @@ def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair],
 
 
 def _levels(w: Candidates, most: Any, goal: Goal) -> list[float]:
-    """The limits on TPOT that are asked for, and lower ones."""
+    """TPOT limits to try in seconds: the requested limit, then lower limits."""
     tpot_limits = [limit for limit in (goal.slo.tpot, goal.slo.tpot_interleaved) if limit is not None]
     if not w.count:
         return []
@@ -104,23 +104,23 @@ def _link_s(w: Candidates, goal: Goal) -> Any:
     query, layout = w.query, w.layout
     prompt_bytes = sequence_bytes(w.compiled.stores, w.compiled.state_bytes, query.load.prompt)
     prompt_bytes = kv_bytes_chip(ONE_RANK, prompt_bytes, w.compiled.stage, layout.cp)
-    return pools.link_s(prompt_bytes, hand_over_link(query.system, goal.free), query.assumptions.eff_network)
+    return laws.link_s(prompt_bytes, hand_over_link(query.system, goal.free), query.assumptions.eff_network)
 
 
 def _prefill_side(w: Candidates, goal: Goal) -> Pool:
-    """Replicas that hold a prompt on each rank and stage and hand its cache over in time."""
+    """Prefill replicas whose ranks and stages each hold a prompt and transfer its KV cache within the TTFT limit."""
     batch, link, layout = batch_of(w, np.ones((w.count, 1), dtype=np.int64)), _link_s(w, goal), w.layout
-    work = pools.prompt_s(w.prefill, prefill_lanes(layout.dp, layout.pp))
+    work = laws.prompt_s(w.prefill, prefill_lanes(layout.dp, layout.pp))
     good = fits(w, batch)
     if goal.slo.ttft is not None:
-        good = good & (pools.handed_over_s(w.ttft, link) <= goal.slo.ttft)
-    side = _side(w, batch, pools.pool_request_s(work, link, layout.dp), w.ttft, link)
+        good = good & (laws.handed_over_s(w.ttft, link) <= goal.slo.ttft)
+    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), w.ttft, link)
     timed = goal.slo.ttft is not None or goal.slo.e2e is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
 
 def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
-    """Replicas at the largest batch that memory and the limit on TPOT allow."""
+    """Decode replicas at the largest batch that memory and the TPOT limit allow."""
     if goal.batches:
         ranks = np.full_like(most, 1)
         batch = np.full_like(most, max(goal.batches))
@@ -130,7 +130,7 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks > 0
     times, link, layout = tpot(w, batch), _link_s(w, goal), w.layout
     work = request_s(batch, w.query.load.output, times, NO_PREFILL, prefill_lanes(layout.dp, layout.pp))
-    side = _side(w, batch, pools.pool_request_s(work, link, layout.dp), times, link)
+    side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)
     timed = goal.objective == "latency" or goal.slo.e2e is not None
     return _undominated(side.take(np.flatnonzero(np.broadcast_to(good, (w.count, 1)))), timed)
 
@@ -143,7 +143,7 @@ def _side(w: Candidates, batch: Any, request: Any, time: Any, link: Any) -> Pool
 
 
 def _undominated(side: Pool, timed: bool) -> Pool:
-    """Those that no other of as many chips beats in rate, link time and, if asked, in time."""
+    """The candidates of a pool that are Pareto-optimal among equal chips in rate, link time and, if `timed`, time."""
     if not timed:
         order = np.lexsort((side.link, side.request, side.chips))
         chips, link = side.chips[order], side.link[order]
@@ -160,23 +160,23 @@ def _undominated(side: Pool, timed: bool) -> Pool:
 
 
 def _runs(values: Any, order: Any) -> list[tuple[int, Any]]:
-    """The parts of an order with equal values, and where each starts."""
+    """The runs of equal values in an order, each with its start."""
     starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
     return [(int(start), part) for start, part in zip(starts, np.split(order, starts[1:]), strict=True)] if len(order) else []
 
 
 def _falling(values: Any) -> Any:
-    """Where a value is below all before it."""
+    """Mask of the values below all values before them."""
     least = np.minimum.accumulate(values)
     return np.concatenate([[True], values[1:] < least[:-1]])
 
 
 def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
-    """The best pair and its sizes."""
+    """The best pair of pools with its replica counts, or None if no pair meets the limits."""
     a, b = np.meshgrid(np.arange(len(first.row)), np.arange(len(second.row)), indexing="ij")
     a, b = a.ravel(), b.ravel()
     query = first.candidates.query
-    ttft = pools.handed_over_s(first.time[a], pools.transfer_s(first.link[a], second.link[b]))
+    ttft = laws.handed_over_s(first.time[a], laws.transfer_s(first.link[a], second.link[b]))
     good = np.full(len(a), True)
     if goal.slo.ttft is not None:
         good &= ttft <= goal.slo.ttft
@@ -191,7 +191,7 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
     p, q, size, capacity = _sized(first.take(a), second.take(b), goal)
     feasible = (p >= 1) & (q >= 1)
     capacity = np.where(feasible, capacity, 1.0)
-    value = np.broadcast_to(objective_value(goal, query, size, second.time[b], pools.between_s(capacity)), p.shape)
+    value = np.broadcast_to(objective_value(goal, query, size, second.time[b], laws.between_s(capacity)), p.shape)
     able = feasible & (True if goal.rate is None else capacity >= goal.rate * (1 - TIE))
     if not able.any():
         return None
@@ -206,16 +206,16 @@ def _best(first: Pool, second: Pool, goal: Goal) -> PoolPair | None:
 
 
 def _promising(first: Pool, second: Pool, goal: Goal) -> Any:
-    """The pairs whose rate without whole numbers is not below what the best of the first few reaches with them."""
+    """Indices of pairs whose rate with fractional replicas is at least the best rate of a few pairs with whole replicas."""
     chips = first.candidates.query.system.chips
-    bound = pools.fluid_capacity(chips, first.chips, first.request, second.chips, second.request)
+    bound = laws.fluid_capacity(chips, first.chips, first.request, second.chips, second.request)
     few = np.argsort(-bound, kind="stable")[:FEW]
     *_, capacity = _sized(first.take(few), second.take(few), goal)
     return np.flatnonzero(bound >= capacity.max() * (1 - TIE))
 
 
 def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCounts, Any]:
-    """Replicas of both pools, the chips, and what they carry: as many as the load needs, or the most that the machine holds."""
+    """Replicas of both pools, chips and capacity (request/s): sized for the load, or for the largest rate of the machine."""
     system = first.candidates.query.system
     chips = system.chips
     domain = min(domain_of(system), int(chips))
@@ -227,24 +227,24 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
     else:
         p, q = _balanced(first, second, system, domain)
-    chips_used = pools.pools_used(pools.pool_chips(p, first.chips), pools.pool_chips(q, second.chips))
+    chips_used = laws.pools_used(laws.pool_chips(p, first.chips), laws.pool_chips(q, second.chips))
     return (
         p,
         q,
         ReplicaCounts(replicas=ONE_REPLICA, chips_used=chips_used, chips=chips),
-        pools.pools_capacity(p, first.request, q, second.request),
+        laws.pools_capacity(p, first.request, q, second.request),
     )
 
 
 def decode_held(p: Any, system: Any, domain: int, first: Pool, second: Pool) -> Any:
-    """Decode replicas beside so many prefill replicas; none where those do not fit themselves."""
+    """Decode replicas that fit next to `p` prefill replicas; 0 if the prefill replicas alone do not fit."""
     most = replicas_held(int(system.chips) // domain * domain, domain, first.chips)
-    replicas = pools.decode_replicas_held(np.minimum(p, most), int(system.chips), domain, first.chips, second.chips)
+    replicas = laws.decode_replicas_held(np.minimum(p, most), int(system.chips), domain, first.chips, second.chips)
     return np.where(p <= most, replicas, 0)
 
 
 def _balanced(first: Pool, second: Pool, system: Any, domain: int) -> tuple[Any, Any]:
-    """The number of prefill replicas at which the slower pool is fastest: where both rates cross, or one more."""
+    """Prefill and decode replicas of the largest pair rate: where the pools' rates cross, or one prefill replica more."""
     low = np.ones(len(first.row))
     high = replicas_held(int(system.chips) // domain * domain, domain, first.chips) + 1.0
     while (high - low > 1).any():
@@ -252,13 +252,13 @@ def _balanced(first: Pool, second: Pool, system: Any, domain: int) -> tuple[Any,
         short = middle / first.request <= decode_held(middle, system, domain, first, second) / second.request
         converged = high - low <= 1
         low, high = np.where(short & ~converged, middle, low), np.where(short | converged, high, middle)
-    rates = [pools.pools_capacity(p, first.request, decode_held(p, system, domain, first, second), second.request) for p in (low, low + 1)]
+    rates = [laws.pools_capacity(p, first.request, decode_held(p, system, domain, first, second), second.request) for p in (low, low + 1)]
     p = np.where(rates[1] > rates[0], low + 1, low)
     return p, decode_held(p, system, domain, first, second)
 
 
 def picked(pair: PoolPair, goal: Goal) -> Choice:
-    """A pair as what a row is about: the decode replica, and the prefill pool beside it."""
+    """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`."""
     (a, b), (p, q) = pair.index, pair.replicas
     plain = replace(goal, free=False, objective="cost")
     first, second = pair.prefill, pair.decode

@@ -1,4 +1,4 @@
-"""Speed against cost: the candidates that no other beats in both, over all layouts and a geometric range of batches."""
+"""Pareto frontier of speed and cost over all layouts and a geometric range of batches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestBatches, batch_of, carried, objective_value, request, sized, tpot
 
 FINEST, COARSEST = 150, 24  # batches tried per layout
-CELLS = 200_000  # candidates aimed at in all, so that a large space stays quick
+CELLS = 200_000  # target for all candidates, so that a large space stays fast
 DEFAULT_POINTS = 12
-BINS = 1024  # of speed, to leave out most candidates before they are sorted
+BINS = 1024  # bins of speed, to drop most candidates before sorting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Candidates, one number each: which search and layout of it, its batch, its speed and its cost."""
+    """Candidates as arrays: index of the search, row of its layout, batch, speed (token/s per user) and cost."""
 
     search: Any
     row: Any
@@ -29,12 +29,12 @@ class Points:
     cost: Any
 
     def take(self, keep: Any) -> Points:
-        """Some of them."""
+        """The candidates at the indices `keep`."""
         return Points(search=self.search[keep], row=self.row[keep], batch=self.batch[keep], speed=self.speed[keep], cost=self.cost[keep])
 
 
 def candidates(searches: Sequence[BestBatches], goals: Sequence[Goal]) -> Points:
-    """Every layout that memory and TTFT allow at a geometric range of batches (or at those pinned), and at the best of each."""
+    """Every layout within memory and the TTFT limit, at a geometric range of batches (or the pinned batches) and at its best batch."""
     rows = sum(best.fitting.count for best in searches)
     size = int(np.clip(CELLS // max(rows, 1), COARSEST, FINEST))
     parts = []
@@ -75,7 +75,7 @@ def _points(index: int, row: Any, batch: Any, times: Any, cost: Any) -> Points:
 
 
 def frontier(points: Points, most: int = DEFAULT_POINTS) -> Points:
-    """Fastest first, each cheaper than all faster ones; at most so many, spread evenly in speed, both ends among them."""
+    """The Pareto frontier, fastest first; at most `most` points, evenly spread in log speed and with both ends."""
     points = points.take(_in_reach(points))
     order = np.lexsort((points.cost, -points.speed))
     cost = points.cost[order]
@@ -90,7 +90,7 @@ def frontier(points: Points, most: int = DEFAULT_POINTS) -> Points:
 
 
 def _in_reach(points: Points) -> Any:
-    """Where a candidate is cheaper than all of those clearly faster: few, and all of the frontier among them."""
+    """Indices of candidates cheaper than all clearly faster candidates, a small superset of the frontier."""
     log = np.log(points.speed)
     span = max(float(log.max() - log.min()), 1e-12)
     place = ((log - log.min()) / span * BINS).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Why nothing meets every limit: the candidate that misses by least, which limit it misses first, and by how much."""
+"""Why no candidate meets every limit: the nearest miss, the limits it misses, and by how much."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
 
 
 def beyond(most: Choice) -> str:
-    """Why a rate is not carried: what the machine does at most."""
+    """Why a rate is not carried, in words, with the machine's largest rate."""
     estimates = estimate(case_of(most.query, most.layout, most.load))
     rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
     words = f"{most.layout}, {int(most.layout.replicas)} replicas, batch {int(most.load.batch)}"
@@ -33,14 +33,14 @@ def beyond(most: Choice) -> str:
 
 
 def _times(w: Candidates, batch: Any) -> dict[str, Any]:
-    """What each limit is a limit of."""
+    """The latency behind each limit, in seconds."""
     times, output = tpot(w, batch), w.query.load.output
     interleaved_tpot = interleaved_tpot_s(batch, request(w, batch, times), output)
     return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": interleaved_tpot, "e2e": e2e_s(w.ttft, times, output)}
 
 
 def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
-    """The layout that misses by least: (row, batch, (how far it gets, by what ratio it misses there))."""
+    """The layout that misses by least: (row, batch, (stage: 0 times, 1 KV cache, 2 weights; ratio of the miss))."""
     batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
     room = _full(fits(w, batch), w)
     if room.any():

@@ -22,12 +22,12 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.formats import resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import SLO, Load
-from headway.serving.plan import problem as asked
+from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, pick, resized, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.frontier import candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
-from headway.serving.plan.problem import NAMES as TOLD
+from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
 from headway.serving.plan.search import BestBatches, Candidates, ReplicaCounts, best_batches, compile_candidates, objective_value
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
@@ -41,25 +41,25 @@ RATE_NOTE = (
     "utilisation, price x chips / rate; TTFT leaves out the queue, which grows near saturation"
 )
 BETTER = {"cost": "cheaper per request", "throughput": "more tokens/s per chip", "latency": "faster for a user", "chips": "fewer chips"}
-NO_TIME = 1.0  # what a worth that shares chips among the requests that come does not look at
+NO_TIME = 1.0  # unused: at a given rate the objective depends on chips and rate alone
 ANY_DOMAIN = default(10**9, "scale_up_domain", "", "for the row of a layout that no domain holds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The answer: rows (the best first), its parts, and what the figures are drawn from."""
+    """The answer of `plan`: a table with the best row first, the best choice, and the data for sentences and figures."""
 
     table: Table
     best: Choice
-    answer: dict[str, Any]  # the best row, objective, its value, the limits, TPOT with others' prompts
-    infeasible: str  # which limit fails first and by how much; empty when all are met
-    fails: str  # of what: memory, time or rate
+    answer: dict[str, Any]  # best row, objective with its value, and the limits
+    infeasible: str  # the first limit that fails and by how much; "" if all are met
+    fails: str  # kind of failure: memory, time, rate or pools; "" if none
     objective: str
     slo: SLO
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was searched, dropped and taken for granted."""
+        """Notes on the search: candidates searched and dropped, and assumptions."""
         return self.table.notes
 
     def rows(self) -> list[dict[str, Any]]:
@@ -67,22 +67,22 @@ class Plan:
         return self.table.rows()
 
     def explain(self, key: str, row: int = 0) -> Any:
-        """The tree of laws behind one number, of the best row unless told."""
+        """The tree of laws behind one number of a row, by default the best row."""
         return self.table.explain(key, row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """One model on one machine: what was searched and what was found."""
+    """One model on one machine: its search problems and results."""
 
     problems: tuple[PlanProblem, ...]
     searches: tuple[BestBatches, ...]
     candidates: tuple[Candidates, ...]
     best: Choice | None
     goal: Goal
-    aggregated: Choice | None = None  # the best of one pool, where two were asked for
+    aggregated: Choice | None = None  # the best single-pool choice when two pools are requested
     pairs: tuple[PoolPair, ...] = ()
-    sized: int = 0  # pairs of replicas
+    sized: int = 0  # number of replica pairs sized
 
     @property
     def query(self) -> ServeRequest:
@@ -93,11 +93,11 @@ class _Group:
         return self.problems[0].space
 
     def rank(self) -> tuple[bool, bool, float]:
-        """Feasible first, then priced, then by the objective."""
+        """Sort key: feasible first, then with a price, then by the objective."""
         if self.best is None:
             return True, False, float("inf")
         value, query, goal = self.best.value, self.best.query, self.goal
-        if goal.rate is not None and goal.objective in ("cost", "throughput"):  # machines of fixed and of free size compare by what is paid
+        if goal.rate is not None and goal.objective in ("cost", "throughput"):  # fixed and free machine sizes compare by paid chips
             size = ReplicaCounts(replicas=self.best.layout.replicas, chips_used=query.system.chips, chips=query.system.chips)
             value = float(objective_value(replace(goal, free=True), query, size, NO_TIME, NO_TIME))
         return False, goal.objective == "cost" and query.price is None, -value if goal.more else value
@@ -120,32 +120,34 @@ def plan(
 ) -> Plan:  # fmt: skip
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
-    `load` has one prompt and one output, and the rate that must be carried, if any: on a bare chip by as many as it takes, else by the
-    machine's. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. pick.TIES says what is taken
-    of equals. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each), `batch` the
-    batches; formats left out are as `Precision` has them, for KV both bf16 and fp8 where the chip has fp8. `current`, "tp=8 batch=64",
-    adds a row for the user's own layout.
-    What meets no limit is a row with fits False and a reason; input without an answer raises a HeadwayError.
+    `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
+    machine's chips. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. choice.TIES states how
+    ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
+    `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
+    adds a row for the user's layout.
+    A candidate that misses a limit is a row with fits False and a reason; invalid input raises a HeadwayError.
     """
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
-        objective=objective_named(objective), rate=asked.rate(load.rate), batches=asked.batches(batch), pinned=pinned,
-        slo=asked.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e}),
-        disaggregate=asked.disaggregated(disaggregate, pinned),
+        objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
+        slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e}),
+        disaggregate=plan_problem.disaggregated(disaggregate, pinned),
     )  # fmt: skip
-    names = {name: asked.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
+    names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
     groups = []
-    for model, machine in asked.pairs(models, systems):
-        domain = asked.free(machine, goal)
+    for model, machine in plan_problem.pairs(models, systems):
+        domain = plan_problem.free(machine, goal)
         machine_goal = replace(goal, free=domain is not None)
-        tried = (_problems(model, size, load, names, ways or {}, assumptions) for size in (asked.grown(domain) if domain else (machine,)))
+        tried = (
+            _problems(model, size, load, names, ways or {}, assumptions) for size in (plan_problem.grown(domain) if domain else (machine,))
+        )
         groups.append(_first_that_holds(tried, machine_goal))
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
     return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities)
 
 
 def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
-    """The search on the first machine whose memory holds the model, or on the last."""
+    """The search on the first machine whose memory holds the model, else on the last machine."""
     group = None
     for problems in tried:
         group = _searched(problems, goal)
@@ -161,7 +163,9 @@ def _problems(
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    first = query(model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), assumptions, asked.rate(load.rate))
+    first = query(
+        model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), assumptions, plan_problem.rate(load.rate)
+    )
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None
@@ -188,7 +192,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
     return user_pick if "replicas" in mine else resized(user_pick, replace(group.goal, objective="cost"))
 
 
-# -- what was found -------------------------------------------------------------------------------------------------------------
+# -- results --------------------------------------------------------------------------------------------------------------------
 
 
 def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
@@ -200,7 +204,7 @@ def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
 
 
 def _pooled(group: _Group) -> _Group:
-    """The same with two pools as its best."""
+    """The group with the best pair of pools as its best choice."""
     goal = group.goal
     pool_pairs, count = pairs(group.candidates, goal)
     best = picked(min(pool_pairs, key=lambda pair: pair.key), goal) if pool_pairs else None
@@ -210,7 +214,7 @@ def _pooled(group: _Group) -> _Group:
 
 
 def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
-    """The row of a model and machine on which nothing meets every limit, and what fails."""
+    """The row of a model and machine without a candidate that meets every limit, and the kind of failure."""
     if not group.candidates:
         why, sample = group.space.why, group.space.sample
         query = group.query
@@ -263,7 +267,7 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool) -> 
 
 
 def _frontier(groups: list[_Group]) -> tuple[Any, list[BestBatches], list[Goal]]:
-    """The candidates of the first group's model, on every machine whose cost compares with the first's."""
+    """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
     lead = groups[0].query
     same = [
         group
@@ -276,7 +280,7 @@ def _frontier(groups: list[_Group]) -> tuple[Any, list[BestBatches], list[Goal]]
 
 
 def _pool_frontier(lead: _Group) -> list[Choice]:
-    """The pairs that no other beats in speed and cost, fastest first."""
+    """The Pareto-optimal pairs of pools in speed and cost, fastest first."""
     front: list[PoolPair] = []
     for pair in sorted(lead.pairs, key=lambda pair: (float(pair.decode.time[pair.index[1]]), pair.key)):
         if not front or pair.key[0] < front[-1].key[0] * (1 - 1e-9):
@@ -304,7 +308,7 @@ def _own_note(line: PlanRow, goal: Goal) -> str:
 
 
 def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
-    """What was searched, what was dropped and why, what was taken for granted."""
+    """Notes on the search: counts of candidates searched and dropped, and assumptions."""
     goal = groups[0].goal
     layouts = sum(problem.space.count for group in groups for problem in group.problems)
     inside = sum(best.in_memory for group in groups for best in group.searches)
@@ -312,7 +316,7 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     timely = sum(best.in_time for group in groups for best in group.searches)
     met = sum(best.candidates.count for group in groups for best in group.searches)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
-    slower = " or ".join(TOLD[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
+    slower = " or ".join(LIMIT_NAMES[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
     how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
     notes = dict.fromkeys(
         (
@@ -336,7 +340,7 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
 
 
 def _pool_note(group: _Group) -> list[str]:
-    """Two pools beside one."""
+    """A note that compares two pools with one pool."""
     if not (group.best and group.aggregated):
         return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
@@ -348,6 +352,6 @@ def _pool_note(group: _Group) -> list[str]:
 
 
 def _query_notes(query: ServeRequest, groups: list[_Group]) -> list[str]:
-    """The notes of one query; what is not true of all machines names its own."""
+    """The notes of one request; a note that not all machines share names its model and machine."""
     name = f"{query.model.name} on {query.system.name}: "
     return [note if all(note in group.query.notes for group in groups) else name + note for note in query.notes]

@@ -1,4 +1,4 @@
-"""What a plan is asked for, checked: models, machines, the objective and its limits, rate, batches and formats as the search takes them."""
+"""The checked inputs of a plan: models, machines, objective, limits, rate, batches and formats."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.workload import SLO, Load
 
-OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False}  # whether more is better
+OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False}  # objective -> whether more is better
 ALIASES = {"speed": "latency"}
-# Keys of a found row, by limit; each grows with the batch or does not depend on it.
+# Column of each limit; each column grows with the batch or does not depend on it.
 LIMITS = {"ttft": "ttft_s", "tpot": "tpot_s", "tpot_interleaved": "tpot_interleaved_s", "e2e": "e2e_s"}
 NAMES = {"ttft": "TTFT", "tpot": "TPOT", "tpot_interleaved": "TPOT with others' prompts in between", "e2e": "E2E"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """One question to the space of layouts."""
+    """The goal of a search: objective, limits, rate and pinned inputs."""
 
     objective: str = "cost"
     slo: SLO = SLO()  # noqa: RUF009 -- frozen
     rate: Any = None  # requests per second that the machine must carry
-    disaggregate: bool = False  # prefill and decode on pools of their own
-    free: bool = False  # the machine may have as many chips as that takes
-    batches: tuple[int, ...] = ()  # the only ones allowed; none for all
+    disaggregate: bool = False  # separate pools for prefill and decode
+    free: bool = False  # the number of chips follows from the load
+    batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
     pinned: frozenset[str] = frozenset()
 
     @property
     def more(self) -> bool:
-        """Whether more of the objective is better."""
+        """Whether a larger objective is better."""
         return OBJECTIVES[self.objective]
 
     @property
@@ -49,7 +49,7 @@ class Goal:
 
 
 def objective_named(name: str) -> str:
-    """A known objective, aliases resolved, or an error that names them."""
+    """A known objective with aliases resolved; UnknownName lists the objectives."""
     objective = ALIASES.get(name, name)
     if objective not in OBJECTIVES:
         raise UnknownName("objective", name, (*OBJECTIVES, *ALIASES), "one of " + ", ".join(OBJECTIVES))
@@ -57,14 +57,14 @@ def objective_named(name: str) -> str:
 
 
 def limits(slo: SLO) -> dict[str, Any]:
-    """The limits that were given, by name."""
+    """The given limits, by name."""
     all_limits = {field.name: getattr(slo, field.name) for field in dataclasses.fields(SLO)}
     return {name: value for name, value in all_limits.items() if value is not None}
 
 
 MOST_BATCHES = 10_000
 MOST_PAIRS = 200
-MOST_JOINED = 1152  # chips of the domains that a model too large for one is tried on
+MOST_JOINED = 1152  # most chips of joined domains tried for a model too large for one domain
 
 
 def pairs(models: Any, systems: Any) -> list[tuple[Model, System]]:
@@ -80,13 +80,13 @@ def _several(value: Any) -> list[Any]:
 
 
 def slo_of(slo: SLO, user_limits: Mapping[str, Any]) -> SLO:
-    """The limits as numbers that the user gave."""
+    """The limits as numbers with the user as origin."""
     merged_limits = limits(slo) | {name: value for name, value in user_limits.items() if value is not None}
     return SLO(**{name: _limit(name, value) for name, value in merged_limits.items()})
 
 
 def rate(value: Any) -> Any:
-    """The rate as a number that the user gave."""
+    """The rate as a number with the user as origin, or None."""
     q = fields(Load)["rate"][0]
     if value is None or isinstance(value, Sourced):
         return value
@@ -104,7 +104,7 @@ def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
 
 
 def free(system: System, goal: Goal) -> System | None:
-    """One scale-up domain of a bare chip, whose number is free where a load has to be carried; None where it is not."""
+    """One scale-up domain of a bare chip, if a load to carry makes the number of chips free; else None."""
     domain = system.chip.scale_up_domain
     if system.chips != 1 or (goal.rate is None and goal.objective != "chips"):
         return None
@@ -115,7 +115,7 @@ def free(system: System, goal: Goal) -> System | None:
 
 
 def grown(domain: System) -> Iterator[System]:
-    """That domain, then two, four, ... joined by scale-out, for a model that fewer do not hold; at last one again, to say what fails."""
+    """Machines to try in turn: the domain, then 2, 4, ... domains joined by scale-out, then the domain again to report its failure."""
     yield domain
     joined = int(domain.chips) * 2 if domain.scale_out_bw is not None or domain.chip.scale_out_bw is not None else MOST_JOINED + 1
     while joined <= MOST_JOINED:

@@ -1,7 +1,7 @@
-"""The best batch of every layout at once: what a search weighs, by the same laws as `estimate`, expected values alone.
+"""The best batch of every layout at once: expected values by the laws of `estimate`, evaluated as arrays over layouts.
 
-A rank's number of sequences sets the time of a step, so only batches that fill every rank can be best; cost falls and TPOT and memory
-rise with that number, so that the largest one within the limits is found by bisection, for all layouts together, exactly.
+The sequences of a rank set the time of a step, so only batches that fill every rank can be best. Cost falls while TPOT and memory rise
+with the sequences per rank, so bisection over all layouts together finds the exact largest number within the limits.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ from headway.performance.request import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Deplo
 from headway.serving.plan.problem import Goal, limits
 from headway.serving.serve import ServeRequest, case_of
 
-MOST_SEQUENCES = 1 << 20  # on one rank: beyond any memory
+MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Layouts of one model on one machine in one set of formats, compiled: what does not depend on the batch."""
+    """Compiled layouts of one model on one machine in one set of formats: all that does not depend on the batch."""
 
     query: ServeRequest
     layout: Layout  # arrays (n, 1)
     count: int
     compiled: StepModel
-    decode: StepCoefficients  # of steps without prompts, whose ranks then do not matter: one, so that prompt terms stay scalars
+    decode: StepCoefficients  # coefficients of decode steps, with one prefill rank so that prompt terms stay scalars
     ttft: Any
     prefill: Any
     sequence: Any  # bytes of one sequence on the fullest chip
     usable: Any
-    limit: Any  # sequences of one rank and pipeline stage together
+    limit: Any  # most sequences of one rank, all pipeline stages together
 
     def rows(self, keep: Any) -> Candidates:
-        """Some of the layouts."""
+        """The candidates at the indices `keep`."""
         keys = ("layout", "compiled", "decode", "ttft", "prefill", "sequence", "limit")
         return replace(self, **{key: _rows(getattr(self, key), keep, self.count) for key in keys}, count=len(keep))
 
@@ -83,7 +83,7 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
 
 
 def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candidates:
-    """Compile all layouts at once."""
+    """The compiled candidates of `count` layouts."""
     tick(count)
     case = case_of(query, layout, query.load)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
@@ -114,7 +114,7 @@ def _loaded(prefill: Any, case: Deployment, compiled: StepModel, prompts: Any) -
 
 
 def fits(w: Candidates, batch: Any) -> Any:
-    """Whether weights and cache of so many sequences fit, and the machine has the chips."""
+    """Whether weights and the KV cache of `batch` sequences fit in HBM, and the machine has the chips."""
     layout = w.layout
     sequences = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
     kv = kv_bytes_chip(sequences, w.sequence, w.compiled.stage, layout.cp)
@@ -123,7 +123,7 @@ def fits(w: Candidates, batch: Any) -> Any:
 
 
 def tpot(w: Candidates, batch: Any) -> Any:
-    """Expected TPOT."""
+    """Expected TPOT in seconds at a batch, without prefill interference."""
     load, c = w.query.load, w.decode
     contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
     first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
@@ -132,13 +132,13 @@ def tpot(w: Candidates, batch: Any) -> Any:
 
 
 def request(w: Candidates, batch: Any, tpot: Any) -> Any:
-    """Expected replica time of a request."""
+    """Expected replica time of a request in seconds."""
     return request_s(batch, w.query.load.output, tpot, w.prefill, prefill_lanes(w.layout.dp, w.layout.pp))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCounts:
-    """How many replicas each layout has, how many chips they use, and how many are paid for."""
+    """Replicas of each layout, chips that they use, and chips that are paid for."""
 
     replicas: Any
     chips_used: Any
@@ -146,7 +146,7 @@ class ReplicaCounts:
 
 
 def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
-    """As many replicas as the machine holds, or as the load needs."""
+    """The replicas that the machine holds, or that the load needs."""
     replicas, chips = w.layout.replicas, w.query.system.chips
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
@@ -158,7 +158,7 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
 def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
     """The objective: USD per request (chip time without a price), tokens/s per chip, tokens/s of a user, or chips.
 
-    Under a rate on as many chips as it needs, what they cost is shared by the requests that come, else by those that could.
+    If the number of chips follows from a rate, the requests of that rate share their cost; else the requests of full capacity do.
     """
     at_rate = goal.free and goal.rate is not None
     if goal.objective == "latency":
@@ -179,14 +179,14 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
 
 
 def most_fitting(w: Candidates) -> Any:
-    """Sequences per rank that memory allows, (n, 1); 0 where the weights alone do not fit."""
+    """Most sequences per rank that fit in memory, (n, 1); 0 if the weights alone do not fit."""
     stages = np.minimum(np.asarray(w.limit, dtype=float) / w.layout.pp, MOST_SEQUENCES)
     high = np.broadcast_to(stages.astype(np.int64) + 2, (w.count, 1))
     return _bisect(lambda ranks: fits(w, batch_of(w, ranks)), high)
 
 
 def within(w: Candidates, batch: Any, goal: Goal) -> Any:
-    """Whether so many sequences keep the limits that the batch bears on."""
+    """Whether a batch keeps the limits that depend on it: TPOT, interleaved TPOT and E2E."""
     user_limits = limits(goal.slo)
     times = tpot(w, batch)
     good = np.full(np.broadcast_shapes(np.shape(times), np.shape(batch)), True)
@@ -207,13 +207,13 @@ def carried(w: Candidates, request: Any, goal: Goal) -> Any:
 
 
 def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
-    """Of those, as many as keep the limits."""
+    """Most sequences per rank, up to `most`, that keep the limits; 0 if none."""
     none = not limits(goal.slo).keys() - {"ttft"}
     return most if none else _bisect(lambda ranks: within(w, batch_of(w, ranks), goal), most + 1)
 
 
 def least_carrying(w: Candidates, most: Any, goal: Goal) -> Any:
-    """The fewest sequences per rank that still carry the rate; `most` does."""
+    """The fewest sequences per rank that carry the rate, given that `most` does."""
     if goal.rate is None or (goal.free and goal.sizing):
         return np.ones_like(most)
 
@@ -225,12 +225,12 @@ def least_carrying(w: Candidates, most: Any, goal: Goal) -> Any:
 
 
 def batch_of(w: Candidates, ranks: Any) -> Any:
-    """Sequences of a replica, every rank and stage holding the same number."""
+    """Batch of a replica with `ranks` sequences on every rank and stage."""
     return full_batch(ranks, w.layout.dp, w.layout.pp)
 
 
 def _bisect(holds: Any, high: Any) -> Any:
-    """The largest whole number below `high` at which `holds`, 0 where it holds at none from 1 on."""
+    """The largest whole number below `high` at which `holds` is true, else 0; `holds` must be monotonic."""
     low = np.zeros_like(high)
     while (high - low > 1).any():
         middle = np.maximum((low + high) // 2, 1)
@@ -242,7 +242,7 @@ def _bisect(holds: Any, high: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestBatches:
-    """The best batch of each layout that keeps every limit: arrays of those layouts alone."""
+    """The best batch of each layout that keeps every limit, as arrays over these layouts."""
 
     candidates: Candidates
     batch: Any
@@ -250,16 +250,16 @@ class BestBatches:
     request: Any
     size: ReplicaCounts
     value: Any
-    fitting: Candidates  # the layouts that memory and TTFT allow, whatever the other limits
-    most: Any  # and the sequences per rank that memory allows there; None for pinned batches
-    fitting_rows: Any  # where each of `candidates` stands in `fitting`
-    room: Any  # of batches that the user pinned, whether each fits in memory
-    in_memory: int  # layouts that fit in memory, whatever the limits
-    in_time: int  # layouts that keep every limit of time
+    fitting: Candidates  # layouts within memory and the TTFT limit, other limits ignored
+    most: Any  # sequences per rank that fit in memory, for `fitting`; None for pinned batches
+    fitting_rows: Any  # row in `fitting` of each of `candidates`
+    room: Any  # whether each pinned batch fits in memory; None without pinned batches
+    in_memory: int  # number of layouts that fit in memory, limits ignored
+    in_time: int  # number of layouts that keep every latency limit
 
 
 def best_batches(w: Candidates, goal: Goal) -> BestBatches:
-    """Each layout at its best batch, or at the best of those pinned."""
+    """Each layout at its best batch, or at the best pinned batch."""
     if goal.batches:
         return _pinned(w, goal, np.array([goal.batches], dtype=np.int64))
     most = most_fitting(w)

@@ -1,4 +1,4 @@
-"""What would help most: the optimum searched again with 1 % more of an input, and the user's own layout beside the best."""
+"""Sensitivity of a plan: the optimum searched again with 1 % more of each input, and the user's layout against the best."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
 
 STEP = default(1.01, "step of an elasticity", "", "1 % more of the input")
-# What is varied, with the words for it.
+# Varied inputs, each with its words.
 INPUTS = {
     "chip.hbm_bw": "HBM bandwidth",
     "chip.peak": "FLOP/s, in every format",
@@ -50,9 +50,9 @@ class PlanProblem:
 
 
 def elasticities(problems: Sequence[PlanProblem], best: Choice, goal: Goal) -> list[PlanRow]:
-    """One row for each input: the re-planned optimum, and by how much it is better per cent of the input; what helps most first.
+    """One row for each input, largest effect first: the re-planned optimum and its gain in per cent per per cent of the input.
 
-    None where whole numbers of chips are the answer: 1 % hardly ever moves them.
+    Empty if the objective is a whole number of chips, which 1 % hardly ever changes.
     """
     if goal.sizing:
         return []
@@ -85,7 +85,7 @@ def _link(system: System, key: str) -> Any:
 
 
 def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest:
-    """The query with 1 % more of an input."""
+    """The request with 1 % more of an input."""
     system, assumptions = query.system, query.assumptions
     if name == "chip.hbm_bw":
         system = replace(system, chip=replace(system.chip, hbm_bw=raised(system.chip.need("hbm_bw"), STEP)))
@@ -105,7 +105,7 @@ def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest
 
 
 def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal) -> PlanRow:
-    base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are made again below
+    base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are resolved again below
 
     def again() -> ServeRequest:
         with record():
@@ -126,9 +126,9 @@ def _value(before: Choice, after: Choice, first: ServeRequest, second: ServeRequ
 
 
 def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
-    """The objective of one pick, by the path that prints and explains."""
+    """The objective of one choice, computed as for printing and explaining."""
     estimates = estimates_of(pick, query)
-    replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # two pools are one
+    replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # a pair of pools counts as one replica
     size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=query.system.chips)
     return objective_value(goal, query, size, estimates["tpot_s"], estimates["request_s"])
 
@@ -160,7 +160,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
-    """The user's layout: ways not given are 1, replicas as many as the machine holds."""
+    """The user's layout and batch; omitted degrees are 1, omitted replicas fill the machine."""
     degrees = {name: user_values.get(name, UNASKED[name]) for name in NAMES}
     if "replicas" not in user_values:
         chips = replica_chips(degrees["tp"], degrees["cp"], degrees["dp"], degrees["pp"])
@@ -173,12 +173,12 @@ def placed(query: ServeRequest, user_values: Mapping[str, Any]) -> Choice:
 
 
 def gain(best: Any, current: Any, goal: Goal) -> Any:
-    """How many times better the best is."""
+    """Ratio by which the best is better than the current objective."""
     return (gain_of_more if goal.more else gain_of_less)(current, best)
 
 
 def cause(best: Choice, current: Choice) -> str:
-    """Which part of a request's chip time differs most, in words."""
+    """The part of a request's chip time that differs most, in words."""
     mine, theirs = _parts(current), _parts(best)
     word = max(mine, key=lambda key: mine[key] - theirs[key])
     if mine[word] <= theirs[word]:

@@ -1,4 +1,4 @@
-"""Every legal layout of a model on a machine, a replica within one scale-up domain or of whole ones: the space that `plan` searches."""
+"""The space that `plan` searches: legal layouts of a model with each replica inside one scale-up domain or on whole domains."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import Any
 
 import numpy as np
 
+from headway.core import schema
 from headway.core.errors import BadValue, IllegalLayout
-from headway.core.schema import fields as declared
 from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
 from headway.performance.layout import NAMES, Layout, ModelShape, illegal
 
-EXHAUSTIVE_CHIPS = 256  # chips of a domain up to which every dp and pp is tried
+EXHAUSTIVE_CHIPS = 256  # domain size in chips up to which every dp and pp is tried
 MOST = 200_000
-MOST_PINS = 10_000  # values of one way
-FEW = 8  # smallest values of each way among which the smallest legal layout is looked for
+MOST_PINS = 10_000  # most values of one degree
+FEW = 8  # smallest values of each degree tried for the smallest legal layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSpace:
-    """Legal layouts, each number an array (n, 1); `why` says why there is none."""
+    """Legal layouts, each number an array (n, 1); `why` is the reason if there is none."""
 
     layouts: Layout
     count: int
     notes: tuple[str, ...]
-    sample: Layout | None = None  # a layout as asked for, when none of those fits the machine, and why
+    sample: Layout | None = None  # the smallest requested layout, if none fits the machine
     why: str = ""
 
 
 def domain_of(system: System) -> int:
-    """Chips that one replica may use at most."""
+    """Most chips of one replica: the scale-up domain, or all chips without a domain."""
     return int(system.scale_up_domain if system.scale_up_domain is not None else system.chips)
 
 
 def space(shape: ModelShape, system: System, degrees: Mapping[str, Any]) -> SearchSpace:
-    """All layouts that are legal for the model and fit the machine's domain, as arrays; `degrees` pins or lists some of them."""
+    """All layouts that are legal for the model and fit the machine, as arrays; `degrees` pins or lists degrees of parallelism."""
     unknown = [name for name in degrees if name not in NAMES]
     if unknown:
         raise BadValue("layout", unknown[0], "one of " + ", ".join(NAMES))
@@ -66,7 +66,7 @@ def space(shape: ModelShape, system: System, degrees: Mapping[str, Any]) -> Sear
 
 
 def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape) -> Layout:
-    """The legal layout of fewest chips that keeps the pins, whatever the machine; an error when none is legal."""
+    """The legal layout of fewest chips with the pinned degrees, machine ignored; IllegalLayout if there is none."""
     lists = [pinned.get(name, (1,))[:FEW] for name in ("tp", "ep", "pp", "cp", "replicas")]
     layouts = [
         Layout(tp=tp, ep=ep, dp=dp, pp=pp, cp=cp, replicas=replicas)
@@ -81,7 +81,7 @@ def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape) -> Layou
 
 def _pinned_values(name: str, value: Any) -> tuple[int, ...]:
     values: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple | range) else (value,)
-    q = declared(Layout)[name][0]
+    q = schema.fields(Layout)[name][0]
     for entry in values:
         wants = q.illegal(entry) if isinstance(entry, int | float) else "a whole number"
         if wants:
@@ -92,7 +92,7 @@ def _pinned_values(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _legal(pinned: dict[str, tuple[int, ...]], shape: ModelShape) -> tuple[dict[str, tuple[int, ...]], tuple[str, ...]]:
-    """Pinned ways that can be legal by themselves; one illegal value is an error, illegal members of a list are dropped and named."""
+    """Pinned degrees that some layout allows, and notes on dropped list members; IllegalLayout if none of a list is legal."""
     legal_pins, notes = {}, ()
     for name, values in pinned.items():
         reasons = {value: _alone(name, value, shape) for value in values}
@@ -107,8 +107,8 @@ def _legal(pinned: dict[str, tuple[int, ...]], shape: ModelShape) -> tuple[dict[
 
 
 def _alone(name: str, value: int, shape: ModelShape) -> str:
-    """Why one way is illegal whatever the others are."""
-    beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp: some dp always makes that true
+    """Why one degree is illegal with any other degrees, or ""."""
+    beside = {"dp": value} if name == "ep" else {}  # ep divides tp*cp*dp for some dp
     return illegal(Layout(**{name: value} | beside), shape)
 
 
@@ -125,7 +125,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, doma
                 for dp in dps:
                     stage_ranks = tp * cp * dp
                     if stage_ranks * pp > domain:
-                        break  # dps ascend
+                        break  # dps are in ascending order
                     if stage_ranks not in divisors:
                         divisors[stage_ranks] = _expert_ways(stage_ranks, most_ep, pinned.get("ep"))
                     for ep in divisors[stage_ranks]:
@@ -135,7 +135,7 @@ def _combinations(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, doma
 def _spanning(
     pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, system: System, domain: int
 ) -> list[tuple[int, int, int, int, int]]:
-    """Layouts of whole domains joined by scale-out, where it is known: 2, 3, 4, 6, 8, 9, 12, ... of them, and all; any with dp pinned."""
+    """Layouts on whole domains joined by scale-out, if known: 2, 3, 4, 6, 8, 9, 12, ... and all domains; any number if dp is pinned."""
     domains = int(system.chips) // domain
     if domains < 2 or (system.scale_out_bw is None and system.chip.scale_out_bw is None):
         return []
@@ -163,7 +163,7 @@ def _tensor_ways(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape, domai
 
 
 def _counts(most: int, domain: int) -> list[int]:
-    """Every count up to `most`; in a very large domain those of few prime factors."""
+    """Every count up to `most`; in a very large domain only 2^n and 3 * 2^n."""
     if domain <= EXHAUSTIVE_CHIPS:
         return list(range(1, most + 1))
     powers = [2**power for power in range(most.bit_length())]
@@ -171,7 +171,7 @@ def _counts(most: int, domain: int) -> list[int]:
 
 
 def _copies(pinned: Mapping[str, tuple[int, ...]]) -> int:
-    """Redundant experts: those asked for; a search over them would need their memory against an imbalance that nobody stated."""
+    """The requested redundant experts; `plan` does not search them, since their benefit needs an unknown load imbalance."""
     copies = tuple(pinned.get("redundant", [0]))
     if len(copies) > 1:
         raise BadValue("redundant", f"{len(copies)} values", "one number of copies in a plan")
@@ -183,7 +183,7 @@ def _expert_ways(stage_ranks: int, most: int, pinned: tuple[int, ...] | None) ->
 
 
 def _with_replicas(layout_rows: Any, pinned: Mapping[str, tuple[int, ...]], system: System, notes: tuple[str, ...]) -> SearchSpace:
-    """As many replicas as the system holds, or those the user asked for where they fit."""
+    """The layouts with the replicas that the system holds, or the requested replicas if they fit."""
     columns: dict[str, Any] = dict(zip(("tp", "ep", "dp", "pp", "cp"), layout_rows.T, strict=True))
     columns["redundant"] = np.full(len(layout_rows), _copies(pinned))
     chips = replica_chips(columns["tp"], columns["cp"], columns["dp"], columns["pp"])

@@ -1,7 +1,7 @@
-"""A question about scaling as rows: every law at every point, the chosen one first, with intervals by draws of the coefficients.
+"""Answer to a scaling question as rows: every law at every point, the chosen law first, with intervals by draws of the coefficients.
 
-A and B are drawn log-normal, so that none is negative; the others normal. Only errors are published, no correlations: with none assumed
-the interval is too wide, since a fit moves A with alpha and B with beta as a line's height moves with its slope.
+A and B are drawn log-normal, so that neither is negative; other coefficients normal. Sources publish errors but no correlations: without
+correlation the interval is too wide, since a fit moves A with alpha and B with beta as a line's height moves with its slope.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def draw_coefficients(fit: ScalingFit, doubt: Uncertainty) -> ScalingFit:
 
 
 def interval(columns: Callable[[ScalingFit], Mapping[str, Any]], fit: ScalingFit, doubt: Uncertainty) -> dict[str, Any]:
-    """Ends of the 90 % interval of what the coefficients move, as numbers that say how they came about."""
+    """Ends of the 90 % interval of each column that depends on the coefficients, by column name."""
     with np.errstate(all="ignore"):
         values = columns(draw_coefficients(fit, doubt))
     interval_ends: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def interval(columns: Callable[[ScalingFit], Mapping[str, Any]], fit: ScalingFit
 
 
 def leaf(value: float, key: str, fit: ScalingFit, doubt: Uncertainty) -> Any:
-    """An end of an interval as the leaf of an explanation."""
+    """The end of an interval as a leaf of an explanation, with its draws, seed and correlation."""
     from headway.core import columns
 
     sampling = f"{doubt.draws} draws of the coefficients of {fit.name}, seed {doubt.seed}, correlation {doubt.correlation:g}"
@@ -87,7 +87,7 @@ MODES: dict[str, Callable[[ScalingFit, ScalingPoint], dict[str, Any]]] = {
     "life": compute.given_size,
     "quality": compute.given_quality,
 }
-OF_SPLIT = ("over_law", "served_exact", "serve_exact")  # what a rounded fit cannot say
+OF_SPLIT = ("over_law", "served_exact", "serve_exact")  # columns that a rounded fit cannot give
 HIDDEN = ("rule_left",)
 NO_SERVING = "trained on fewer tokens than are best without serving: none justifies it"
 NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the size"
@@ -95,7 +95,7 @@ NO_SIZE = "tokens equal to serving leave more loss than is sought, whatever the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingQuestion:
-    """One question: its kind, the flags of every point, the laws that answer and those beside them."""
+    """One question: its mode, the flags of every point, the laws that answer and the laws for comparison."""
 
     mode: str  # split, given, life, quality or experts
     points: Sequence[Mapping[str, Any]]
@@ -107,15 +107,15 @@ class ScalingQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingRow:
-    """A row as it is shown, and where it comes from."""
+    """A row as printed, with its law and point."""
 
     plain: dict[str, Any]
     law: str
-    at: int  # its point
+    at: int  # index of its point; -1 without a point
 
 
 def rows(request: ScalingQuestion) -> list[ScalingRow]:
-    """Every row: point by point, the laws that answer first."""
+    """Every row, point by point, the answering laws before the laws for comparison."""
     stacked = point({key: np.array([flags[key] for flags in request.points]) for key in request.points[0]})
     rows_by_law = [_of_law(request, name, stacked) for name in (*request.laws, *request.beside)]
     all_rows = [law_rows[at] for at in range(len(request.points)) for law_rows in rows_by_law]
@@ -125,7 +125,7 @@ def rows(request: ScalingQuestion) -> list[ScalingRow]:
 
 
 def explained(request: ScalingQuestion, row: ScalingRow, key: str) -> Any:
-    """One number of a row with every law recorded; an end of an interval as the leaf it is."""
+    """The number under `key` of a row with every law recorded; the end of an interval is a leaf."""
     flags = request.points[row.at] if row.at >= 0 else {}
     if key in row.plain and key.endswith(tuple(ENDS)) and row.plain[key] is not None:
         return leaf(row.plain[key], key, fit(row.law), request.doubt)
@@ -140,7 +140,7 @@ def explained(request: ScalingQuestion, row: ScalingRow, key: str) -> Any:
 
 
 def _columns(mode: str, law: str) -> Callable[[ScalingPoint], dict[str, Any]]:
-    """The columns of one law."""
+    """The function from a point to the columns of one law, in the question's mode."""
     if mode == "experts":
         return experts.law_columns(law)
     if law == RULE:
@@ -152,7 +152,7 @@ RULE = "rule"
 
 
 def _of_law(request: ScalingQuestion, law: str, stacked: ScalingPoint) -> list[ScalingRow]:
-    """The rows of one law, all points at once."""
+    """The rows of one law, all points computed at once."""
     count = len(request.points)
     with np.errstate(all="ignore"):
         columns = _columns(request.mode, law)(stacked)
@@ -172,7 +172,7 @@ def _of_law(request: ScalingQuestion, law: str, stacked: ScalingPoint) -> list[S
 
 
 def _doubted(request: ScalingQuestion, law: str, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Ends of intervals, of a law that answers and whose errors are known."""
+    """Ends of intervals; empty for a law shown for comparison or without published errors."""
     law_fit = fit(law)
     if law not in request.laws or law_fit.errors is None:
         return {}
@@ -181,7 +181,7 @@ def _doubted(request: ScalingQuestion, law: str, flags: Mapping[str, Any]) -> di
 
 
 def _settled(mode: str, law: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row cannot say left out, with the reason; and whether the law was fitted there."""
+    """Columns that a law cannot give set to None, with the reason; and whether the row is in the law's fitted range."""
     values: dict[str, Any] = {}
     law_fit, why = fit(law), ""
     if mode == "given" and law_fit.rounded:

@@ -1,4 +1,4 @@
-"""Loss, compute, size and data at one point by one fit: the best split, repeated data, and how far to over-train for what is served."""
+"""Loss, compute, size and data at one point by one fit: the best split, repeated data, and over-training for a served load."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 from headway.core.quantity import default
 from headway.laws.arithmetic import relative, times, total
 from headway.laws.scaling import lifetime, power_laws
-from headway.laws.scaling import power_laws as laws
-from headway.laws.scaling import power_laws as repeated
 from headway.laws.scaling.lifetime import calendar_s, rl_token_price, served_tokens, serving_price
 from headway.laws.scaling.power_laws import epochs
 from headway.training.scaling.fits import ScalingFit, bits, decay, lecture_assumptions
@@ -21,16 +19,16 @@ ONE_EXPERT = default(1, "per_token", "", "default of --per-token")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """What was given, and what follows from it whatever the law; None where nothing was said."""
+    """Inputs of a point and the quantities that no law changes; None for an input without a value."""
 
     flop: Any = None
     active: Any = None
     tokens: Any = None
     unique: Any = None
     quality: Any = None
-    ratio: Any  # tokens per parameter that count as Chinchilla's
-    time: Any = None  # of serving, seconds
-    served: Any = None  # tokens, the chance of deployment taken off
+    ratio: Any  # Chinchilla's tokens per parameter
+    time: Any = None  # seconds of serving
+    served: Any = None  # tokens served, times the chance of deployment
     utilisation: Any
     deployed: Any
     kappa: Any
@@ -41,12 +39,12 @@ class ScalingPoint:
     total: Any = None
     per_token: Any = ONE_EXPERT
     granularity: Any = None
-    bits: Mapping[str, Any]  # of weights, activations, kv
+    bits: Mapping[str, Any]  # bits of weights, activations and KV cache
     post_bits: Any = None
 
 
 def point(flags: Mapping[str, Any]) -> ScalingPoint:
-    """A point from the flags that were given, by name."""
+    """A point from the given flags, by name, with the lecture's assumptions as defaults."""
     usual = {**lecture_assumptions(), **flags}
     time = None if "months" not in flags else calendar_s(flags["months"], usual["month_days"])
     kappa = flags["kappa"] if "kappa" in flags else serving_price(usual["serve_mfu"], usual["serve_price"])
@@ -73,7 +71,7 @@ def _served(flags: Mapping[str, Any], usual: Mapping[str, Any], time: Any) -> An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A loss and its parts; what size and data are worth where that is less than they are."""
+    """A loss and its parts in nats per token; effective tokens and parameters, None if equal to the actual counts."""
 
     total: Any
     size: Any
@@ -83,7 +81,7 @@ class Loss:
 
 
 def predicted_loss(fit: ScalingFit, active: Any, tokens: Any, unique: Any = None, narrow: dict[str, Any] | None = None) -> Loss:
-    """The loss of so many parameters and tokens, of which only `unique` are new, with formats of so many bits."""
+    """The loss of a model by size and tokens, of which `unique` are distinct, with `narrow` bits by part of the model."""
     by, worth_n, worth_d = fit.by, None, None
     if narrow:
         worth_n = active
@@ -91,79 +89,79 @@ def predicted_loss(fit: ScalingFit, active: Any, tokens: Any, unique: Any = None
             worth_n = times(worth_n, power_laws.precision_share(count, getattr(bits(), part)))
     if unique is not None:
         size = active if worth_n is None else worth_n
-        worth_n = repeated.effective_amount(size, fed(fit, unique), decay().size)
-        worth_d = repeated.effective_amount(tokens, unique, decay().data)
-    u = laws.size_loss(active if worth_n is None else worth_n, by.a, by.alpha)
-    y = laws.data_loss(tokens if worth_d is None else worth_d, by.b, by.beta)
-    return Loss(total=laws.scaling_loss(by.irreducible, u, y), size=u, data=y, tokens_worth=worth_d, params_worth=worth_n)
+        worth_n = power_laws.effective_amount(size, fed(fit, unique), decay().size)
+        worth_d = power_laws.effective_amount(tokens, unique, decay().data)
+    u = power_laws.size_loss(active if worth_n is None else worth_n, by.a, by.alpha)
+    y = power_laws.data_loss(tokens if worth_d is None else worth_d, by.b, by.beta)
+    return Loss(total=power_laws.scaling_loss(by.irreducible, u, y), size=u, data=y, tokens_worth=worth_d, params_worth=worth_n)
 
 
 def rounded(active: Any, tokens: Any, count: Any) -> Any:
-    """Loss that rounding the weights to so many bits after training adds."""
+    """Loss added by rounding the weights to `count` bits after training."""
     by = bits()
     return power_laws.quantised_loss(count, active, tokens, by.post_factor, by.post_bits, by.post_data, by.post_size)
 
 
 def split(fit: ScalingFit) -> Any:
-    """How a budget leans to parameters."""
+    """Factor G of a fit in the compute-optimal size."""
     by = fit.by
-    return laws.split_factor(by.a, by.b, by.alpha, by.beta)
+    return power_laws.split_factor(by.a, by.b, by.alpha, by.beta)
 
 
 def fed(fit: ScalingFit, unique: Any) -> Any:
-    """Parameters that unique tokens feed."""
-    return repeated.params_fed(unique, split(fit), fit.by.alpha, fit.by.beta)
+    """Parameters for which the unique tokens are compute-optimal."""
+    return power_laws.params_fed(unique, split(fit), fit.by.alpha, fit.by.beta)
 
 
 def optimal_params(fit: ScalingFit, flop: Any, unique: Any = None) -> Any:
-    """The best size for a budget; with data that repeats where it runs out."""
+    """The compute-optimal parameters of a budget in FLOP; with `unique`, data repeats after that many tokens."""
     by = fit.by
     if unique is None:
-        return laws.optimal_params(flop, split(fit), laws.size_exponent(by.alpha, by.beta))
+        return power_laws.optimal_params(flop, split(fit), power_laws.size_exponent(by.alpha, by.beta))
     decays = decay()
-    return repeated.repeated_params(flop, unique, fed(fit, unique), by.a, by.b, by.alpha, by.beta, decays.size, decays.data)
+    return power_laws.repeated_params(flop, unique, fed(fit, unique), by.a, by.b, by.alpha, by.beta, decays.size, decays.data)
 
 
 def chinchilla_tokens(fit: ScalingFit, active: Any) -> Any:
-    """The best tokens of a size when nothing is served."""
+    """The compute-optimal tokens of a size, without serving."""
     by = fit.by
-    return laws.chinchilla_tokens(active, by.a, by.b, by.alpha, by.beta)
+    return power_laws.chinchilla_tokens(active, by.a, by.b, by.alpha, by.beta)
 
 
 def chinchilla_params(fit: ScalingFit, tokens: Any) -> Any:
-    """The best size of so many tokens when nothing is served."""
+    """The compute-optimal parameters for a number of tokens, without serving."""
     by = fit.by
-    return laws.chinchilla_params(tokens, by.a, by.b, by.alpha, by.beta)
+    return power_laws.chinchilla_params(tokens, by.a, by.b, by.alpha, by.beta)
 
 
 def best_split(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
-    """The compute-optimal model: of a budget, of a size or of so many tokens, whichever is given."""
+    """The columns of the compute-optimal model for a given budget, size or number of tokens."""
     if at.flop is not None:
         active = optimal_params(fit, at.flop, at.unique)
-        tokens = laws.tokens_of_compute(at.flop, active)
+        tokens = power_laws.tokens_of_compute(at.flop, active)
     elif at.active is not None:
         active, tokens = at.active, chinchilla_tokens(fit, at.active)
     else:
         active, tokens = chinchilla_params(fit, at.tokens), at.tokens
     powers = {
-        "size_exponent": laws.size_exponent(fit.by.alpha, fit.by.beta),
-        "data_exponent": laws.data_exponent(fit.by.alpha, fit.by.beta),
+        "size_exponent": power_laws.size_exponent(fit.by.alpha, fit.by.beta),
+        "data_exponent": power_laws.data_exponent(fit.by.alpha, fit.by.beta),
     }
     return _model(fit, at, active, tokens) | powers
 
 
 def as_given(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
-    """A model of two given numbers: its loss, how far it is over-trained, and how much serving would justify that."""
+    """The columns of a model given by two of budget, size and tokens: loss, over-training, and the serving that would justify it."""
     active, tokens = at.active, at.tokens
     if active is None:
-        active = laws.params_of_compute(at.flop, tokens)
+        active = power_laws.params_of_compute(at.flop, tokens)
     if tokens is None:
-        tokens = laws.tokens_of_compute(at.flop, active)
+        tokens = power_laws.tokens_of_compute(at.flop, active)
     chinchilla = chinchilla_tokens(fit, active)
     exact = lifetime.served_for(lifetime.justified_serving(tokens, chinchilla, at.rl_share, fit.by.beta), at.kappa)
     rule = lifetime.served_for(tokens, at.kappa)
     columns = _model(fit, at, active, tokens) | {
-        "over_training": relative(tokens, laws.tokens_at_ratio(active, at.ratio)),
+        "over_training": relative(tokens, power_laws.tokens_at_ratio(active, at.ratio)),
         "over_law": relative(tokens, chinchilla),
         "served_exact": exact,
         "served_rule": rule,
@@ -175,26 +173,26 @@ def as_given(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
 
 
 def by_ratio(at: ScalingPoint) -> dict[str, Any]:
-    """The rule of thumb beside the fits: so many tokens per parameter."""
+    """The columns of the rule of thumb: a fixed number of tokens per parameter."""
     if at.flop is not None:
-        active = laws.params_at_ratio(at.flop, at.ratio)
-        tokens = laws.tokens_of_compute(at.flop, active)
+        active = power_laws.params_at_ratio(at.flop, at.ratio)
+        tokens = power_laws.tokens_of_compute(at.flop, active)
     elif at.active is not None:
-        active, tokens = at.active, laws.tokens_at_ratio(at.active, at.ratio)
+        active, tokens = at.active, power_laws.tokens_at_ratio(at.active, at.ratio)
     else:
-        active, tokens = laws.params_for_ratio(at.tokens, at.ratio), at.tokens
+        active, tokens = power_laws.params_for_ratio(at.tokens, at.ratio), at.tokens
     return {
-        "active": active, "tokens": tokens, "flop": laws.training_flop(active, tokens),
-        "tokens_per_param": laws.tokens_per_param(tokens, active),
+        "active": active, "tokens": tokens, "flop": power_laws.training_flop(active, tokens),
+        "tokens_per_param": power_laws.tokens_per_param(tokens, active),
     }  # fmt: skip
 
 
 def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[str, Any]:
-    """Size, data, compute and loss."""
+    """The columns of size, data, compute and loss of a model."""
     loss = predicted_loss(fit, active, tokens, at.unique, dict(at.bits))
     model = {
-        "active": active, "tokens": tokens, "flop": laws.training_flop(active, tokens),
-        "tokens_per_param": laws.tokens_per_param(tokens, active), "loss": loss.total,
+        "active": active, "tokens": tokens, "flop": power_laws.training_flop(active, tokens),
+        "tokens_per_param": power_laws.tokens_per_param(tokens, active), "loss": loss.total,
     }  # fmt: skip
     if at.unique is not None:
         fresh = predicted_loss(fit, active, tokens, None, dict(at.bits))
@@ -211,16 +209,16 @@ def _model(fit: ScalingFit, at: ScalingPoint, active: Any, tokens: Any) -> dict[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheapestModel:
-    """The cheapest model of a quality, and its bill."""
+    """The cheapest model that reaches a loss, and its lifetime compute in training FLOP."""
 
     active: Any
     tokens: Any
     flop: Any
-    size_loss: Any  # of the loss for the size: none left, no size will do
+    size_loss: Any  # loss left for the size term; at 0 or less no size reaches the loss
 
 
 def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
-    """A size is given: the tokens that make it the cheapest of its quality, and the rule's, each with its bill."""
+    """The columns of a given size: tokens at which it is the cheapest model of its loss, and the rule's tokens, each with its bill."""
     serving = lifetime.serving_in_training(at.served, at.kappa)
     chinchilla = chinchilla_tokens(fit, at.active)
     tokens = lifetime.best_tokens(chinchilla, serving, at.rl_share, fit.by.beta)
@@ -254,7 +252,7 @@ def _shares(tokens: Any, rl: Any, serving: Any) -> dict[str, Any]:
 
 
 def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: str) -> dict[str, Any]:
-    """A choice of tokens beside the cheapest model of the same quality, which serves as much and has as many RL tokens."""
+    """The columns that compare a choice of tokens with the cheapest model of equal loss, serving and RL tokens."""
     rl = lifetime.rl_in_training(tokens, at.rl, at.eta)
     loss = predicted_loss(fit, at.active, tokens).total
     bill, best = lifetime.life_flop(at.active, tokens, rl, serving), cheapest(fit, loss, rl, serving)
@@ -265,7 +263,7 @@ def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: 
 
 
 def cheapest(fit: ScalingFit, loss: Any, rl: Any, serving: Any) -> CheapestModel:
-    """The size and the tokens that reach a loss for least, with what is served."""
+    """The size and tokens that reach a loss at the least lifetime compute, serving and RL included."""
     by = fit.by
     tokens = lifetime.cheapest_tokens(loss, by.irreducible, by.b, by.alpha, by.beta, total((rl, serving)))
     active, size_loss = _sized(fit, loss, tokens)
@@ -273,7 +271,7 @@ def cheapest(fit: ScalingFit, loss: Any, rl: Any, serving: Any) -> CheapestModel
 
 
 def _sized(fit: ScalingFit, loss: Any, tokens: Any) -> tuple[Any, Any]:
-    """The size that reaches a loss with so many tokens, and what of the loss is left to it."""
+    """The parameters that reach a loss with `tokens`, and the loss left for the size term."""
     by = fit.by
     data = power_laws.data_loss(tokens, by.b, by.beta)
     size = lifetime.params_at_loss(loss, by.irreducible, data, by.a, by.alpha)
@@ -281,7 +279,7 @@ def _sized(fit: ScalingFit, loss: Any, tokens: Any) -> tuple[Any, Any]:
 
 
 def given_quality(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
-    """A quality is given, as a model that is not over-trained: the cheapest model of it, and the one of equal parts, beside that model."""
+    """The columns of the cheapest model that matches a compute-optimal model's loss, and of the model with training equal to serving."""
     serving = lifetime.serving_in_training(at.served, at.kappa)
     before = chinchilla_tokens(fit, at.quality) if at.tokens is None else at.tokens
     rl = lifetime.rl_in_training(before, at.rl, at.eta)

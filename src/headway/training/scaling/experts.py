@@ -1,4 +1,4 @@
-"""What experts are worth: the dense model of the same loss by each routed law, and whether a law was fitted there."""
+"""Value of routed experts: the dense model of equal loss, by each law of routed models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headway.laws.architecture.params import sparsity
 from headway.laws.arithmetic import relative, times
 from headway.laws.scaling import experts as laws
 from headway.laws.scaling import power_laws
-from headway.training.scaling import compute as losses
+from headway.training.scaling import compute
 from headway.training.scaling.compute import ScalingPoint
 from headway.training.scaling.fits import DEFAULT, Leverage, RoutedFit, clark, fit, leverage, routed
 
@@ -17,19 +17,19 @@ LING = "ling"
 
 
 def names() -> tuple[str, ...]:
-    """Every law of experts, those fitted again first: they are nearer in absolute loss."""
+    """Every law of experts, refitted laws first because their absolute loss is more accurate."""
     return (*sorted(routed(), key=lambda name: not name.endswith("-refit")), LING)
 
 
 def law_columns(name: str) -> Callable[[ScalingPoint], dict[str, Any]]:
-    """The columns of one law, by its name."""
+    """The function from a point to the columns of the named law."""
     if name == LING:
         return lambda at: _ling(leverage(), at)
     return lambda at: _clark(routed()[name], at)
 
 
 def _experts(at: ScalingPoint) -> Any:
-    """Experts as given, or as many as make the total."""
+    """Experts as given, or the number that gives the total parameters."""
     if at.experts is not None:
         return at.experts
     return laws.experts_for_total(sparsity(at.total, at.active), _share())
@@ -40,7 +40,7 @@ def _share() -> Any:
 
 
 def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
-    """Clark's law: every second FFN routed, one expert per token."""
+    """The columns of Clark's law: every second FFN routed, one expert per token."""
     experts = _experts(at)
     expert_count, total = laws.saturated(experts, by.start, by.most), laws.routed_total_params(at.active, experts, _share())
     exponent, dense = (laws.routed_exponent(by.a, by.c, number) for number in (expert_count, by.start))
@@ -53,9 +53,9 @@ def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
 
 
 def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
-    """Ling's leverage: of compute, so of size where the tokens are the same."""
+    """The columns of Ling's law: efficiency leverage of compute, which equals that of size at equal tokens."""
     experts = _experts(at)
-    tokens = losses.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
+    tokens = compute.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
     flop = power_laws.training_flop(at.active, tokens) if at.flop is None else at.flop
     fineness = by.granularity if at.granularity is None else at.granularity
     share = relative(at.per_token, experts)

@@ -1,4 +1,4 @@
-"""Fitted scaling laws as facts: coefficients with their errors, the range of the models that were fitted, and whether a row lies in it."""
+"""Fitted scaling laws as facts: coefficients with their errors, the range of the fitted models, and whether a row is in that range."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT = "epoch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What was fitted; None where the source does not say."""
+    """Range of the fitted models; None where the source does not state it."""
 
     params_low: Any = None
     params_high: Any = None
@@ -33,7 +33,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficients:
-    """L = irreducible + a N^-alpha + b D^-beta; or the standard errors of these."""
+    """Coefficients of L = irreducible + a N^-alpha + b D^-beta, or their standard errors."""
 
     a: Any
     b: Any
@@ -52,12 +52,12 @@ class ScalingFit:
     by: Coefficients
     errors: Coefficients | None  # None where none are published
     range: Range
-    rounded: str = ""  # the fit of the same data with all its digits, where this one's are too few to split compute by
+    rounded: str = ""  # name of the full-precision fit of these data, if this fit has too few digits to split compute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponents:
-    """An estimate of the powers of compute alone."""
+    """A published estimate of the exponents of compute alone, without a loss."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class Exponents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decay:
-    """Repetitions that take the worth of repeated tokens, and of parameters beyond those fed, down by 1/e."""
+    """Decay constants (repetitions for 1/e) of the value of repeated tokens and of parameters beyond the optimum for unique tokens."""
 
     size: Any
     data: Any
@@ -90,7 +90,7 @@ class RoutedFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leverage:
-    """Ling's law of efficiency leverage, and the usual granularity."""
+    """Ling's law of efficiency leverage, and its default granularity."""
 
     title: str
     status: str
@@ -105,7 +105,7 @@ class Leverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bits:
-    """Bits at which a part of a model is worth 1 - 1/e of it, by part; and what rounding after training costs."""
+    """Bits at which a part of a model keeps 1 - 1/e of its parameters, by part; and the fit of post-training rounding."""
 
     status: str
     weights: Any
@@ -119,13 +119,13 @@ class Bits:
 
 @functools.cache
 def document(name: str) -> tuple[dict[str, Any], Path]:
-    """One file of the folder as tables."""
+    """One file of data/scaling as tables, with its path."""
     path = Path(str(files("headway").joinpath(f"{FOLDER}/{name}.toml")))
     return catalog.read(path), path
 
 
 def fact(entry: dict[str, Any], name: str, key: str = "value", file: str = "dense") -> Any:
-    """One number with its origin: the value, or another key of the same line such as its error."""
+    """One number of an entry with its origin: its value, or another key such as its error."""
     tables, path = document(file)
     kind, source, date = catalog.origin(entry, name, catalog.table(tables, "sources", path), path)
     source_text = source if key == "value" else f"{source}: {key}"
@@ -167,7 +167,7 @@ def fit(name: str) -> ScalingFit:
 
 @functools.cache
 def exponents() -> tuple[Exponents, ...]:
-    """Estimates that give powers of compute and no loss."""
+    """Published estimates of exponents of compute without a loss."""
     tables, _ = document("exponents")
     estimates = []
     for name, entry in tables.items():
@@ -179,7 +179,7 @@ def exponents() -> tuple[Exponents, ...]:
 
 @functools.cache
 def decay() -> Decay:
-    """What repeated tokens and surplus parameters are worth."""
+    """Decay constants of repeated tokens and surplus parameters."""
     entry = document("repeated")[0]["facts"]
     return Decay(
         size=fact(entry["size_decay"], "size_decay", file="repeated"), data=fact(entry["data_decay"], "data_decay", file="repeated")
@@ -194,7 +194,7 @@ def lecture_assumptions() -> dict[str, Any]:
 
 @functools.cache
 def routed() -> dict[str, RoutedFit]:
-    """Clark's law, published and fitted again."""
+    """Clark's law of routed models, as published and as refitted, by name."""
     tables, _ = document("routed")
     routed_fits = {}
     for name, entry in tables.items():
@@ -206,13 +206,13 @@ def routed() -> dict[str, RoutedFit]:
 
 @functools.cache
 def clark() -> dict[str, Any]:
-    """What Clark's models were: their range, the tokens they were trained on, the shares of blocks and of FFNs that are routed."""
+    """Facts of Clark's models: range, training tokens, and the shares of blocks and FFN parameters that are routed."""
     return _facts(document("routed")[0]["ranges"]["clark"], "clark", "routed")
 
 
 @functools.cache
 def leverage() -> Leverage:
-    """Ling's law."""
+    """Ling's law of efficiency leverage."""
     entry = document("routed")[0]["ling"]
     names = [field.name for field in fields(Leverage) if field.name not in ("title", "status")]
     numbers = {key: fact(entry[key], f"ling.{key}", file="routed") for key in names}
@@ -221,7 +221,7 @@ def leverage() -> Leverage:
 
 @functools.cache
 def bits() -> Bits:
-    """Kumar's law of few bits."""
+    """Kumar's law of low-bit training and rounding."""
     entry = document("routed")[0]["precision"]
     numbers = {key: fact(entry[key], f"precision.{key}", file="routed") for key in entry if key not in ("title", "status")}
     return Bits(status=entry["status"], **numbers)
@@ -237,7 +237,7 @@ DENSE = (("active", "params", "N", ""), ("tokens", "tokens", "D", "token"), ("to
 def dense_range(
     row: Mapping[str, Any], fitted: Range, names: tuple[str, ...] = ("active", "tokens", "tokens_per_param")
 ) -> tuple[bool, str]:
-    """Whether size, data and their ratio are within what was fitted, and which are not."""
+    """Whether size, data and their ratio are in the fitted range, and a text on those outside it."""
     sentences = []
     for key, stem, symbol, unit in DENSE:
         if key in names and row.get(key) is not None:
@@ -246,7 +246,7 @@ def dense_range(
 
 
 def routed_range(row: Mapping[str, Any], per_token: float) -> tuple[bool, str]:
-    """The same of Clark's law: size, experts, and one expert per token."""
+    """Whether size, experts and experts per token are in the range of Clark's law, and a text on those outside it."""
     fitted = clark()
     sentences = _beyond(row["active"], "N", "", fitted["params_low"], fitted["params_high"])
     sentences += _beyond(row["experts"], "experts", "", None, fitted["experts_high"])

@@ -1,4 +1,4 @@
-"""What `scale` is asked: budget or model, what will be served, reinforcement learning, experts, bits. The flags of the verb."""
+"""Inputs of `scale` as records, one flag per field: budget or model, serving, reinforcement learning, experts, bits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MOST_FLOP, MOST_PARAMS, MOST_TOKENS = 1e30, 1e17, 1e20
 
 
 def _usual(name: str, help: str, **rest: Any) -> Field:
-    """A flag whose default is a fact."""
+    """A flag whose default is a fact of the lecture."""
     value = lecture_assumptions()[name]
     return Field(value.unit, help=f"{help} (default {show(value, value.unit, 6)})", **rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Compute, size and data: one of them is split best, two of them give the third."""
+    """Compute, size and data: given one, the best split follows; given two, the third follows."""
 
     flop: Annotated[Any, Field("flop", low=1e9, high=MOST_FLOP, help="compute of the training run")] = None
     active: Annotated[Any, Field(low=1, high=MOST_PARAMS, help="active parameters")] = None
@@ -35,7 +35,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTokens:
-    """What is served over a model's life, and what that costs."""
+    """Tokens served over a model's life, and their price relative to training."""
 
     serve: Annotated[Any, Field("token/s", high=1e18, help="tokens served per second")] = None
     months: Annotated[Any, Field(high=1e5, help="months of serving at that rate")] = None
@@ -62,7 +62,7 @@ class ReinforcementLearning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
-    """Experts."""
+    """Routed experts of a model."""
 
     experts: Annotated[Any, Field(integer=True, low=1, open_low=False, high=1e7, help="routed experts of a layer")] = None
     total: Annotated[Any, Field(low=1, high=MOST_PARAMS, help="all parameters, instead of --experts")] = None
@@ -72,7 +72,7 @@ class Routing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewBits:
-    """Formats that the model is trained in, by a law that is soft."""
+    """Bits of the formats that a model is trained in; the law behind them is uncertain."""
 
     weight_bits: Annotated[Any, Field(high=64, help="bits of weights in training")] = None
     activation_bits: Annotated[Any, Field(high=64, help="bits of activations in training")] = None
@@ -82,7 +82,7 @@ class FewBits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertainty:
-    """How errors of the coefficients are carried through."""
+    """Draws of the coefficients that give intervals: number, seed and correlation."""
 
     correlation: Annotated[
         Any, Field(open_low=False, high=0.9999, help="of log A with alpha and of log B with beta (only errors are published)")

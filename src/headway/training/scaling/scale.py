@@ -1,4 +1,4 @@
-"""`headway.scale(flop=1e25)`: which question the inputs ask, and the answer as rows that explain themselves, with its caveats."""
+"""`headway.scale(flop=1e25)`: chooses the question from the inputs and answers it as rows with explanations and notes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
-from headway.core.listing import Listing
+from headway.core.listing import Listing, clean
 from headway.core.units import show
-from headway.report.output import clean
 from headway.training.scaling import experts
 from headway.training.scaling.answer import RULE, ScalingQuestion, explained, rows
 from headway.training.scaling.experts import LING
@@ -35,7 +34,7 @@ ALWAYS = ("flop", "active", "tokens", "quality", "tokens_per_param")
 def question(
     flags: Mapping[str, Any], doubt: Uncertainty, law: str | None, beside: str, moe: bool
 ) -> tuple[ScalingQuestion, tuple[str, ...]]:
-    """The question that flags ask, lists as points; and what of them it does not use."""
+    """The question of the given flags, with a point per combination of lists; and notes on unused flags."""
     mode = _mode(flags, moe)
     axes = {key: value if isinstance(value, tuple) else (value,) for key, value in flags.items()}
     if (count := _product(axes)) > MOST_POINTS:
@@ -64,7 +63,7 @@ def _product(axes: Mapping[str, Sequence[Any]]) -> int:
 
 
 def _mode(flags: Mapping[str, Any], moe: bool) -> str:
-    """Which question: every flag that is missing or too many is named."""
+    """The mode of the question; an error names every missing or superfluous flag."""
     if moe or "experts" in flags or "total" in flags:
         return _experts(flags)
     if "served" in flags and "serve" in flags:
@@ -101,7 +100,7 @@ def _experts(flags: Mapping[str, Any]) -> str:
 
 
 def _possible(point: Mapping[str, Any]) -> None:
-    """What no single flag can know is wrong."""
+    """Refuse combinations of flags that cannot hold together."""
     if "total" in point and point["active"] > point["total"]:
         raise BadValue("--active", show(point["active"], ""), f"at most the total, {show(point['total'], '')}")
     if "experts" in point and point.get("per_token", 1) > point["experts"]:
@@ -109,7 +108,7 @@ def _possible(point: Mapping[str, Any]) -> None:
 
 
 def _laws(mode: str, law: str | None, beside: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The laws that answer, and those that are shown beside them."""
+    """The laws that answer, and the laws shown for comparison."""
     if mode == "experts":
         return _routed(law), ()
     law_names = tuple(dict.fromkeys(fit(name).name for name in (law or DEFAULT).split(",")))
@@ -139,7 +138,7 @@ def _routed(law: str | None) -> tuple[str, ...]:
 
 
 def _splits(law_fit: ScalingFit, mode: str) -> None:
-    """BadValue where a fit has too few digits for what is asked."""
+    """Raise BadValue if a fit has too few digits for the mode."""
     if law_fit.rounded and mode != "given":
         wants = f"its digits in full, --law {law_fit.rounded}: at 5.76e23 FLOP rounding alone moves tokens per parameter from 59 to 93"
         raise BadValue("--law", law_fit.name, wants)
@@ -157,7 +156,7 @@ FAR = "no such model was fitted: read the spread over laws, not one law"
 
 
 def remarks(request: ScalingQuestion, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The notes of an answer."""
+    """The notes of an answer on fits, ranges and intervals."""
     if request.mode == "experts":
         laws = {row["law"] for row in rows}
         return (*((CLARK,) if laws - {LING} else ()), *((ABOUT_LING,) if LING in laws else ()))
@@ -181,7 +180,7 @@ def remarks(request: ScalingQuestion, rows: Sequence[Mapping[str, Any]]) -> tupl
 
 
 def scale(*, law: str | None = None, beside: str = "all", moe: bool = False, **flags: Any) -> Listing:
-    """Compute split best, how far to over-train for what is served, or what experts are worth: by what is given.
+    """Best split of compute, over-training for a served load, or the value of experts; the keywords decide which.
 
     Keywords are the flags of `headway scale`: numbers (SI), text such as "50M/s", or lists of them, which give a row each.
 
@@ -203,13 +202,13 @@ def scale(*, law: str | None = None, beside: str = "all", moe: bool = False, **f
 
 
 def _text(value: Any) -> str:
-    """A value from Python as it is typed, so that it is read and checked in one place."""
+    """A Python value as command-line text, so that one parser reads and checks it."""
     several = value.tolist() if hasattr(value, "tolist") else value
     return ",".join(map(_text, several)) if isinstance(several, list | tuple) else str(several)
 
 
 def listing(request: ScalingQuestion, notes: Sequence[str] = ()) -> Listing:
-    """The rows of a question, each number with the laws behind it."""
+    """The rows of a question, each number with its tree of laws."""
     answer_rows = rows(request)
     plain = [clean(row.plain) for row in answer_rows]
 

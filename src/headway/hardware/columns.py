@@ -1,0 +1,78 @@
+"""Columns of `trend` and `rack`, and of lists of chips and memory tiers: unit and sentence of each."""
+
+from __future__ import annotations
+
+from headway.core.columns import Column
+
+_TREND = {
+    "year": Column("", "year of announcement"),
+    "vendor": Column("", "who makes it"),
+    "chip": Column("", "catalogue name"),
+    "flop_per_byte_bf16": Column("flop/byte", "dense bf16 peak over memory bandwidth"),
+    "flop_per_byte_fp8": Column("flop/byte", "dense fp8 peak over memory bandwidth"),
+    "flop_per_byte_fp4": Column("flop/byte", "dense fp4 peak over memory bandwidth"),
+    "hardware_ratio_bf16": Column("token", "tokens at which compute takes as long as reading bf16 weights"),
+    "hardware_ratio_fp8": Column("token", "the same for fp8 weights and arithmetic"),
+    "hardware_ratio_fp4": Column("token", "the same for fp4 weights and arithmetic"),
+    "drain_s": Column("s", "time to read all of the memory once"),
+    "hbm_per_flop": Column("byte*s/flop", "memory over the dense bf16 peak"),
+    "latency_floor_s": Column("s", "reading the model's weights once with the whole scale-up domain: no decode step is shorter"),
+    "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
+}
+_RACK = {
+    "dies": Column("", "compute dies in the domain: what the names of some racks count"),
+    "chips_growth": Column("", "chips over those of the known domain"),
+    "mesh_links": Column("", "links of a full mesh, one per pair of chips"),
+    "mesh_cables": Column("", "differential pairs of those links: cables, as an NVL72's are counted"),
+    "mesh_growth": Column("", "links of a mesh over those of a mesh of the known domain: quadratic in the chips"),
+    "mesh_links_per_chip": Column("", "links that each chip of a full mesh needs"),
+    "mesh_connectors_per_chip": Column("", "backplane connectors that each chip of a full mesh needs"),
+    "star_links": Column("", "links from all chips to central switches"),
+    "star_cables": Column("", "differential pairs of those links"),
+    "star_growth": Column("", "the same over the known domain's: linear in the chips"),
+    "star_switches": Column("", "central switch chips that have ports for all of them; one hop between any two only where `levels` is one"),
+    "star_connectors_per_chip": Column("", "backplane connectors of one chip in a star or a Clos"),
+    "clos_links": Column("", "links of a two-level Clos (fat tree) at full bandwidth, chips to leaves and leaves to spines"),
+    "clos_cables": Column("", "differential pairs of those links"),
+    "clos_switches": Column("", "switch chips of both levels"),
+    "clos_most_chips": Column("", "chips that two levels of such switches can join"),
+    "torus_links": Column("", "links of a torus of these chips"),
+    "levels": Column("", "levels of switches that join all chips, each with a link in every plane"),
+    "pairs_per_rack_unit": Column("", "differential pairs of the star per unit of height, all in one rack"),
+    "domain_power": Column("W", "power of the domain, each chip's share as in the known machine"),
+    "domain_weight": Column("kg", "weight of the domain, each chip's share as in the known machine"),
+    "watts_per_rack_unit": Column("W", "power per unit of height, all in one rack of the known height"),
+    "cooling": Column("", "what cools all of it in one rack: air, liquid, or beyond what liquid-cooled racks are announced for"),
+    "floor_load": Column("kg/m^2", "weight over the footprint of one rack, all in one rack"),
+    "racks": Column("", "racks at the known machine's chips per rack; boxes where it is smaller than a rack"),
+    "air_racks": Column("", "fewest racks that room air can cool"),
+    "liquid_racks": Column("", "fewest racks within what liquid-cooled racks are announced for"),
+    "cabinet_racks": Column("", "fewest racks whose cabinets carry the weight"),
+    "footprints": Column("", "rack footprints, aisle included, over which the weight stays within the recommended floor load"),
+    "one_rack": Column("", "whether one rack as known today can hold the domain, or what is over its limits: power, weight, space"),
+    "domain_hbm": Column("byte", "memory of the domain"),
+    "scale_up_total": Column("byte/s", "what all chips of the domain send at once, one direction"),
+    "domain_bisection": Column("byte/s", "bandwidth between the halves of the domain, one direction"),
+    "scale_out_ratio": Column("", "how many times slower scale-out is than scale-up, per chip and direction"),
+    "racks_slowdown": Column("", "all-to-all over racks of the known size joined by scale-out, over one domain: ratio x (1 - 1/R)"),
+    "alltoall_bytes": Column("byte", "what one chip sends for dispatch and combine of one expert layer"),
+    "alltoall_s": Column("s", "time of that in one scale-up domain; floor"),
+    "alltoall_racks_s": Column("s", "time of that over racks of the known size joined by scale-out; floor"),
+    "weights_bytes": Column("byte", "the model's weights as its checkpoint stores them"),
+    "params_fit": Column("", "parameters that fit in fp8 beside the stated model's one sequence"),
+    "models_fit": Column("", "models of the catalogue that fit with one sequence of `context`"),
+    "largest_model": Column("", "the largest of them, by parameters"),
+    "largest_params": Column("", "its parameters"),
+    "largest_floor_s": Column("s", "reading its weights once with the whole domain: no decode step is shorter"),
+    "fitting": Column("", "each model that fits: model, total_params, weights_bytes, latency_floor_s"),
+    "topology": Column("", "how the chips of one scale-up domain are joined"),
+}
+_TIERS = {
+    "memory": Column("", "kind of memory"),
+    "device": Column("", "what one device is"),
+    "write_bw": Column("byte/s", "sequential writing"),
+    "fee_usd_per_byte_s": Column("USD/byte/s", "list price of holding a byte, where it is rented"),
+    "price_date": Column("", "when that price was asked"),
+}
+COLUMNS: dict[str, Column] = _TREND | _RACK | _TIERS
+IDENTITY = ("name", "fact", "chip", "year")  # columns that identify a row

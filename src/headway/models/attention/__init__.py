@@ -1,0 +1,328 @@
+"""What every attention kind answers, and the parts that several kinds share.
+
+Holds        one file per kind, each with its record, parameters, cache, reads, score FLOPs and state: grouped_query (MHA, GQA, MQA),
+             latent (MLA), compressed (DeepSeek-V4), gated_delta, short_convolution, lightning, state_space (Mamba, Mamba-2).
+             Here: Mixer, the questions; SoftmaxAttention and ConvolvedRecurrence, answers that several kinds share; AttentionPattern,
+             Indexer, AttentionSpan and CacheStore, the parts of an answer.
+Import       a kind from its file, the rest from here.
+May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
+New kind     a record in a file of its own that extends one of the three classes here, and a reader that makes it. Nothing else lists kinds.
+
+An answer is for one layer, all heads, before a layout divides it. The arithmetic is in laws/architecture/. Laws that need numpy are
+imported inside methods, because `headway list models` loads these files and must not load numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from headway.core.quantity import Sourced, known
+from headway.laws.architecture.attention import convolution_flop, index_score_flop, recurrence_flop
+from headway.laws.architecture.params import convolution_params, indexer_params
+from headway.laws.arithmetic import total
+
+NO_LIMIT = known(math.inf, "no limit", "token", "constant", "a query may look at every earlier token")
+UNITY = known(1, "one", "", "constant", "by definition")
+NONE = known(0, "none", "", "constant", "the architecture has no such part")
+ZERO_FLOP = known(0.0, "no look back", "flop/token", "constant", "the architecture has no such part")
+TWO_MATMULS = known(2, "matmuls", "", "constant", "projections in, projections out; up with gate, down")
+WIDE_HEAD = known(128, "head", "", "constant", "as wide as a tile of the kernels")
+
+
+# -- parts of an answer ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSpan:
+    """Tokens that a query attends to: attended_tokens(context, cap_tokens, sqrt_tokens) of them, and the cost of each."""
+
+    what: str  # kv | index | window | compressed
+    cap_tokens: Any
+    read_elements_per_token: Any  # cache elements read per token attended to
+    decode_score_flop: Any  # per query and token attended to
+    prefill_score_flop: Any
+    sqrt_tokens: Any = NO_LIMIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStore:
+    """A cache that a layer keeps: elements per token, for `cap_tokens` tokens at most."""
+
+    what: str  # kv | index | window | compressed
+    elements_per_token: Any
+    cap_tokens: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionPattern:
+    """Tokens that a query attends to: at most `cap_tokens` of the context, of which at most `kept_tokens` stay in the cache."""
+
+    name: str = "dense"  # dense | window | chunk | topk | sqrt | none
+    cap_tokens: Any = NO_LIMIT
+    kept_tokens: Any = NO_LIMIT
+    sqrt_tokens: Any = NO_LIMIT  # a query attends to sqrt(context * sqrt_tokens) tokens
+
+    def spans(self, read_elements: Any, decode_flop: Any, prefill_flop: Any) -> tuple[AttentionSpan, ...]:
+        """The reads of attention with this pattern, given elements and score FLOPs per token attended to."""
+        if self.name == "none":
+            return ()
+        span = AttentionSpan(
+            what="kv",
+            cap_tokens=self.cap_tokens,
+            read_elements_per_token=read_elements,
+            decode_score_flop=decode_flop,
+            prefill_score_flop=prefill_flop,
+            sqrt_tokens=self.sqrt_tokens,
+        )
+        return (span,)
+
+    def stores(self, elements_per_token: Any) -> tuple[CacheStore, ...]:
+        """The cache of attention with this pattern, given the elements that a token adds."""
+        return () if self.name == "none" else (CacheStore(what="kv", elements_per_token=elements_per_token, cap_tokens=self.kept_tokens),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """A small scorer with a cached key of its own per token, which picks the tokens that attention reads."""
+
+    heads: Any
+    dim: Any
+    query_input: Any  # width of what its queries are projected from
+    head_weights: Any = UNITY  # 1 where the hidden state also gives each index head a weight, else 0
+
+    def params(self, hidden: Any) -> Any:
+        """Parameters of the indexer; its key is one for all heads, so tensor parallelism does not split it."""
+        return indexer_params(hidden, self.query_input, self.heads, self.dim, self.head_weights)
+
+    def key_elements(self) -> Any:
+        """Cache elements of the index key of one token."""
+        from headway.laws.architecture.kv import entry_elements
+
+        return entry_elements(self.dim)
+
+    def span(self) -> AttentionSpan:
+        """The index keys read: those of every token of the context, whatever attention reads."""
+        flop = index_score_flop(self.heads, self.dim)
+        return AttentionSpan(
+            what="index",
+            cap_tokens=NO_LIMIT,
+            read_elements_per_token=self.key_elements(),
+            decode_score_flop=flop,
+            prefill_score_flop=flop,
+        )
+
+    def store(self) -> CacheStore:
+        """The index keys cached: those of every token of the context."""
+        return CacheStore(what="index", elements_per_token=self.key_elements(), cap_tokens=NO_LIMIT)
+
+
+# -- the questions --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixer(ABC):
+    """What mixes the tokens of a layer: attention, a recurrence or a convolution. A kind answers `params` and what differs from here."""
+
+    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ()  # fields that `headway show model` prints, in its order
+    matmuls: ClassVar[Any] = TWO_MATMULS  # dense matrix multiplications of a layer, one kernel each
+    latent: ClassVar[bool] = False  # runs on the kernels of latent attention (MLA)
+    softmax: ClassVar[bool] = False  # `--attention` and `--kv-share` apply to it
+    kv_share_refusal: ClassVar[str] = ""  # why `--kv-share` is an error for a model with such layers: "keeps ..."
+    context_parallel: ClassVar[bool] = False  # serving engines can split its cache by context (`--cp`)
+
+    # What a layer holds and does
+
+    @abstractmethod
+    def params(self) -> Any:
+        """Parameters of the matrices of a layer."""
+
+    def whole_params(self) -> Any:
+        """Parameters that every tensor-parallel chip holds whole, since they make what all heads share."""
+        return NONE
+
+    def kv_params(self) -> Any:
+        """Parameters that tensor parallelism splits by KV head."""
+        return NONE
+
+    def query_heads(self) -> Any:
+        """Heads, or channels, that tensor parallelism divides."""
+        return UNITY
+
+    def cache_heads(self) -> Any:
+        """Parts into which tensor parallelism can split the cache; a chip beyond them holds a copy."""
+        return UNITY
+
+    def head_elements(self) -> Any:
+        """Width of a head, which decides how well attention kernels fill the chip."""
+        return WIDE_HEAD
+
+    def stores(self) -> tuple[CacheStore, ...]:
+        """Caches that grow with the context, up to their caps."""
+        return ()
+
+    def spans(self) -> tuple[AttentionSpan, ...]:
+        """Caches that a query reads, with the score FLOPs of each token attended to, in decode and in prefill."""
+        return ()
+
+    def state_elements(self) -> Any:
+        """Elements of the state of fixed size that a layer keeps for a sequence."""
+        return NONE
+
+    def recurrence_flop_per_token(self) -> Any:
+        """FLOPs that update and read the state, per token."""
+        return ZERO_FLOP
+
+    def cache_elements_per_token(self) -> Any:
+        """Cache elements that one more token adds for ever: 0 where a window drops an old token for it. Index keys are apart."""
+        return _lasting_elements(store for store in self.stores() if store.what != "index")
+
+    def index_elements_per_token(self) -> Any:
+        """Elements of index keys that one more token adds for ever."""
+        return _lasting_elements(store for store in self.stores() if store.what == "index")
+
+    # `headway show model`
+
+    def summary(self) -> dict[str, Any]:
+        """What `headway show model` prints of a layer, in its order."""
+        return self.summary_fields()
+
+    def summary_fields(self) -> dict[str, Any]:
+        """The fields named in SUMMARY_FIELDS, but for those that the architecture leaves out."""
+        return {name: getattr(self, name) for name in self.SUMMARY_FIELDS if isinstance(getattr(self, name), Sourced)}
+
+    # `--attention` and `--kv-share`
+
+    def with_pattern(self, pattern: AttentionPattern) -> Mixer:
+        """The layer with another attention pattern; itself where there is none to change."""
+        return self
+
+    def with_kv_share(self, layers: Any) -> Mixer:
+        """The layer with one KV cache for so many layers; itself where it has none to share."""
+        return self
+
+    # A launch line of a serving engine
+
+    def engine_heads(self) -> Any:
+        """Query heads that tensor parallelism of a serving engine has to divide; 0: engines have no such rule for this kind."""
+        return 0
+
+    def grouped_heads(self) -> tuple[int, int] | None:
+        """(query heads, KV heads) of MHA, GQA and MQA, by which engines bound context parallelism; None for other kinds."""
+        return None
+
+    # Training
+
+    def activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+        """Bytes per token that a layer keeps for its backward pass and tensor parallelism splits."""
+        from headway.laws.training.activations import matmul_activation_bytes
+
+        return matmul_activation_bytes(self.params(), hidden, element_bytes)
+
+    def selective_activation_bytes(self, hidden: Any, element_bytes: Any) -> Any:
+        """Those bytes where selective recomputation makes again what is cheap to make."""
+        return self.activation_bytes(hidden, element_bytes)
+
+    def recomputed_params(self) -> Any:
+        """Parameters that selective recomputation multiplies with a second time."""
+        return NONE
+
+
+def _lasting_elements(stores: Iterable[CacheStore]) -> Any:
+    from headway.laws.architecture.kv import marginal_elements
+
+    elements = tuple(marginal_elements(store.elements_per_token, store.cap_tokens) for store in stores)
+    return total(elements) if elements else NONE
+
+
+# -- answers that several kinds share -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftmaxAttention(Mixer):
+    """Softmax attention over a cache with an entry per token: GQA and MLA. A pattern limits it, an indexer may pick its tokens."""
+
+    softmax: ClassVar[bool] = True
+    context_parallel: ClassVar[bool] = True
+
+    kv_share: Any = UNITY  # layers that use one KV cache
+    look: AttentionPattern = AttentionPattern()
+    indexer: Indexer | None = None
+
+    def index_params(self, hidden: Any) -> tuple[Any, ...]:
+        """Parameters of the indexer, where there is one."""
+        return () if self.indexer is None else (self.indexer.params(hidden),)
+
+    def index_spans(self) -> tuple[AttentionSpan, ...]:
+        """Reads of the indexer, where there is one."""
+        return () if self.indexer is None else (self.indexer.span(),)
+
+    def index_stores(self) -> tuple[CacheStore, ...]:
+        """Cache of the indexer, where there is one."""
+        return () if self.indexer is None else (self.indexer.store(),)
+
+    def summary(self) -> dict[str, Any]:
+        """The pattern, the fields, and how far back a pattern other than dense reaches."""
+        row = {"look_back": self.look.name, **self.summary_fields()}
+        return row if self.look.name == "dense" else row | {"look_back_tokens": min(self.look.cap_tokens, self.look.sqrt_tokens)}
+
+    def with_pattern(self, pattern: AttentionPattern) -> Mixer:
+        """The layer with another pattern; an indexer stays only where it has tokens to pick, and a layer without cache stays as it is."""
+        if self.look.name == "none":
+            return self
+        return replace(self, look=pattern, indexer=self.indexer if pattern.name == "topk" else None)
+
+    def with_kv_share(self, layers: Any) -> Mixer:
+        """The layer with one KV cache for so many layers."""
+        return replace(self, kv_share=layers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvolvedRecurrence(Mixer):
+    """A recurrence with a short convolution before it: no cache that grows, a state of fixed size."""
+
+    kernel: Any  # taps of the convolution
+
+    @abstractmethod
+    def matrix_params(self) -> Any:
+        """Parameters of the projections."""
+
+    @abstractmethod
+    def channels(self) -> Any:
+        """Channels that go through the convolution."""
+
+    def recurrent_elements(self) -> Any:
+        """Elements of the recurrent state."""
+        return NONE
+
+    def recurrent_flop(self) -> Any:
+        """FLOPs per token of the recurrence alone."""
+        return ZERO_FLOP
+
+    def params(self) -> Any:
+        """Projections and filters of the convolution."""
+        return total((self.matrix_params(), convolution_params(self.channels(), self.kernel)))
+
+    def state_elements(self) -> Any:
+        """The recurrent state, and the inputs that the convolution has to remember."""
+        from headway.laws.architecture.kv import convolution_state, state_sum
+
+        return state_sum(self.recurrent_elements(), convolution_state(self.channels(), self.kernel))
+
+    def recurrence_flop_per_token(self) -> Any:
+        """FLOPs per token of the recurrence and the convolution."""
+        return recurrence_flop(self.recurrent_flop(), convolution_flop(self.channels(), self.kernel))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoMixer(Mixer):
+    """A layer that is a feed-forward part alone."""
+
+    matmuls: ClassVar[Any] = NONE
+
+    def params(self) -> Any:
+        """No parameters."""
+        return NONE

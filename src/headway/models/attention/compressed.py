@@ -1,0 +1,117 @@
+"""Compressed attention (DeepSeek-V4): one shared key = value entry for every few tokens, beside a short window of uncompressed entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from headway.core.quantity import known
+from headway.laws.architecture.attention import compressed_score_flop, index_score_flop, score_flop
+from headway.laws.architecture.params import (
+    compressed_attention_params,
+    compressed_indexer_params,
+    compressed_whole_params,
+    compressor_params,
+)
+from headway.laws.arithmetic import total
+from headway.models.attention import NO_LIMIT, UNITY, AttentionPattern, AttentionSpan, CacheStore, Indexer, Mixer
+
+ONE_TOKEN = known(1, "one token", "token", "constant", "by definition")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressedAttention(Mixer):
+    """DeepSeek-V4: one shared key = value entry per `ratio` tokens, beside a short window of uncompressed ones."""
+
+    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "head_dim", "query_rank", "window")
+    softmax: ClassVar[bool] = True
+    kv_share_refusal: ClassVar[str] = "keeps compressed entries"
+
+    hidden: Any
+    heads: Any
+    head_dim: Any
+    query_rank: Any
+    output_groups: Any
+    output_rank: Any
+    window: Any
+    ratio: Any | None  # tokens per compressed entry; None: the window is all there is
+    overlap: Any = UNITY  # 2 where each entry also sees the group before it, with its own projection
+    top_entries: Any | None = None  # entries the indexer picks; None: all of them are read
+    indexer: Indexer | None = None
+    look: AttentionPattern | None = None  # `--attention`: an entry for every token, attended to with this pattern
+
+    def params(self) -> Any:
+        """Projections, compressors and the indexer."""
+        projections = compressed_attention_params(
+            self.hidden, self.heads, self.head_dim, self.query_rank, self.output_groups, self.output_rank
+        )
+        return total((projections, *self._compressor_params()))
+
+    def whole_params(self) -> Any:
+        """Projections to the query's rank and to the shared entry, compressors and the indexer."""
+        return total((compressed_whole_params(self.hidden, self.query_rank, self.head_dim), *self._compressor_params()))
+
+    def query_heads(self) -> Any:
+        """Query heads."""
+        return self.heads
+
+    def stores(self) -> tuple[CacheStore, ...]:
+        """The window, compressed entries, and compressed index keys."""
+        from headway.laws.architecture.kv import compressed_elements, entry_elements
+
+        entry = entry_elements(self.head_dim)
+        if self.look is not None:
+            return self.look.stores(entry)
+        stores = [CacheStore(what="window", elements_per_token=entry, cap_tokens=self.window)]
+        if self.ratio is not None:
+            compressed = compressed_elements(self.head_dim, self.ratio)
+            stores.append(CacheStore(what="compressed", elements_per_token=compressed, cap_tokens=NO_LIMIT))
+            if self.indexer is not None:
+                key = compressed_elements(self.indexer.dim, self.ratio)
+                stores.append(CacheStore(what="index", elements_per_token=key, cap_tokens=NO_LIMIT))
+        return tuple(stores)
+
+    def spans(self) -> tuple[AttentionSpan, ...]:
+        """The window; compressed entries, all of them or those that the indexer picks; and every compressed index key."""
+        from headway.laws.architecture.kv import compressed_cap, compressed_elements, entry_elements
+
+        entry, flop = entry_elements(self.head_dim), score_flop(self.heads, self.head_dim, self.head_dim)
+        if self.look is not None:
+            return self.look.spans(entry, flop, flop)
+        spans = [_span("window", self.window, entry, flop)]
+        if self.ratio is not None:
+            cap = NO_LIMIT if self.top_entries is None else compressed_cap(self.top_entries, self.ratio)
+            per_token = compressed_score_flop(flop, self.ratio, ONE_TOKEN)
+            spans.append(_span("compressed", cap, compressed_elements(self.head_dim, self.ratio), per_token))
+            if self.indexer is not None:
+                scan = compressed_score_flop(index_score_flop(self.indexer.heads, self.indexer.dim), self.ratio, ONE_TOKEN)
+                spans.append(_span("index", NO_LIMIT, compressed_elements(self.indexer.dim, self.ratio), scan))
+        return tuple(spans)
+
+    def summary(self) -> dict[str, Any]:
+        """The ratio, then the fields."""
+        return {"compress_ratio": self.ratio, **self.summary_fields()}
+
+    def with_pattern(self, pattern: AttentionPattern) -> Mixer:
+        """An entry for every token in place of window and compressed entries."""
+        return replace(self, look=pattern)
+
+    def engine_heads(self) -> Any:
+        """Query heads."""
+        return self.heads
+
+    def _compressor_params(self) -> tuple[Any, ...]:
+        """Parameters of the compressor of entries, and of the indexer with the compressor of its keys, where there are such."""
+        if self.ratio is None or self.look is not None:
+            return ()
+        entries = compressor_params(self.hidden, self.head_dim, self.overlap)
+        if self.indexer is None:
+            return (entries,)
+        index = compressed_indexer_params(self.hidden, self.indexer.query_input, self.indexer.heads, self.indexer.dim)
+        return entries, index, compressor_params(self.hidden, self.indexer.dim, self.overlap)
+
+
+def _span(what: str, cap: Any, elements: Any, flop: Any) -> AttentionSpan:
+    return AttentionSpan(
+        what=what, cap_tokens=cap, read_elements_per_token=elements, decode_score_flop=flop, prefill_score_flop=flop
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""MHA, GQA and MQA: softmax attention with a key and a value per KV head and token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from headway.laws.architecture.attention import score_flop
+from headway.laws.architecture.params import attention_params, kv_projection_params
+from headway.laws.arithmetic import total
+from headway.models.attention import NONE, UNITY, AttentionSpan, CacheStore, SoftmaxAttention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention(SoftmaxAttention):
+    """Softmax attention with a key and a value per KV head: MHA, GQA and MQA. Fields kv_share, look, indexer: see SoftmaxAttention."""
+
+    SUMMARY_FIELDS: ClassVar[tuple[str, ...]] = ("heads", "kv_heads", "head_dim", "value_dim", "kv_share")
+
+    hidden: Any
+    heads: Any
+    kv_heads: Any
+    head_dim: Any
+    value_dim: Any
+    query_copies: Any = UNITY  # 2 where the query projection also makes an output gate
+    stacks: Any = UNITY  # 2 where a decoder layer also attends to an encoder
+    caches: bool = True  # False where the layer reads the KV that an earlier layer keeps
+
+    def params(self) -> Any:
+        """Projections of queries, keys, values and outputs, and the indexer."""
+        projections = attention_params(
+            self.hidden, self.heads, self.kv_heads, self.head_dim, self.value_dim, self.query_copies, self.stacks, self.kv_share
+        )
+        return total((projections, *self.index_params(self.hidden)))
+
+    def whole_params(self) -> Any:
+        """The indexer."""
+        index = self.index_params(self.hidden)
+        return total(index) if index else NONE
+
+    def kv_params(self) -> Any:
+        """Projections of keys and values."""
+        return kv_projection_params(self.hidden, self.kv_heads, self.head_dim, self.value_dim, self.stacks, self.kv_share)
+
+    def query_heads(self) -> Any:
+        """Query heads."""
+        return self.heads
+
+    def cache_heads(self) -> Any:
+        """KV heads."""
+        return self.kv_heads
+
+    def head_elements(self) -> Any:
+        """Width of a key."""
+        return self.head_dim
+
+    def stores(self) -> tuple[CacheStore, ...]:
+        """A key and a value per KV head, unless an earlier layer keeps them, and index keys."""
+        from headway.laws.architecture.kv import kv_elements
+
+        if not self.caches:
+            return ()
+        return (*self.look.stores(kv_elements(self.kv_heads, self.head_dim, self.value_dim, self.kv_share)), *self.index_stores())
+
+    def spans(self) -> tuple[AttentionSpan, ...]:
+        """A key and a value per KV head of each token attended to, even where layers share them, and index keys."""
+        from headway.laws.architecture.kv import kv_elements_read
+
+        flop = score_flop(self.heads, self.head_dim, self.value_dim)
+        read = kv_elements_read(self.kv_heads, self.head_dim, self.value_dim)
+        return (*self.look.spans(read, flop, flop), *self.index_spans())
+
+    def engine_heads(self) -> Any:
+        """Query heads."""
+        return self.heads
+
+    def grouped_heads(self) -> tuple[int, int]:
+        """(query heads, KV heads)."""
+        return int(self.heads), int(self.kv_heads)

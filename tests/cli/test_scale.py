@@ -1,0 +1,204 @@
+"""`headway scale` as a user meets it: answers, axes, explanations, figures, and wrong input in one line."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from headway.cli.main import main
+from headway.core import columns
+from headway.core.formula import Traced, anonymous, replay
+from headway.core.schema import defaults
+from headway.training.scaling.answer import explained, rows
+from headway.training.scaling.request import Uncertainty
+from headway.training.scaling.scale import question
+from support.command import Cli
+
+KINDS = {
+    "split": "--flop 1e25",
+    "of a size": "--active 70B",
+    "of tokens": "--tokens 1.4T",
+    "repeated": "--flop 1e22 --tokens-unique 25B --law muennighoff",
+    "given": "--active 8B --tokens 15T --months 2 --rl 0.1",
+    "given by compute": "--flop 1e24 --tokens 2T --weight-bits 8 --post-bits 4",
+    "life": "--active 100B --serve 50M/s --months 2 --rl 0.67",
+    "life, chosen": "--active 100B --served 200T --tokens 150T --tokens-unique 30T",
+    "quality": "--quality 70B --served 10T --kappa 1",
+    "experts": "--moe --active 30B --experts 64..512*2",
+    "experts of a total": "--moe --active 37B --total 671B --per-token 8",
+}
+WRONG = {
+    "": "--flop 1e25",
+    "--flop 0": "above",
+    "--flop nan": "finite",
+    "--active 100B --tokens 0": "above 1",
+    "--active 100B --tokens -5": "above 1",
+    "--active 1B --tokens 1T --flop 1e22": "two of them",
+    "--moe --active 30B --total 10B": "got '30B'; wants at most the total, 10B",
+    "--moe --active 30B": "--experts",
+    "--moe --experts 8": "--active 30B",
+    "--moe --active 1B --experts 8 --per-token 9": "at most the experts",
+    "--flop 1e25 --law epok": "did you mean epoch",
+    "--moe --active 1B --experts 8 --law s-bse": "did you mean s-base",
+    "--flop 1e25 --law hoffmann-printed": "--law hoffmann",
+    "--active 100B --serve 50M/s": "--months",
+    "--serve 50M/s --months 2": "--active 100B",
+    "--active 1B --serve 1M/s --served 1T": "one of them",
+    "--quality 70B": "--served",
+    "--active 7B --tokens-unique 1T": "--active 9B --tokens 900B",
+    "--flop 1e25 --set chip.hbm=1": "scale has neither",
+    "--flop 1e25 --draws 100,200": "one value",
+    "--flop 1e20..1e29*1.01": "at most 1000",
+    "--flop 1e25 --explain beyond": "numbers",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
+    found = cli.json("scale", *KINDS[kind].split())
+    assert found["rows"] and {"headway", "command", "columns", "rows", "notes"} <= found.keys()
+    for key, about in found["columns"].items():
+        assert about["doc"], key
+    for row in found["rows"]:
+        assert all(math.isfinite(value) and value >= 0 for value in row.values() if isinstance(value, float)), row
+        for key in row:
+            if key.endswith("_lo") and row[key] is not None:
+                assert row[key] <= row[key.removesuffix("_lo") + "_hi"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_explains_itself(kind: str) -> None:
+    """The tree of each number ends in facts and flags alone, and gives the number again."""
+    import argparse
+
+    from headway.core import schema
+    from headway.training.scaling.request import RECORDS
+
+    parser = argparse.ArgumentParser()
+    for record in RECORDS:
+        schema.add_flags(parser, record)
+    parser.add_argument("--moe", action="store_true")
+    parser.add_argument("--law")
+    args = parser.parse_args(KINDS[kind].split())
+    flags = {key: value for record in RECORDS for key, value in schema.read(args, record)[0].items()}
+    asked, _ = question(flags, defaults(Uncertainty), args.law, "all", args.moe)
+    for row in rows(asked):
+        for key, value in row.plain.items():
+            if isinstance(value, float):
+                tree = explained(asked, row, key)
+                assert float(tree) == pytest.approx(value, rel=1e-12), key
+                if isinstance(tree, Traced):
+                    assert anonymous(tree) == [], key
+                    assert float(replay(tree)) == pytest.approx(value, rel=1e-12), key
+
+
+def test_the_first_line_answers(cli: Cli) -> None:
+    life = cli("scale", *KINDS["life"].split()).text.splitlines()[0]
+    assert "train on 94.7T tokens, 47.3x Chinchilla by epoch (23.2x (outliers) .. 127x (hoffmann) over 6 laws)" in life
+    assert "the simple rule, training = serving, says 222T, 111x, and costs 5.2% more" in life
+    split = cli("scale", "--flop", "1e25").text.splitlines()[0]
+    assert "312B parameters" in split and "5.34T tokens" in split and "149B (hoffmann) .. 599B (outliers)" in split
+    experts = cli("scale", "--moe", "--active", "370M", "--experts", "64").text.splitlines()[0]
+    assert "1.4B dense, 3.79x, by s-base-refit" in experts and "6 of 7 laws were fitted there" in experts
+    assert "with 1 expert are worth" in cli("scale", "--moe", "--active", "1B", "--experts", "1").text
+
+
+def test_the_spread_of_the_worked_example_is_17_to_87(cli: Cli) -> None:
+    flags = ["--active", "100B", "--served", "200T,260T", "--kappa", "1,3", "--law", "epoch,hoffmann", "--beside", "none"]
+    times = [row["over_training"] for row in cli.json("scale", *flags)["rows"]]
+    assert (round(min(times)), round(max(times))) == (17, 87)
+
+
+def test_lists_become_axes_and_each_row_is_that_of_its_point(cli: Cli) -> None:
+    many = cli.json("scale", "--flop", "1e20..1e26*10", "--law", "epoch,huber", "--beside", "none")["rows"]
+    assert [row["law"] for row in many] == ["epoch", "huber"] * 7
+    (one,) = cli.json("scale", "--flop", "1e23", "--beside", "none")["rows"]
+    (same,) = (row for row in many if row["flop"] == pytest.approx(1e23) and row["law"] == "epoch")
+    assert same["active"] == pytest.approx(one["active"], rel=1e-12)
+    assert same["active_lo"] == pytest.approx(one["active_lo"], rel=1e-12)
+    grid = cli.json("scale", "--moe", "--active", "100M,1B", "--experts", "8..512*4", "--law", "s-base")["rows"]
+    assert [(row["active"], row["experts"]) for row in grid] == [(n, e) for n in (1e8, 1e9) for e in (8, 32, 128, 512)]
+
+
+def test_what_is_outside_the_fitted_range_is_said(cli: Cli) -> None:
+    near = cli.json("scale", "--active", "1B", "--tokens", "20B", "--beside", "none")
+    assert near["rows"][0]["in_range"] is True and not any("outside" in note for note in near["notes"])
+    far = cli.json("scale", "--flop", "1e25")
+    assert all(row["in_range"] is False and row["beyond"] for row in far["rows"] if row["kind"] in ("law", "beside"))
+    assert any("outside what was fitted: epoch" in note for note in far["notes"])
+    experts = cli.json("scale", "--moe", "--active", "370M,30B", "--experts", "64,1024")["rows"]
+    inside = {(row["active"], row["experts"]) for row in experts if row["in_range"]}
+    assert inside == {(370e6, 64)}
+    assert all(row["in_range"] is None for row in experts if row["law"] == "ling")
+
+
+def test_notes_are_about_the_laws_shown(cli: Cli) -> None:
+    def starts(law: str) -> list[str]:
+        return [note.split("'")[0] for note in cli.json("scale", "--moe", "--active", "1B", "--experts", "64", "--law", law)["notes"]]
+
+    assert starts("s-base") == ["Clark"] and starts("ling") == ["Ling"] and starts("hash,ling") == ["Clark", "Ling"]
+
+
+def test_a_rounded_fit_gives_a_loss_and_no_split(cli: Cli) -> None:
+    (row,) = cli.json("scale", "--active", "70B", "--tokens", "1.4T", "--law", "hoffmann-printed", "--beside", "none")["rows"]
+    assert row["loss"] == pytest.approx(1.69 + 406.4 / 70e9**0.34 + 410.7 / 1.4e12**0.28, rel=1e-12)
+    assert row["over_law"] is None and row["served_exact"] is None and "hoffmann has them all" in row["why"]
+
+
+def test_too_little_training_is_justified_by_no_serving(cli: Cli) -> None:
+    (row,) = cli.json("scale", "--active", "70B", "--tokens", "100B", "--beside", "none")["rows"]
+    assert row["served_exact"] is None and "none justifies it" in row["why"]
+    assert row["served_rule"] > 0
+
+
+def test_equal_parts_that_cannot_reach_the_loss_say_so(cli: Cli) -> None:
+    (row,) = cli.json("scale", "--quality", "70B", "--served", "100B", "--beside", "none")["rows"]
+    assert row["rule_regret"] is None and "whatever the size" in row["why"]
+    assert row["active"] < 70e9 < row["active"] * 1.15
+
+
+def test_flags_that_a_question_does_not_use_are_named(cli: Cli) -> None:
+    notes = cli.json("scale", "--flop", "1e25", "--months", "2", "--kappa", "3")["notes"]
+    assert any(note == "not used in this question: --months, --kappa" for note in notes)
+
+
+def test_the_seed_fixes_the_interval(cli: Cli) -> None:
+    ends = [cli.json("scale", "--flop", "1e25", "--seed", seed)["rows"][0]["active_lo"] for seed in ("0", "0", "1")]
+    assert ends[0] == ends[1] != ends[2]
+
+
+@pytest.mark.parametrize("flags", WRONG)
+def test_wrong_input_is_one_line_that_says_what_would_work(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", *flags.split()]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and WRONG[flags] in said
+
+
+@pytest.mark.parametrize("kind", ["split", "life", "experts", "quality"])
+def test_figures(kind: str, tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("vl_convert")
+    assert cli("scale", *KINDS[kind].split(), "--plot", str(tmp_path / "figure.png")).status == 0
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+
+
+def test_columns_have_units() -> None:
+    assert columns.unit("tokens_worth") == "token" and columns.unit("flop") == "flop" and columns.unit("serve_exact") == "token/s"
+
+
+def test_keys_shared_with_train_say_what_they_are_there() -> None:
+    for key in ("step_s", "step_hi_s", "compute_s", "bound", "dp", "kind"):
+        assert "train" in columns.doc(key), key
+
+
+def test_the_library_answers_alike(cli: Cli) -> None:
+    import headway as hw
+
+    found = hw.scale(active=100e9, served=["200T", 260e12], kappa=3, months=None, beside="none")
+    same = cli.json("scale", "--active", "100B", "--served", "200T,260T", "--kappa", "3", "--beside", "none")
+    assert list(found) == same["rows"] and list(found.notes) == same["notes"]
+    assert float(found.explain("over_training", 1)) == found.plain[1]["over_training"]
+    for wrong in ({"flopp": 1}, {"flop": True}, {"flop": -1.0}, {"flop": 1e25, "law": "epok"}):
+        with pytest.raises(hw.HeadwayError):
+            hw.scale(**wrong)

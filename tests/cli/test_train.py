@@ -1,0 +1,267 @@
+"""`headway train`: rows that add up and explain themselves, published runs, wrong input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import headway as hw
+from headway.core.formula import anonymous, leaves, replay
+from headway.core.quantity import KINDS
+from headway.training.columns import PARTS, TIMES, TRAINING
+from support.command import Answer, command
+
+DAY = 86400.0
+ASKED: list[tuple[str, str, dict[str, Any]]] = [
+    ("llama-3-405b", "16384xh100-sxm", {"tokens": "15T", "seq": "8k", "global_batch": "16M", "mtbf": "51000h"}),
+    ("deepseek-v3", "2048xh800", {"tokens": "14.8T", "seq": 4096, "global_batch": 15360 * 4096, "tp": 1, "pp": 16, "ep": 64,
+                                  "schedule": "dualpipe", "dtype": "fp8"}),
+    ("llama-3.1-70b", "tpu-v5p-8x16x16", {"tokens": "1T", "seq": 4096, "global_batch": 4096 * 4096}),
+    ("qwen3-next-80b-a3b", "64xh100-sxm", {"tokens": "1T", "seq": 4096, "imbalance": 1.3}),
+    ("llama-3.1-8b", "8xh100-sxm", {"tokens": "1T", "seq": 8192, "trainable": 0.01, "optimizer": "muon"}),
+    ("qwen2.5-0.5b", "h100", {"tokens": "10G", "seq": 2048}),
+    ("gpt3-175b", "1024xa100-sxm-80", {"tokens": "300G", "seq": 2048, "global_batch": 1536 * 2048, "dropout": 1, "fused_attention": 0}),
+    ("llama-3.1-70b", "gb200-nvl72", {"tokens": "1T", "seq": 8192}),
+    ("llama-3.1-8b", "16xh100-sxm", {"seq": 131072, "global_batch": 64 * 131072, "cp": (2, 4, 8)}),
+]  # fmt: skip
+NAMES = [f"{name}-{where}" for name, where, _ in ASKED]
+
+
+def run(*argv: str) -> Answer:
+    return command("train", *argv)
+
+
+# -- rows that add up -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "machine", "given"), ASKED, ids=NAMES)
+def test_parts_add_up_and_ends_are_in_order(name: str, machine: str, given: dict[str, Any]) -> None:
+    table = hw.train(name, machine, **given)
+    assert len(table) >= 1
+    for row in table:
+        assert sum(row[f"{part}_s"] for part in TIMES) == pytest.approx(row["step_s"], rel=1e-9)
+        assert sum(row[f"{part}_bytes_chip"] for part in PARTS) == pytest.approx(row["memory_bytes_chip"], rel=1e-9)
+        assert all(row[f"{part}_s"] >= -1e-12 for part in TIMES) and all(row[f"{part}_bytes_chip"] >= 0 for part in PARTS)
+        assert 0 < row["step_floor_s"] <= row["step_lo_s"] <= row["step_s"] <= row["step_hi_s"]
+        assert row["tokens_per_s_chip_lo"] <= row["tokens_per_s_chip"] <= row["tokens_per_s_chip_hi"]
+        assert row["memory_bytes_chip_lo"] <= row["memory_bytes_chip"] <= row["memory_bytes_chip_hi"]
+        assert 0 < row["mfu"] <= row["mfu_full"] <= row["hfu"] < 1
+        assert row["tp"] * row["cp"] * row["pp"] * row["dp"] + row["chips_idle"] == row["chips"]
+        assert row["micro_batches"] * row["dp"] * row["micro_batch"] * row["seq"] == row["global_batch"]
+        assert row["fits"] == (row["why"] == "")
+        if row["tokens"]:
+            steps = row["tokens"] / row["global_batch"]
+            assert row["run_s"] == pytest.approx(steps * row["step_s"] / row["goodput"])
+            assert row["run_lo_s"] <= row["run_s"] <= row["run_hi_s"]
+    first = [row for row in table if row["fits"]]
+    assert [row["step_s"] for row in first] == sorted(row["step_s"] for row in first)
+
+
+@pytest.mark.parametrize(("name", "machine", "given"), ASKED, ids=NAMES)
+def test_every_number_explains_itself(name: str, machine: str, given: dict[str, Any]) -> None:
+    table = hw.train(name, machine, **given)
+    row = next(iter(table))
+    keys = [key for key, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+    assert len(keys) >= 50
+    for key in keys:
+        tree = table.explain(key)
+        assert anonymous(tree) == [], key
+        assert float(replay(tree)) == pytest.approx(float(row[key]), rel=1e-12, abs=0), key
+    for _, leaf in leaves(table.explain("run_s" if row["run_s"] else "step_s")):
+        assert leaf.kind in KINDS and leaf.source.strip() and leaf.name.strip()
+
+
+def test_every_column_is_described() -> None:
+    status, out, _ = run("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192", "-o", "json")
+    answer = json.loads(out)
+    assert status == 0 and answer["command"][1] == "train"
+    assert set(TRAINING) <= {*answer["columns"]}
+    assert all(column["doc"] for column in answer["columns"].values())
+
+
+# -- lists and questions --------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_axes_and_those_of_a_layout_are_limits() -> None:
+    table = hw.train("llama-3.1-8b", "64xh100-sxm", seq=(4096, 8192, 32768), global_batch=(2**22, 2**23))
+    assert [(row["seq"], row["global_batch"]) for row in table] == [(s, b) for s in (4096, 8192, 32768) for b in (2**22, 2**23)]
+    assert {row["tp"] for row in hw.train("llama-3.1-8b", "64xh100-sxm", seq=4096, tp=(2, 4))} <= {2, 4}
+    assert {row["recompute"] for row in hw.train("llama-3.1-8b", "64xh100-sxm", seq=4096, recompute="full")} == {"full"}
+    modes = hw.train("llama-3.1-8b", "64xh100-sxm", seq=4096, recompute=("none", "full"))
+    assert {row["recompute"] for row in modes} <= {"none", "full"}
+    schedules = hw.train("llama-3.1-70b", "64xh100-sxm", seq=4096, pp=8, schedule=("gpipe", "1f1b", "zb-h1", "zb-h2"))
+    assert [row["schedule"] for row in schedules] == ["gpipe", "1f1b", "zb-h1", "zb-h2"]
+
+
+def test_text_csv_and_md() -> None:
+    asked = ("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192")
+    status, text, _ = run(*asked)
+    assert status == 0 and text.startswith("llama-3.1-8b on 8xh100-sxm: ") and "1T tokens take" in text
+    assert "a step goes to" in text and "memory of the fullest chip" in text
+    assert "," in run(*asked, "-o", "csv")[1].splitlines()[0] and run(*asked, "-o", "md")[1].count("|") > 20
+    status, text, _ = run(*asked, "--where", "tp > 1", "--sort", "memory_bytes_chip", "-o", "json")
+    assert all(row["tp"] > 1 for row in json.loads(text)["rows"])
+
+
+# -- properties -----------------------------------------------------------------------------------------------------------------
+
+
+def one(name: str, machine: str, **given: Any) -> dict[str, Any]:
+    return next(iter(hw.train(name, machine, **given)))
+
+
+def test_larger_machines_batches_and_idle_shares() -> None:
+    small, large = (one("llama-3.1-70b", f"{n}xh100-sxm", tokens="1T", seq=4096, global_batch=2**23) for n in (128, 512))
+    assert large["run_s"] < small["run_s"] and large["tokens_per_s_chip"] < small["tokens_per_s_chip"]
+    few, many = (one("llama-3.1-70b", "128xh100-sxm", seq=4096, global_batch=batch) for batch in (2**21, 2**24))
+    assert many["tokens_per_s_chip"] > few["tokens_per_s_chip"]
+
+
+def test_failures_cost_what_they_take() -> None:
+    kept = {"tokens": "1T", "seq": 8192}
+    sound, failing = one("llama-3.1-8b", "64xh100-sxm", **kept), one("llama-3.1-8b", "64xh100-sxm", mtbf="5000h", **kept)
+    assert sound["goodput"] == 1 and 0 < failing["goodput"] < 1
+    assert failing["run_s"] == pytest.approx(sound["run_s"] / failing["goodput"])
+
+
+def test_unbalanced_experts_cost_time_and_memory() -> None:
+    pinned = {"seq": 4096, "tp": 1, "cp": 1, "pp": 1, "dp": 64, "ep": 8, "micro_batch": 1, "zero": 1, "recompute": "none"}
+    even, skewed = (one("qwen3-30b-a3b", "64xh100-sxm", imbalance=factor, **pinned) for factor in (1, 1.5))
+    assert skewed["compute_s"] > even["compute_s"] and skewed["ep_s"] > even["ep_s"]
+    assert skewed["activations_bytes_chip"] > even["activations_bytes_chip"]
+
+
+def test_recomputation_trades_time_for_memory() -> None:
+    pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 4, "dp": 4, "vpp": 1, "micro_batch": 1, "zero": 1}
+    none, some, full = (one("llama-3.1-70b", "128xh100-sxm", recompute=mode, **pinned) for mode in ("none", "selective", "full"))
+    assert none["memory_bytes_chip"] > some["memory_bytes_chip"] > full["memory_bytes_chip"]
+    assert none["step_s"] < some["step_s"] < full["step_s"]
+    assert full["compute_s"] / none["compute_s"] == pytest.approx(4 / 3)
+    assert some["step_s"] / none["step_s"] < 1.08
+
+
+def test_fsdp_in_a_pipeline_keeps_what_it_gathered() -> None:
+    pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 4, "dp": 8, "vpp": 1, "micro_batch": 1, "recompute": "selective"}
+    sharded, states = (one("llama-3.1-70b", "256xh100-sxm", zero=stage, **pinned) for stage in (3, 1))
+    assert sharded["step_s"] == pytest.approx(states["step_s"], rel=1e-9)
+    assert sharded["memory_bytes_chip"] > states["memory_bytes_chip"]
+
+
+def test_better_schedules_leave_less_idle() -> None:
+    pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 8, "dp": 4, "micro_batch": 1, "zero": 1, "recompute": "full", "global_batch": 128 * 8192}
+    idle = {name: one("llama-3.1-70b", "256xh100-sxm", schedule=name, **pinned, **({"vpp": 2} if name == "interleaved" else {"vpp": 1}))
+            for name in ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2")}  # fmt: skip
+    assert idle["gpipe"]["bubble_s"] == idle["1f1b"]["bubble_s"] > idle["interleaved"]["bubble_s"]
+    assert idle["1f1b"]["bubble_s"] > idle["zb-h1"]["bubble_s"] > idle["zb-h2"]["bubble_s"]
+    assert idle["gpipe"]["memory_bytes_chip"] > idle["1f1b"]["memory_bytes_chip"]
+
+
+# -- published runs -------------------------------------------------------------------------------------------------------------
+
+
+def test_llama_3_405b() -> None:
+    """Llama 3 (arXiv:2407.21783), table 4: tp 8, pp 16, dp 128, 16 M tokens of 8 k on 16,384 H100: 400 TFLOP/s, MFU 41 %; 38 to 43."""
+    row = one("llama-3.1-405b", "16384xh100-sxm", tokens="15.6T", seq=8192, global_batch=2048 * 8192, tp=8, cp=1, pp=16, dp=128)
+    assert row["fits"] and row["zero"] == 1
+    assert 0.36 < row["mfu"] < 0.45
+    assert row["flops_chip"] == pytest.approx(400e12, rel=0.12)
+    assert row["run_flop"] == pytest.approx(3.8e25, rel=0.1)  # 6 N D, attention apart
+
+
+def test_deepseek_v3() -> None:
+    """DeepSeek-V3 (arXiv:2412.19437): 2.664 M H800 hours for 14.8 T tokens, pp 16, ep 64, DualPipe, fp8: inside the interval."""
+    row = one("deepseek-v3", "2048xh800", tokens="14.8T", seq=4096, global_batch=15360 * 4096, tp=1, cp=1, pp=16, dp=128, ep=64,
+              schedule="dualpipe", dtype="fp8", optimizer="adam-bf16-moments", recompute="selective")  # fmt: skip
+    hours = {end: row[f"run_{end}s"] / 3600 * row["chips"] for end in ("lo_", "", "hi_")}
+    assert hours["lo_"] < 2.664e6 < hours["hi_"]
+    assert row["fits"]
+
+
+# -- wrong input ----------------------------------------------------------------------------------------------------------------
+
+
+LLAMA = ("llama-3.1-405b", "--on", "16384xh100-sxm", "--tokens", "15T", "--seq", "8192", "--global-batch", "16Mi")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--tp 8 --pp 16 --cp 1 --dp 256", "more than the 16384 chips; nearest legal: tp=4 pp=16 dp=256 cp=1"),
+        ("--tp 8 --pp 16 --cp 1 --dp 100", "does not divide the 2048 sequences of a step; nearest legal: tp=8 pp=16 dp=128 cp=1"),
+        ("--pp 200", "more than the 126 layers; nearest legal: tp=1 pp=126"),
+        ("--cp 3", "cp does not divide a sequence of 8192 tokens; nearest legal: tp=1 pp=1 dp=2048 cp=4"),
+        ("--tp 7", "tp does not divide 128 attention heads; nearest legal: tp=8"),
+        ("--tp 7,9", "tp does not divide 128 attention heads; nearest legal: tp=8"),
+        ("--tp 7 --cp 3 --pp 200", "heads, and cp does not divide a sequence of 8192 tokens, and pp x vpp is more than the 126 layers"),
+        ("--dp 100000", "nearest legal: tp=1 pp=1 dp=2048"),
+        ("--ep 8", "the model has none; nearest legal"),
+        ("--vpp 4 --pp 1", "vpp needs more than one pipeline stage"),
+        ("--schedule zb-h1 --vpp 2 --pp 4", "vpp is of the interleaved schedule, not of zb-h1"),
+        ("--schedule dualpipe --pp 7", "DualPipe wants an even number of stages; nearest legal: tp=1 pp=8"),
+        ("--schedule zb-v --pp 64", "zb-v puts two chunks of the 126 layers on each stage"),
+        ("--micro-batch 7", "does not divide the 2048 sequences of a step"),
+        ("--zero 4", "at most 3"),
+        ("--tp 0", "at least 1"),
+        ("--tp 1.5", "whole number"),
+        ("--dp -4", "at least 1"),
+        ("--optimizer adamm", "did you mean adam"),
+        ("--schedule foo", "one of 1f1b, gpipe"),
+        ("--recompute some", "one of none, selective, full"),
+        ("--dtype fp4", "one of bf16, fp16, fp8"),
+        ("--imbalance 0.5", "at least 1"),
+        ("--objective speed", "one of step, chips, cost"),
+        ("--mtbf 10h", "sooner than a run comes back"),
+        ("--eff-compute 1.5", "at most 1"),
+        ("--price-metric foo", "no price metric"),
+    ],
+)
+def test_wrong_layouts_and_recipes(flags: str, said: str) -> None:
+    status, out, err = run(*LLAMA, *flags.split())
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1 and said in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--tokens 0", "above 0"),
+        ("--tokens nan", "finite"),
+        ("--tokens=-5", "above 0"),
+        ("--tokens 1e300", "--tokens"),
+        ("--seq 0", "at least 1"),
+        ("--seq 8192 --global-batch 1000000", "a multiple of the sequence of 8192 tokens, such as 999424"),
+        ("--seq 8192 --global-batch 100", "such as 8192"),
+        ("--objective cost", "--tokens 15T"),
+        ("--deadline 60d", "--tokens 15T"),
+        ("--deadline 0 --tokens 1T", "--deadline"),
+    ],
+)
+def test_wrong_runs(flags: str, said: str) -> None:
+    status, out, err = run("llama-3.1-8b", "--on", "64xh100-sxm", *flags.split())
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1 and said in err
+
+
+def test_wrong_machines() -> None:
+    assert "has no fp8 peak" in run("llama-3.1-8b", "--on", "8xa100-sxm-80", "--dtype", "fp8")[2]
+    assert "more than the 1 chips; nearest legal: tp=1" in run("llama-3.1-8b", "--on", "h100", "--tp", "8")[2]
+    assert "ep does not divide the 256 routed experts" in run("deepseek-v3", "--on", "2048xh800", "--ep", "48")[2]
+    with pytest.raises(hw.HeadwayError, match="did you mean global_batch"):
+        hw.train("llama-3.1-8b", "8xh100-sxm", globalbatch=8)
+    with pytest.raises(hw.HeadwayError):
+        hw.train("llama-3.1-8b", "8xh100-sxm", seq=float("nan"))
+    with pytest.raises(hw.HeadwayError):
+        hw.train("llama-3.1-8b", "8xh100-sxm", seq=[])
+
+
+def test_one_chip_needs_no_links() -> None:
+    row = one("qwen2.5-0.5b", "apple-m4-max", seq=2048)
+    assert row["fits"] and row["step_s"] > 0
+
+
+def test_a_model_larger_than_the_machine_is_an_answer() -> None:
+    status, out, err = run("llama-3.1-405b", "--on", "8xh100-sxm", "--seq", "8192")
+    assert (status, err) == (0, "")
+    assert "no layout fits" in out and "which has 80 GB" in out and "of these chips it fits" in out

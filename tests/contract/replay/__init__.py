@@ -1,0 +1,1 @@
+"""Estimates of forty machines, stored."""

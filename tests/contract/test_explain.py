@@ -1,0 +1,333 @@
+"""Every number of every verb explains itself: each leaf has an origin, and the tree evaluated again gives the number."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from headway.cli.main import main
+from headway.core.columns import unit as unit_of_column
+from headway.core.explain import to_json, to_text
+from headway.core.explain import unit as unit_of_law
+from headway.core.formula import Traced, anonymous, leaves, record, replay
+from headway.core.quantity import KINDS, Sourced, known, user_input
+from headway.evidence.claims import claim
+from headway.evidence.claims import explain as explain_claim
+from headway.evidence.claims.rows import computable
+from headway.models.config import model
+from headway.models.describe import about_model
+from headway.performance.layout import Layout
+from headway.performance.workload import Load
+from headway.serving.columns import SERVE
+from support.cases import STEP_MODELS, Point, drawn, fitted_numbers
+from support.each import for_each
+
+AT_CONTEXT = (("batch", 48), ("context", 9000))
+REQUESTS = (("batch", 48), ("prompt", 9000), ("output", 1000))
+WIDE = Layout(tp=2, cp=2, pp=2)
+FITTED_NUMBERS = fitted_numbers()
+LINKS = {place for place in FITTED_NUMBERS if place.startswith("collective.")}
+POINTS = [
+    Point("llama-3.1-70b", "8xh100-sxm", WIDE, AT_CONTEXT),
+    Point("llama-3.1-70b", "8xh100-sxm", WIDE, REQUESTS),
+    Point("deepseek-v3", "gb200-nvl72", Layout(tp=2, ep=18, dp=9, pp=2, replicas=2), REQUESTS),
+    Point("deepseek-v3.2", "8xh200-sxm", Layout(ep=8, dp=8), AT_CONTEXT, formats=(("weights", "fp8"), ("kv", "fp8"))),
+    Point("deepseek-v4-flash", "8xh200-sxm", Layout(tp=8, ep=4), REQUESTS),
+    Point("mistral-7b-v0.1", "h100", load=REQUESTS),
+    Point("gpt-oss-120b", "8xmi300x", Layout(tp=2, ep=4, dp=2), AT_CONTEXT),
+    Point("qwen3-next-80b-a3b", "16xh100-sxm", Layout(tp=2, dp=8, ep=16), REQUESTS),
+    Point("ai21-jamba-1.5-mini", "8xh100-sxm", Layout(tp=4), AT_CONTEXT),
+    Point("mamba2-2.7b", "tpu-v5p-4x4x4", load=REQUESTS),
+    *(drawn(seed) for seed in range(2000, 2006)),
+]
+
+
+def honest(tree: Any, printed: float) -> None:
+    """Every leaf of a tree has an origin; evaluated again, the tree gives the printed value."""
+    assert anonymous(tree) == []
+    assert float(replay(tree)) == pytest.approx(printed, rel=1e-12, abs=0)
+    for path, leaf in distinct_leaves(tree):
+        assert leaf.kind in KINDS, path
+        assert leaf.source.strip(), path
+        assert leaf.name.strip(), path
+
+
+def distinct_leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    seen: set[int] = set()
+    for path, leaf in leaves(tree):
+        if id(leaf) not in seen:
+            seen.add(id(leaf))
+            yield path, leaf
+
+
+def numeric(row: dict[str, Any]) -> list[str]:
+    return [key for key, value in row.items() if isinstance(value, int | float)]
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda point: point.id)
+def test_every_number_that_serve_prints(point: Point) -> None:
+    table = point.table()
+    row = table.row(0)
+    keys = numeric(row)
+    assert len(keys) >= (50 if row["tpot_s"] is not None and row["usd_per_mtok_out"] is not None else 35)
+    for key in keys:
+        tree = table.explain(key)
+        honest(tree, float(row[key]))
+
+
+def test_a_row_in_the_middle_of_a_grid_explains_itself() -> None:
+    point = Point("deepseek-v3", "gb200-nvl72", Layout(tp=2, ep=36, dp=36), (("batch", 1), ("context", 1)))
+    table = point.but(batch=[1, 100, 4000], context=[1000, 50_000]).table()
+    for number in range(len(table)):
+        row = table.row(number)
+        honest(table.explain("step_s", number), row["step_s"])
+        honest(table.explain("kv_bytes_chip", number), row["kv_bytes_chip"])
+
+
+def test_a_sorted_and_filtered_table_explains_the_row_it_shows() -> None:
+    table = Point("llama-3.1-8b", "h100").but(batch=[1, 8, 64, 100_000], context=8000).table().where("fits").sort("tok_per_s_chip", True)
+    for number in range(len(table)):
+        honest(table.explain("decode_tok_per_s", number), table.row(number)["decode_tok_per_s"])
+
+
+def kinds_of(point: Point) -> dict[str, dict[str, Any]]:
+    found = [leaf for _, leaf in distinct_leaves(point.table().explain("step_s"))]
+    return {kind: {leaf.name: leaf for leaf in found if leaf.kind == kind} for kind in KINDS}
+
+
+@pytest.mark.parametrize("overlap", ["fitted", "operators"])
+def test_leaves_are_of_every_kind(overlap: str) -> None:
+    """A step rests on the config, the datasheet, what the user asked and what was fitted or named defaults, and says so."""
+    by_kind = {kind: leaves.keys() for kind, leaves in kinds_of(POINTS[0].assuming(overlap=overlap)).items()}
+    assert {f"llama-3.1-70b.{key}" for key in ("hidden_size", "num_attention_heads", "intermediate_size")} <= by_kind["config"]
+    assert {"h100_sxm.hbm_bw", "h100_sxm.peak_bf16", "h100_sxm.scale_up_bw"} <= by_kind["datasheet"]
+    assert {"batch", "context", "tp", "cp", "pp"} <= by_kind["input"]
+    fitted = {(place.partition(".")[0], place.rpartition(".")[2]) for place in by_kind["fitted"]}
+    assert {("collective", "alpha"), ("collective", "eff_network")} <= fitted
+    if overlap == "fitted":
+        assert {
+            ("gemm", "compute"),
+            ("gemm", "memory"),
+            ("decode", "block_bytes"),
+            ("elementwise", "t0_s"),
+            ("engine", "step_overhead_s"),
+        } <= fitted
+        assert not {"eff_compute", "eff_memory", "t0"} & by_kind["default"]
+    else:
+        assert {"eff_compute", "eff_memory", "t0"} <= by_kind["default"] and by_kind["fitted"] <= {*LINKS}
+
+
+@pytest.mark.parametrize("point", POINTS[:10], ids=lambda point: point.id)
+def test_what_is_fitted_names_its_file_and_its_meaning(point: Point) -> None:
+    found = kinds_of(point)["fitted"]
+    assert len(found) > 10
+    for name, leaf in found.items():
+        value = FITTED_NUMBERS[name]
+        assert leaf.source == f"data/efficiency.toml, fitted; docs/accuracy.md: {value['meaning']}" and value["meaning"]
+        assert float(leaf) == value["value"] and leaf.unit == value["unit"]
+
+
+@pytest.mark.parametrize("overlap", STEP_MODELS)
+@pytest.mark.parametrize("engine", ["none", "vllm", "llamacpp"])
+def test_every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
+    for point in POINTS[1:6]:
+        table = point.assuming(overlap=overlap, engine=engine).table()
+        for key in ("step_s", "ttft_s", "tpot_s", "overhead_s", "kv_s"):
+            if table.row(0)[key] is not None:
+                honest(table.explain(key), table.row(0)[key])
+
+
+def test_what_is_edited_is_the_users() -> None:
+    from headway.hardware.edit import edit
+    from headway.hardware.system import system
+
+    point = Point("llama-3.1-8b", edit(system("h100"), "chip.hbm_bw", "10TB/s"))
+    found = {leaf.name: leaf for _, leaf in distinct_leaves(point.table().explain("weights_s"))}
+    assert found["chip.hbm_bw"].kind == "input"
+    assert found["chip.hbm_bw"] == 10e12
+
+
+def test_a_tree_prints_as_text_and_as_json() -> None:
+    table = POINTS[2].table()
+    for key in ("tpot_s", "usd_per_mtok_out", "fits"):
+        tree = table.explain(key)
+        text = to_text(tree, key)
+        assert text.startswith(key)
+        assert len(text.splitlines()) > 20
+        found = json.loads(json.dumps(to_json(tree), allow_nan=False))
+        assert found["value"] == float(tree)
+        assert found["unit"] == unit_of_column(key)
+
+
+@for_each([key for key, column in SERVE.items() if column.unit not in ("", "bool")])
+def test_the_law_behind_a_column_has_the_columns_unit(key: str) -> None:
+    table = POINTS[1].table()
+    if table.row(0)[key] is None:  # a column that this row does not need
+        return
+    tree = table.explain(key)
+    found = unit_of_law(tree.step.law) if isinstance(tree, Traced) else tree.unit
+    assert found == unit_of_column(key)
+
+
+@pytest.fixture(scope="module")
+def planned() -> Any:
+    from headway.serving.plan.plan import plan
+
+    return plan("qwen3-30b-a3b", "8xh100-sxm", Load(prompt=4000, output=500), ttft="2s", tpot="50ms", current="tp=4 batch=16")
+
+
+@pytest.mark.parametrize("kind", ["best", "frontier", "elasticity", "current"])
+def test_every_number_that_plan_prints(planned: Any, kind: str) -> None:
+    rows = planned.rows()
+    number = max(index for index, row in enumerate(rows) if row["kind"] == kind)
+    keys = numeric(rows[number])
+    assert len(keys) >= 50
+    assert ("elasticity" in keys) == (kind == "elasticity")
+    assert ("gain" in keys) == (kind == "current")
+    for key in keys:
+        honest(planned.explain(key, number), float(rows[number][key]))
+
+
+# -- what is known of a model ---------------------------------------------------------------------------------------------------
+
+KINDS_OF_MODEL = (
+    "llama-3.1-70b", "deepseek-v3", "deepseek-v3.2", "deepseek-v4-pro", "gpt-oss-20b", "llama-4-maverick-17b-128e", "mistral-7b-v0.1",
+    "qwen3-next-80b-a3b", "ai21-jamba-1.5-large", "minimax-m1-80k", "mamba2-2.7b", "gpt2", "palm-540b", "glam-64b-64e", "switch-base-128",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS_OF_MODEL)
+def test_every_number_of_a_model(name: str) -> None:
+    context = user_input(20_000, "context", "token")
+    plain = about_model(model(name), context)
+    with record():
+        recorded = about_model(model(name), context)
+    count = 0
+    for (path, tree), (_, value) in zip(numbers(recorded), numbers(plain), strict=True):
+        count += 1
+        assert isinstance(tree, Traced | Sourced), path
+        if math.isfinite(float(value)):
+            honest(tree, float(value))
+    assert count > 15
+
+
+def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from numbers(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from numbers(item, f"{path}[{index}]")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+
+
+# -- trend, lecture -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_number_of_the_trend() -> None:
+    from headway.hardware.trend import trend_chips
+
+    with record():
+        recorded = trend_chips()
+    plain = trend_chips()
+    assert len(plain) > 50
+    for new, old in zip(recorded, plain, strict=True):
+        for field in dataclasses.fields(old):
+            tree, value = getattr(new, field.name), getattr(old, field.name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                assert isinstance(tree, Traced | Sourced), f"{old.chip}.{field.name}"
+                honest(tree, float(value))
+
+
+@cache
+def printed(name: str) -> dict[str, float]:
+    return {part.name: part.recomputed for part in claim(name)[0].parts}
+
+
+@pytest.mark.parametrize("name", sorted(computable()))
+def test_every_number_of_a_claim(name: str) -> None:
+    parts = explain_claim(name)
+    assert parts.keys() == printed(name).keys()
+    for part, tree in parts.items():
+        if math.isfinite(float(tree)):
+            honest(tree, printed(name)[part])
+        else:
+            assert anonymous(tree) == []
+
+
+ASKED = (
+    "serve deepseek-v3 --on gb200-nvl72 --ep 72 --dp 72 --batch 4608 --prompt 8k --output 1k",
+    "plan llama-3.1-8b --on h100 --prompt 1k --output 100",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that step_s=20ms",
+    "solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 64 --for context --so-that compute_s=kv_s",
+    "show model deepseek-v3.2",
+    "show chip h100",
+    "show system gb200-nvl72",
+    "trend chips --where chip=h100_sxm",
+    "lecture RB-08",
+)
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_every_number_that_a_command_prints_can_be_asked_for(command: str) -> None:
+    row = answer(command)["rows"][0]
+    keys = numeric({key: value for key, value in row.items() if not isinstance(value, bool)})
+    assert len(keys) > 3
+    trees = answer(f"{command} --explain {','.join(keys)}")["explain"]
+    assert trees.keys() == set(keys)
+    for key in keys:
+        assert trees[key]["value"] == pytest.approx(row[key], rel=1e-12), key
+        assert all(leaf["kind"] in KINDS or isinstance(leaf["value"], bool) for leaf in json_leaves(trees[key])), key
+        assert all(leaf["source"] for leaf in json_leaves(trees[key]) if not isinstance(leaf["value"], bool)), key
+
+
+def answer(command: str) -> Any:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main([*command.split(), "-o", "json"]) == 0
+    return json.loads(out.getvalue())
+
+
+def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
+    """Every leaf of a tree as JSON has it."""
+    if isinstance(node, list):
+        for item in node:
+            yield from json_leaves(item)
+    elif isinstance(node, dict) and "kind" in node and "name" in node:
+        yield node
+    elif isinstance(node, dict):
+        for item in node.get("inputs", node if "value" not in node else {}).values():
+            yield from json_leaves(item)
+
+
+# -- the walk itself ------------------------------------------------------------------------------------------------------------
+
+
+def test_arithmetic_outside_a_law_is_found_out() -> None:
+    """Were glue to multiply two facts, the product would be an anonymous leaf."""
+    from headway.laws.roofline.capacity import drain_s
+
+    capacity, bandwidth = known(80e9, "hbm", "byte", "datasheet", "a source"), known(3.35e12, "bw", "byte/s", "datasheet", "a source")
+    with record():
+        honest_tree, glued = drain_s(capacity, bandwidth), drain_s(capacity * 2, bandwidth)
+    assert anonymous(honest_tree) == []
+    assert anonymous(glued) == ["/drain_s.capacity"]
+
+
+def test_replay_runs_the_laws_again() -> None:
+    tree = POINTS[0].table().explain("weights_s")
+    before = replay(tree)
+    leaf = next(leaf for _, leaf in leaves(tree) if leaf.name == "h100_sxm.hbm_bw")
+    memo = {id(leaf): leaf * 2}
+    assert replay(tree, memo) == pytest.approx(before / 2, rel=1e-12)

@@ -1,0 +1,335 @@
+"""Price sheets read backwards: published sizes and KV, sheets made by the cost laws themselves, limits, and what must not be answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.cli.main import main
+from headway.core.errors import HeadwayError
+from headway.core.formula import Traced, anonymous, record, replay
+from headway.economics.inversion.answer import Inversion, QuantityRow, invert, row, tree
+from headway.economics.inversion.calibration import (
+    CONSTANT,
+    LEARNED,
+    LINE,
+    OURS,
+    STATED_MARKUP,
+    ladders,
+    learned,
+    left_out,
+    read_examples,
+    scores,
+)
+from headway.economics.inversion.features import features
+from headway.economics.inversion.priors import AssumedIntervals, priors, read_assumed, reference
+from headway.economics.inversion.samples import draw, markup, reference_log_cost
+from headway.economics.sheets.catalogue import sheet
+from headway.economics.sheets.sheet import ContextTier, Mode, PriceSheet, Rates
+from headway.evidence import report
+from headway.laws.economics.inversion import kv_at_knee, kv_joint
+from reference.served_cost import fitted
+from support.paths import DATA, ROOT
+
+SOLD, SIZES = DATA / "open_models_sold.csv", DATA / "open_models_sizes.csv"
+MTOK = 1e6
+GEMINI = sheet("gemini-3.1-pro")
+
+
+def made(inp: float, out: float, **more: Any) -> PriceSheet:
+    """A sheet with rates in USD/Mtok."""
+    return PriceSheet(
+        provider="made", model="m", as_of="2026-11-20", source="a test", rates=Rates(input=inp / MTOK, output=out / MTOK), **more
+    )
+
+
+def laddered(inp: float, out: float, tiers: dict[float, float], limit: float) -> PriceSheet:
+    """A sheet whose output rises by context."""
+    steps = tuple(ContextTier(above=above, rates=Rates(input=inp / MTOK, output=dear / MTOK)) for above, dear in tiers.items())
+    return made(inp, out, tiers=steps, context_limit=limit)
+
+
+def one(given: PriceSheet, assume: str = "") -> Inversion:
+    return invert([given], read_assumed(assume))[0]
+
+
+def width(found: QuantityRow) -> float:
+    return found.hi / found.lo
+
+
+# -- models of known size ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def told() -> Any:
+    return left_out(read_examples(SOLD, SIZES))
+
+
+def test_active_parameters_of_models_of_known_size(told: Any) -> None:
+    by = {(each.method, each.size): each for each in scores(told)}
+    ours, constant, line = (by[method, "active"] for method in (OURS, CONSTANT, LINE))
+    assert ours.models == 27
+    assert ours.over_constant <= 0.75
+    assert ours.width <= 6
+    assert ours.coverage >= 0.75
+    assert ours.width < constant.width / 2 and constant.over_constant == 1
+    assert ours.coverage > line.coverage and ours.width < line.width
+    assert by[OURS, "total"].over_constant <= 0.75 and by[OURS, "total"].coverage >= 0.75
+
+
+def test_the_laws_with_stated_markup_are_most_of_the_answer(told: Any) -> None:
+    by = {each.method: each for each in scores(told) if each.size == "active"}
+    assert by[STATED_MARKUP].over_constant < 0.8
+
+
+def test_no_method_sees_the_family_it_tells(told: Any) -> None:
+    examples = read_examples(SOLD, SIZES)
+    moved = [each if each.family != "llama-3.1-405b" else _larger(each) for each in examples]
+    for method in (OURS, STATED_MARKUP, CONSTANT, LINE):
+        before, after = (
+            next(
+                each.value for each in found if each.method == method and each.size == "active" and each.example.family == "llama-3.1-405b"
+            )
+            for found in (told, left_out(moved))
+        )
+        assert after == before
+
+
+def _larger(example: Any) -> Any:
+    import dataclasses
+
+    return dataclasses.replace(example, active=example.active * 3, total=example.total * 3)
+
+
+def test_the_numbers_that_ship_are_those_that_the_models_give() -> None:
+    found, basis = learned(read_examples(SOLD, SIZES)), priors()
+    assert {name: float(getattr(basis, name)) for name in LEARNED} == pytest.approx(found, rel=2e-3)
+
+
+def test_the_efficiencies_are_those_of_the_step_model() -> None:
+    found, basis = fitted(), priors()
+    assert found.models > 100 and found.mfu_spread < 0.25 and found.decode_spread < 0.25
+    for name in ("dense_mfu", "sparse_exponent", "eff_memory", "eff_compute", "step_fixed"):
+        assert getattr(found, name) == pytest.approx(float(getattr(basis, name)), rel=0.1), name
+
+
+def test_markup_by_stated_priors_and_by_prices_agree_within_their_spread() -> None:
+    basis = priors()
+    found = markup(draw(basis, AssumedIntervals(), 4096), basis)
+    assert 2.0 < float(basis.markup_input) < 8.0  # 3.2 from chip price, idle hours and margin alone; DeepSeek's own day has 4.0 on misses
+    assert found.middle[:2] == pytest.approx([1.4596, 0.5043], abs=0.03)
+
+
+@pytest.mark.parametrize("one_model", [each.model for each in read_examples(SOLD, SIZES)][::6])
+def test_kv_of_a_flat_sheet_is_never_identified(one_model: str) -> None:
+    example = next(each for each in read_examples(SOLD, SIZES) if each.model == one_model)
+    for assume in ("", f"active={example.active},total={example.total}", "chip=h100-sxm,price=2,margin=0.5,utilisation=0.5"):
+        found = row(one(made(example.input * MTOK, example.output * MTOK), assume), "kv")
+        assert found.verdict == "not identified" and "ladder" in found.why
+        assert found.lo is not None and width(found) > 10
+
+
+@pytest.mark.parametrize("found", ladders(), ids=lambda each: each.sold)
+def test_kv_of_a_ladder_holds_what_is_published(found: Any) -> None:
+    assert found.lo <= found.fp8 <= found.hi
+    assert found.hi / found.lo <= 8
+
+
+# -- sheets made by the laws ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("active", "sparsity"), [(8e9, 1.0), (70e9, 1.0), (5e9, 23.0), (37e9, 18.0), (100e9, 15.0)])
+def test_a_sheet_made_by_the_laws_gives_its_model_back(active: float, sparsity: float) -> None:
+    import numpy as np
+
+    basis = priors()
+    cost = np.exp(reference_log_cost(basis, reference(), active, sparsity))
+    found = one(made(cost[0] * float(basis.markup_input) * MTOK, cost[1] * float(basis.markup_output) * MTOK))
+    size = row(found, "active")
+    assert size.lo < active < size.hi and size.verdict == "identified"
+    assert row(found, "total").lo < active * sparsity * 1.001 and row(found, "total").hi > active * sparsity
+
+
+@pytest.mark.parametrize("kv", [5e3, 30e3, 150e3])
+def test_a_ladder_made_by_the_laws_gives_its_kv_back(kv: float) -> None:
+    import numpy as np
+
+    basis = priors()
+    cost = np.exp(reference_log_cost(basis, reference(), 37e9, 18.0, kv))
+    base = cost[1] * float(basis.markup_output) * MTOK
+    rise = cost[2] * MTOK  # per token of context, at the cost of busy chips
+    tiers = {32e3: base + rise * 64e3, 128e3: base + rise * 176e3}
+    found = row(one(laddered(cost[0] * float(basis.markup_input) * MTOK, base, tiers, 256e3)), "kv")
+    assert found.lo < kv < found.hi and width(found) < 8 and found.driven_by == "context ladder"
+
+
+def test_dearer_is_larger_and_a_steeper_ladder_is_more_kv() -> None:
+    sizes = [row(one(made(price, 4 * price)), "active").value for price in (0.1, 0.3, 1, 3, 10)]
+    assert sizes == sorted(sizes) and sizes[-1] > 10 * sizes[0]
+    caches = [row(one(laddered(1, 5, {200e3: top}, 1e6)), "kv").value for top in (6, 8, 12, 20)]
+    assert caches == sorted(caches) and caches[-1] > 4 * caches[0]
+
+
+def test_a_higher_ratio_is_a_sparser_model() -> None:
+    ratios = [row(one(made(0.3, 0.3 * ratio)), "sparsity").value for ratio in (1, 2, 4, 8)]
+    assert ratios == sorted(ratios)
+
+
+# -- what is assumed --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_assumed_is_taken() -> None:
+    found = one(GEMINI, "active=100B,chip=tpu-v7,price=5.40,margin=0.5")
+    assert (row(found, "active").lo, row(found, "active").hi, row(found, "active").verdict) == (100e9, 100e9, "assumed")
+    assert row(found, "margin").value == pytest.approx(0.5)
+    assert row(found, "kv_slope").value == pytest.approx(59040, rel=1e-4)  # tiers.md: 59 KB at $5.40 on TPU v7
+
+
+def test_the_slope_bound_at_another_contract() -> None:
+    assert row(one(GEMINI, "chip=tpu-v7,price=1.60"), "kv_slope").value == pytest.approx(199e3, rel=0.01)
+
+
+def test_a_larger_margin_leaves_a_smaller_model() -> None:
+    sizes = [row(one(made(1, 4), f"margin={margin}"), "active").value for margin in (0, 0.4, 0.8)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_knowing_more_never_widens() -> None:
+    before, after = (width(row(one(GEMINI, text), "active")) for text in ("", "chip=tpu-v7,price=5,margin=0.5,utilisation=0.5,mfu=0.2"))
+    assert after < before
+
+
+def test_one_host_says_less_than_a_median() -> None:
+    assert width(row(one(made(1, 4), "hosts=1"), "active")) > 1.2 * width(row(one(made(1, 4)), "active"))
+
+
+def test_the_lecture_in_closed_form() -> None:
+    chip = reference()
+    compute = 2 * 100e9 / float(chip.peak)
+    knee = row(one(GEMINI, "active=100B,chip=h100-sxm"), "kv_knee")
+    assert knee.value == pytest.approx(kv_at_knee(compute, float(chip.chip.hbm_bw), 200e3), rel=1e-9)
+    assert knee.value == pytest.approx(1667, rel=0.02) and knee.kind == "lower bound"
+    at = {context: kv_joint(1667 * 200e3 / context, 1.5, 5.0) for context in (200e3, 500e3, 1e6)}
+    assert list(at.values()) == pytest.approx([4168, 1667, 834], rel=1e-3)  # claim AP-13
+
+
+def test_a_fast_mode_asks_for_a_batch() -> None:
+    fast = Mode(name="fast", rates=Rates(input=30 / MTOK, output=150 / MTOK), speed_ratio=20.0)
+    assert row(one(made(5, 25, modes=(fast,))), "batch").lo >= 120
+    assert row(one(made(5, 25)), "batch").lo < 120
+
+
+# -- contradictions, wrong input ----------------------------------------------------------------------------------------------------
+
+
+def said(found: Inversion) -> str:
+    return "\n".join(each.why for each in found.rows if each.kind == "contradiction")
+
+
+def test_contradictions_are_said() -> None:
+    assert all(text in said(one(GEMINI)) for text in ("step and ratio", "the step is not a knee", "input x2, output x1.5"))
+    assert "rises faster" in said(one(laddered(1, 5, {200e3: 200}, 300e3)))
+    assert "spreads more" in said(one(made(0.1, 50))) and "spreads less" in said(one(made(10, 0.1)))
+    assert said(one(made(1, 3))) == ""
+
+
+def test_tokens_given_away_say_nothing() -> None:
+    assert features(made(0, 0)) is None
+    assert {each.verdict for each in one(made(0, 0)).rows} == {"not identified"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "margin=2",
+        "active=0",
+        "foo=1",
+        "active",
+        "chip=h1000",
+        "active=1,active=2",
+        "active=5..1",
+        "active=100B,total=50B",
+        "kv=-1",
+        "batch=nan",
+    ],
+)
+def test_wrong_assumptions(text: str) -> None:
+    with pytest.raises(HeadwayError):
+        one(GEMINI, text)
+
+
+def test_the_answer_is_the_same_again_and_among_many() -> None:
+    sheets = [made(price, 4 * price) for price in (0.1, 0.5, 2.0)] + [GEMINI]
+    first, again = invert(sheets), invert(sheets)
+    assert first == again
+    many = invert(sheets * 8)
+    for each, other in zip(first, many[:4], strict=True):
+        for name in ("active", "total", "kv"):
+            assert row(other, name).value == pytest.approx(row(each, name).value, rel=0.2)
+
+
+# -- explanation and faces ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quantity", ["active", "total", "kv", "kv_slope", "kv_knee", "kv_joint", "margin"])
+def test_every_value_is_explained_by_the_laws(quantity: str) -> None:
+    found = one(GEMINI)
+    with record():
+        value = tree(found, priors(), quantity)
+    assert anonymous(value) == []
+    assert float(replay(value)) == pytest.approx(float(row(found, quantity).value), rel=1e-12)
+    assert isinstance(value, Traced) == (quantity != "margin")
+
+
+def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["price", "--sheet", "gemini-3.1-pro", "-o", "json", "--explain", "kv"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    rows = {each["quantity"]: each for each in answer["rows"]}
+    assert rows["kv"]["unit"] == "byte/token" and rows["kv"]["level"] == 0.8 and rows["kv"]["driven_by"] == "context ladder"
+    assert rows["utilisation"]["verdict"] == "not identified" and rows["utilisation"]["why"]
+    assert answer["explain"]["kv"]["name"] == "kv_from_slope" and answer["columns"]["value"]["doc"]
+    assert main(["price", "--sheet", "claude-opus"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("claude-opus") and "KV not identified" in text and "what would narrow it" in text
+
+
+def test_the_score_and_its_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- prices: generated, do not edit -->\n<!-- prices: end -->\nafter\n", encoding="utf-8")
+    assert main(["price", "--score", str(SOLD), "--truth", str(SIZES), "--report", str(page)]) == 0
+    assert "27 models" in capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before") and text.endswith("after\n") and "| cost laws | active | 27 |" in text
+    own = ROOT / "docs" / "prices.md"
+    assert report.PART in own.read_text(encoding="utf-8")
+    methods = text.split("-->")[1].split("\n\n")[1]
+    assert methods in own.read_text(encoding="utf-8"), "docs/prices.md is not what headway price --score gives"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--sheet", "nosuch"], ["--sheet", "claude-opus", "--explain", "nosuch"], ["--score", "nosuch.csv", "--truth", "nosuch.csv"],
+        ["--score", str(SOLD)], ["--score", str(SIZES), "--truth", str(SIZES)], ["--sheet", "claude-opus", "--history", "anthropic"],
+        ["--sheet", "claude-opus", "--assume", "margin=half"],
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["price", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("inward", "outward"), [(1e-10, 1e-10), (1e-8, 1e-8), (2e-8, 3e-8)])
+def test_rates_far_from_all_that_is_known_identify_nothing_of_the_machine(inward: float, outward: float) -> None:
+    from headway.economics.inversion.answer import invert
+    from headway.economics.sheets.sheet import PriceSheet, Rates
+
+    sheet = PriceSheet(provider="x", model="m", as_of="2026-11-20", source="made up", rates=Rates(input=inward, output=outward))
+    [one] = invert([sheet])
+    verdicts = {each.quantity: each.verdict for each in one.rows if each.kind == "quantity"}
+    assert {verdicts[name] for name in ("margin", "utilisation", "chip_price", "kv")} == {"not identified"}
+    if inward < 1e-9:
+        assert set(verdicts.values()) == {"not identified"}

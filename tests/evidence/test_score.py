@@ -1,0 +1,274 @@
+"""`headway score`: statistics against numbers worked out by hand, what is scored and what is left out, a user's own output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from headway.cli.main import main
+from headway.core.errors import BadFile
+from headway.evidence.fit import nearest
+from headway.evidence.fit.crossval import flat_residuals, floor_residuals
+from headway.evidence.fit.residuals import Residual, grouped, residuals, stats, worst
+from headway.evidence.report import PAGE, Report, check_targets, inserted, page, summary
+from headway.evidence.rows.names import model_class
+from headway.evidence.rows.row import read_rows
+from headway.evidence.rows.tasks import tasks
+from headway.evidence.serving.predict import predict
+from headway.hardware.chip import chip
+from headway.models.config import model
+from headway.report.figures import parity
+from support.command import Cli
+from support.paths import DATA, ROOT
+
+HEAD = (
+    "id,model,hardware,n_chips,engine,weight_precision,tp,mode,isl,osl,batch_or_concurrency,ttft_ms,tpot_ms,tok_s_per_chip,source_key,"
+    "reliability"
+)
+ASKED = "llama-3.1-70b,h100-sxm,8,vllm,fp8,8,serving_concurrency,1024,1024,64"
+ROWS = f"""{HEAD}
+fast,{ASKED},200,14,,one,A
+slow,{ASKED},,28,,one,B
+none,{ASKED},,,,two,A
+never,{ASKED},1,1,,two,C
+bad,llama-3.1-70b,h100-sxm,8,vllm,fp8,8,serving_concurrency,x,1024,64,200,14,,one,A
+nochip,llama-3.1-70b,h1000,8,vllm,fp8,8,serving_concurrency,1024,1024,64,200,14,,one,A
+offline,llama-3.1-8b,a100-80gb,1,tensorrt-llm,fp16,1,offline_throughput,128,128,,,,5000,three,A
+prefill,llama-3.1-8b,rtx4090,1,llama.cpp,q4_k_m,1,prefill,512,,1,70,,7300,four,A
+"""
+
+
+def one(measured: float, predicted: float, **more: object) -> Residual:
+    known = {
+        "id": "a", "source": "s", "chip": "c", "family": "f", "engine": "vLLM", "model": "m", "model_class": "dense 8B", "kind": "decode",
+        "quantity": "tpot", "floor": 0.5 * measured, "lo": predicted / 1.2, "hi": predicted * 1.2,
+    }  # fmt: skip
+    return Residual(**(known | more), measured=measured, predicted=predicted)  # type: ignore[arg-type]
+
+
+def file(folder: Path, text: str) -> str:
+    path = folder / "measured.csv"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def found_in(path: str) -> list[Residual]:
+    asked = tasks(read_rows(path)[0])
+    return residuals(asked, predict(asked))
+
+
+# -- statistics -------------------------------------------------------------------------------------------------------------------
+
+
+def test_statistics_by_hand() -> None:
+    # ratios 1.1, 0.5, 2, 1: errors 0.1, 0.5, 1, 0 -> median (0.1 + 0.5) / 2; ln 0.0953, -0.693, 0.693, 0
+    s = stats([one(1.0, 1.1), one(1.0, 0.5), one(1.0, 2.0), one(1.0, 1.0)])
+    assert s.n == 4
+    assert s.median_error == pytest.approx(0.3)
+    assert s.p90_log == pytest.approx(math.log(2))
+    assert s.bias == pytest.approx(math.log(1.1) / 2)
+    assert s.coverage == 0.5  # 1.1 and 1 are within a factor of 1.2
+    assert s.below_floor == 0
+    assert s.width == pytest.approx(1.44)
+
+
+def test_the_limit_of_a_time_is_its_least_and_of_a_rate_its_most() -> None:
+    assert one(2.0, 2.0, floor=1.0).limit_share == 0.5
+    assert one(1.0, 2.0, floor=2.0).limit_share == 2.0
+    rate = one(90.0, 80.0, floor=100.0, quantity="per_chip", kind="offline")
+    assert rate.limit_share == pytest.approx(0.9)
+    assert stats([one(1.0, 2.0, floor=2.0), rate]).below_floor == 0.5
+
+
+def test_groups_and_the_worst() -> None:
+    some = [one(1.0, 1.1, id="x"), one(1.0, 3.0, id="y", source="t"), one(1.0, 1.5, id="z", source="t"), one(2.0, 1.0, kind="serving")]
+    by_source = [(group.measure, group.name, group.stats.n) for group in grouped(some, "source")]
+    assert by_source == [
+        ("served TPOT", "s", 1),
+        ("decode", "t", 2),
+        ("decode", "s", 1),
+    ]
+    assert [each.id for each in worst(some, 1)] == ["a", "y"]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_scored(tmp_path: Path) -> None:
+    found = found_in(file(tmp_path, ROWS))
+    seen = [(each.id, each.quantity, each.measure) for each in found]
+    assert seen == [
+        ("fast", "tpot", "served TPOT"), ("fast", "ttft", "TTFT"), ("slow", "tpot", "served TPOT"),
+        ("offline", "per_chip", "throughput"), ("prefill", "ttft", "prefill"),
+    ]  # fmt: skip
+    assert found[0].measured == pytest.approx(0.014)
+    assert (found[0].chip, found[0].engine, found[0].model, found[0].model_class) == ("h100_sxm", "vLLM", "llama-3.1-70b", "dense 70B")
+    assert [each.floor for each in floor_residuals(found)] == [each.predicted for each in floor_residuals(found)]
+
+
+def test_the_flat_model_predicts_the_same_measurements(tmp_path: Path) -> None:
+    path = file(tmp_path, ROWS)
+    found = found_in(path)
+    flat = flat_residuals(tasks(read_rows(path)[0]), found)
+    assert [(each.id, each.measured) for each in flat] == [(each.id, each.measured) for each in found]
+    assert all(each.predicted > 0 and math.isfinite(each.predicted) for each in flat)
+    # 72.6 GB of weights over 8 chips of 3.35 TB/s at 0.8 take at least 3.3 ms
+    assert flat[0].predicted > 3.3e-3
+
+
+def test_groups_on_the_command_line(tmp_path: Path, cli: Cli) -> None:
+    path = file(tmp_path, ROWS)
+    status, out, _ = cli("score", path)
+    assert status == 0
+    first = out.split("\n")[0]
+    assert first.startswith("4 rows scored; median error: served TPOT by ")
+    assert "(2), TTFT by" in first and "90 % intervals hold" in first
+    assert "worst rows:" in out and "fast of one (line 2; llama-3.1-70b on h100_sxm, vLLM): " in out
+    assert "note: left out: 1 rows of reliability C" in out
+    assert "note: left out: 1 rows that state no measurement of what is predicted" in out
+    assert "note: without a prediction: no chip named 'h1000' (line 7)" in out
+    assert "note: no row: line 6: isl: got 'x'; wants a number of tokens" in out
+
+
+def test_data_formats(tmp_path: Path, cli: Cli) -> None:
+    path = file(tmp_path, ROWS)
+    rows = list(csv.DictReader(io.StringIO(cli("score", path, "-o", "csv")[1])))
+    assert {row["by"] for row in rows} == {"all", "source", "chip", "model", "engine", "kind", "worst"}
+    served = next(row for row in rows if row["by"] == "all" and row["measure"] == "served TPOT")
+    errors = sorted(abs(each.predicted / each.measured - 1) for each in found_in(path) if each.measure == "served TPOT")
+    assert float(served["median_error"]) == pytest.approx(sum(errors) / 2)
+    answer = json.loads(cli("score", path, "-o", "json")[1])
+    assert set(answer["rows"][0]) == set(answer["columns"])
+    each = json.loads(cli("score", path, "--each", "-o", "json")[1])["rows"]
+    assert [row["id"] for row in each] == ["fast", "fast", "slow", "none", "never", "bad", "nochip", "offline", "prefill"]
+    assert each[0]["unit"] == "ms" and each[0]["measured"] == pytest.approx(14)
+    assert each[4]["why"] == "line 5: reliability C is never scored"
+
+
+def test_nothing_to_score(tmp_path: Path, cli: Cli) -> None:
+    assert cli("score", file(tmp_path, HEAD + "\n"))[:2] == (0, "No row could be scored.\n")
+    silent = f"{HEAD}\na,{ASKED},,,,one,A\n"
+    status, out, _ = cli("score", file(tmp_path, silent))
+    assert status == 0 and out.startswith("No row could be scored.\n")
+    for argv in ((), (file(tmp_path, ROWS), "--vllm", "x.json"), (file(tmp_path, ROWS), "--tp", "8")):
+        status, _, err = cli("score", *argv)
+        assert status == 2 and err.count("\n") == 1
+
+
+READERS = DATA / "readers"
+
+
+def test_a_machine_that_is_none_is_wrong_input(cli: Cli) -> None:
+    status, out, error = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xfoo", "--tp", "8")
+    assert (status, out) == (2, "")
+    assert "no chip named 'foo'" in error
+
+
+def test_a_users_own_benchmark(cli: Cli) -> None:
+    status, out, _ = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
+    assert status == 0
+    first = out.split("\n")[0]
+    assert "measurements lie within their 90 % interval; vllm_serve-1: served TPOT 10 ms measured, " in first
+    assert "the floor is" in first and "of its speed" in first and "bind" in first
+    rows = json.loads(cli("score", "--llama-bench", str(READERS / "llama_bench.json"), "-o", "json")[1])["rows"]
+    told = [row for row in rows if row["measured"] is not None]
+    assert told and all(row["binds"] == max(row["step_parts"], key=row["step_parts"].get) for row in told)
+    assert all(row["of_limit"] < 1 for row in told)
+    assert cli("score", "--vllm", str(READERS / "none.json"))[0] == 2
+
+
+# -- nearest rows -----------------------------------------------------------------------------------------------------------------
+
+
+def entry(**more: object) -> nearest.NearestEntry:
+    known = {
+        "chip": "h100_sxm", "family": "hopper", "engine": "vLLM", "model_class": "dense 70B", "kind": "serving", "measure": "served TPOT",
+        "rows": 10, "median_error": 0.1, "cross_validated": True, "sources": "s", "date": "2026-01-01",
+    }  # fmt: skip
+    return nearest.NearestEntry(**(known | more))  # type: ignore[arg-type]
+
+
+def test_nearest_measured_rows() -> None:
+    table = [
+        entry(rows=5), entry(engine="SGLang", rows=50), entry(measure="decode", kind="decode", rows=99),
+        entry(chip="h200_sxm", model_class="moe 30B"), entry(chip="a10g", family="other"),
+    ]  # fmt: skip
+    llama, hopper = model("llama-3.1-70b"), chip("h100-sxm")
+    assert [each.rows for each in nearest.nearest(hopper, llama, "vLLM", table)] == [5]
+    assert [each.engine for each in nearest.nearest(hopper, llama, "other", table)] == ["SGLang", "vLLM"]
+    assert [each.chip for each in nearest.nearest(hopper, model("qwen3-30b-a3b"), "vLLM", table)] == ["h200_sxm"]
+    assert [each.engine for each in nearest.nearest(chip("h200-sxm"), llama, "SGLang", table)] == ["SGLang"]
+    assert nearest.nearest(hopper, model("deepseek-v3"), "vLLM", table) == []
+    assert nearest.nearest(chip("tpu-v5p"), llama, "vLLM", table) == []
+
+
+def test_the_table_of_evidence_reads_what_it_writes() -> None:
+    made = nearest.entries([one(1.0, 1.1, id="a", fold="source x"), one(1.0, 1.3, id="b", fold="source y")], "2026-01-01")
+    assert made == [
+        entry(chip="c", family="f", model_class="dense 8B", kind="decode", measure="decode", rows=2, median_error=0.2),
+    ]
+    assert list(nearest.read(nearest.text(made))) == made
+    assert nearest.shipped()
+    assert model_class(model("deepseek-v3")) == "mla-moe 700B"
+
+
+def test_a_plan_ends_with_its_nearest_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    near = ["plan", "llama-3.1-70b", "--on", "8xh100-sxm", "--prompt", "1k", "--output", "1k"]
+    assert main(near) == 0
+    assert capsys.readouterr().out.strip().split("\n")[-1].startswith("note: nearest measured: ")
+    assert main([*near[:3], "tpu-v5p-2x2x1", *near[4:], "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"][-1] == "nearest measured: none within range of llama-3.1-70b on tpu_v5p"
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------------------
+
+
+def report(some: list[Residual]) -> Report:
+    return Report(residuals=some, flat=some, kernels=[], rows=100, predicted=96, unstated=7, command="headway fit", date="2026-01-01")
+
+
+def test_the_page_says_what_was_left_out_and_what_is_missed() -> None:
+    some = [one(1.0, 1.3, id=f"r{n}", fold="source x", line=n, reliability="A", roofline="yes") for n in range(6)]
+    text = page(report(some))
+    assert "6 measurements of 6 published rows" in text and "96 are predicted (96.0%)" in text
+    assert "| decode, median error | <= 15% (aim 10%) | 30.0% | **no** |" in text
+    assert "| decode | s | 6 | 30.0% | 0.26 | +0.26 | 0% | 1.44 | source x |" in text
+    assert "seen by the fit" not in text
+    assert "nothing here is cross-validated" in page(report([one(1.0, 1.3)]))
+    assert "| decode | 6 | 30.0% | 0.26 | 0% | 30.0% | 50.0% |" in summary(report(some))
+
+
+def test_targets_by_hand() -> None:
+    fast = one(1.0, 1.05, id="quick", floor=1.01, reliability="A", roofline="yes")
+    found = {line.what: line for line in check_targets([fast, one(1.0, 1.0)])}
+    assert found["decode, median error"].met and found["decode, median error"].result == "2.5%"
+    assert found["coverage of all 90 % intervals"].result == "100.0%" and not found["coverage of all 90 % intervals"].met
+    assert found["measured A rows of plain steps (roofline=yes) faster than the floor"].result == "1 of 1: quick"
+    assert check_targets([]) == []
+
+
+def test_the_generated_part_of_a_page() -> None:
+    start, end = f"<!-- {PAGE}: generated, do not edit -->", f"<!-- {PAGE}: end -->"
+    old = f"# Head\n\n{start}\nold\n{end}\n\ntail\n"
+    new = inserted(old, PAGE, "new\n")
+    assert new == f"# Head\n\n{start}\n\nnew\n\n{end}\n\ntail\n"
+    assert inserted(new, PAGE, "new") == new
+    with pytest.raises(BadFile):
+        inserted("# Head\n", PAGE, "new", "docs/accuracy.md")
+
+
+def test_the_page_in_the_repository_has_the_part() -> None:
+    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    assert inserted(text, PAGE, "new") != text
+
+
+def test_the_parity_figure() -> None:
+    spec = parity([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode")
+    cloud = spec["layer"][-1]["data"]["values"]
+    assert [(point["measured"], point["predicted"], point["source"]) for point in cloud] == [(10.0, 12.0, "s"), (20.0, 15.0, "t")]
+    json.dumps(spec, allow_nan=False)

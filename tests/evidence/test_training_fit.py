@@ -1,0 +1,189 @@
+"""The fit of training: numbers that made rows are found again, no source decides its own prediction, intervals hold what they say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway.cli.main import main
+from headway.core import catalog
+from headway.evidence.fit.result import read_efficiency
+from headway.evidence.training import refit as report
+from headway.evidence.training.crossval import HeldOutErrors, constant_mfu, covered, measured_mfu, rows_of, spread_of, weights
+from headway.evidence.training.fit import TrainingProblem, errors, fit, influence, numbers, speeds, table, training_problem, values
+from headway.evidence.training.refit import TrainingRefit, blind, refit
+from headway.evidence.training.row import read_training_rows
+from headway.evidence.training.setup import TrainingSetup
+from headway.performance.efficiency import sections
+from headway.training.achieved import FILE, training_efficiencies
+from support.paths import DATA, SOURCE
+
+ROWS = DATA / "training_rows.csv"
+SHIPPED = SOURCE / FILE
+
+
+@cache
+def setups() -> tuple[TrainingSetup, ...]:
+    made = [(row, blind(row)) for row in read_training_rows(ROWS)[0]]
+    return tuple(replace(one, row=row) for row, one in made if isinstance(one, TrainingSetup))
+
+
+@cache
+def asked() -> TrainingProblem:
+    return training_problem(setups(), training_efficiencies())
+
+
+@cache
+def refitted() -> TrainingRefit:
+    return refit(ROWS, "headway fit --training training_rows.csv", "2026-11-21")
+
+
+def held(error: list[float], sources: list[str], open_: list[bool] | None = None) -> HeldOutErrors:
+    return HeldOutErrors(
+        error=np.array(error), sources=np.array(sources), open=np.array(open_ or [False] * len(error)), setups=(setups()[0],) * len(error)
+    )
+
+
+# -- the fit ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_that_made_the_rows_are_found_again() -> None:
+    every = numbers()
+    free = [one for one in every if one.spread]
+    z = np.random.default_rng(1).normal(0, 0.7, len(free)).tolist()
+    made = speeds(asked(), table(values(every, z), asked().base))
+    found = fit(replace(asked(), measured=made), every)
+    miss = errors(replace(asked(), measured=made), table(found.values, asked().base))
+    assert np.median(np.abs(miss)) < 0.02
+    assert found.values["training.ampere.bf16", "compute"] == pytest.approx(values(every, z)["training.ampere.bf16", "compute"], rel=0.08)
+
+
+def test_without_rows_that_pull_the_fit_stays_at_what_was_believed() -> None:
+    every = numbers()
+    believed = values(every, [0.0] * sum(1 for one in every if one.spread))
+    found = fit(replace(asked(), measured=speeds(asked(), table(believed, asked().base))), every)
+    assert found.values == pytest.approx(believed, rel=1e-3)
+
+
+def test_the_error_of_a_familys_number_holds_that_of_all_families() -> None:
+    every = numbers()
+    moved = influence(every)
+    place = {(one.section, one.key): index for index, one in enumerate(every)}
+    parent, child = place["training.other.bf16", "compute"], place["training.hopper.bf16", "compute"]
+    assert np.count_nonzero(moved[parent]) == 1 and np.count_nonzero(moved[child]) == 2
+    found = fit(asked(), every).error
+    assert found["training.other.bf16", "hidden_cp"] == 0  # fixed: no row decides it
+    assert all(found[one.section, one.key] > 0 for one in every if one.spread)
+
+
+# -- hygiene ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_no_source_decides_its_own_prediction() -> None:
+    """What a source measured, made ten times faster, leaves the predictions of its rows as they were."""
+    every, source = numbers(), "levanter"
+    own = asked().sources == source
+    told = replace(asked(), measured=np.where(own, 10 * asked().measured, asked().measured))
+    predicted = []
+    for one in (asked(), told):
+        found = table(fit(one, every, ~own).values, one.base)
+        predicted.append(speeds(one, found)[own])
+    assert predicted[0] == pytest.approx(predicted[1], rel=1e-12)
+
+
+def test_a_constant_mfu_is_that_of_other_sources() -> None:
+    found, reached = constant_mfu(asked()), measured_mfu(asked())
+    levanter = asked().sources == "levanter"
+    tpu = (asked().sources == "maxtext") & np.array(["tpu" in one.case.system.chip.name for one in asked().setups])
+    assert found[levanter] == pytest.approx(np.full(levanter.sum(), found[levanter][0]))
+    assert reached[tpu].min() <= found[levanter][0] <= reached[tpu].max()
+
+
+def test_each_source_counts_equally() -> None:
+    weight = weights(np.array(["a", "a", "a", "b"]))
+    assert weight[:3].sum() == pytest.approx(weight[3])
+
+
+# -- intervals --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_normal_residuals_is_that_of_the_normal_distribution() -> None:
+    random = np.random.default_rng(0)
+    some = held(list(random.normal(0, 0.1, 4000)), [str(number % 10) for number in range(4000)])
+    assert spread_of(some).half == pytest.approx(0.1645, rel=0.04)
+    assert covered(some, unseen=True).mean() == pytest.approx(0.9, abs=0.02)
+
+
+def test_open_layouts_widen_the_interval_only_where_they_miss_by_more() -> None:
+    error, sources = [0.1] * 10 + [0.3] * 10, ["a"] * 10 + ["b"] * 10
+    found = spread_of(held(error, sources, [False] * 10 + [True] * 10))
+    assert (found.half, found.wider) == pytest.approx((0.1, 3.0))
+    assert spread_of(held(error, sources, [True] * 10 + [False] * 10)).wider == 1.0
+
+
+def test_a_source_that_alone_misses_is_not_within_the_interval_of_others() -> None:
+    some = held([0.05] * 20 + [0.5] * 5, [str(number // 5) for number in range(20)] + ["far"] * 5)
+    assert not covered(some, unseen=True)[-5:].any()
+    assert len(rows_of(some, some.sources == "far").error) == 5
+
+
+# -- what ships -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_number_ships_with_its_error_rows_and_meaning() -> None:
+    shipped = {(one.section, one.key): one for one in read_efficiency(SHIPPED)}
+    for one in numbers():
+        line = shipped[one.section, one.key]
+        assert (line.error > 0) == (one.spread > 0) and (line.rows > 0) == (one.spread > 0) and line.meaning, line
+    for key in ("spread", "spread_memory", "wider_open"):
+        assert shipped["training.other.bf16", key].value >= 1 and shipped["training.other.bf16", key].error > 0
+    assert {"fragmentation", "fixed"} <= {key for _, key in shipped}
+
+
+def test_cross_validation_beats_one_mfu_for_all_on_the_carried_rows() -> None:
+    found = refitted().validation
+    ours, flat, constant = (report.misses(one) for one in (found.speed, found.flat, found.constant))
+    assert ours.median < 0.15 and ours.p90 < 0.45
+    assert ours.median < min(flat.median, constant.median) and ours.p90 < min(flat.p90, constant.p90)
+    assert report.misses(found.memory).median < 0.1
+
+
+def test_fit_writes_numbers_and_its_part_of_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headway.evidence.training.refit.refit", lambda *_: refitted())
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- training accuracy: generated, do not edit -->\nold\n<!-- training accuracy: end -->\nafter\n")
+    assert main(["fit", "--training", str(ROWS), "--out", str(tmp_path), "--report", str(page), "-o", "json"]) == 0
+    written = tmp_path / "training" / "efficiency.toml"
+    assert sections(catalog.read(written), written).keys() == sections(catalog.read(SHIPPED), SHIPPED).keys()
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| all, each source equal |" in text and "Training: without notes" in text and "an MFU of 40% everywhere" in text
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (["--training", "no.csv"], "cannot be read"),
+        (["--training", str(ROWS), "--from", str(ROWS)], "a fit of its own"),
+        (["--training", str(ROWS), "--report", str(ROWS)], "has no part between"),
+        ([], "--training ROWS.csv"),
+    ],
+)
+def test_wrong_input_is_one_line(args: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["fit", "--out", str(tmp_path), *args]) == 2
+    told = capsys.readouterr().err
+    assert why in told and len(told.strip().splitlines()) == 1
+
+
+def test_too_few_rows_are_not_fitted(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("\n".join(ROWS.read_text().splitlines()[:10]) + "\n")
+    assert main(["fit", "--training", str(few), "--out", str(tmp_path)]) == 2
+    assert "fewer than 50 rows of 3 sources" in capsys.readouterr().err

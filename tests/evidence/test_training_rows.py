@@ -1,0 +1,200 @@
+"""Training rows as tables state them: what is read, what is taken where they are silent, and how each source counts FLOPs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headway.core.errors import BadFile
+from headway.evidence.training.row import MEASURED, TrainingRow, read_training_rows
+from headway.evidence.training.setup import TrainingSetup, flop_per_token, measured_speed, setup
+from headway.training.estimate import step_work_of
+from support.paths import DATA
+
+ROWS = DATA / "training_rows.csv"
+TERA = 1e12
+
+
+def rows(source: str = "") -> list[TrainingRow]:
+    found, bad = read_training_rows(ROWS)
+    assert not bad
+    return [row for row in found if source in row.source]
+
+
+def made(row: TrainingRow) -> TrainingSetup:
+    found = setup(row)
+    assert isinstance(found, TrainingSetup), found
+    return found
+
+
+def asked(**said: object) -> TrainingSetup:
+    base = TrainingRow(line=2, id="x", model="Llama-3.1-8B", hardware="H100", seq_len=8192, chips=8, global_batch=32)
+    return made(replace(base, **said))  # type: ignore[arg-type]
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_is_no_row_is_named_and_stops_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id,model,hardware,n_chips,tp\na,m,H100,-8,1\nb,m,H100,8,1.5\nc,,H100,8,1\nd,m,H100,8,2\ne,m,H100,8,1,9\n")
+    found, bad = read_training_rows(path)
+    assert [row.id for row in found] == ["d"] and found[0].tp == 2
+    assert [(one.id, one.line) for one in bad] == [("a", 2), ("b", 3), ("c", 4), ("e", 6)]
+    assert "n_chips: got '-8'" in bad[0].why and "whole number" in bad[1].why and "model: missing" in bad[2].why
+
+
+def test_a_table_of_something_else_is_said_to_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("name,value\na,1\n")
+    with pytest.raises(BadFile, match="has no column id, model, hardware"):
+        read_training_rows(path)
+
+
+def test_what_was_measured_is_read_only_where_it_is_asked_for() -> None:
+    hidden, _ = read_training_rows(ROWS, measured=False)
+    assert all(getattr(row, name) is None for row in hidden for name in MEASURED)
+
+
+def test_no_setup_looks_at_what_the_row_measured() -> None:
+    for row in rows():
+        blind = setup(replace(row, **dict.fromkeys(MEASURED)))
+        seen = setup(row)
+        if isinstance(seen, TrainingSetup) and isinstance(blind, TrainingSetup):
+            assert (blind.flags, blind.sequences, str(blind.layout)) == (seen.flags, seen.sequences, str(seen.layout)), row.id
+        else:
+            assert blind == seen
+
+
+# -- conventions: what each source's TFLOP/s count, by the tokens that it prints beside them --------------------------------------------
+
+
+def test_llm_foundry_counts_all_parameters_and_attention_in_full() -> None:
+    found = rows("llm-foundry")
+    assert len(found) > 10
+    for row in found:
+        assert row.tokens_per_s_per_chip and row.tflops_per_chip
+        assert flop_per_token(made(row)) * row.tokens_per_s_per_chip / TERA == pytest.approx(row.tflops_per_chip, rel=0.009), row.id
+
+
+def test_nemo_counts_attention_in_full_and_no_input_embedding() -> None:
+    found = [row for row in rows("nemo-24.07") if row.layers and "pretrain" in row.notes]
+    assert len(found) >= 2
+    for row in found:
+        assert row.tokens_per_s_per_chip and row.tflops_per_chip
+        assert flop_per_token(made(row)) * row.tokens_per_s_per_chip / TERA == pytest.approx(row.tflops_per_chip, rel=0.015), row.id
+
+
+def test_narayanan_counts_the_forward_pass_that_is_made_again() -> None:
+    for row in rows("narayanan"):
+        twice, once = flop_per_token(made(row)), flop_per_token(made(replace(row, source="another")))
+        assert twice / once == pytest.approx(4 / 3, rel=0.01)
+
+
+def test_a_step_time_and_a_speed_are_the_same_measurement() -> None:
+    row = next(row for row in rows("korthikanti") if row.step_time_s and row.global_batch)
+    speed = measured_speed(made(row))
+    assert row.global_batch and row.seq_len and row.step_time_s and row.chips
+    assert speed == pytest.approx(row.global_batch * row.seq_len / row.step_time_s / row.chips)
+
+
+# -- what is taken where a row is silent ------------------------------------------------------------------------------------------------
+
+
+def test_slices_of_tpus_count_cores_or_chips_as_their_generation_does() -> None:
+    base = {"model": "Llama-2-7B", "chips": None, "global_batch": None}
+    chips = {name: int(asked(hardware=f"TPU-{name}", **base).case.system.chips) for name in ("v4-128", "v5p-128", "v5e-256", "v6e-256")}
+    assert chips == {"v4-128": 64, "v5p-128": 64, "v5e-256": 256, "v6e-256": 256}
+
+
+def test_a_stated_layout_is_kept() -> None:
+    found = asked(model="Llama-3.1-70B", chips=64, tp=8, cp=1, pp=4, vpp=5, dp=2, micro_batch=1, recompute="full", sharding="ZeRO-1")
+    names = ("tp", "cp", "pp", "vpp", "dp", "micro_batch", "zero")
+    assert [int(getattr(found.layout, name)) for name in names] == [8, 1, 4, 5, 2, 1, 1]
+    assert found.case.recipe.recompute == "full" and found.case.recipe.schedule == "interleaved"
+    assert not found.open and found.flags == ()
+
+
+def test_a_layout_left_open_uses_every_chip_divides_the_batch_and_is_told() -> None:
+    found = asked(model="Llama-3.1-70B", chips=64, global_batch=48)
+    layout = found.layout
+    assert layout.tp * layout.cp * layout.pp * layout.dp == 64
+    assert 48 % (layout.dp * layout.micro_batch) == 0
+    assert found.open and any(flag.startswith("layout not stated: tp") for flag in found.flags)
+
+
+def test_few_long_sequences_without_context_parallelism_split_beyond_a_node() -> None:
+    """Eight sequences of half a million tokens on 512 chips: tensor parallelism has to cross nodes (NeMo without CP: 104 TFLOP/s)."""
+    row = next(row for row in rows() if row.id == "NLS-026")
+    found = made(row)
+    assert int(found.layout.cp) == 1 and int(found.layout.tp) > 8 and int(found.layout.dp) <= 8
+
+
+def test_context_parallelism_is_for_long_sequences() -> None:
+    short, long = (asked(model="Llama-3.1-70B", chips=64, seq_len=seq, global_batch=16) for seq in (4096, 131072))
+    assert int(short.layout.cp) == 1 and int(long.layout.cp) > 1
+
+
+@pytest.mark.parametrize(
+    ("hardware", "precision", "dtype", "told"),
+    [
+        ("H100", "fp8-linear", "fp8", ""),
+        ("H100", "amp_bf16", "bf16", ""),
+        ("A100-80GB", "FP8", "bf16", "format FP8: predicted as bf16"),
+        ("GB300", "nvfp4", "fp8", "format nvfp4: predicted as fp8"),
+        ("H100", "fp32", "bf16", "format fp32: predicted as bf16"),
+    ],
+)
+def test_a_format_that_is_not_predicted_is_told(hardware: str, precision: str, dtype: str, told: str) -> None:
+    found = asked(hardware=hardware, precision=precision)
+    assert found.case.recipe.dtype == dtype
+    assert [flag for flag in found.flags if flag.startswith("format")] == ([told] if told else [])
+
+
+def test_fully_sharded_data_parallelism_in_a_pipeline_gathers_once_a_step() -> None:
+    """Llama-3.1-405B, tp 8, pp 16, FSDP: as the paper keeps its weights gathered; 16 micro-batches do not gather sixteen times."""
+    said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "global_batch": 2048}
+    often, once = (asked(**said, sharding=sharding, recompute="none").case for sharding in ("FSDP", "ZeRO-1"))
+    layouts = [asked(**said, sharding=sharding, recompute="none").layout for sharding in ("FSDP", "ZeRO-1")]
+    sent = [float(step_work_of(case, layout).exchanges.parameters) for case, layout in zip((often, once), layouts, strict=True)]
+    assert sent[0] == pytest.approx(sent[1], rel=0.01)
+
+
+def test_a_pipeline_of_few_micro_batches_is_interleaved() -> None:
+    """Llama-3.1-405B over 16 stages with 16 micro-batches: a plain 1F1B would idle half of the time, and 400 TFLOP/s are published."""
+    said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "sharding": "FSDP"}
+    few, many, told = asked(**said, global_batch=2048), asked(**said, global_batch=16384), asked(**said, global_batch=2048, notes="1F1B")
+    assert int(few.layout.vpp) == 4 and few.case.recipe.schedule == "interleaved"
+    assert any(flag.startswith("interleaving not stated: 4") for flag in few.flags)
+    assert [int(one.layout.vpp) for one in (many, told)] == [1, 1]
+
+
+def test_scores_are_written_to_memory_where_no_fused_attention_runs() -> None:
+    def fused(**said: object) -> int:
+        return int(asked(model="GPT-2", params=1.5e9, layers=48, hidden=1600, heads=25, seq_len=1024, **said).case.recipe.fused_attention)
+
+    assert [fused(hardware=name) for name in ("V100", "TPU-v3", "A100-80GB", "TPU-v4")] == [0, 0, 1, 1]
+    assert fused(hardware="A100-80GB", precision="fp16 mixed") == 0  # Megatron before 2022
+    assert fused(hardware="A100-80GB", notes="no FlashAttention") == 0
+
+
+def test_a_planner_computes_again_only_what_does_not_fit() -> None:
+    small, large = (asked(chips=8, sharding="FSDP", seq_len=seq, micro_batch=1, global_batch=8) for seq in (2048, 131072))
+    assert small.case.recipe.recompute == "none" and large.case.recipe.recompute == "full"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"model": "GPT-22B one layer"}, "one layer"),
+        ({"model": "Nonsense"}, "states neither its parameters nor its layers"),
+        ({"hardware": "Quantum9000"}, "no chip named"),
+        ({"tp": 3, "pp": 1}, "does not divide 8 chips"),
+    ],
+)
+def test_why_a_row_has_no_prediction(said: dict[str, object], why: str) -> None:
+    base = TrainingRow(line=2, id="x", model="Llama-3.1-8B", hardware="H100", seq_len=8192, chips=8)
+    found = setup(replace(base, **said))  # type: ignore[arg-type]
+    assert isinstance(found, str) and why in found

@@ -1,0 +1,55 @@
+"""What is imported is declared: the core needs numpy and rich, all else is an extra that is imported where it is needed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import sys
+import tomllib
+from typing import Any
+
+from support.paths import ROOT
+from support.source import files, imported, module_name, tree_of
+
+OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices"}
+LATE = {"headway.sim.machine_code"}  # made of numba, imported where something is compiled
+TOOLS = {"pytest", "pytest_xdist", "hypothesis", "pint", "ruff", "pyright"}
+
+
+@functools.cache
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def required(names: list[str]) -> set[str]:
+    return {re.split(r"[<>=\[ ]", name)[0].replace("-", "_").removesuffix("_python") for name in names}
+
+
+def test_dependencies__of_every_file_are_declared() -> None:
+    core, extras = required(project()["dependencies"]), project()["optional-dependencies"]
+    for path in files():
+        tree = tree_of(path)
+        first = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+        late = f"headway.{module_name(path)}" in LATE
+        assert late or not LATE & set(imported(first)), f"{path} imports numba before it is needed"
+        top, anywhere = ({name.partition(".")[0] for name in imported(part)} for part in (first, tree))
+        for name in anywhere - {"headway", "__future__"} - set(sys.stdlib_module_names) - core:
+            assert name in required(extras[OPTIONAL[name]]), f"{path} imports {name}"
+            assert late or name not in top, f"{path} imports {name} before it is needed"
+
+
+def test_extras__are_whole() -> None:
+    extras = project()["optional-dependencies"]
+    assert {name: required(extras[extra]) for name, extra in OPTIONAL.items()} == {name: {name} for name in OPTIONAL}
+    union = re.fullmatch(r"headway\[(.*)\]", extras["all"][0])
+    assert union
+    assert set(union[1].split(",")) == set(OPTIONAL.values())
+    assert required(extras["dev"]) >= TOOLS
+
+
+def test_errors__name_an_extra_that_exists() -> None:
+    calls = [node for path in files() for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+    extras = [node.args[1] for node in calls if getattr(node.func, "id", "") == "MissingExtra"]
+    assert extras
+    assert {node.value for node in extras if isinstance(node, ast.Constant)} <= project()["optional-dependencies"].keys()

@@ -1,0 +1,64 @@
+"""Whether compiling pays, and that what is compiled is loaded once: a second run starts at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headway.sim import compiled_loop
+from headway.sim.compiled_loop import COMPILE_S, LOAD_S, choose_form, plain_s, runner
+from headway.sim.traffic.requests import Traffic
+from support.simulated import pace, play
+from support.work import calls
+
+CALLS_PER_S = 4e6  # Python functions, with what they do, on the machine that `plain_s` was measured on
+
+
+def test_a_second_run_loads_nothing_again():
+    pytest.importorskip("numba")
+    law = pace("0.01 + 1e-4 * batch")
+    first, second = (runner(law.source, law.step, 0.0, "compiled") for _ in range(2))
+    assert second.step is first.step
+    assert second.run_one is first.run_one
+
+
+def test_many_small_runs_pay_for_compiling_together():
+    pytest.importorskip("numba")
+    law = pace("0.01 + 1e-4 * batch")
+    assert choose_form(law.source, 300.0, "auto") == "compiled"
+    assert choose_form(law.source, 0.001, "auto") == "auto"
+    assert choose_form(law.source, 300.0, "plain") == "plain"
+
+
+@pytest.mark.parametrize(("routed", "shared"), [(False, False), (True, False), (False, True)])
+def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routed: bool, shared: bool
+) -> None:
+    """Each of the two loops by itself: the one is no sign of the other."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(compiled_loop, "machine_code", lambda: tmp_path)
+    law = pace("0.02 + 1e-4 * batch")
+    between = (LOAD_S + COMPILE_S) / 2
+
+    def choice(takes_s: float) -> str:
+        return choose_form(law.source, takes_s, "auto", routed, shared)
+
+    assert choice(between) == "auto"
+    assert choice(COMPILE_S * 1.1) == "compiled"
+    compiled_loop._file(law.source).touch()
+    for mark, needed in ((compiled_loop.LOOP, not shared), (compiled_loop.SENDING, routed or shared)):
+        if needed:
+            assert choice(between) == "auto"
+            (tmp_path / mark).touch()
+    assert choice(between) == "compiled"
+    assert choice(LOAD_S / 2) == "auto"
+
+
+@pytest.mark.parametrize("output", [1, 2, 50])
+def test_plain_python_takes_no_less_than_is_taken_to_compare(output: int) -> None:
+    """Else what is compiled for a run would end later than plain Python; bench/bench_sim.py measures the times."""
+    traffic = Traffic.of(np.zeros(5000) if output == 1 else np.arange(5000) * 0.01, 10, output)
+    count = calls(lambda: play(traffic, "0.001", seats=200, capacity=100_000))
+    assert count / CALLS_PER_S > 0.5 * plain_s(traffic)

@@ -1,0 +1,159 @@
+"""The prefix cache in the loop: what is found need not be computed, nothing leaks, and a preempted request is no hit."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from headway.core.errors import MissingFact
+from headway.hardware.memory_tier import MemoryTier
+from headway.sim import state as of
+from headway.sim.kv_pools import CAPACITY, PAGES, PINNED, STORED
+from headway.sim.prefix_cache import HITS, LOOKUPS, RETURN_HITS
+from headway.sim.prefix_tiers import NEVER, Prefix, hit_rates, parse_tiers, prefix_of
+from headway.sim.simulate import SimulatedRun, simulate
+from headway.sim.state import LANE
+from headway.sim.traffic.requests import Traffic
+from support.simulated import RULES, pace
+
+HBM = Prefix(below=(), ttl=np.inf, names=("hbm",))
+TIERED = Prefix(below=parse_tiers("ddr:40MB@1GB/s,flash:1GB@0.5GB/s"), ttl=0.5, names=("hbm", "ddr", "flash"))
+LAW = "0.01 + 1e-4 * batch + 1e-3 * tokens"
+
+
+def talks(arrival: Any, ids: list[list[int]], output: Any = 4, block: int = 4, extra: int = 0) -> Traffic:
+    """Requests whose prompts are whole blocks of these ids and so many tokens more."""
+    start = np.concatenate(([0], np.cumsum([len(one) for one in ids])))
+    prompt = [len(one) * block + extra for one in ids]
+    return Traffic.of(arrival, prompt, output, blocks=np.concatenate(ids), block_start=start, block_tokens=block)
+
+
+def play(traffic: Traffic, prefix: Prefix = HBM, how: str = "plain", **changes: Any) -> SimulatedRun:
+    rules = RULES._replace(caching=1, block_tokens=traffic.block_tokens, block_bytes=1e6, **{"block": 2, **changes})
+    return simulate(traffic, pace(LAW), rules, prefix=prefix, how=how)
+
+
+def test_what_was_computed_is_found() -> None:
+    run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3], [1, 2, 3, 4], [9, 2]], extra=1))
+    assert run.first - run.arrival == pytest.approx([0.023, 0.015, 0.019])  # 13 tokens; 5 of 17; all 9
+    assert run.total(of.PREFILLED) == 13 + 5 + 9
+    [cache] = [state.cache for state in run.states]
+    assert cache.tally[LOOKUPS] == 9
+    assert cache.tally[HITS] == 3
+    assert hit_rates([cache], ("hbm",))["hit_rate"] == pytest.approx(3 / 9)
+
+
+def test_a_prompt_that_is_wholly_cached_computes_its_last_token() -> None:
+    run = play(talks([0.0, 10.0], [[1, 2], [1, 2]]))
+    assert run.first - run.arrival == pytest.approx([0.018, 0.011])
+
+
+def test_the_least_recently_used_goes_when_room_is_needed() -> None:
+    run = play(talks([0.0, 10.0, 20.0, 30.0], [[1, 2], [3, 4], [3, 4], [1, 2]], output=2), capacity=8)
+    counted = run.states[0].cache.tally
+    assert counted[HITS] == 2 + 1  # the third finds both, the fourth its first: the second had made room
+
+
+def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
+    tiers = parse_tiers("ddr:1GB@1GB/s")
+    prefix = Prefix(below=tiers, ttl=np.inf, names=("hbm", "ddr"))
+    run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2), prefix, capacity=10)
+    counted = run.states[0].cache.tally
+    assert counted[HITS + 1] > 0
+    loaded = counted[HITS + 1] * 1e6 / 1e9 + float(tiers[0].latency)
+    again = (run.first - run.arrival)[2]
+    assert again == pytest.approx(loaded + 0.01 + 1e-3 * (16 - 4 * (counted[HITS] + counted[HITS + 1]) or 1))
+
+
+@pytest.mark.parametrize(("usd_per_s", "loads"), [(None, False), (1e-2, True), (1e-9, False)])
+def test_by_cost_what_is_slower_may_be_worth_loading_and_what_is_dear_not(usd_per_s: float | None, loads: bool) -> None:
+    """A block takes some 5 ms to compute and 10 ms to load, which takes a terabyte of memory that costs 0.14 mUSD a second."""
+    prefix = Prefix(below=parse_tiers("ddr:1TB@0.1GB/s"), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
+    traffic = talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2)
+    run = play(traffic, prefix, capacity=10)
+    assert (run.states[0].cache.tally[HITS + 1] > 0) == loads
+
+
+def test_the_price_at_which_loading_costs_what_computing_does() -> None:
+    """Loading takes the tier's devices for bytes over bandwidth, computing the chips for a block's time: prices in inverse ratio."""
+    [tier] = parse_tiers("ddr:1TB@1GB/s")
+    year, block_s, block_bytes = 365.25 * 86400.0, 0.004, 1e6
+    devices = 15e-9 * 1.2 / (4 * year) * 1e12
+    even = devices * block_bytes / 1e9 / block_s
+    for usd_per_s, loads in ((even * 1.01, True), (even * 0.99, False)):
+        prefix = Prefix(below=(tier,), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
+        assert (prefix.least(block_bytes, block_s)[0] < NEVER) == loads
+
+
+def test_a_tier_without_a_price_cannot_be_weighed() -> None:
+    unknown = replace(parse_tiers("ddr:1TB")[0], device=MemoryTier(name="mine", memory="ddr"))
+    with pytest.raises(MissingFact, match="price"):
+        prefix_of([unknown], 1.0)
+    assert prefix_of([unknown])[0].usd_per_s is None
+
+
+def test_a_preempted_request_is_no_hit() -> None:
+    traffic = talks([0.0, 0.0], [[1, 2], [3, 4]], output=16)
+    run = play(traffic, capacity=18)
+    counted = run.states[0].cache.tally
+    assert run.total_count(of.PREEMPTED) > 0
+    assert counted[HITS] == 0
+    assert counted[RETURN_HITS] > 0
+
+
+@some.composite
+def shared(draw: Any) -> tuple[Traffic, dict[str, Any]]:
+    rng = np.random.default_rng(draw(some.integers(0, 10**6)))
+    count, trees = draw(some.integers(1, 50)), draw(some.integers(1, 6))
+    ids = []
+    for _ in range(count):
+        tree, depth = int(rng.integers(0, trees)), int(rng.integers(1, 9))
+        ids.append([100 * tree + level for level in range(depth)])
+    gaps = rng.exponential(draw(some.sampled_from((0.001, 0.02, 0.2))), count)
+    traffic = talks(np.cumsum(gaps), ids, rng.integers(1, 30, count), 4, draw(some.integers(0, 3)))
+    rules = {"capacity": draw(some.integers(36, 120)), "seats": draw(some.integers(1, 12)), "budget": draw(some.integers(1, 60)),
+             "mixed": draw(some.integers(0, 1)), "lanes": LANE}  # fmt: skip
+    return traffic, rules
+
+
+def sound(run: SimulatedRun) -> None:
+    assert (run.completed ^ run.refused).all()
+    assert run.total(of.EMITTED) == run.traffic.output[run.completed].sum()
+    for state in run.states:
+        pool = state.cache.pools.pool
+        assert pool[PINNED] == 0
+        assert pool[PAGES] * pool[STORED] <= pool[CAPACITY]
+        assert state.count[of.SHARED] == 0
+        assert state.count[of.PROMPT_BLOCKS] == 0
+        assert state.count[of.PEAK_BLOCKS] <= run.rules.capacity
+        assert state.cache.tally[HITS] <= state.cache.tally[LOOKUPS]
+
+
+@settings(max_examples=150)
+@given(shared(), some.sampled_from((HBM, TIERED)))
+def test_nothing_leaks(drawn: tuple[Traffic, dict[str, Any]], prefix: Prefix) -> None:
+    traffic, rules = drawn
+    sound(play(traffic, prefix, chunk=rules["budget"], **rules))
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba (extra fast)")
+def test_compiled_it_finds_the_same() -> None:
+    rng = np.random.default_rng(8)
+    ids = [[100 * int(rng.integers(0, 20)) + level for level in range(int(rng.integers(1, 30)))] for _ in range(1000)]
+    traffic = talks(np.cumsum(rng.exponential(0.05, 1000)), ids, rng.integers(1, 60, 1000))
+    prefix = Prefix(below=parse_tiers("ddr:100MB@1GB/s"), ttl=5.0, names=("hbm", "ddr"))
+    rules = RULES._replace(caching=1, block_tokens=4, block_bytes=1e6, block=2)
+    asked: dict[str, Any] = {"prefix": prefix, "replicas": 3, "routing": "least-loaded"}
+    sent = [simulate(traffic, pace(LAW), rules, how=how, **asked) for how in ("plain", "compiled")]
+    assert sent[0].replica.tolist() == sent[1].replica.tolist()
+    assert sent[1].finish == pytest.approx(sent[0].finish, rel=1e-9)
+    plain, fast = (play(traffic, prefix, how, capacity=300) for how in ("plain", "compiled"))
+    assert plain.total_count(of.PREEMPTED) > 0
+    assert list(plain.states[0].cache.tally) == list(fast.states[0].cache.tally)
+    assert fast.finish == pytest.approx(plain.finish, rel=1e-9)

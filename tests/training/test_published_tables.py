@@ -1,0 +1,218 @@
+"""Memory, idle time and FLOPs of training against the tables that were published for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headway.core.schema import defaults
+from headway.laws.arithmetic import total
+from headway.laws.training.step import wall_time_share
+from headway.models.config import model
+from headway.training.pipeline import copies, idle, in_flight, stage
+from headway.training.recipe import Recipe, TrainingLayout, optimizer
+from headway.training.work import hardware_flop, model_flop, training_work
+from support.training_cases import GIB, decoder, held, number
+
+GPT3 = {"layers": 96, "hidden": 12288, "heads": 96}
+
+
+def states(found: Any) -> float:
+    return float(found.weights + found.gradients + found.optimizer)
+
+
+# -- states ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 64, 1024])
+@pytest.mark.parametrize(
+    ("states_of", "zero", "fixed", "shared"),
+    [  # bytes per parameter: fixed + shared / d (ZeRO, arXiv:1910.02054, figure 1; Megatron-LM theoretical_memory_usage.py)
+        ("adam-bf16-grad", 0, 16, 0),
+        ("adam-bf16-grad", 1, 4, 12),
+        ("adam-bf16-grad", 2, 2, 14),
+        ("adam-bf16-grad", 3, 0, 16),
+        ("adam", 0, 18, 0),  # gradients in 32 bits
+        ("adam", 1, 6, 12),
+        ("adam-no-master", 3, 0, 10),  # How to Scale Your Model
+    ],
+)
+def test_bytes_per_parameter(states_of: str, zero: int, fixed: float, shared: float, d: int) -> None:
+    shape = decoder(4, 1024, 8)
+    params = 4 * 12 * 1024**2 + 1024
+    found = states(held(shape, {}, states=states_of, zero=zero, dp=d))
+    assert found == pytest.approx((fixed + shared / d) * params, rel=1e-12)
+
+
+def test_experts_have_data_parallel_ranks_of_their_own() -> None:
+    """n / (etp e p): of DeepSeek-V3 on 16 stages of 128 chips and 64 expert-parallel ways, 2 (Megatron-LM)."""
+    layout = defaults(TrainingLayout, {"pp": 16, "ep": 64, "dp": 128})
+    part = stage(training_work(model("deepseek-v3"), defaults(Recipe), number(4096, "seq")), layout)
+    assert (float(part.data_degree), float(part.expert_data_degree), float(part.layers_per_stage)) == (128, 2, 4)
+
+
+def test_gpt3_states_published() -> None:
+    """Korthikanti et al. 2022, figure 1: 45.56 GiB at t = 8, p = 8 for the layers; the first stage has the embedding table on top."""
+    found = held(model("gpt3-175b"), {}, tp=8, pp=8)
+    table = 50257 * 12288 / 8 * 18 / GIB
+    assert states(found) / GIB - table == pytest.approx(45.56, abs=0.03)  # biases and norms count
+    layers_alone = held(decoder(**GPT3), {}, tp=8, pp=8)
+    assert states(layers_alone) / GIB == pytest.approx(45.5625, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "ways", "batch", "expected"),
+    [  # Korthikanti et al. 2022 (arXiv:2205.05198), table 3 and figure 1: states, activations of TP alone, and of all that they propose
+        ((48, 6144, 64), {"tp": 8}, 4, (45.5625, 59.25, 9.5625)),
+        ((96, 12288, 96), {"tp": 8, "pp": 8, "vpp": 3}, 1, (45.5625, 66.84, 12.35)),
+        ((105, 20480, 128), {"tp": 8, "pp": 35, "vpp": 3}, 1, (31.64, 114.02, 23.08)),
+        ((128, 25600, 160), {"tp": 8, "pp": 64}, 1, (32.96, 131.25, 26.56)),
+    ],
+)
+def test_four_models_of_korthikanti(shape: tuple[int, int, int], ways: dict[str, Any], batch: int, expected: tuple[float, ...]) -> None:
+    gpt, schedule = decoder(*shape), "interleaved" if "vpp" in ways else "1f1b"
+    alone = held(gpt, {"sequence_parallel": 0, "schedule": schedule}, micro_batch=batch, **ways)
+    both = held(gpt, {"sequence_parallel": 1, "recompute": "selective", "schedule": schedule}, micro_batch=batch, **ways)
+    assert (states(alone) / GIB, float(alone.activations) / GIB, float(both.activations) / GIB) == pytest.approx(expected, rel=5e-4)
+
+
+# -- activations ----------------------------------------------------------------------------------------------------------------
+
+
+S, H, A, T = 2048, 12288, 96, 8
+
+
+@pytest.mark.parametrize(
+    ("recipe", "tp", "per_layer"),
+    [  # Korthikanti et al. 2022, table 2, bytes of a layer
+        ({"sequence_parallel": 0}, 1, S * H * (34 + 5 * A * S / H)),
+        ({"sequence_parallel": 0}, T, S * H * (10 + 24 / T + 5 * A * S / (H * T))),
+        ({"sequence_parallel": 1}, T, S * H * (34 / T + 5 * A * S / (H * T))),
+        ({"sequence_parallel": 0, "recompute": "selective"}, T, S * H * (10 + 24 / T)),
+        ({"sequence_parallel": 1, "recompute": "selective"}, T, S * H * 34 / T),
+    ],
+)
+def test_activation_table(recipe: dict[str, Any], tp: int, per_layer: float) -> None:
+    found = held(decoder(**GPT3), recipe, tp=tp, pp=1)
+    assert float(found.activations) == pytest.approx(96 * per_layer, rel=1e-12)
+
+
+def test_full_recomputation_keeps_inputs_and_one_layer_at_hand() -> None:
+    whole = S * H * (34 + 5 * A * S / H)
+    found = held(decoder(**GPT3), {"sequence_parallel": 0, "recompute": "full"}, tp=1)
+    assert float(found.activations) == pytest.approx(96 * 2 * S * H + whole, rel=1e-12)
+    shared = held(decoder(**GPT3), {"sequence_parallel": 1, "recompute": "full"}, tp=T)
+    assert float(shared.activations) == pytest.approx(96 * 2 * S * H / T + whole / T, rel=1e-12)
+
+
+def test_context_parallelism_divides_the_sequence() -> None:
+    whole = held(decoder(**GPT3), {"fused_attention": 1}, tokens=8192)
+    part = held(decoder(**GPT3), {"fused_attention": 1}, tokens=2048)
+    assert float(whole.activations) == pytest.approx(4 * float(part.activations))
+
+
+def test_swiglu_by_hand() -> None:
+    """Llama-3.1-8B, no dropout, fused: 4h of norms, 2h + 2h of inputs, q, k, v, outputs, and 6f; one float per head and token."""
+    h, f, kv = 4096, 14336, 2 * 8 * 128
+    each = 4 * h + 4 * h + 2 * (h + kv + h) + 6 * f + 4 * 32
+    found = held(model("llama-3.1-8b"), {"dropout": 0, "fused_attention": 1}, tokens=8192, pp=1)
+    assert float(found.activations) == pytest.approx(32 * 8192 * each, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "vpp", "expected"),
+    [
+        ("gpipe", 1, 64), ("1f1b", 1, 8), ("interleaved", 4, 8 * (1 + 7 / 32)), ("zb-h1", 1, 8), ("zb-h2", 1, 15), ("zb-v", 1, 8),
+        ("dualpipe", 1, 9),
+    ],
+)  # fmt: skip
+def test_micro_batches_in_flight(schedule: str, vpp: int, expected: float) -> None:
+    layout = defaults(TrainingLayout, {"pp": 8, "vpp": vpp})
+    assert float(in_flight(schedule, layout, 64)) == pytest.approx(expected)
+    assert float(in_flight(schedule, layout, 4)) <= 4  # never more than there are
+    assert int(copies(schedule)) == (2 if schedule == "dualpipe" else 1)
+
+
+def test_a_pipeline_does_not_cut_the_first_stage() -> None:
+    """1F1B: stage 0 keeps p micro-batches of L / p layers."""
+    one = held(decoder(**GPT3), {}, pp=1)
+    eight = held(decoder(**GPT3), {}, pp=8)
+    assert float(one.activations) == pytest.approx(float(eight.activations))
+
+
+# -- idle time ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "vpp", "expected"),
+    [  # p = 8, m = 24; forward, input gradients and weight gradients of 1, 1.1 and 0.9: over 24 x 3
+        ("gpipe", 1, 7 / 24),
+        ("1f1b", 1, 7 / 24),
+        ("interleaved", 3, 7 / 72),
+        ("zb-h1", 1, 7 * (1 + 1.1 - 0.9) / 72),
+        ("zb-h2", 1, 7 * (1 + 1.1 - 1.8) / 72),
+        ("zb-v", 1, 7 * (1 + 1.1 - 1.8) / 72),
+        ("dualpipe", 1, 3 * (3 + 1.1 - 1.8) / 72),
+    ],
+)
+def test_idle_time(schedule: str, vpp: int, expected: float) -> None:
+    layout = defaults(TrainingLayout, {"pp": 8, "vpp": vpp})
+    assert float(idle(schedule, layout, 24, 1.0, 1.1, 0.9)) == pytest.approx(expected)
+
+
+def test_wall_time_of_1f1b_beside_the_published_one() -> None:
+    """Qi et al. 2023, table 4: 0.243 at p = 8, m = 24, exposed hops and the last stage's head included; by the law 0.226."""
+    layout = defaults(TrainingLayout, {"pp": 8})
+    assert wall_time_share(float(idle("1f1b", layout, 24, 1.0, 1.0, 1.0))) == pytest.approx(7 / 31) == pytest.approx(0.226, abs=5e-4)
+
+
+def test_zero_bubble_with_equal_times() -> None:
+    layout = defaults(TrainingLayout, {"pp": 8})
+    third = float(idle("zb-h1", layout, 24, 1.0, 1.0, 1.0)) / float(idle("1f1b", layout, 24, 1.0, 1.0, 1.0))
+    assert third == pytest.approx(1 / 3)
+    assert float(idle("zb-h2", layout, 24, 1.0, 1.0, 1.0)) == float(idle("zb-v", layout, 24, 1.0, 1.0, 1.0)) == 0
+
+
+# -- FLOPs ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("layers", "hidden", "heads", "vocab"), [(48, 6144, 64, 51200), (96, 12288, 96, 51200)])
+def test_model_flops_of_korthikanti_and_narayanan(layers: int, hidden: int, heads: int, vocab: int) -> None:
+    """72 B L s h^2 (1 + s/6h + V/12hL) a step, and 96 B s L h^2 (1 + s/6h + V/16Lh) where layers are computed twice."""
+    recipe = defaults(Recipe, {"recompute": "full"})
+    work = training_work(decoder(layers, hidden, heads, vocab), recipe, number(S, "seq"))
+    published = 72 * layers * hidden**2 * (1 + S / (6 * hidden) + vocab / (12 * hidden * layers))
+    assert float(model_flop(work, recipe, causal=False)) == pytest.approx(published, rel=1e-12)
+    again = 96 * layers * hidden**2 * (1 + S / (6 * hidden) + vocab / (16 * layers * hidden))
+    head = 2 * vocab * hidden  # Narayanan et al. do not compute the head again
+    assert float(hardware_flop(work, recipe)) == pytest.approx(again + head, rel=1e-12)
+
+
+def test_causal_attention_counts_half() -> None:
+    recipe = defaults(Recipe)
+    work = training_work(decoder(48, 6144, 64), recipe, number(S, "seq"))
+    attention = 12 * 48 * 6144 * S
+    matmuls = 6 * (48 * 12 * 6144**2 + 6144)
+    assert float(model_flop(work, recipe, causal=False)) == pytest.approx(matmuls + attention, rel=1e-12)
+    assert float(model_flop(work, recipe, causal=True)) == pytest.approx(matmuls + attention / 2, rel=1e-3)
+
+
+def test_six_flops_per_active_parameter_of_deepseek_v3() -> None:
+    """37 B active: 6 x 36.6 B (embedding look-up excluded), and 61 layers of latent attention over 2 k tokens on average."""
+    recipe = defaults(Recipe)
+    found = float(model_flop(training_work(model("deepseek-v3"), recipe, number(4096, "seq")), recipe, causal=True))
+    attention = 3 * 61 * 2 * 2048 * 128 * (192 + 128)
+    assert found == pytest.approx(6 * 36.6e9 + attention, rel=0.01)
+
+
+def test_low_rank_training_skips_weight_gradients() -> None:
+    full, lora = defaults(Recipe), defaults(Recipe, {"trainable": 0.0})
+    work = training_work(decoder(48, 6144, 64), full, number(S, "seq"))
+    assert float(model_flop(work, lora, causal=True)) == pytest.approx(2 / 3 * float(model_flop(work, full, causal=True)))
+
+
+def test_optimizers_sum_as_they_say() -> None:
+    sums = {name: float(total((one.weight, one.gradient, one.states))) for name in ("adam", "adam-bf16-grad", "adam-no-master", "muon")
+            for one in (optimizer(name),)}  # fmt: skip
+    assert sums == {"adam": 18, "adam-bf16-grad": 16, "adam-no-master": 10, "muon": 14}

@@ -1,0 +1,161 @@
+"""The search for a layout against every legal one, and its questions: fewest chips, lowest cost."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headway as hw
+from headway.core.schema import defaults
+from headway.hardware.system import system
+from headway.models.config import model
+from headway.training.estimate import estimate
+from headway.training.layouts import FEWEST_TOKENS, MICRO_BATCHES, NAMES, bounds, candidates, legal, rows, rules, why_illegal
+from headway.training.recipe import RECOMPUTE, Recipe, TrainingLayout, TrainingRun
+from headway.training.search import AT_ONCE, search, with_recipe
+from headway.training.sizing import parts
+from headway.training.train import TrainingQuestion, case_of, cases
+from support.work import calls
+
+
+def asked(name: str, machine: str, **given: Any) -> Any:
+    run = {key: given.pop(key) for key in ("seq", "global_batch") if key in given}
+    return cases([model(name)], [system(machine)], TrainingQuestion(records={TrainingRun: run, Recipe: given}))[0]
+
+
+def every_legal(of: Any, micro: int) -> TrainingLayout:
+    """All layouts of small numbers that keep the rules."""
+    chips = range(1, of.chips + 1)
+    contexts = [n for n in chips if of.sequence % n == 0 and of.sequence // n >= FEWEST_TOKENS]
+    ways = [
+        (tp, cp, pp, vpp, ep, dp, batch, zero)
+        for tp, cp, pp in itertools.product(chips, contexts, range(1, min(of.shape.layers, of.chips) + 1)) if tp * cp * pp <= of.chips
+        for dp in range(1, of.chips // (tp * cp * pp) + 1) for batch in range(1, micro + 1)
+        for vpp in range(1, of.shape.layers + 1) for ep in range(1, max(of.shape.experts, 1) + 1) for zero in range(4)
+    ]  # fmt: skip
+    table = np.array(ways, dtype=np.int64)
+    found = TrainingLayout(**{name: table[:, index] for index, name in enumerate(NAMES)})
+    return rows(found, np.flatnonzero(legal(found, of)))
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "sequences", "seq"),
+    [
+        ("qwen2.5-0.5b", "8xh100-sxm", 12, 4096),
+        ("llama-3.1-8b", "16xh100-sxm", 16, 2048),
+        ("llama-3.1-8b", "16xh100-sxm", 24, 8192),
+        ("llama-3.1-8b", "16xa100-sxm-80", 4, 8192),
+        ("gpt-oss-20b", "16xh100-sxm", 16, 4096),
+    ],
+)
+def test_nothing_legal_is_better(name: str, machine: str, sequences: int, seq: int) -> None:
+    """Every legal layout with at most 6 sequences a micro-batch and 1,024 tokens of a sequence a chip, of every ZeRO stage."""
+    case = case_of(asked(name, machine, seq=seq, global_batch=sequences * seq))
+    of = bounds(model(name), int(case.system.chips), seq, sequences)
+    found = search(model(name), case, {})
+    every = every_legal(of, 6)
+    best = np.inf
+    for mode, chunked in itertools.product(RECOMPUTE, (False, True)):
+        some = rows(every, np.flatnonzero((every.vpp > 1) == chunked))
+        if not len(some.tp):
+            continue
+        recipe = defaults(Recipe, {"recompute": mode, "schedule": "interleaved" if chunked else "1f1b"})
+        made = estimate(with_recipe(case, model(name), recipe), some)
+        best = min(best, float(np.where(made.fits, made.time.step, np.inf).min()))
+    assert found.best[0].fits
+    assert found.best[0].step == pytest.approx(best, rel=1e-12)
+
+
+def test_candidates_are_legal_and_distinct() -> None:
+    of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
+    found = candidates(of, 8, {})
+    assert legal(found, of).all()
+    table = np.stack([getattr(found, name) for name in NAMES], axis=1)
+    assert len(np.unique(table, axis=0)) == len(table) > 10_000
+    assert set(np.unique(found.micro_batch)) <= set(MICRO_BATCHES) and set(np.unique(found.zero)) == {1, 2, 3}
+    for values in (found.tp, found.cp, found.pp, found.vpp, found.ep, found.dp):
+        assert len(np.unique(values)) > 2
+    assert (found.tp * found.cp * found.pp * found.dp <= 2048).all()
+
+
+def test_pinned_numbers_are_kept_to() -> None:
+    of = bounds(model("llama-3.1-405b"), 16384, 8192, 2048)
+    found = candidates(of, 8, {"tp": (8,), "pp": (8, 16), "zero": (1,)})
+    assert set(found.tp) == {8} and set(found.pp) == {8, 16} and set(found.zero) == {1}
+
+
+def test_one_layout_and_many_agree_on_every_rule() -> None:
+    of = bounds(model("deepseek-v3"), 64, 4096, 96, "dualpipe")
+    rng = np.random.default_rng(0)
+    table = rng.integers(1, 9, size=(400, len(NAMES)))
+    many = TrainingLayout(**{name: table[:, index] for index, name in enumerate(NAMES)})
+    together = legal(many, of)
+    for index, kept in enumerate(together):
+        one = TrainingLayout(**{name: int(table[index, place]) for place, name in enumerate(NAMES)})
+        assert (why_illegal(one, of) == "") == kept
+    assert len(list(rules(many, of))) >= 14
+
+
+def test_a_layout_alone_is_as_among_many() -> None:
+    """Arrays and scalars through the same laws."""
+    case = case_of(asked("deepseek-v3", "2048xh800", seq=4096, global_batch=15360 * 4096))
+    of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
+    every = rows(candidates(of, 8, {"vpp": (1,)}), slice(0, 50_000, 997))
+    many = estimate(case, every)
+    for index in range(0, len(every.tp), 5):
+        alone = estimate(case, TrainingLayout(**{name: int(getattr(every, name)[index]) for name in NAMES}))
+        assert float(alone.time.step) == pytest.approx(float(many.time.step[index]), rel=1e-12)
+        assert float(alone.memory.total) == pytest.approx(float(many.memory.total[index]), rel=1e-12)
+
+
+def test_layouts_are_estimated_at_once() -> None:
+    """However many there are, each law is evaluated about once; bench/bench_training.py measures how many that is a second."""
+    case = case_of(asked("deepseek-v3", "2048xh800", seq=4096, global_batch=15360 * 4096))
+    of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
+    few, many = (rows(candidates(of, 8, {"vpp": (1,)}), slice(0, count)) for count in (10, AT_ONCE))
+    assert len(many.tp) == AT_ONCE
+    assert calls(lambda: estimate(case, many)) < 2 * calls(lambda: estimate(case, few)) < 5000
+
+
+def test_fewest_chips_for_a_deadline() -> None:
+    whole = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192)))
+    some = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192, deadline="10d")))
+    assert some["run_s"] <= 10 * 86400 and some["chips"] < whole["chips"] and some["fits"]
+    fewer = max(int(part.chips) for part in parts(system("1024xh100-sxm"), (4, 5, 6, 7, 8)) if int(part.chips) < some["chips"])
+    slower = next(iter(hw.train("llama-3.1-8b", f"{fewer}xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192)))
+    assert slower["run_s"] > 10 * 86400
+
+
+def test_a_deadline_that_cannot_be_met_is_said() -> None:
+    found = hw.train("llama-3.1-8b", "64xh100-sxm", tokens="100T", seq=8192, deadline="1d")
+    assert next(iter(found))["run_s"] > 86400
+    assert "deadline is not met" in next(iter(found))["why"]
+
+
+def test_lowest_cost() -> None:
+    """On fewer chips less is sent: a part of the machine costs less than all of it, and none of those weighed costs less."""
+    ask: dict[str, Any] = {"tokens": "1T", "seq": 8192, "global_batch": 512 * 8192}
+    cheap = next(iter(hw.train("llama-3.1-70b", "1024xh100-sxm", objective="cost", **ask)))
+    for chips in (1024, 512, 256):
+        assert next(iter(hw.train("llama-3.1-70b", f"{chips}xh100-sxm", **ask)))["run_usd"] >= cheap["run_usd"] * (1 - 1e-9)
+
+
+def test_what_does_not_fit_says_what_would() -> None:
+    found = hw.train("llama-3.1-70b", "8xh100-sxm", seq=8192)
+    row = next(iter(found))
+    assert not row["fits"] and "optimiser's states" in row["why"]
+    assert any("32 of these chips" in note for note in found.notes)
+    assert next(iter(hw.train("llama-3.1-70b", "32xh100-sxm", seq=8192)))["fits"]
+    assert not next(iter(hw.train("llama-3.1-70b", "16xh100-sxm", seq=8192)))["fits"]
+    leaner = hw.train("llama-3.1-8b", "1xh200-sxm", seq=4096)
+    assert any("adam-8bit" in note for note in leaner.notes)
+    assert next(iter(hw.train("llama-3.1-8b", "1xh200-sxm", seq=4096, optimizer="adam-8bit")))["fits"]
+
+
+def test_idle_chips_and_a_batch_that_would_use_them() -> None:
+    found = hw.train("llama-3.1-405b", "16384xh100-sxm", seq="8k", global_batch="16M")
+    assert next(iter(found))["chips_idle"] > 0
+    assert any("--global-batch 16384000" in note for note in found.notes)
