@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test golden lint types bench clean
+.PHONY: demo test check golden lint types bench clean
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -16,8 +16,14 @@ BIN := .venv/bin
 demo: .venv/core
 	$(BIN)/headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms
 
+# All tests, on two cores; more cores: make test WORKERS=auto. Without workers (to debug): .venv/bin/python -m pytest
+WORKERS ?= 2
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# While one works: lint, types and the tests that are not marked slow, about a minute.
+check: lint types
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # Writes the stored answers of tests/contract/golden again and prints what changed; `python tests/contract/golden/golden.py --check` only compares.
 golden: .venv/dev

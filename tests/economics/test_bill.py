@@ -52,7 +52,7 @@ def parts(bill: Bill) -> tuple[float, ...]:
 # -- by hand --------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_shared_prefix_by_hand() -> None:
+def test_bill__shared_prefix_by_hand() -> None:
     """Three requests of 1,000 + 200 tokens and 100 of answer, a minute and ten minutes apart: one write, one read, one write again."""
     traffic = Traffic.of([0, 60, 660], 1200, 100)
     bill = billed(traffic, way(own(), 300.0, layout=FIRST), shared=1000)
@@ -67,14 +67,14 @@ def test_a_shared_prefix_by_hand() -> None:
     assert parts(plain) == pytest.approx((3600 * 4 * MTOK, 0, 0, 300 * 20 * MTOK))
 
 
-def test_a_hit_begins_the_time_anew() -> None:
+def test_cache_ttl__restarts_at_each_hit() -> None:
     traffic = Traffic.of([0, 250, 500, 750], 1000, 1)
     assert billed(traffic, way(own(), 300.0, layout=FIRST), shared=1000).cached_tokens == 3000
     assert billed(traffic, way(own(), 249.0, layout=FIRST), shared=1000).cached_tokens == 0
     assert billed(traffic, way(own(), 250.0, layout=FIRST), shared=1000).cached_tokens == 3000, "kept to the last second"
 
 
-def test_a_conversation_by_hand() -> None:
+def test_bill__conversation_by_hand() -> None:
     """Prompts 1,000, then 1,500, then 2,200 of one talk: each turn reads the last prompt and writes what is new."""
     talk = Traffic.of([0, 100, 200], [1000, 1500, 2200], 100, conversation=[0, 0, 0])
     bill = billed(talk, way(own(), 300.0, layout=FIRST))
@@ -86,7 +86,7 @@ def test_a_conversation_by_hand() -> None:
     assert last.written_tokens == 600 + 600 + 500 + 500 and last.usd_input == pytest.approx(4 * 400 * 4 * MTOK)
 
 
-def test_blocks_by_hand() -> None:
+def test_bill__blocks_by_hand() -> None:
     """Two blocks of 512 are found; the third prompt's last block is part full."""
     traffic = Traffic.of(
         [0, 10, 400], [1200, 1100, 1100], 50, blocks=[1, 2, 3, 1, 2, 4, 1, 2, 4], block_start=[0, 3, 6, 9], block_tokens=512
@@ -96,7 +96,7 @@ def test_blocks_by_hand() -> None:
     assert billed(traffic, way(own(), 3600.0, layout=RECORDED)).cached_tokens == 1024 + 1100
 
 
-def test_the_day_of_deepseek() -> None:
+def test_bill__published_day_of_deepseek() -> None:
     """342 B hits at $0.14, 266 B misses at $0.55, 168 B out at $2.19: $562,100, which DeepSeek states as $562,027."""
     day = requests_of_totals(608e9, 342e9, 168e9, "day 6")
     bill = BillCalculator(requests=day).bill(way(sheet("deepseek-r1@2025-02-28"), 300.0, layout=RECORDED))
@@ -105,14 +105,14 @@ def test_the_day_of_deepseek() -> None:
     assert parts(bill) == pytest.approx((146_300, 47_880, 0, 367_920))
 
 
-def test_a_prefix_too_short_to_be_cached() -> None:
+def test_min_prefix__shorter_is_not_cached() -> None:
     traffic = Traffic.of([0, 1], 1500, 1)
     assert billed(traffic, way(own(min_prefix=1024), 300.0, layout=FIRST), shared=1024).cached_tokens == 1024
     short = billed(traffic, way(own(min_prefix=1025), 300.0, layout=FIRST), shared=1024)
     assert (short.cached_tokens, short.written_tokens) == (0, 0)
 
 
-def test_storage_is_paid_while_it_is_held() -> None:
+def test_usd_storage__paid_for_the_hours_held() -> None:
     """1,000 tokens used at 0 s and 100 s, kept for 300 s after each use: 400 s in all."""
     made = own(rates={"input": 2, "output": 12, "cache_read": 0.2, "cache_write": {"5min": 2}, "storage_per_mtok_h": 4.5})
     bill = billed(Traffic.of([0, 100], 1000, 1), way(made, 300.0, layout=FIRST), shared=1000)
@@ -124,7 +124,7 @@ def test_storage_is_paid_while_it_is_held() -> None:
 # -- tiers, hours, modes --------------------------------------------------------------------------------------------------------
 
 
-def test_the_cliff_is_above_the_threshold() -> None:
+def test_context_tier__whole_request_at_the_higher_rate_above() -> None:
     gemini = sheet("gemini-3.1-pro")
     at = billed(Traffic.of([0], 200_000, 1000), way(gemini))
     above = billed(Traffic.of([0], 200_001, 1000), way(gemini))
@@ -132,20 +132,20 @@ def test_the_cliff_is_above_the_threshold() -> None:
     assert above.usd == pytest.approx(200_001 * 4e-6 + 1000 * 18e-6), "the whole request, not what is beyond"
 
 
-def test_every_step_of_a_ladder() -> None:
+def test_context_tier__every_step_of_a_ladder() -> None:
     made = sheet("qwen3-coder-plus")
     traffic = Traffic.of([0, 1, 2, 3], [300_000, 32_000, 32_001, 128_001], 10)
     expected = 300_000 * 6 + 10 * 60 + 32_000 * 1 + 10 * 5 + 32_001 * 1.8 + 10 * 9 + 128_001 * 3 + 10 * 15
     assert billed(traffic, way(made)).usd == pytest.approx(expected * MTOK)
 
 
-def test_cached_tokens_count_for_the_threshold() -> None:
+def test_context_tier__cached_tokens_count() -> None:
     made = own(tiers=[{"above_tokens": 1000, "multiplier": 2}])
     bill = billed(Traffic.of([0, 1], 1100, 1), way(made, 300.0, layout=FIRST), shared=1100)
     assert parts(bill) == pytest.approx((0, 1100 * 0.8 * MTOK, 1100 * 10 * MTOK, 2 * 40 * MTOK))
 
 
-def test_hours_wrap_over_midnight() -> None:
+def test_time_of_day__wraps_over_midnight() -> None:
     """Off-peak from 16:30 to 00:30 at half: requests at 16:29:59, 16:30, 00:29:59 and 00:30 of the next day."""
     made = own(time_of_day=[{"utc": "16:30-00:30", "ratio": 0.5}])
     start = 16.5 * 3600 - 1
@@ -156,14 +156,14 @@ def test_hours_wrap_over_midnight() -> None:
     assert tomorrow.usd == pytest.approx(2 * 0.5 * 6000 * MTOK)
 
 
-def test_peak_hours_as_windows() -> None:
+def test_time_of_day__several_windows() -> None:
     """Two windows of DeepSeek's kind in one day: 7 of 24 requests at twice the price."""
     made = own(time_of_day=[{"utc": "01:00-04:00", "ratio": 2}, {"utc": "06:00-10:00", "ratio": 2}])
     bill = billed(Traffic.of(np.arange(24) * 3600.0, 1000, 100), way(made))
     assert bill.usd == pytest.approx((17 + 7 * 2) * 6000 * MTOK)
 
 
-def test_modes_are_bought_at_all_hours() -> None:
+def test_mode__not_changed_by_time_of_day() -> None:
     made = own(
         modes={"batch": {"ratio": 0.5}}, tiers=[{"above_tokens": 2000, "multiplier": 2}], time_of_day=[{"utc": "00:00-12:00", "ratio": 3}]
     )
@@ -171,7 +171,7 @@ def test_modes_are_bought_at_all_hours() -> None:
     assert bill.usd == pytest.approx((1000 * 2 + 100 * 10 + 3000 * 4 + 100 * 20) * MTOK)
 
 
-def test_what_a_sheet_sells() -> None:
+def test_price_sheet__modes_ttls_and_ways_for_sale() -> None:
     assert modes_of(sheet("claude-opus")) == ("standard", "batch", "fast")
     assert ttls_of(sheet("claude-opus").rates) == (300, 3600)
     assert ttls_of(sheet("deepseek-v3").rates) == (300,) and ttls_of(sheet("gemini-3.1-pro").rates) == ()
@@ -180,7 +180,7 @@ def test_what_a_sheet_sells() -> None:
     assert [one.ttl_s for one in ways_of(sheet("gpt-5.6-sol"), ("standard",), (3600.0, None), (FIRST,))] == [None]
 
 
-def test_what_does_not_fit_is_never_the_cheapest() -> None:
+def test_bill__beyond_the_context_limit_is_never_cheapest() -> None:
     traffic = Traffic.of([0, 1], [1000, 70_000], 100)
     biller = BillCalculator(requests=requests_of(traffic, "test"))
     found = compare([biller.bill(way(sheet(name))) for name in ("claude-opus-4.6", "deepseek-v3")])
@@ -191,14 +191,14 @@ def test_what_does_not_fit_is_never_the_cheapest() -> None:
 # -- break-even -----------------------------------------------------------------------------------------------------------------
 
 
-def test_break_even_reads() -> None:
+def test_break_even_reads__claim_ap_17() -> None:
     """Claim AP-17: 0.28 of a read for 5 minutes, so one; 1.11 for an hour, so two."""
     assert break_even_reads(1.25, 0.1) == pytest.approx(0.2778, abs=1e-4) and whole_reads(break_even_reads(1.25, 0.1)) == 1
     assert break_even_reads(2.0, 0.1) == pytest.approx(1.1111, abs=1e-4) and whole_reads(break_even_reads(2.0, 0.1)) == 2
 
 
 @pytest.mark.parametrize(("ttl", "pays_from"), [(300.0, 1), (3600.0, 2)])
-def test_bills_turn_where_the_law_says(ttl: float, pays_from: int) -> None:
+def test_break_even_reads__bills_cross_there(ttl: float, pays_from: int) -> None:
     made = sheet("claude-opus-4.6")
     for reads in range(5):
         traffic = Traffic.of(np.arange(reads + 1) * 10.0, 5000, 10)
@@ -212,7 +212,7 @@ def test_bills_turn_where_the_law_says(ttl: float, pays_from: int) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 8), min_size=0, max_size=5, unique=True), min_size=1, max_size=12), st.integers(0, 99))
 @settings(max_examples=60)
-def test_idle_times_are_those_of_the_replayed_cache(prompts: list[list[int]], seed: int) -> None:
+def test_idle_before__equals_ages_of_a_replayed_cache(prompts: list[list[int]], seed: int) -> None:
     times = np.sort(np.random.default_rng(seed).uniform(0, 100, len(prompts)))
     blocks, starts = np.array([one for prompt in prompts for one in prompt], np.int64), np.cumsum([0, *map(len, prompts)])
     request = np.repeat(np.arange(len(prompts)), np.diff(starts))
@@ -224,7 +224,7 @@ def test_idle_times_are_those_of_the_replayed_cache(prompts: list[list[int]], se
     assert np.sum(np.isfinite(idle_after(blocks, request, times))) == np.sum(np.isfinite(before))
 
 
-def test_a_conversation_as_blocks_is_the_same() -> None:
+def test_bill__conversation_equals_its_blocks() -> None:
     """The same talk told by ids of 100-token blocks and by its turns."""
     talk = Traffic.of([0, 100, 200], [1000, 1500, 2200], 100, conversation=[0, 0, 0])
     ids = [np.arange(count) for count in (10, 15, 22)]
@@ -249,7 +249,7 @@ def drawn(rows: list[tuple[float, int, int, int]]) -> Traffic:
 
 @given(LENGTHS, st.integers(0, 100_000), st.sampled_from(["claude-opus-4.6@2026-02", "claude-haiku-5.5", "gpt-5.6-sol"]))
 @settings(max_examples=60)
-def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, int, int]], shared: int, name: str) -> None:
+def test_bill__cache_costs_at_most_writing_everything(rows: list[tuple[float, int, int, int]], shared: int, name: str) -> None:
     traffic, made = drawn(rows), sheet(name)
     shared = min(shared, int(traffic.prompt.max()))
     for layout in (FIRST, LAST):
@@ -264,7 +264,7 @@ def test_a_cache_costs_at_most_writing_everything(rows: list[tuple[float, int, i
 
 @given(LENGTHS, st.integers(0, 100_000))
 @settings(max_examples=40)
-def test_longer_is_never_found_less_and_automatic_never_costs_more(rows: list[tuple[float, int, int, int]], shared: int) -> None:
+def test_cache_ttl__longer_finds_no_less(rows: list[tuple[float, int, int, int]], shared: int) -> None:
     traffic, made = drawn(rows), sheet("deepseek-v4-pro")
     biller = BillCalculator(requests=requests_of(traffic, "drawn", min(shared, int(traffic.prompt.max()))))
     bills = [biller.bill(way(made, ttl, layout=FIRST)) for ttl in (1.0, 60.0, 3600.0)]
@@ -296,14 +296,14 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_verb_answers_first(trace: Path) -> None:
+def test_bill__first_line_answers(trace: Path) -> None:
     text = said(f"--sheet claude-opus-4.6,gemini-3.1-pro --requests {trace} --cache 5min,1h,none --mode standard")
     assert text.startswith("cheapest: google/gemini-3.1-pro (standard, no cache), $1.21 for 3 requests")
     assert "the first asked for, anthropic/claude-opus-4.6 (standard, 5min cache), costs" in text
     assert "states no rate for cached tokens" in text
 
 
-def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
+def test_bill__cache_without_hits_is_not_the_cheapest(tmp_path: Path) -> None:
     path = tmp_path / "requests.csv"
     path.write_text("arrival_s,prompt,output\n0,1000,100\n60,1500,100\n", encoding="utf-8")
     text = said(f"--sheet claude-opus-4.6 --requests {path} --mode standard --cache 5min,none")
@@ -311,24 +311,24 @@ def test_a_cache_that_finds_nothing_is_not_said_to_pay(tmp_path: Path) -> None:
     assert "a cache changes nothing" in text and "does not say what prompts share" in text
 
 
-def test_the_help_names_no_subject_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bill__help_without_a_subject(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bill", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: headway bill [flags]")
 
 
-def test_a_trace_takes_no_flag_of_drawn_requests(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bill__trace_refuses_flags_of_generated_requests(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flag in ("--seed 3", "--arrivals even", "--turns 4"):
         assert main(["bill", "--sheet", "claude-opus", "--requests", str(trace), *flag.split()]) == 2
         assert "a trace" in capsys.readouterr().err
 
 
-def test_prompts_shorter_than_what_all_share_are_counted() -> None:
+def test_shared__note_counts_shorter_prompts() -> None:
     told = said("--sheet claude-opus --prompt uniform:1k,8k --shared 4k --output 10 --rate 1/s --requests 50")
     assert " of 50 prompts are shorter than --shared 4,000" in told
     assert "shorter" not in said("--sheet claude-opus --prompt uniform:4k,8k --shared 4k --output 10 --rate 1/s --requests 50")
 
 
-def test_rows_have_every_part(trace: Path) -> None:
+def test_bill__columns_of_a_trace(trace: Path) -> None:
     found = asked(f"--sheet claude-opus-4.6 --requests {trace} --mode standard --cache 5min,none")
     assert all(column["doc"] for column in found["columns"].values()) and "context" in found["columns"]["fits"]["doc"]
     cached, plain = sorted(found["rows"], key=lambda row: row["cache"])
@@ -340,7 +340,7 @@ def test_rows_have_every_part(trace: Path) -> None:
     )
 
 
-def test_totals_and_a_described_workload() -> None:
+def test_bill__totals_and_described_workloads() -> None:
     [row] = asked("--sheet deepseek-r1@2025-02-28 --tokens input=608B,cached=342B,output=168B --cache 5min")["rows"]
     assert row["usd"] == pytest.approx(562_100, abs=0.5)
     found = asked("--sheet claude-opus --prompt 8k --shared 6k --output 500 --rate 2/min --requests 400 --turns 5,60s --mode standard")
@@ -353,7 +353,7 @@ def test_totals_and_a_described_workload() -> None:
     )
 
 
-def test_every_number_explains_itself(trace: Path) -> None:
+def test_explain__every_number_of_a_bill(trace: Path) -> None:
     from headway.cli import bill as verb
     from headway.cli.verb import Parser, add_tail
 
@@ -369,7 +369,7 @@ def test_every_number_explains_itself(trace: Path) -> None:
                 assert float(replay(tree)) == pytest.approx(value, rel=1e-12, abs=0)
 
 
-def test_a_bill_is_a_tree_of_laws() -> None:
+def test_bill__every_leaf_has_a_source() -> None:
     with record():
         bill = billed(Traffic.of([0, 60], 1200, 100), way(sheet("claude-opus-4.6"), 300.0, layout=FIRST), shared=1000)
     assert all(isinstance(leaf, Sourced) for _, leaf in leaves(bill.usd))
@@ -398,7 +398,7 @@ def test_a_bill_is_a_tree_of_laws() -> None:
         ("--sheet claude-opus --prompt 1k --shared 2k --output 10 --rate 1/s", "at most the longest prompt"),
     ],
 )
-def test_wrong_input(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bill__wrong_input_is_one_line(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bill", *command.split()]) == 2
     line = capsys.readouterr().err
     assert told in line and line.count("\n") == 1

@@ -43,12 +43,12 @@ DRAINS = {
 
 
 @pytest.mark.parametrize("name", DRAINS)
-def test_drain_times(name: str) -> None:
+def test_drain_time__published(name: str) -> None:
     device, (expected, unit) = tier(name), DRAINS[name]
     assert printed(drain_s(device.capacity, device.read_bw), expected, unit)
 
 
-def test_by_drain_time_a_small_drive_is_for_minutes_a_large_one_for_an_hour_disk_for_a_day() -> None:
+def test_drain_time__tiers_chosen_by_hold() -> None:
     rows = listing("--kv-bytes", "35kB", "--fresh", "4030/s", *H100, "--tier", "hbm,ddr5_local,ddr5_pcie,tlc_4tb,tlc_31tb,hdd_30tb")
     drained = {row["hold"]: row["tier"] for row in rows if "drain time" in row["chosen_by"]}
     assert drained == {300.0: "tlc_4tb", 3600.0: "tlc_31tb", 86400.0: "hdd_30tb"}
@@ -71,18 +71,18 @@ def ends(bands: list[TierInterval]) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize(
     ("uses", "expected"), [(1, {"hbm3_h100": 0.28, "ddr": 52, "flash": 2.1 * HOUR}), (3, {"ddr": 2.6 * MIN, "flash": 6.4 * HOUR})]
 )
-def test_the_cheapest_devices_by_hold(uses: int, expected: dict[str, float]) -> None:
+def test_cost_bands__published_crossings(uses: int, expected: dict[str, float]) -> None:
     found = dict(ends(money_bands(places(*MEMORIES), uses)))
     assert list(found) == list(MEMORIES) and found["disk"] is None
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.02)
 
 
-def test_at_the_prices_of_a_year_before_flash_reaches_further() -> None:
+def test_cost_bands__flash_reaches_further_at_earlier_prices() -> None:
     then = [replace(tier(name), price=(old := tier(name).price_earlier), price_low=old, price_high=old) for name in ("flash", "disk")]
     assert ends(money_bands([place_of(one) for one in then], 1))[0][1] == pytest.approx(5.0 * HOUR, rel=0.02)
 
 
-def test_dense_flash_against_disk() -> None:
+def test_cost_bands__dense_flash_against_disk() -> None:
     """Published as never winning. So it is for the two large drives; the 61 TB one, of 7 GB/s, drains fast enough for a band of its own."""
     for name in ("qlc_123tb", "qlc_246tb"):
         assert [one.tier for one in money_bands(places(*MEMORIES, name), 1)] == list(MEMORIES)
@@ -93,7 +93,7 @@ def test_dense_flash_against_disk() -> None:
 
 
 @pytest.mark.parametrize("made", [money_bands, wear_bands])
-def test_bands_are_what_the_criterion_chooses_at_every_hold(made: Any) -> None:
+def test_cost_bands__equal_the_choice_at_every_hold(made: Any) -> None:
     """The crossings against the rows of a grid of holds, which know nothing of crossings."""
     criterion = "least cost" if made is money_bands else "cost with wear"
     names = ("ddr", "cxl", "flash", "tlc_4tb", "disk")
@@ -108,7 +108,7 @@ def test_bands_are_what_the_criterion_chooses_at_every_hold(made: Any) -> None:
 # -- B3: wear -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_short_holds_wear_flash_out() -> None:
+def test_wear__short_holds_wear_flash_out() -> None:
     rows = {
         (row["hold"], row["tier"]): row
         for row in listing("--kv-bytes", "1GB", "--fresh", "1/s", *H100, "--tier", "ddr,flash,disk", "--hold", "5min,1h,24h")
@@ -121,7 +121,7 @@ def test_short_holds_wear_flash_out() -> None:
     assert best == {300.0: "ddr", 3600.0: "flash", 86400.0: "disk"}
 
 
-def test_the_hold_from_which_flash_has_earned_its_wear() -> None:
+def test_wear__hold_from_which_flash_pays() -> None:
     """Printed as about 25 min: that is what the table's own rounded figures give; the facts, unrounded, give 23.7."""
     worn, flash_hour, ddr_five = 1.95e-4, 1.2e-5, 4e-5
     assert worn / (ddr_five / 300 - flash_hour / HOUR) == pytest.approx(25 * MIN, rel=0.02)
@@ -145,7 +145,7 @@ B4 = {
 
 
 @pytest.mark.parametrize("subject", B4, ids=("DeepSeek-V3", "Llama 3.3 70B", "the lecture's", "V4-Flash"))
-def test_break_even_holds(subject: tuple[str, ...]) -> None:
+def test_hold_bound__published(subject: tuple[str, ...]) -> None:
     again, kv, *expected = B4[subject]
     rows = by_tier(*subject, *H100, "--hold", "5min")
     assert printed(rows["ddr"]["usd_per_mtok_recompute"], again, 0.001) and rows["ddr"]["kv_bytes"] == kv
@@ -153,7 +153,7 @@ def test_break_even_holds(subject: tuple[str, ...]) -> None:
         assert printed(rows[name]["hold_bound_s"], hold, unit), (name, rows[name]["hold_bound_s"] / hold)
 
 
-def test_by_store_or_recompute_minutes_are_hbm_and_an_hour_ddr() -> None:
+def test_store_or_recompute__tiers_chosen_by_hold() -> None:
     found = {row["hold"]: row["tier"] for row in listing(*V3, *H100) if "store-or-recompute" in row["chosen_by"]}
     assert found == {300.0: "hbm", 3600.0: "ddr", 86400.0: "flash"}
 
@@ -167,14 +167,14 @@ def test_by_store_or_recompute_minutes_are_hbm_and_an_hour_ddr() -> None:
         (FLASH, 0.04),
     ],
 )
-def test_break_even_bandwidths(subject: tuple[str, ...], expected: float) -> None:
+def test_break_even_bw__published(subject: tuple[str, ...], expected: float) -> None:
     assert printed(by_tier(*subject, *H100, "--hold", "5min")["ddr"]["break_even_bw"] / GB, expected, 0.01)
 
 
 # -- B5: fees against holding -------------------------------------------------------------------------------------------------------
 
 
-def test_what_write_and_storage_fees_would_pay_for() -> None:
+def test_paid_bytes__write_and_storage_fees() -> None:
     write = by_tier("--kv-bytes", "2kB", *H100, "--fee", "$5/Mtok", "--hold", "1h")
     paid = [write[name]["paid_bytes"] for name in ("hbm", "ddr", "flash")]
     assert all(map(printed, paid, (200e3, 10e6, 400e6), (1e3, 1e6, 100e6)))
@@ -183,7 +183,7 @@ def test_what_write_and_storage_fees_would_pay_for() -> None:
     assert all(map(printed, [storage[name]["paid_bytes"] for name in ("hbm", "ddr")], (180e3, 8.8e6), (1e3, 1e5)))
 
 
-def test_a_sheet_s_fees_are_those_beyond_the_input_rate() -> None:
+def test_usd_per_mtok_fee__beyond_the_input_rate() -> None:
     """5 min at $6.25 and 1 h at $10 for $5 of input; the step between them as 393 kB in 192 GB of HBM at $2/h, 900x cost at 1.7 kB."""
     machine = ("--on", "b200", "--set", "chip.price=$2/h", "--set", "chip.hbm=192GB", "--tier", "hbm")
     rows = listing("--kv-bytes", "1667B", *machine, "--sheet", "claude-opus-4.6")
@@ -193,7 +193,7 @@ def test_a_sheet_s_fees_are_those_beyond_the_input_rate() -> None:
     assert printed(rows.plain[0]["markup"], 900, 100)
 
 
-def test_what_a_read_rate_of_a_tenth_would_pay_for() -> None:
+def test_paid_bytes__read_rate_of_a_tenth() -> None:
     asked = ("--kv-bytes", "2kB", "--active", "100B", "--mfu", "1", "--compute", "fp8", "--on", "b200", "--set", "chip.peak_fp8=4.5PFLOPS")
     sets = ("--set", "tier.ddr.read_bw=64GB/s", "--set", "tier.flash.read_bw=7GB/s", "--set", "chip.price=$2/h")
     rows = {row["tier"]: row for row in listing(*asked, *sets, "--sheet", "claude-opus-4.6") if row["fee_of"] == "cache read"}
@@ -211,7 +211,7 @@ B6 = {
 }
 
 
-def test_sizes_for_a_published_day() -> None:
+def test_cache_bytes__published_day() -> None:
     rows = {(row["hold"], row["tier"]): row for row in listing(*DAY_6, "--hold", "5min,1h,24h")}
     assert {row["kv_bytes"] for row in rows.values()} == {70272}
     for hold, (size, drives, usd, units) in B6.items():
@@ -226,7 +226,7 @@ def test_sizes_for_a_published_day() -> None:
     assert printed(rows[HOUR, "disk"]["balanced_hold_s"], 54 * HOUR, HOUR)
 
 
-def test_a_described_service_is_the_same_as_its_rates() -> None:
+def test_cache__described_service_equals_its_rates() -> None:
     """608B prompt and 168B output tokens a day, 342B of them found: as one request of their mean, so often."""
     prompt, output, hits = 608, 168, 342 / 608
     told = ("--rate", "1000/s", "--hit-rate", str(hits), "--prompt", str(prompt), "--output", str(output))
@@ -239,7 +239,7 @@ def test_a_described_service_is_the_same_as_its_rates() -> None:
 # -- the answer ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_estimate_of_prefill_is_what_computing_again_costs() -> None:
+def test_usd_per_mtok_recompute__equals_prefill_estimate_of_plan() -> None:
     from headway.performance.workload import Load
     from headway.serving.plan.plan import plan
 
@@ -252,27 +252,27 @@ def test_the_estimate_of_prefill_is_what_computing_again_costs() -> None:
     assert row["usd_per_mtok_gain"] == pytest.approx(gain, rel=1e-12)
 
 
-def test_at_the_break_even_hold_storing_gains_nothing() -> None:
+def test_break_even_hold__no_gain_there() -> None:
     for name, row in by_tier(*V3, *H100, "--hold", "1h", "--reuse", "0.4", "--waiting", "0.5").items():
         again = by_tier(*V3, *H100, "--hold", f"{row['break_even_hold_s']:.17g}s", "--reuse", "0.4", "--waiting", "0.5")[name]
         assert again["usd_per_mtok_gain"] == pytest.approx(0, abs=1e-9 * row["usd_per_mtok_recompute"]), name
         assert row["break_even_hold_lo_s"] <= row["break_even_hold_s"] <= row["break_even_hold_hi_s"] <= row["hold_bound_s"] * 4
 
 
-def test_where_storing_pays_nowhere_the_answer_is_to_recompute(capsys: pytest.CaptureFixture[str]) -> None:
+def test_store_or_recompute__recompute_without_reuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "1h", "--reuse", "0"]) == 0
     out = capsys.readouterr().out
     assert "recompute by store-or-recompute" in out.splitlines()[0]
 
 
-def test_the_first_line_names_every_criterion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache__first_line_names_every_criterion(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min,24h"]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     assert "5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)" in line
     assert "1 d: disk by drain time and least cost and cost with wear, flash by store-or-recompute" in line
 
 
-def test_a_range_of_prices_names_who_else_may_win() -> None:
+def test_contends__price_range_names_contenders() -> None:
     rows = by_tier(*V3, *H100, "--tier", "flash,disk", "--hold", "15h")
     assert rows["flash"]["chosen_by"].endswith("store-or-recompute")
     for row in rows.values():
@@ -281,7 +281,7 @@ def test_a_range_of_prices_names_who_else_may_win() -> None:
     assert rows["flash"]["contends"] or rows["disk"]["contends"]
 
 
-def test_every_device_of_the_catalogue_with_a_price_has_a_row() -> None:
+def test_cache__row_for_every_priced_tier() -> None:
     able = [one.name for one in tiers() if one.memory != "hbm"]
     rows = by_tier(*V3, *H100, "--hold", "1h", "--tier", ",".join(able))
     assert list(rows) == able
@@ -290,7 +290,7 @@ def test_every_device_of_the_catalogue_with_a_price_has_a_row() -> None:
     assert rows["qlc_123tb"]["usd_per_mtok_held"] is None  # its rated writes are not public
 
 
-def test_the_user_s_own_device_and_price(tmp_path: Any) -> None:
+def test_tier__user_catalogue_and_price(tmp_path: Any) -> None:
     folder = tmp_path / "tiers"
     folder.mkdir()
     facts = 'capacity = "10TB"\nread_bw = "10GB/s"\nwrite_bw = "10GB/s"\nprice = "$1/GB"\nlife = "1000d"\noverhead = "0.5"\n'
@@ -314,7 +314,7 @@ def test_the_user_s_own_device_and_price(tmp_path: Any) -> None:
     ],
     ids=("criteria", "sizes", "described", "fees"),
 )
-def test_every_number_explains_itself(argv: tuple[str, ...]) -> None:
+def test_explain__every_number_of_a_cache(argv: tuple[str, ...]) -> None:
     rows = listing(*argv)
     for number, row in enumerate(rows.plain):
         for key, value in row.items():
@@ -324,14 +324,14 @@ def test_every_number_explains_itself(argv: tuple[str, ...]) -> None:
                 assert math.isclose(float(replay(tree)), value, rel_tol=1e-12), key
 
 
-def test_what_rests_on_the_estimate_explains_itself() -> None:
+def test_explain__numbers_from_the_prefill_estimate() -> None:
     rows = listing("deepseek-v3", "--on", "8xh200", "--hold", "1h", "--tier", "ddr")
     for key in ("usd_per_mtok_gain", "break_even_hold_lo_s"):
         tree = rows.explain(key)
         assert anonymous(tree) == [] and math.isclose(float(replay(tree)), rows.plain[0][key], rel_tol=1e-12)
 
 
-def test_a_store_whose_requests_cost_what_is_not_counted_is_never_chosen() -> None:
+def test_tier__object_store_is_never_chosen() -> None:
     rows = by_tier(*V3, *H100, "--hold", "1h", "--tier", "all")
     assert {"hbm", "ddr5_local", "s3_standard"} < rows.keys() and "hbm3_h100" not in rows
     assert rows["s3_standard"]["usd_per_mtok_held"] == min(row["usd_per_mtok_held"] or math.inf for row in rows.values())
@@ -379,13 +379,13 @@ def test_a_store_whose_requests_cost_what_is_not_counted_is_never_chosen() -> No
         (("deepseek-v3", "--on", "8xh200", "--ttl", "5min"), "--workload"),
     ],
 )
-def test_bad_input_is_one_clear_line(argv: tuple[str, ...], says: str) -> None:
+def test_cache__wrong_input_is_one_line(argv: tuple[str, ...], says: str) -> None:
     with pytest.raises(HeadwayError) as told:
         listing(*argv)
     assert says in str(told.value) and "\n" not in str(told.value)
 
 
-def test_a_tier_without_a_price(tmp_path: Any) -> None:
+def test_tier__without_a_price_is_refused(tmp_path: Any) -> None:
     folder = tmp_path / "tiers"
     folder.mkdir()
     (folder / "mine.toml").write_text('memory = "cxl"\n[facts]\ncapacity = "10TB"\nread_bw = "10GB/s"\n')
@@ -393,7 +393,7 @@ def test_a_tier_without_a_price(tmp_path: Any) -> None:
         listing(*V3, *H100, "--catalog", str(tmp_path), "--tier", "mine")
 
 
-def test_the_library_gives_the_same_as_the_verb() -> None:
+def test_cache__call_equals_verb() -> None:
     import headway as hw
 
     rows = by_tier("deepseek-v3", "--on", "8xh200", "--hold", "5min", "--reuse", "0.8", "--kv", "fp8")
@@ -404,7 +404,7 @@ def test_the_library_gives_the_same_as_the_verb() -> None:
             hw.cache("deepseek-v3", "8xh200", **{"hold": 60.0} | wrong)
 
 
-def test_a_picture_of_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache__plot_over_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("vl_convert")
     picture = tmp_path / "holds.svg"
     assert main(["cache", *V3, *H100, "--hold", "1min..48h*4", "--plot", str(picture)]) == 0
@@ -413,7 +413,7 @@ def test_a_picture_of_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -
     assert "several, such as" in capsys.readouterr().err
 
 
-def test_an_answer_is_of_all_tiers_whichever_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache__where_does_not_change_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min", "--where", "tier = disk"]) == 0
     out = capsys.readouterr().out
     assert "hbm by store-or-recompute (4 criteria, 3 answers)" in out.splitlines()[0] and "TLC" not in out.splitlines()[3]

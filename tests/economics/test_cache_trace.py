@@ -37,14 +37,14 @@ def drawn(seed: int, requests: int = 300) -> Traffic:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("ttl", "room"), [(5.0, None), (60.0, None), (math.inf, None), (math.inf, 40), (30.0, 25), (1e-9, 1000)])
-def test_hits_are_those_of_a_replay(seed: int, ttl: float, room: int | None) -> None:
+def test_hit_tokens__equal_a_replay(seed: int, ttl: float, room: int | None) -> None:
     traffic = drawn(seed)
     hits = replay_hits(traffic.blocks, traffic.block_start, traffic.arrival, capacity_blocks=room, ttl_s=ttl, leaf_first=True)
     assert curve(traffic).hit_tokens(ttl, math.inf if room is None else room) == BLOCK * int(hits.sum())
 
 
 @pytest.mark.parametrize("ttl", [3.0, 47.3, 5000.0, math.inf])
-def test_what_is_held_against_a_clock(ttl: float) -> None:
+def test_held_tokens__equal_a_clock(ttl: float) -> None:
     """Blocks in the cache by looking at every moment at which something changes."""
     traffic = drawn(7, requests=80)
     found, end = curve(traffic), float(traffic.arrival[-1])
@@ -63,7 +63,7 @@ def test_what_is_held_against_a_clock(ttl: float) -> None:
     assert found.held_peak(ttl) == max(held(moment) for moment in moments) * BLOCK
 
 
-def test_limits() -> None:
+def test_hit_tokens__rise_with_ttl_and_capacity() -> None:
     """More time and more room never find less; for ever and without limit all that was there before is found."""
     found = curve(drawn(3))
     shares = [found.hit_tokens(ttl) for ttl in (1, 10, 100, 1000, math.inf)]
@@ -87,7 +87,7 @@ def trace(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_hits_and_room_by_hand(trace: str) -> None:
+def test_found_and_held_tokens__by_hand(trace: str) -> None:
     rows = list(listing("--workload", trace, "--ttl", "60s,300s,never"))
     assert [row["ttl"] for row in rows] == [60.0, 300.0, None]
     assert {row["asked_tokens"] for row in rows} == {768 + 1280 + 768}
@@ -98,7 +98,7 @@ def test_hits_and_room_by_hand(trace: str) -> None:
     assert rows[2]["held_tokens_peak"] == 512 + 256 + 256 + 256
 
 
-def test_the_bill_by_hand(trace: str) -> None:
+def test_cache_cost__holding_wear_and_recompute_by_hand(trace: str) -> None:
     """Holding, wear and computing in DDR5 and flash, from the prices as a person would multiply them."""
     asked = ("--kv-bytes", "1MB", "--on", "h100", "--set", "chip.price=$3.6/h", "--fresh", "1000/s", "--workload", trace, "--ttl", "300s")
     rows = {row["tier"]: row for row in listing(*asked, "--tier", "hbm,ddr,flash", "--capacity", "10GB")}
@@ -121,7 +121,7 @@ def test_the_bill_by_hand(trace: str) -> None:
     assert [name for name, row in rows.items() if row["best"]] == [min(rows, key=lambda name: rows[name]["usd_prompts"])]
 
 
-def test_a_sheet_s_rates_for_the_times_it_sells(trace: str) -> None:
+def test_sheet_usd_per_mtok__only_for_ttls_for_sale(trace: str) -> None:
     rows = listing("--workload", trace, "--ttl", "60s,5min,1h", "--sheet", "claude-opus-4.6")
     usd = [row["sheet_usd_per_mtok"] for row in rows]
     assert usd[0] is None  # no such time is sold
@@ -129,13 +129,13 @@ def test_a_sheet_s_rates_for_the_times_it_sells(trace: str) -> None:
     assert [row["sheet_saved_share"] for row in rows][1] == pytest.approx(1 - usd[1] / 5)
 
 
-def test_waiting_chips_are_paid_for(trace: str) -> None:
+def test_usd_loaded__waiting_chips(trace: str) -> None:
     asked = ("--kv-bytes", "1MB", "--on", "h100", "--set", "chip.price=$3.6/h", "--fresh", "1000/s", "--workload", trace, "--ttl", "300s")
     (row,) = listing(*asked, "--tier", "flash", "--waiting", "0.5")
     assert row["usd_loaded"] == pytest.approx(1024 * 1e6 / 14e9 * 0.5 * 1e-3)
 
 
-def test_the_estimate_is_of_the_trace_s_mean_request(trace: str) -> None:
+def test_usd_computed__mean_request_of_the_trace(trace: str) -> None:
     from headway.performance.workload import Load
     from headway.serving.plan.plan import plan
 
@@ -144,7 +144,7 @@ def test_the_estimate_is_of_the_trace_s_mean_request(trace: str) -> None:
     assert row["usd_computed"] == pytest.approx((2816 - 1024) * own["usd_per_mtok_in"] * 1e-6, rel=1e-9)
 
 
-def test_turns_of_conversations_share_what_was_said(tmp_path: Path) -> None:
+def test_found_tokens__turns_share_earlier_prompts_and_answers(tmp_path: Path) -> None:
     """The second turn of a conversation begins with the first one's 640 prompt tokens and 128 of the answer's 129: whole blocks of 64."""
     path = tmp_path / "talk.csv"
     path.write_text("arrival_s,prompt,output,conversation\n0,640,129,a\n10,500,5,b\n60,1000,10,a\n")
@@ -152,7 +152,7 @@ def test_turns_of_conversations_share_what_was_said(tmp_path: Path) -> None:
     assert row["found_tokens"] == 768
 
 
-def test_every_number_of_a_bill_explains_itself(trace: str) -> None:
+def test_explain__every_number_of_a_trace_cache(trace: str) -> None:
     rows = listing("llama-3.3-70b", "--on", "h100", "--fresh", "4k/s", "--workload", trace, "--ttl", "5min,never", "--tier", "flash,hbm",
                    "--sheet", "claude-opus-4.6")  # fmt: skip
     for number, row in enumerate(rows.plain):
@@ -163,7 +163,7 @@ def test_every_number_of_a_bill_explains_itself(trace: str) -> None:
                 assert math.isclose(float(replay(tree)), value, rel_tol=1e-12), key
 
 
-def test_ids_of_other_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trace_block__other_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small_blocks.jsonl"
     lines = [{"timestamp": 1000 * at, "input_length": 48, "output_length": 1, "hash_ids": [1, 2, 3 + at]} for at in range(3)]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -173,7 +173,7 @@ def test_ids_of_other_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert max(one["cached_tokens"] for one in json.loads(capsys.readouterr().out)["rows"]) == 2 * 32
 
 
-def test_a_cache_that_costs_more_than_it_saves_is_said_not_to_pay(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache__first_line_states_that_no_cache_pays(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["cache", "--kv-bytes", "1MB", "--on", "h100", "--fresh", "1000k/s", "--workload", trace, "--ttl", "1h", "--tier", "hbm"]
     assert main(asked) == 0
     first = capsys.readouterr().out.splitlines()[0]
@@ -181,7 +181,7 @@ def test_a_cache_that_costs_more_than_it_saves_is_said_not_to_pay(trace: str, ca
 
 
 @pytest.mark.parametrize("how", ["text", "md", "csv", "json"])
-def test_every_format_and_a_picture(trace: str, how: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_cache__formats_and_plot(trace: str, how: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     asked = ["cache", "llama-3.3-70b", "--on", "h100", "--fresh", "4k/s", "--workload", trace, "--ttl", "1min,1h", "--capacity", "1GB,10GB"]
     picture = tmp_path / "found.svg"
     pytest.importorskip("vl_convert")
@@ -213,7 +213,7 @@ def test_every_format_and_a_picture(trace: str, how: str, capsys: pytest.Capture
         (("--requests", "1"), "do not all arrive at once"),
     ],
 )
-def test_bad_input_is_one_clear_line(trace: str, argv: tuple[str, ...], says: str) -> None:
+def test_cache_trace__wrong_input_is_one_line(trace: str, argv: tuple[str, ...], says: str) -> None:
     with pytest.raises(HeadwayError) as told:
         listing("--workload", trace, *argv)
     assert says in str(told.value) and "\n" not in str(told.value)
@@ -228,7 +228,7 @@ def test_bad_input_is_one_clear_line(trace: str, argv: tuple[str, ...], says: st
         ("hello\n", ""),
     ],
 )
-def test_traces_that_are_none(tmp_path: Path, text: str, says: str) -> None:
+def test_trace__malformed_is_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "trace"
     path.write_text(text)
     with pytest.raises(HeadwayError) as told:
@@ -236,7 +236,7 @@ def test_traces_that_are_none(tmp_path: Path, text: str, says: str) -> None:
     assert says in str(told.value) and "\n" not in str(told.value)
 
 
-def test_answers_stay_for_the_next_turn_where_they_are_known() -> None:
+def test_hit_tokens__more_with_blocks_of_answers() -> None:
     """Drawn conversations: with the answers' blocks more is found than without."""
     from headway.sim.traffic.arrivals import parse_arrivals
     from headway.sim.traffic.generate import generate_conversations, parse_turns

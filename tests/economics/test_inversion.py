@@ -68,7 +68,7 @@ def told() -> Any:
     return left_out(read_examples(SOLD, SIZES))
 
 
-def test_active_parameters_of_models_of_known_size(told: Any) -> None:
+def test_inversion__active_parameters_of_known_models(told: Any) -> None:
     by = {(each.method, each.size): each for each in scores(told)}
     ours, constant, line = (by[method, "active"] for method in (OURS, CONSTANT, LINE))
     assert ours.models == 27
@@ -80,12 +80,12 @@ def test_active_parameters_of_models_of_known_size(told: Any) -> None:
     assert by[OURS, "total"].over_constant <= 0.75 and by[OURS, "total"].coverage >= 0.75
 
 
-def test_the_laws_with_stated_markup_are_most_of_the_answer(told: Any) -> None:
+def test_inversion__stated_markup_beats_a_constant(told: Any) -> None:
     by = {each.method: each for each in scores(told) if each.size == "active"}
     assert by[STATED_MARKUP].over_constant < 0.8
 
 
-def test_no_method_sees_the_family_it_tells(told: Any) -> None:
+def test_inversion__no_method_sees_its_own_family(told: Any) -> None:
     examples = read_examples(SOLD, SIZES)
     moved = [each if each.family != "llama-3.1-405b" else _larger(each) for each in examples]
     for method in (OURS, STATED_MARKUP, CONSTANT, LINE):
@@ -104,19 +104,19 @@ def _larger(example: Any) -> Any:
     return dataclasses.replace(example, active=example.active * 3, total=example.total * 3)
 
 
-def test_the_numbers_that_ship_are_those_that_the_models_give() -> None:
+def test_priors__shipped_equal_learned() -> None:
     found, basis = learned(read_examples(SOLD, SIZES)), priors()
     assert {name: float(getattr(basis, name)) for name in LEARNED} == pytest.approx(found, rel=2e-3)
 
 
-def test_the_efficiencies_are_those_of_the_step_model() -> None:
+def test_priors__efficiencies_equal_the_step_model() -> None:
     found, basis = fitted(), priors()
     assert found.models > 100 and found.mfu_spread < 0.25 and found.decode_spread < 0.25
     for name in ("dense_mfu", "sparse_exponent", "eff_memory", "eff_compute", "step_fixed"):
         assert getattr(found, name) == pytest.approx(float(getattr(basis, name)), rel=0.1), name
 
 
-def test_markup_by_stated_priors_and_by_prices_agree_within_their_spread() -> None:
+def test_markup__stated_priors_agree_with_prices() -> None:
     basis = priors()
     found = markup(draw(basis, AssumedIntervals(), 4096), basis)
     assert 2.0 < float(basis.markup_input) < 8.0  # 3.2 from chip price, idle hours and margin alone; DeepSeek's own day has 4.0 on misses
@@ -124,7 +124,7 @@ def test_markup_by_stated_priors_and_by_prices_agree_within_their_spread() -> No
 
 
 @pytest.mark.parametrize("one_model", [each.model for each in read_examples(SOLD, SIZES)][::6])
-def test_kv_of_a_flat_sheet_is_never_identified(one_model: str) -> None:
+def test_kv__not_identified_by_a_flat_sheet(one_model: str) -> None:
     example = next(each for each in read_examples(SOLD, SIZES) if each.model == one_model)
     for assume in ("", f"active={example.active},total={example.total}", "chip=h100-sxm,price=2,margin=0.5,utilisation=0.5"):
         found = row(one(made(example.input * MTOK, example.output * MTOK), assume), "kv")
@@ -133,7 +133,7 @@ def test_kv_of_a_flat_sheet_is_never_identified(one_model: str) -> None:
 
 
 @pytest.mark.parametrize("found", ladders(), ids=lambda each: each.sold)
-def test_kv_of_a_ladder_holds_what_is_published(found: Any) -> None:
+def test_kv__interval_of_a_ladder_covers_the_published(found: Any) -> None:
     assert found.lo <= found.fp8 <= found.hi
     assert found.hi / found.lo <= 8
 
@@ -142,7 +142,7 @@ def test_kv_of_a_ladder_holds_what_is_published(found: Any) -> None:
 
 
 @pytest.mark.parametrize(("active", "sparsity"), [(8e9, 1.0), (70e9, 1.0), (5e9, 23.0), (37e9, 18.0), (100e9, 15.0)])
-def test_a_sheet_made_by_the_laws_gives_its_model_back(active: float, sparsity: float) -> None:
+def test_inversion__round_trip_of_active_parameters(active: float, sparsity: float) -> None:
     import numpy as np
 
     basis = priors()
@@ -154,7 +154,7 @@ def test_a_sheet_made_by_the_laws_gives_its_model_back(active: float, sparsity: 
 
 
 @pytest.mark.parametrize("kv", [5e3, 30e3, 150e3])
-def test_a_ladder_made_by_the_laws_gives_its_kv_back(kv: float) -> None:
+def test_kv__round_trip_of_a_ladder(kv: float) -> None:
     import numpy as np
 
     basis = priors()
@@ -166,14 +166,14 @@ def test_a_ladder_made_by_the_laws_gives_its_kv_back(kv: float) -> None:
     assert found.lo < kv < found.hi and width(found) < 8 and found.driven_by == "context ladder"
 
 
-def test_dearer_is_larger_and_a_steeper_ladder_is_more_kv() -> None:
+def test_inversion__active_rises_with_price_and_kv_with_the_ladder() -> None:
     sizes = [row(one(made(price, 4 * price)), "active").value for price in (0.1, 0.3, 1, 3, 10)]
     assert sizes == sorted(sizes) and sizes[-1] > 10 * sizes[0]
     caches = [row(one(laddered(1, 5, {200e3: top}, 1e6)), "kv").value for top in (6, 8, 12, 20)]
     assert caches == sorted(caches) and caches[-1] > 4 * caches[0]
 
 
-def test_a_higher_ratio_is_a_sparser_model() -> None:
+def test_sparsity__rises_with_output_over_input_price() -> None:
     ratios = [row(one(made(0.3, 0.3 * ratio)), "sparsity").value for ratio in (1, 2, 4, 8)]
     assert ratios == sorted(ratios)
 
@@ -181,32 +181,32 @@ def test_a_higher_ratio_is_a_sparser_model() -> None:
 # -- what is assumed --------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_assumed_is_taken() -> None:
+def test_assume__stated_values_are_used() -> None:
     found = one(GEMINI, "active=100B,chip=tpu-v7,price=5.40,margin=0.5")
     assert (row(found, "active").lo, row(found, "active").hi, row(found, "active").verdict) == (100e9, 100e9, "assumed")
     assert row(found, "margin").value == pytest.approx(0.5)
     assert row(found, "kv_slope").value == pytest.approx(59040, rel=1e-4)  # tiers.md: 59 KB at $5.40 on TPU v7
 
 
-def test_the_slope_bound_at_another_contract() -> None:
+def test_kv_slope__at_another_chip_price() -> None:
     assert row(one(GEMINI, "chip=tpu-v7,price=1.60"), "kv_slope").value == pytest.approx(199e3, rel=0.01)
 
 
-def test_a_larger_margin_leaves_a_smaller_model() -> None:
+def test_inversion__active_falls_with_margin() -> None:
     sizes = [row(one(made(1, 4), f"margin={margin}"), "active").value for margin in (0, 0.4, 0.8)]
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_knowing_more_never_widens() -> None:
+def test_assume__more_facts_narrow_the_interval() -> None:
     before, after = (width(row(one(GEMINI, text), "active")) for text in ("", "chip=tpu-v7,price=5,margin=0.5,utilisation=0.5,mfu=0.2"))
     assert after < before
 
 
-def test_one_host_says_less_than_a_median() -> None:
+def test_inversion__one_host_is_wider_than_a_median() -> None:
     assert width(row(one(made(1, 4), "hosts=1"), "active")) > 1.2 * width(row(one(made(1, 4)), "active"))
 
 
-def test_the_lecture_in_closed_form() -> None:
+def test_kv_knee__closed_form_of_the_lecture() -> None:
     chip = reference()
     compute = 2 * 100e9 / float(chip.peak)
     knee = row(one(GEMINI, "active=100B,chip=h100-sxm"), "kv_knee")
@@ -216,7 +216,7 @@ def test_the_lecture_in_closed_form() -> None:
     assert list(at.values()) == pytest.approx([4168, 1667, 834], rel=1e-3)  # claim AP-13
 
 
-def test_a_fast_mode_asks_for_a_batch() -> None:
+def test_inversion__fast_mode_bounds_the_batch() -> None:
     fast = Mode(name="fast", rates=Rates(input=30 / MTOK, output=150 / MTOK), speed_ratio=20.0)
     assert row(one(made(5, 25, modes=(fast,))), "batch").lo >= 120
     assert row(one(made(5, 25)), "batch").lo < 120
@@ -229,14 +229,14 @@ def said(found: Inversion) -> str:
     return "\n".join(each.why for each in found.rows if each.kind == "contradiction")
 
 
-def test_contradictions_are_said() -> None:
+def test_inversion__contradictions_are_stated() -> None:
     assert all(text in said(one(GEMINI)) for text in ("step and ratio", "the step is not a knee", "input x2, output x1.5"))
     assert "rises faster" in said(one(laddered(1, 5, {200e3: 200}, 300e3)))
     assert "spreads more" in said(one(made(0.1, 50))) and "spreads less" in said(one(made(10, 0.1)))
     assert said(one(made(1, 3))) == ""
 
 
-def test_tokens_given_away_say_nothing() -> None:
+def test_inversion__free_tokens_identify_nothing() -> None:
     assert features(made(0, 0)) is None
     assert {each.verdict for each in one(made(0, 0)).rows} == {"not identified"}
 
@@ -256,12 +256,12 @@ def test_tokens_given_away_say_nothing() -> None:
         "batch=nan",
     ],
 )
-def test_wrong_assumptions(text: str) -> None:
+def test_assume__wrong_input(text: str) -> None:
     with pytest.raises(HeadwayError):
         one(GEMINI, text)
 
 
-def test_the_answer_is_the_same_again_and_among_many() -> None:
+def test_inversion__same_alone_repeated_and_among_many() -> None:
     sheets = [made(price, 4 * price) for price in (0.1, 0.5, 2.0)] + [GEMINI]
     first, again = invert(sheets), invert(sheets)
     assert first == again
@@ -275,7 +275,7 @@ def test_the_answer_is_the_same_again_and_among_many() -> None:
 
 
 @pytest.mark.parametrize("quantity", ["active", "total", "kv", "kv_slope", "kv_knee", "kv_joint", "margin"])
-def test_every_value_is_explained_by_the_laws(quantity: str) -> None:
+def test_explain__every_value_of_an_inversion(quantity: str) -> None:
     found = one(GEMINI)
     with record():
         value = tree(found, priors(), quantity)
@@ -284,7 +284,7 @@ def test_every_value_is_explained_by_the_laws(quantity: str) -> None:
     assert isinstance(value, Traced) == (quantity != "margin")
 
 
-def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_price__inversion_of_a_sheet(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", "--sheet", "gemini-3.1-pro", "-o", "json", "--explain", "kv"]) == 0
     answer = json.loads(capsys.readouterr().out)
     rows = {each["quantity"]: each for each in answer["rows"]}
@@ -296,7 +296,7 @@ def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.startswith("claude-opus") and "KV not identified" in text and "what would narrow it" in text
 
 
-def test_the_score_and_its_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_price_score__summary_and_report_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- prices: generated, do not edit -->\n<!-- prices: end -->\nafter\n", encoding="utf-8")
     assert main(["price", "--score", str(SOLD), "--truth", str(SIZES), "--report", str(page)]) == 0
@@ -317,13 +317,13 @@ def test_the_score_and_its_page(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         ["--sheet", "claude-opus", "--assume", "margin=half"],
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_inversion__wrong_input_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", *arguments]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("inward", "outward"), [(1e-10, 1e-10), (1e-8, 1e-8), (2e-8, 3e-8)])
-def test_rates_far_from_all_that_is_known_identify_nothing_of_the_machine(inward: float, outward: float) -> None:
+def test_inversion__extreme_rates_identify_no_machine(inward: float, outward: float) -> None:
     from headway.economics.inversion.answer import invert
     from headway.economics.sheets.sheet import PriceSheet, Rates
 

@@ -55,7 +55,7 @@ def plain(found: dict[str, Any]) -> dict[str, Any]:
 # -- points ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_cost_of_busy_chips_is_that_of_serve(best: Plan) -> None:
+def test_cost__busy_chips_equal_serve(best: Plan) -> None:
     one = best.best
     found = priced(one, terms(chip_price=2.0))
     machine = edit(one.query.system, "chip.price", 2.0 / 3600)
@@ -66,7 +66,7 @@ def test_the_cost_of_busy_chips_is_that_of_serve(best: Plan) -> None:
             assert float(found[f"cost_{kind}{end}"]) == pytest.approx(row[f"usd_per_mtok_{kind}{end}"], rel=1e-12)
 
 
-def test_idle_hours_and_margin_divide(best: Plan) -> None:
+def test_cost__divided_by_utilisation_and_price_by_margin(best: Plan) -> None:
     busy, half, sold = (priced(best.best, terms(utilisation=u, margin=m)) for u, m in ((1.0, 0.0), (0.5, 0.0), (0.5, 0.75)))
     for kind in ("in", "cached", "out"):
         assert float(half[f"cost_{kind}"]) == pytest.approx(2 * float(busy[f"cost_{kind}"]), rel=1e-12)
@@ -74,7 +74,7 @@ def test_idle_hours_and_margin_divide(best: Plan) -> None:
         assert 1 - float(sold[f"cost_{kind}"]) / float(sold[f"price_{kind}"]) == pytest.approx(0.75, rel=1e-12)
 
 
-def test_a_request_is_its_prompt_and_its_output(best: Plan) -> None:
+def test_usd_per_request__prompt_plus_output(best: Plan) -> None:
     found = plain(priced(best.best, terms()))
     whole = (found["cost_in"] * 8000 + found["cost_out"] * 1000) / 1e6
     assert found["usd_per_request"] == pytest.approx(whole, rel=1e-12)
@@ -87,7 +87,7 @@ def test_a_request_is_its_prompt_and_its_output(best: Plan) -> None:
 
 
 @pytest.mark.parametrize("kind", ["in", "cached", "out"])
-def test_the_interval_is_that_of_independent_draws(best: Plan, kind: str) -> None:
+def test_price_interval__equals_independent_draws(best: Plan, kind: str) -> None:
     found = plain(priced(best.best, WIDE))
     alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     middle, low, high = (float(alone[f"cost_{kind}{end}"]) for end in ("", "_lo", "_hi"))
@@ -104,7 +104,7 @@ def test_the_interval_is_that_of_independent_draws(best: Plan, kind: str) -> Non
     assert within == pytest.approx(0.9, abs=0.03)
 
 
-def test_the_ends_are_those_of_all_inputs_at_once(best: Plan) -> None:
+def test_price_interval__ends_from_all_inputs_at_once(best: Plan) -> None:
     found = priced(best.best, WIDE)
     alone = priced(best.best, agreed(chip_price=WIDE.chip_price.low))
     assert float(found["price_out_most"]) == pytest.approx(float(alone["cost_out_hi"]) * 4.5 / 2.2 / 0.3 / 0.2, rel=1e-9)
@@ -113,7 +113,7 @@ def test_the_ends_are_those_of_all_inputs_at_once(best: Plan) -> None:
     assert ends == sorted(ends)
 
 
-def test_an_input_alone_has_its_own_interval(best: Plan) -> None:
+def test_price_interval__margin_alone(best: Plan) -> None:
     """A margin alone: its 5 % and 95 % points, beside an estimate whose spread is 1."""
     one = dataclasses.replace(best.best, query=dataclasses.replace(best.best.query, assumptions=dataclasses.replace(
         best.best.query.assumptions, spread=1)))  # fmt: skip
@@ -125,7 +125,7 @@ def test_an_input_alone_has_its_own_interval(best: Plan) -> None:
     assert found["driver"] == "margin" and float(found["width_margin"]) == pytest.approx(1)
 
 
-def test_the_driver_is_the_widest_input_and_the_shares_are_whole(best: Plan) -> None:
+def test_driver__widest_input_and_shares_sum_to_one(best: Plan) -> None:
     found = priced(best.best, WIDE)
     assert found["driver"] == "margin"
     assert sum(float(found[f"width_{name}"]) for name in INPUTS) == pytest.approx(1)
@@ -134,7 +134,7 @@ def test_the_driver_is_the_widest_input_and_the_shares_are_whole(best: Plan) -> 
     assert dear["width_margin"] is None
 
 
-def test_intervals_as_typed() -> None:
+def test_interval_field__parsed() -> None:
     q = Field("USD/s", bare="USD/h")
     (one,) = read("2.2..4.5", q, "--chip-price")
     assert (float(one.low), float(one.high)) == pytest.approx((2.2 / 3600, 4.5 / 3600))
@@ -149,7 +149,7 @@ def test_intervals_as_typed() -> None:
 # -- a price list ---------------------------------------------------------------------------------------------------------------
 
 
-def test_margin_at_a_list_price_against_hit_rate(best: Plan) -> None:
+def test_margin__at_list_price_by_hit_rate(best: Plan) -> None:
     """By hand from the costs: what a request brings and what it costs."""
     for hit in (0.0, 0.5, 0.95):
         found = priced(best.best, terms(utilisation=0.5), user_input(hit, "hit_rate"), R1)
@@ -161,12 +161,12 @@ def test_margin_at_a_list_price_against_hit_rate(best: Plan) -> None:
         assert float(found["sheet_margin_lo"]) < float(found["sheet_margin"]) < float(found["sheet_margin_hi"])
 
 
-def test_without_a_rate_for_hits_they_pay_the_input_rate(best: Plan) -> None:
+def test_usd_charged__hits_pay_input_rate_if_no_cached_rate(best: Plan) -> None:
     found = priced(best.best, terms(), user_input(0.5, "hit_rate"), Rates(input=1e-6, output=2e-6))
     assert float(found["usd_charged"]) == pytest.approx(8000e-6 + 2000e-6)
 
 
-def test_a_step_reprices_the_whole_request() -> None:
+def test_context_tier__reprices_the_whole_request() -> None:
     long = Rates(input=4e-6, output=18e-6)
     sheet = PriceSheet(provider="google", model="gemini", as_of="2026-04", source="list", rates=Rates(input=2e-6, output=12e-6),
                        tiers=(ContextTier(above=200e3, rates=long),))  # fmt: skip
@@ -178,14 +178,14 @@ def test_a_step_reprices_the_whole_request() -> None:
 
 
 @pytest.mark.parametrize(("name", "published"), [("h100-sxm", 1.30), ("h200-sxm", 1.41), ("gb200", 2.21), ("gb300", 2.652)])
-def test_an_owned_chip_costs_what_others_reckon(name: str, published: float) -> None:
+def test_tco__published_cost_of_owning(name: str, published: float) -> None:
     """SemiAnalysis' total cost of owning for a hyperscaler, April 2026, from other figures than these."""
     found = owned(chip(name), cost.assumptions())
     assert float(found.total) * 3600 == pytest.approx(published, rel=0.15)
     assert float(found.power + found.building) / float(found.total) < 0.25  # power and colocation: typically less than 20 %
 
 
-def test_without_a_price_the_catalogue_says_from_what_to_what() -> None:
+def test_chip_price__interval_from_the_catalogue() -> None:
     found = over_all(chip("gb200"))
     assert (float(found.interval.low) * 3600, float(found.interval.high) * 3600) == pytest.approx((2.21, 10.582))
     assert "tco_owning_hyperscaler, 2026-04-03" in found.note and "rental_cloud_list, 2026-07-15" in found.note
@@ -195,7 +195,7 @@ def test_without_a_price_the_catalogue_says_from_what_to_what() -> None:
         by_metric(chip("h100"), "rental_1yr")
 
 
-def test_memory_is_a_small_share_of_a_chip() -> None:
+def test_memory_share__of_a_chip_and_a_system() -> None:
     low, high = hbm_share(chip("h100-sxm"))
     assert (float(low), float(high)) == pytest.approx((80 * 8.3 / 25_000, 80 * 12 / 25_000))
     assert hbm_share(chip("a10")) == (None, None)
@@ -208,7 +208,7 @@ def test_memory_is_a_small_share_of_a_chip() -> None:
     assert chip_memory("h100_sxm").dram is None
 
 
-def test_every_chip_with_a_known_memory_is_in_the_catalogue() -> None:
+def test_memory_share__every_chip_has_its_memory() -> None:
     for name in catalog.table(catalog.read(PATH), "chips", PATH):
         memory = chip_memory(chip(name).name)
         assert memory.hbm or memory.dram is not None, name
@@ -228,7 +228,7 @@ DAY = {
 }  # fmt: skip
 
 
-def test_deepseeks_day_to_the_dollar() -> None:
+def test_price_case__day_of_deepseek_to_the_dollar() -> None:
     found = account(case("DeepSeek day6"))
     for name, (value, within) in DAY.items():
         assert float(getattr(found, name)) == pytest.approx(value, rel=within), name
@@ -239,7 +239,7 @@ def test_deepseeks_day_to_the_dollar() -> None:
         case("deepseek-day7")
 
 
-def test_the_estimate_holds_the_measured_costs_of_that_day() -> None:
+def test_cost__interval_covers_the_day_of_deepseek() -> None:
     """DeepSeek-V3 on its own chips at its own prompt cost, hit rate and speed: 90 % intervals hold what the day's nodes cost."""
     one = plan("deepseek-v3", "32xh800-sxm", Load(prompt=4600, output=800), tpot=0.05, elasticities=False)
     found = priced(one.best, terms(chip_price=2.0), user_input(0.5625, "hit_rate"), R1)
@@ -252,7 +252,7 @@ def test_the_estimate_holds_the_measured_costs_of_that_day() -> None:
 # -- the verb -------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_number_explains_itself(best: Plan) -> None:
+def test_explain__every_number_of_a_price(best: Plan) -> None:
     with record():
         rates = Rates(input=user_input(0.55e-6, "input", "USD/token"), output=user_input(2.19e-6, "output", "USD/token"))
         found = priced(best.best, WIDE, user_input(0.5, "hit_rate"), rates, cost.assumptions()["tco_default_electricity"])
@@ -265,7 +265,7 @@ def test_every_number_explains_itself(best: Plan) -> None:
             assert isinstance(value, str | None) or anonymous(value) == [], field.name
 
 
-def test_the_answer_has_the_contract_and_explains_itself(cli: Cli) -> None:
+def test_price__json_contract_and_explain(cli: Cli) -> None:
     answer = cli.json(f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.3..0.7 --margin 0..0.8 --explain price_out,cost_in_hi")
     assert {"headway", "command", "columns", "rows", "notes", "explain"} <= answer.keys()
     (row,) = answer["rows"]
@@ -278,7 +278,7 @@ def test_the_answer_has_the_contract_and_explains_itself(cli: Cli) -> None:
     assert answer["explain"]["cost_in_hi"]["value"] == pytest.approx(row["cost_in_hi"], rel=1e-12)
 
 
-def test_lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
+def test_price__lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
     table = cli.json(f"price {ANCHOR} --chip-price 2,3..4 --margin 0,0.5 --utilisation 0.4..0.8+0.2")["rows"]
     assert len(table) == 12
     assert len(cli.json(f"price {ANCHOR} --chip-price 2 --hit 0..0.95 --input-price 0.55 --output-price 2.19")["rows"]) == 20
@@ -289,13 +289,13 @@ def test_lists_are_axes_and_ranges_are_intervals(cli: Cli) -> None:
     assert sum(row[f"own_{part}"] for part in ("capital", "upkeep", "power", "building")) == pytest.approx(row["chip_price"])
 
 
-def test_a_sheet_by_name(cli: Cli) -> None:
+def test_at_sheet__by_name_and_date(cli: Cli) -> None:
     answer = cli.json(f"price {ANCHOR} --chip-price 2 --at-sheet deepseek-r1@2025-03 --hit 0.5")
     assert answer["rows"][0]["sheet_out"] == pytest.approx(2.19)
     assert any("as of 2025-02-28" in note for note in answer["notes"])
 
 
-def test_the_call_gives_what_the_verb_gives(cli: Cli) -> None:
+def test_price__call_equals_verb(cli: Cli) -> None:
     (row,) = cli.json(f"price {ANCHOR} --chip-price 2.2..4.5 --utilisation 0.5 --hit 0.5 --at-sheet deepseek-v3")["rows"]
     sheet = catalogue.sheet("deepseek-v3")
     load = Load(prompt=8000, output=1000)
@@ -312,14 +312,14 @@ def test_the_call_gives_what_the_verb_gives(cli: Cli) -> None:
         price("deepseek-v3", "gb200-nvl72", load, hit=2)
 
 
-def test_infeasible_is_an_answer(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_price__infeasible_is_an_answer(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = cli.json("price deepseek-v3 --on gb200-nvl72 --tpot 1us --chip-price 2")["rows"]
     assert row["fits"] is False and "TPOT" in row["why"] and row.get("price_out") is None
     assert main(["price", "deepseek-v3", "--on", "gb200-nvl72", "--tpot", "1us", "--chip-price", "2"]) == 0
     assert "no price" in capsys.readouterr().out
 
 
-def test_the_case_and_the_memory_are_rows(cli: Cli) -> None:
+def test_price__case_and_memory_share_rows(cli: Cli) -> None:
     found = {row["quantity"]: row for row in cli.json("price --case deepseek-day6")["rows"]}
     assert found["revenue"]["value"] == pytest.approx(562_100) and found["revenue"]["stated"] == pytest.approx(562_027)
     assert [row["memory"] for row in cli.json("price --memory-share h100-sxm --dram 250GB --flash 4TB")["rows"]] == [
@@ -340,7 +340,7 @@ def test_the_case_and_the_memory_are_rows(cli: Cli) -> None:
         "llama-3.1-8b --on b200 --own", f"{ANCHOR} --prompt 1k", f"{ANCHOR} --explain nope", f"{ANCHOR} --explain driver",
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_price__wrong_input_is_one_line(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", *wrong.split()]) == 2
     said = capsys.readouterr().err
     assert said.startswith("headway: ") and len(said.strip().splitlines()) == 1
@@ -358,6 +358,6 @@ def test_wrong_input_is_one_line(wrong: str, capsys: pytest.CaptureFixture[str])
         (f"{ANCHOR} --dram 2TB", "--dram says nothing beside a model: it goes with --memory-share"),
     ],
 )
-def test_a_flag_of_another_question_is_not_passed_over(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_price__flag_of_another_question_is_refused(command: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", *command.split()]) == 2
     assert told in capsys.readouterr().err

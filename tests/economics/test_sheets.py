@@ -59,7 +59,7 @@ def close(value: Any, usd_per_mtok: float) -> bool:
 # -- the project's own schema ---------------------------------------------------------------------------------------------------
 
 
-def test_every_part_of_the_schema(tmp_path: Path) -> None:
+def test_price_sheet__every_part_of_the_schema(tmp_path: Path) -> None:
     made = one(written(tmp_path, WHOLE))
     assert (made.provider, made.model, made.as_of, made.source) == ("maker", "model-1", "2026-11-02", "price page")
     assert (made.context_limit, made.min_prefix) == (1e6, 1024)
@@ -81,14 +81,14 @@ def test_every_part_of_the_schema(tmp_path: Path) -> None:
     assert close(hours.rates.input, 2.5) and close(hours.tiers[0].rates.output, 18.75)
 
 
-def test_every_rate_knows_its_sheet() -> None:
+def test_price_sheet__rates_carry_date_and_source() -> None:
     made = sheet("claude-opus-4.6@2026-02")
     leaf: Any = made.rates.cache_writes[0].rate
     assert (leaf.date, leaf.kind, leaf.unit) == ("2026-02", "datasheet", "USD/token")
     assert "genai-prices" in leaf.source
 
 
-def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
+def test_price_sheet__json_equals_csv(tmp_path: Path) -> None:
     told = {"currency": "USD", "model": "m", "as_of": "2026-11", "input": 3, "output": 15, "cache_read": 0.3,
             "cache_write": {"5min": 3.75}, "tiers": [{"above_tokens": 200_000, "input": 6, "output": 22.5, "cache_read": 0.6}],
             "modes": {"batch": {"ratio": 0.5}}, "time_of_day": [{"utc": "01:00-04:00", "rates": {"input": 6, "output": 30}}]}  # fmt: skip
@@ -104,7 +104,7 @@ m,2026-11,,6,30,,,,,01:00-04:00,
     assert [made.as_of for made in listed] == ["2026-11", "2026-10"]
 
 
-def test_another_currency_needs_its_worth(tmp_path: Path) -> None:
+def test_price_sheet__other_currency_needs_usd_per_unit(tmp_path: Path) -> None:
     text = 'currency = "CNY"\nusd_per_unit = 0.14\nas_of = "2026"\ninput = 2\noutput = 8\n'
     assert close(one(written(tmp_path, text)).rates.output, 1.12)
     with pytest.raises(BadFile, match=r"CNY.*usd_per_unit"):
@@ -147,7 +147,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_input_is_one_clear_line(tmp_path: Path, what: str) -> None:
+def test_price_sheet__wrong_toml_is_one_line(tmp_path: Path, what: str) -> None:
     text, told = WRONG[what]
     with pytest.raises(HeadwayError) as found:
         read_sheets(written(tmp_path, text))
@@ -166,7 +166,7 @@ def test_wrong_input_is_one_clear_line(tmp_path: Path, what: str) -> None:
         ("7", "is no JSON object"),
     ],
 )
-def test_wrong_json(tmp_path: Path, text: str, told: str) -> None:
+def test_price_sheet__wrong_json(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(BadFile, match=told):
         read_sheets(written(tmp_path, text, "p.json"))
 
@@ -182,12 +182,12 @@ def test_wrong_json(tmp_path: Path, text: str, told: str) -> None:
         ("model,as_of,currency,input,output\nm,2026,USD,1,\n", "line 2: output: missing"),
     ],
 )
-def test_wrong_tables(tmp_path: Path, text: str, told: str) -> None:
+def test_price_sheet__wrong_csv(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(BadFile, match=told):
         read_sheets(written(tmp_path, text, "p.csv"))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_price_sheet__unreadable_files(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.toml", tmp_path, written(tmp_path, "x", "p.xlsx")):
         with pytest.raises(BadFile):
             read_sheets(path)
@@ -206,11 +206,11 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         ("context_limit = 100\ntiers = [{ above_tokens = 100, multiplier = 2 }]", "no prompt is so long"),
     ],
 )
-def test_odd_sheets_are_accepted_and_flagged(tmp_path: Path, more: str, told: str) -> None:
+def test_price_sheet__odd_sheets_are_flagged(tmp_path: Path, more: str, told: str) -> None:
     assert any(told in flag for flag in one(written(tmp_path, FLAT + more)).flags)
 
 
-def test_odd_rates_are_flagged(tmp_path: Path) -> None:
+def test_price_sheet__odd_rates_are_flagged(tmp_path: Path) -> None:
     def flags(given: float, output: float) -> str:
         return "; ".join(one(written(tmp_path, f"{START}input = {given}\noutput = {output}\n")).flags)
 
@@ -261,7 +261,7 @@ LITELLM = {
 }  # fmt: skip
 
 
-def test_litellm(tmp_path: Path) -> None:
+def test_price_sheet__litellm_format(tmp_path: Path) -> None:
     found = read_sheets(written(tmp_path, json.dumps(LITELLM), "prices.json"))
     opal, ladder, step, east = found.sheets
     assert (opal.provider, opal.model, opal.as_of, opal.context_limit) == ("opal", "opal-2", "undated", 1e6)
@@ -299,7 +299,7 @@ MODELS_DEV = {
 }  # fmt: skip
 
 
-def test_models_dev(tmp_path: Path) -> None:
+def test_price_sheet__models_dev_format(tmp_path: Path) -> None:
     found = read_sheets(written(tmp_path, json.dumps(MODELS_DEV), "api.json"))
     opal, older = found.sheets
     assert (opal.as_of, opal.context_limit) == ("2026-06-30", 1_050_000)
@@ -358,7 +358,7 @@ def providers() -> Iterator[Any]:
     yield SimpleNamespace(id="x-ai", models=[grok])
 
 
-def test_genai_prices() -> None:
+def test_genai_prices__rates_tiers_and_dates() -> None:
     found = genai.sheets_of(providers(), "genai-prices 0")
     first, second, east, grok = found.sheets
     assert (first.as_of, first.flags, first.modes) == ("undated", ("until 2026-03-13",), ())
@@ -375,7 +375,7 @@ def test_genai_prices() -> None:
     assert "1 models without prices of tokens" in found.notes[0]
 
 
-def test_genai_prices_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_genai_prices__optional_dependency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "genai_prices.data", None)
     with pytest.raises(HeadwayError, match=r"headway\[prices\]"):
         genai.read_genai()
@@ -384,7 +384,7 @@ def test_genai_prices_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what ships, names, histories -----------------------------------------------------------------------------------------------
 
 
-def test_what_ships() -> None:
+def test_sheets__shipped_ones_are_sourced_and_dated() -> None:
     every = sheets()
     assert len(newest(every)) >= 45
     assert len({made.model for made in every}) >= 30
@@ -403,12 +403,12 @@ def test_what_ships() -> None:
         ("Claude_Haiku 5.5", 0.1, 0.5),
     ],
 )
-def test_published_rates(name: str, input_rate: float, output_rate: float) -> None:
+def test_sheets__published_rates(name: str, input_rate: float, output_rate: float) -> None:
     made = sheet(name)
     assert close(made.rates.input, input_rate) and close(made.rates.output, output_rate)
 
 
-def test_published_steps_and_modes() -> None:
+def test_sheets__published_context_tiers_and_modes() -> None:
     old, gemini, haiku = sheet("claude-opus-4.6@2026-03-12"), sheet("gemini-3.1-pro"), sheet("claude-haiku-5.5")
     assert old.as_of == "2026-02" and close(old.tiers[0].rates.output, 37.5) and close(old.modes[0].tiers[0].rates.output, 225)
     assert sheet("claude-opus-4.6@2026-03-13").tiers == ()
@@ -420,7 +420,7 @@ def test_published_steps_and_modes() -> None:
     assert sheet("claude-opus").model == "claude-opus-5.5", "the newest of the family"
 
 
-def test_names_that_do_not_name_one() -> None:
+def test_sheet__unknown_and_ambiguous_names() -> None:
     with pytest.raises(UnknownName, match="did you mean claude-opus"):
         sheet("cluade-opus")
     with pytest.raises(AmbiguousSheet, match="groq/gpt-oss-120b"):
@@ -431,13 +431,13 @@ def test_names_that_do_not_name_one() -> None:
     assert sheet("deepseek-v3").provider == "deepseek", "its maker, of several that sell it"
 
 
-def test_a_file_by_name(tmp_path: Path) -> None:
+def test_sheet__model_in_a_file(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(LITELLM), "prices.json")
     assert [made.model for made in read(f"{path}:opal-2").sheets] == ["opal-2"]
     assert len(read(str(path)).sheets) == 4
 
 
-def test_of_two_dates_the_one_that_holds_today() -> None:
+def test_sheet__newest_date_not_in_the_future() -> None:
     def of(date: str) -> PriceSheet:
         return sheets_of({"currency": "USD", "as_of": date, "model": "m", "input": 1, "output": 2}, "p")[0]
 
@@ -446,7 +446,7 @@ def test_of_two_dates_the_one_that_holds_today() -> None:
     assert version(of("2020")) == ()
 
 
-def test_history_says_what_changed() -> None:
+def test_price_history__changes_and_multiples() -> None:
     rows = {(made.model, made.as_of): made for made in history([made for made in sheets() if made.provider == "anthropic"])}
     first, flat = rows["claude-opus-4.6", "2026-02"], rows["claude-opus-4.6", "2026-03-13"]
     assert (first.changed, first.step_output_multiple, first.fast_multiple) == ("", pytest.approx(1.5), pytest.approx(6))
@@ -461,14 +461,14 @@ def test_history_says_what_changed() -> None:
     assert deepseek["deepseek-v3"].changed == "", "read later, but no follower of v3.2"
 
 
-def test_list_sheets(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list__sheets(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "sheets", "-o", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {"name", "as_of", "input_rate", "source"} <= rows[0].keys()
     assert len(rows) == len(sheets())
 
 
-def test_history_through_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_price_history__printed_plotted_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["price", "--history", "anthropic", "--plot", str(tmp_path / "prices.svg")]) == 0
     text = capsys.readouterr().out
     assert text.startswith("9 price sheets of 8 models, 2026-02 to 2026-11-12; output 5x of input")
@@ -482,6 +482,6 @@ def test_history_through_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "did you mean anthropic" in capsys.readouterr().err
 
 
-def test_cheaper_hours_are_hours(tmp_path: Path) -> None:
+def test_price_history__hours_multiple(tmp_path: Path) -> None:
     made = one(written(tmp_path, FLAT + 'time_of_day = [{ utc = "16:30-00:30", ratio = 0.5 }]\n'))
     assert history([made])[0].hours_multiple == pytest.approx(0.5)

@@ -85,7 +85,7 @@ def step(batch: float) -> float:
     return found["tpot_s"]
 
 
-def test_fm_03_on_a_machine_without_kv() -> None:
+def test_step_price__claim_fm_03_on_a_machine_without_kv() -> None:
     """6x for 2.5x: standard at 2.5 B*, fast at B*/6, which the step model itself times and prices."""
     standard, fast = closed_standard_batch(2.5, BALANCED), closed_fast_batch(6.0, BALANCED)
     assert step(standard) / step(fast) == pytest.approx(2.5, rel=0.01)
@@ -96,7 +96,7 @@ def test_fm_03_on_a_machine_without_kv() -> None:
     assert step(BALANCED / 100) == pytest.approx(step(fast), rel=0.01)  # FM-04: a hundred times the price buys nothing more
 
 
-def test_without_kv_speed_is_free_down_to_the_floor_and_not_for_sale_below() -> None:
+def test_ladder__without_kv_every_speed_up_to_the_floor_costs_the_same() -> None:
     late = Offer(
         offer="late",
         provider="x",
@@ -119,7 +119,7 @@ def test_without_kv_speed_is_free_down_to_the_floor_and_not_for_sale_below() -> 
     assert plain["domain_floor"]["scale_up_domain"] == 4
 
 
-def test_a_larger_batch_than_balanced_costs_what_the_balanced_one_costs() -> None:
+def test_ladder__batch_beyond_the_balanced_one_costs_the_same() -> None:
     """Of the price of 6 x, none is batch: at 2.4x the ladder asks about 1."""
     found = ladder(
         without_kv(),
@@ -144,7 +144,7 @@ def cost(row: dict[str, Any]) -> float:
 
 
 @both
-def test_the_standard_rung_is_one_of_everything(overlap: str) -> None:
+def test_standard_rung__multiples_are_one(overlap: str) -> None:
     (row,) = rows("standard", overlap)
     named = ("speed_multiple", "price_multiple", "decode_price_multiple", "batch_ratio", "batch_ratio_identity", "batch_ratio_of_price")
     assert [row[key] for key in named] == [1] * len(named)
@@ -152,7 +152,7 @@ def test_the_standard_rung_is_one_of_everything(overlap: str) -> None:
 
 
 @both
-def test_multiples_are_those_of_the_rows_own_prices_speeds_and_batches(overlap: str) -> None:
+def test_ladder__multiples_by_hand_from_the_rows(overlap: str) -> None:
     (standard,) = rows("standard", overlap)
     for row in rows("ladder", overlap):
         assert row["price_multiple"] == pytest.approx(cost(row) / cost(standard), rel=1e-9)
@@ -164,7 +164,7 @@ def test_multiples_are_those_of_the_rows_own_prices_speeds_and_batches(overlap: 
 
 
 @both
-def test_the_ladder_rises_and_its_floor_is_the_fastest_plan(overlap: str) -> None:
+def test_ladder__rises_to_the_fastest_plan(overlap: str) -> None:
     found, taken = rows("ladder", overlap), TAKEN[overlap]
     assert [row["kind"] for row in found].count("standard") == 1 and found[-1]["kind"] == "floor"
     for slower, faster in itertools.pairwise(found):
@@ -177,7 +177,7 @@ def test_the_ladder_rises_and_its_floor_is_the_fastest_plan(overlap: str) -> Non
 
 
 @pytest.mark.parametrize("speed", [1.3, 2.5, 3.0, 3.5, 6.0])
-def test_between_two_rungs_the_ladder_is_near_the_plan_at_that_speed(speed: float) -> None:
+def test_ladder__near_the_plan_between_two_rungs(speed: float) -> None:
     (standard,) = rows("standard")
     asked: dict[str, Any] = {"tpot": standard["tpot_s"] / speed, "elasticities": False, "assumptions": TAKEN["operators"]}
     exact = plan("deepseek-v3", "gb200-nvl72", CHAT, **asked).table.row(0)
@@ -186,7 +186,7 @@ def test_between_two_rungs_the_ladder_is_near_the_plan_at_that_speed(speed: floa
     assert rack().between("price_multiple", price, "speed_multiple") == pytest.approx(speed, rel=1e-6)
 
 
-def test_interpolation_keeps_the_rungs_and_powers() -> None:
+def test_between_rungs__exact_at_rungs_and_for_powers() -> None:
     assert between_rungs(2.0, 2.0, 3.0, 5.0, 7.0) == pytest.approx(5.0)
     assert between_rungs(3.0, 2.0, 3.0, 5.0, 7.0) == pytest.approx(7.0)
     assert between_rungs(4.0, 2.0, 8.0, 2.0**1.7, 8.0**1.7) == pytest.approx(4.0**1.7)
@@ -195,7 +195,7 @@ def test_interpolation_keeps_the_rungs_and_powers() -> None:
 # -- the lever --------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_larger_domain_is_no_slower_and_no_dearer_at_the_speed_asked_for() -> None:
+def test_scale_up_domain__larger_is_no_slower_and_no_dearer() -> None:
     own = rack().between("speed_multiple", 2.5, "price_multiple")
     for row in rows("domain"):
         assert row["speed_multiple"] >= 2.5 * (1 - 1e-9) and row["price_multiple"] <= own * 1.001
@@ -205,13 +205,13 @@ def test_a_larger_domain_is_no_slower_and_no_dearer_at_the_speed_asked_for() -> 
     assert len(rows("domain_floor")) == 3
 
 
-def test_a_model_that_reads_its_weights_gets_faster_with_the_domain() -> None:
+def test_scale_up_domain__dense_model_gets_faster() -> None:
     found = ladder("llama-3.1-8b", "h200", CHAT, domains=(2, 4), assumptions=TAKEN["operators"])
     floors = [row["tpot_s"] for row in found.plain if row["kind"] in ("floor", "domain_floor")]
     assert floors[0] > 1.3 * floors[1] > 1.3 * 1.2 * floors[2]
 
 
-def test_a_domain_grows_within_the_machine_s_chips_first() -> None:
+def test_scale_up_domain__grows_within_the_chips_of_the_machine_first() -> None:
     wide = widened(system("4xgb200-nvl72"), 2)
     assert (wide.chips, wide.scale_up_domain) == (288, 144)
     assert widened(system("gb200-nvl72"), 2).chips == 144
@@ -222,7 +222,7 @@ def test_a_domain_grows_within_the_machine_s_chips_first() -> None:
 # -- offers -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_offer_has_a_source_and_a_date() -> None:
+def test_offers__source_and_date() -> None:
     every = catalogue_offers()
     assert len(every) >= 15
     for one in every:
@@ -232,7 +232,7 @@ def test_every_offer_has_a_source_and_a_date() -> None:
     assert [one.price_multiple.date for one in every] == sorted(one.price_multiple.date for one in every)
 
 
-def test_prices_in_the_notes_give_the_multiples() -> None:
+def test_offers__price_multiple_equals_prices_in_the_notes() -> None:
     """$30/$150 against $5/$25 is 6x: checked wherever the notes name both, by output."""
     checked = 0
     for one in catalogue_offers():
@@ -243,12 +243,12 @@ def test_prices_in_the_notes_give_the_multiples() -> None:
     assert checked >= 5
 
 
-def test_the_premium_for_the_same_claimed_speed_fell_from_six_to_two() -> None:
+def test_offers__claude_premium_fell_from_six_to_two() -> None:
     claude = [one for one in catalogue_offers() if one.provider == "anthropic"]
     assert [(float(one.price_multiple), float(one.speed_multiple)) for one in claude] == [(6.0, 2.5)] * 2 + [(2.0, 2.5)] * 4
 
 
-def test_an_offer_is_laid_over_the_ladder_at_its_own_speed() -> None:
+def test_offers__compared_with_the_ladder_at_equal_speed() -> None:
     by_name = {row["offer"]: row for row in rows("offer")}
     first, later, ultra = (by_name[name] for name in ("claude-opus-4-6-fast", "claude-opus-4-8-fast", "gpt-6-astra-ultrafast"))
     assert first["batch_ratio_of_price"] == 15
@@ -261,13 +261,13 @@ def test_an_offer_is_laid_over_the_ladder_at_its_own_speed() -> None:
     assert silent["speed_multiple"] is None and silent["standing"] == "speed not published" and silent["ladder_speed_multiple"] > 2
 
 
-def test_a_slow_tier_below_every_rung_is_not_batch() -> None:
+def test_offers__slow_tier_is_cheaper_than_any_rung() -> None:
     cheapest = rows("ladder")[0]["price_multiple"]
     half = next(row for row in rows("offer") if row["offer"] == "flex")
     assert cheapest > 0.5 and half["standing"] == "cheaper than any rung"
 
 
-def test_a_user_s_own_offers_are_read(tmp_path: Path) -> None:
+def test_offers__read_from_a_user_catalogue(tmp_path: Path) -> None:
     (tmp_path / "offers").mkdir()
     path = tmp_path / "offers" / "mine.toml"
     path.write_text('[offers.mine]\nmodel = "m"\ntier = "fast"\nprice_multiple = "3"\nspeed_multiple = "2x"\n')
@@ -290,7 +290,7 @@ def test_a_user_s_own_offers_are_read(tmp_path: Path) -> None:
 
 
 @both
-def test_every_number_of_every_kind_of_row_explains_itself(overlap: str) -> None:
+def test_explain__every_number_of_every_kind_of_row(overlap: str) -> None:
     found = rack(overlap).rows
     seen: dict[str, int] = {}
     for number, row in enumerate(found):
@@ -309,7 +309,7 @@ def test_every_number_of_every_kind_of_row_explains_itself(overlap: str) -> None
     assert overlap == "fitted" or ("domain" in seen and len(seen) >= 8)
 
 
-def test_what_a_row_does_not_have_is_not_explained() -> None:
+def test_explain__refused_for_empty_and_unknown_columns() -> None:
     number = next(index for index, row in enumerate(rack().plain) if row["offer"] == "flex")
     for key in ("ladder_price_multiple", "tpot_s", "standing"):
         with pytest.raises(HeadwayError):
@@ -321,7 +321,7 @@ def test_what_a_row_does_not_have_is_not_explained() -> None:
 # -- the command ------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(FAR) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"deepseek-v3 on gb200-nvl72: 2\.5x the speed costs [\d.]+x the price of the standard rung, .*TPOT <= 20 ms", lines[0])
@@ -329,13 +329,13 @@ def test_the_first_line_answers(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"floor", "slow", "lever", "offer", "cost", "note"} <= starts
 
 
-def test_offers_alone_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__markdown_table_of_offers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*FAR, "--where", "kind = offer and speed_multiple >= 6", "-o", "md"]) == 0
     out = capsys.readouterr().out
     assert "| gpt-6-astra | ultrafast |" in out and "below the ladder |" in out
 
 
-def test_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__json_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ASKED, "--tpot", "25ms", "--at", "2", "--domains", "2", "--explain", "price_multiple", "-o", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert {"headway", "command", "columns", "rows", "notes", "explain"} == answer.keys()
@@ -347,7 +347,7 @@ def test_json_keeps_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert {row["scale_up_domain"] for row in answer["rows"]} == {72, 144, None}
 
 
-def test_several_ladders_stand_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__several_ladders_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["speed", "llama-3.1-8b", "--on", "h100-sxm,h200", "--prompt", "1k", "--output", "1k", "--tpot", "15ms,30ms", "--domains", "2"]
     assert main([*asked, "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["rows"]
@@ -358,14 +358,14 @@ def test_several_ladders_stand_one_after_another(capsys: pytest.CaptureFixture[s
     assert "llama-3.1-8b on h100-sxm" in out and "note: llama-3.1-8b on h200-sxm: chip price" in out
 
 
-def test_where_nothing_meets_the_default_the_cheapest_of_all_is_the_standard(capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_rung__cheapest_plan_if_the_default_tpot_is_not_met(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["speed", "llama-3.1-405b", "--on", "8xh100-sxm", "--prompt", "4k", "--output", "1k"]
     assert main([*asked, "--weights", "bf16,fp8", "--overlap", "serial"]) == 0
     out = capsys.readouterr().out
     assert "the cheapest of all (" in out.splitlines()[0] and "nothing meets the default TPOT" in out
 
 
-def test_a_limit_that_nothing_meets_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__infeasible_limit_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ASKED, "--tpot", "10us", "-o", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["fits"] is False and "TPOT" in row["why"] and row["price_multiple"] is None
@@ -375,7 +375,7 @@ def test_a_limit_that_nothing_meets_is_an_answer(capsys: pytest.CaptureFixture[s
     assert "weights need" in capsys.readouterr().out.splitlines()[0]
 
 
-def test_a_speed_that_no_price_buys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__unreachable_speed_is_stated(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ASKED, "--at", "50"]) == 0
     assert "no price buys 50x the speed" in capsys.readouterr().out.splitlines()[0]
 
@@ -388,31 +388,31 @@ def test_a_speed_that_no_price_buys(capsys: pytest.CaptureFixture[str]) -> None:
         (["--weights", "fp3"], "weights"), (["--domains", "2..100"], "--domains"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(argv: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__wrong_input_is_one_line(argv: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*ASKED, *argv]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("headway: ") and len(err.splitlines()) == 1 and named in err
 
 
-def test_prompt_and_machine_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_speed__prompt_and_machine_are_required(capsys: pytest.CaptureFixture[str]) -> None:
     half, unknown = (*ASKED[:4], "--output", "1k"), ("speed", "deepseek-v33", *ASKED[2:])
     for argv, named in ((half, "--prompt"), (ASKED[:2], "--on"), (unknown, "deepseek-v3")):
         assert main(argv) == 2
         assert named in capsys.readouterr().err
 
 
-def test_a_domain_beyond_any_machine_is_left_out_by_name() -> None:
+def test_scale_up_domain__too_large_is_left_out_with_a_note() -> None:
     found = ladder("llama-3.1-8b", "8xh100-sxm", Load(prompt=1000, output=1000), domains=(10**7,))
     assert any("10000000x" in note or "1e+07x" in note for note in found.notes)
 
 
-def test_the_figure_is_drawn(tmp_path: Path) -> None:
+def test_speed__plot(tmp_path: Path) -> None:
     path = tmp_path / "ladder.svg"
     assert main([*ASKED, "--plot", str(path), "-o", "csv"]) == 0
     text = path.read_text()
     assert "offered" in text and "gpt-6-astra" in text and "price over the standard rung" in text
 
 
-def test_offer_files_are_read_by_nothing_else() -> None:
+def test_offers__file_name_equals_its_name() -> None:
     for path in sorted((PACKAGED / "offers").glob("*.toml")):
         assert tomllib.loads(path.read_text())["name"] == path.stem

@@ -132,7 +132,7 @@ def constants_of(claim_id: str) -> set[tuple[str, str]]:
     return used
 
 
-def test_every_claim_of_the_lecture_is_there_once() -> None:
+def test_claims__every_claim_of_the_lecture_once() -> None:
     rows = ledger.rows()
     assert [row.id for row in rows if row.group not in COUNTS] == []
     assert {row.id for row in rows} == {f"{group}-{n:02d}" for group, count in COUNTS.items() for n in range(1, count + 1)}
@@ -140,7 +140,7 @@ def test_every_claim_of_the_lecture_is_there_once() -> None:
     assert all(row.claim and row.source for row in rows)
 
 
-def test_what_is_computed_and_what_is_not() -> None:
+def test_claims__computed_and_not_computable() -> None:
     assert set(computable()) == COMPUTED
     rest = [row for row in ledger.rows() if row.id not in COMPUTED]
     assert {row.id for row in rest if row.verdict == "not computable"} == EMPIRICAL
@@ -149,7 +149,7 @@ def test_what_is_computed_and_what_is_not() -> None:
 
 
 @pytest.mark.parametrize("claim_id", sorted(COMPUTED))
-def test_every_input_changes_the_figures_it_may_change_and_no_others(claim_id: str) -> None:
+def test_claim_inputs__change_exactly_the_figures_that_use_them(claim_id: str) -> None:
     claim, before = claims()[claim_id], figures(claim_id)
     assert claim.inputs, "a claim without inputs cannot be recomputed"
     bound = 0
@@ -169,7 +169,7 @@ def test_every_input_changes_the_figures_it_may_change_and_no_others(claim_id: s
 
 
 @pytest.mark.parametrize("claim_id", sorted(COMPUTED))
-def test_every_law_constant_changes_the_figures_it_may_change(claim_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_constants__change_the_figures_that_use_them(claim_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     claim, before = claims()[claim_id], figures(claim_id)
     changed = 0
 
@@ -191,25 +191,25 @@ def test_every_law_constant_changes_the_figures_it_may_change(claim_id: str, mon
     assert changed or set(claim.inputs) - set(claim.invariant), "neither an input nor a law constant changes this claim"
 
 
-def test_branches_that_do_not_bind_are_named_once_and_used() -> None:
+def test_claim_inputs__exempt_branches_are_used() -> None:
     for claim_id, name in OTHER_BRANCH:
         assert name in claims()[claim_id].inputs or name in {constant for _, constant in constants_of(claim_id)}
 
 
-def test_an_invariant_names_something_the_claim_uses() -> None:
+def test_claim_invariants__name_inputs_or_constants() -> None:
     for claim_id in COMPUTED:
         names = {*claims()[claim_id].inputs, *(name for _, name in constants_of(claim_id))}
         assert set(claims()[claim_id].invariant) <= names, claim_id
 
 
-def test_figures_are_named_alike_in_the_data_and_in_the_recomputation() -> None:
+def test_claim_figures__same_names_in_data_and_recomputation() -> None:
     for claim_id in COMPUTED:
         claim, names = claims()[claim_id], set(figures(claim_id))
         assert {*claim.stated, *claim.reference, *claim.ranges, *claim.units} <= names, claim_id
         assert {*claim.stated, *claim.reference, *claim.ranges}, f"{claim_id} is compared with nothing"
 
 
-def test_every_figure_is_what_was_worked_out_by_hand() -> None:
+def test_claim_figures__equal_references() -> None:
     """References carry the digits they were published or worked out with: 1.1 % covers three of them, wider where the claim says so."""
     for row in ledger.rows():
         for part in row.parts:
@@ -218,7 +218,7 @@ def test_every_figure_is_what_was_worked_out_by_hand() -> None:
                 assert part.recomputed == pytest.approx(part.reference, rel=wide), (row.id, part.name)
 
 
-def test_verdicts_are_those_of_an_independent_reading_or_explained() -> None:
+def test_verdict__independent_reading_or_explained() -> None:
     assert FOUND.keys() == COMPUTED
     for row in ledger.rows():
         if row.id in EXPLAINED:
@@ -227,7 +227,7 @@ def test_verdicts_are_those_of_an_independent_reading_or_explained() -> None:
             assert row.verdict in FOLLOWS[FOUND[row.id]], (row.id, row.verdict)
 
 
-def test_a_claim_that_differs_has_a_cause_and_the_row_shows_the_figure_that_differs() -> None:
+def test_verdict__differs_has_a_cause_and_its_figure() -> None:
     for row in ledger.rows():
         if row.verdict == "differs":
             assert row.cause in ("an input off", "an ambiguous convention", "a slip"), row.id
@@ -236,14 +236,14 @@ def test_a_claim_that_differs_has_a_cause_and_the_row_shows_the_figure_that_diff
 
 
 @pytest.mark.parametrize("claim_id", sorted(COMPUTED))
-def test_every_figure_explains_itself(claim_id: str) -> None:
+def test_explain__every_figure_of_a_claim(claim_id: str) -> None:
     plain = figures(claim_id)
     for name, value in ledger.explain(claim_id.lower()).items():
         assert anonymous(value) == [], name
         assert float(replay(value)) == pytest.approx(plain[name], rel=1e-12)
 
 
-def test_today_stands_beside_a_claim_that_uses_the_catalogue() -> None:
+def test_claim_today__only_with_facts_of_the_catalogue() -> None:
     (row,) = ledger.claim("EX-06")
     assert row.today == pytest.approx(989.4e12 / 3.35e12)
     (rubin,) = ledger.claim("TS-02")
@@ -251,7 +251,7 @@ def test_today_stands_beside_a_claim_that_uses_the_catalogue() -> None:
     assert ledger.claim("RB-13")[0].today is None  # no fact of the catalogue in it
 
 
-def test_claims_are_found_by_id_and_by_group_and_misspellings_are_named() -> None:
+def test_claim__by_id_or_group_with_suggestions() -> None:
     assert [row.id for row in ledger.claim("rb-10")] == ["RB-10"]
     assert len(ledger.claim("ts")) == COUNTS["TS"]
     with pytest.raises(UnknownName, match="did you mean rb-2"):
@@ -260,7 +260,7 @@ def test_claims_are_found_by_id_and_by_group_and_misspellings_are_named() -> Non
         ledger.claim("ZZ")
 
 
-def test_rows_are_frozen_records_with_the_contract_keys() -> None:
+def test_claim_row__frozen_with_contract_keys() -> None:
     keys = {field.name for field in dataclasses.fields(ledger.ClaimRow)}
     assert keys >= {"id", "group", "claim", "stated", "recomputed", "unit", "tolerance", "verdict", "cause", "note", "today"}
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -279,7 +279,7 @@ def test_rows_are_frozen_records_with_the_contract_keys() -> None:
         (0.0, 1.0, "round", "differs"), (math.inf, 1.0, "oom", "differs"),
     ],
 )  # fmt: skip
-def test_a_verdict_follows_its_tolerance_class(value: float, target: float, tolerance: str, wanted: str) -> None:
+def test_verdict__by_tolerance_class(value: float, target: float, tolerance: str, wanted: str) -> None:
     assert verdict.beside(value, target, tolerance) == wanted
 
 
@@ -362,7 +362,7 @@ BY_HAND = [
 STAGES = {1: (15.6, 6.25), 2: (7.8, 6.25), 4: (3.9, 6.25), 8: (1.95, 6.25)}
 
 
-def test_memory_per_chip_of_a_pipeline_is_exact() -> None:
+def test_claim_pp_10__memory_per_chip_of_a_pipeline() -> None:
     found = figures("PP-10")
     for stages, published in STAGES.items():
         own = found[f"weights, P = {stages}"], found[f"KV, P = {stages}"]
@@ -370,7 +370,7 @@ def test_memory_per_chip_of_a_pipeline_is_exact() -> None:
         assert [round(value / 1e9, len(str(shown).split(".")[1])) for value, shown in zip(own, published, strict=True)] == list(published)
 
 
-def test_all_to_all_in_a_rack_to_the_microsecond() -> None:
+def test_claim_moe_11__all_to_all_to_the_microsecond() -> None:
     found = figures("MOE-11")
     assert [round(found[name] * 1e6, 3) for name in ("one layer in the rack", "in the rack")] == [7.168, 415.744]
     assert round(found["one layer in the rack"] * 1e6, 1) == 7.2 and round(found["in the rack"] * 1e3, 2) == 0.42
@@ -379,7 +379,7 @@ def test_all_to_all_in_a_rack_to_the_microsecond() -> None:
 
 @pytest.mark.parametrize("active", [1, 2, 3, 4, 8, 16])
 @pytest.mark.parametrize("ratio", [8.0, 9.0, 18.0])
-def test_fewest_layers_is_the_first_that_keeps_up(active: int, ratio: float) -> None:
+def test_claim_pp_04__fewest_layers_that_hide_the_hop(active: int, ratio: float) -> None:
     """PP-04 against PP-01: one layer fewer, and the hop takes longer than the stage's all-to-alls."""
     layers = figures("PP-04", k_1=active, ratio=ratio)["k = 1"]
     kept_up = [figures("PP-03", k_8=active, ratio=ratio, layers=count)["k = 8"] for count in (layers, layers - 1)]
@@ -387,12 +387,12 @@ def test_fewest_layers_is_the_first_that_keeps_up(active: int, ratio: float) -> 
 
 
 @pytest.mark.parametrize(("price", "speed"), [(6.0, 2.5), (2.0, 1.4), (3.0, 1.0), (100.0, 4.0)])
-def test_the_closed_batches_give_the_prices_they_were_solved_from(price: float, speed: float) -> None:
+def test_claim_fm_03__batches_return_price_and_speed(price: float, speed: float) -> None:
     """FM-03 by the step model itself: whatever the two multiples, the step at its two batches returns them."""
     found = figures("FM-03", price_ratio=price, speed_ratio=speed)
     assert (found["price by the step model"], found["speed by the step model"]) == pytest.approx((price, speed), rel=1e-12)
 
 
 @pytest.mark.parametrize(("claim_id", "name", "wanted"), BY_HAND)
-def test_figures_by_hand_arithmetic(claim_id: str, name: str, wanted: float) -> None:
+def test_claim_figures__by_hand(claim_id: str, name: str, wanted: float) -> None:
     assert figures(claim_id)[name] == pytest.approx(wanted, rel=1e-4)

@@ -42,7 +42,7 @@ def asked(engine: str, source: str = "inferencex", loads: tuple[tuple[int, int, 
 
 
 @pytest.mark.parametrize("engine", ["vLLM", "TensorRT-LLM", "SGLang"])
-def test_users_who_begin_at_once_wait_as_the_fixed_point_of_prompts_together_says(engine):
+def test_closed_loop__users_at_once_equal_synchronised_fixed_point(engine):
     loops = asked(engine)
     ttft, _ = fixed_points(loops, synchronised_share=1.0, concurrent_prompts=0.0)
     for run, expected in zip(simulated_loops(loops, per_user=2, how="plain"), ttft, strict=True):
@@ -50,7 +50,7 @@ def test_users_who_begin_at_once_wait_as_the_fixed_point_of_prompts_together_say
 
 
 @pytest.mark.parametrize("engine", ["vLLM", "TensorRT-LLM"])
-def test_users_spread_over_an_answer_see_the_fixed_point_of_prompts_one_by_one(engine):
+def test_closed_loop__spread_users_equal_unsynchronised_fixed_point(engine):
     loops = asked(engine)
     ttft, tpot = fixed_points(loops, synchronised_share=0.0, concurrent_prompts=0.0)
     ramp = [float(first + each * task.output) for first, each, task in zip(ttft, tpot, loops, strict=True)]  # type: ignore[operator]
@@ -59,7 +59,7 @@ def test_users_spread_over_an_answer_see_the_fixed_point_of_prompts_one_by_one(e
         assert run.later_tpot_s == pytest.approx(each, rel=0.05)
 
 
-def test_one_user_alone_is_exact_to_the_growth_of_the_context():
+def test_closed_loop__one_user_is_exact_but_for_context_growth():
     loops = asked("vLLM", source="own", loads=((1, 1000, 200),))
     run, (ttft, tpot) = simulated_loops(loops, how="plain")[0], fixed_points(loops)
     assert run.tpot_s == pytest.approx(tpot[0], rel=0.002)
@@ -67,7 +67,7 @@ def test_one_user_alone_is_exact_to_the_growth_of_the_context():
     assert run.ttft_s == pytest.approx(run.later_ttft_s)
 
 
-def test_answers_of_one_length_keep_users_in_step_for_ever():
+def test_closed_loop__equal_answers_keep_users_synchronised():
     loops = asked("SGLang", source="own", loads=((16, 1000, 200),))
     run = simulated_loops(loops, how="plain")[0]
     assert run.later_ttft_s == pytest.approx(run.first_ttft_s, rel=0.01)
@@ -75,7 +75,7 @@ def test_answers_of_one_length_keep_users_in_step_for_ever():
     assert loose.later_ttft_s < 0.7 * run.later_ttft_s
 
 
-def test_the_sample_is_even_and_of_loops_alone():
+def test_spread_tasks__even_sample_of_closed_loops():
     loops = asked("vLLM", loads=LOADS * 5)
     some = spread_tasks([*loops, replace(loops[0], kind="decode")], 5)
     assert [int(task.row.id[1:]) for task in some] == [0, 5, 10, 14, 19]

@@ -82,7 +82,7 @@ def number(found: ServingCrossValidation, place: str) -> float:
 # -- folds ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_each_scored_row_is_in_one_scored_fold_and_left_out_there() -> None:
+def test_folds__each_row_scored_once_and_left_out_there() -> None:
     some = known(1)
     found = folds(some)
     times = Counter(index for fold in found for index in fold.scored)
@@ -91,7 +91,7 @@ def test_each_scored_row_is_in_one_scored_fold_and_left_out_there() -> None:
     assert len({fold.name for fold in found}) == len(found)
 
 
-def test_whole_sources_are_left_out_and_a_mode_of_one_source_by_chips() -> None:
+def test_folds__by_source_or_by_chip_for_a_single_source() -> None:
     some = known(1)
     assert single_source(some) == {"prefill"}
     by_source = [fold for fold in folds(some) if fold.name.startswith("source ")]
@@ -109,7 +109,7 @@ def test_whole_sources_are_left_out_and_a_mode_of_one_source_by_chips() -> None:
         assert fold.scored == {index for index in fold.out if some[index].row.mode == "prefill"}
 
 
-def test_whole_models_are_left_out_beside() -> None:
+def test_model_folds__whole_models_are_left_out() -> None:
     some = known(1)
     found = model_folds(some)
     assert sorted(fold.name for fold in found) == ["model llama-3.1-8b", "model qwen3-30b-a3b"]
@@ -117,7 +117,7 @@ def test_whole_models_are_left_out_beside() -> None:
     assert all({some[index].setup.model.name for index in fold.out} == {fold.name.removeprefix("model ")} for fold in found)
 
 
-def test_no_row_is_predicted_by_a_fit_that_has_seen_its_source() -> None:
+def test_cross_validate__no_fit_has_seen_the_source_it_predicts() -> None:
     """A source that says something else moves what is predicted of the others, not of itself."""
     changed = [remeasured(task, 1.5) if task.row.source == "b" else task for task in known(1)]
     before, after = validated(), cross_validate(changed, prior(), EVERY)
@@ -130,7 +130,7 @@ def test_no_row_is_predicted_by_a_fit_that_has_seen_its_source() -> None:
     assert by["a"] > 0.02 and by["c"] > 0.02
 
 
-def test_every_measurement_is_predicted_once_and_says_what_was_left_out() -> None:
+def test_cross_validate__each_measurement_once_with_its_fold() -> None:
     found = served_validated().residuals
     rows = {task.row.id: task for task in served(1)}
     assert len(found) == sum(2 if task.row.mode == "serving_concurrency" else 1 for task in served(1))
@@ -142,14 +142,14 @@ def test_every_measurement_is_predicted_once_and_says_what_was_left_out() -> Non
         assert wanted == "source " or one.chip in one.fold
 
 
-def test_rows_of_two_files_that_share_ids_and_lines_keep_their_own_circumstances() -> None:
+def test_cross_validate__rows_with_equal_ids_stay_apart() -> None:
     """Nothing tells rows apart but the rows themselves."""
     same = [replace(task, row=replace(task.row, line=2, id="a")) for task in known(1)]
     one, other = validated(), cross_validate(same, prior(), EVERY)
     assert [line.value for line in other.intervals] == pytest.approx([line.value for line in one.intervals], rel=1e-6)
 
 
-def test_one_source_on_one_chip_is_scored_by_what_was_believed_before() -> None:
+def test_cross_validate__single_source_and_chip_uses_priors() -> None:
     """Nothing is left to fit to: the priors predict, and the numbers are those of all rows."""
     some = [task for task in known(1) if task.row.source == "c" and task.setup.system.chip.name == "h100_sxm"]
     found = cross_validate(some, prior(), EVERY)
@@ -162,7 +162,7 @@ def test_one_source_on_one_chip_is_scored_by_what_was_believed_before() -> None:
 # -- what one group decides -------------------------------------------------------------------------------------------------------
 
 
-def test_a_number_that_one_source_decides_is_named() -> None:
+def test_shifts__number_decided_by_one_source() -> None:
     """Only source d runs SGLang, whose step is 1.7 standard deviations off its prior; the others share vLLM's."""
     found = validated()
     assert number(found, "engine.sglang.step_overhead_s") == pytest.approx(5e-3, rel=0.2)
@@ -173,7 +173,7 @@ def test_a_number_that_one_source_decides_is_named() -> None:
     assert all(one.errors < 0 for one in found.shifts if one.number == "engine.sglang.step_overhead_s")  # back to what was believed
 
 
-def test_what_is_left_out_for_two_modes_alike_is_named_once() -> None:
+def test_shifts__fold_of_two_modes_is_listed_once() -> None:
     """One source has decodes and prefills, each left out by the same chips."""
     some = [task for task in known(1) if task.row.source == "a"]
     names = [fold.name for fold in folds(some)]
@@ -209,7 +209,7 @@ BASE = {"decode": 0.08, "tpot": 0.15, "ttft": 0.4}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nine_tenths_of_fresh_rows_are_within_their_interval(seed: int) -> None:
+def test_interval__covers_nine_tenths_of_fresh_rows(seed: int) -> None:
     made = {line.key: line.value for line in widths(seen(4000, seed, BASE, {"experts": 2.0, "unmeasured": 1.5}))}
     fresh = seen(4000, 100 + seed, BASE, {"experts": 2.0, "unmeasured": 1.5})
     inside = covered(fresh, made)
@@ -219,7 +219,7 @@ def test_nine_tenths_of_fresh_rows_are_within_their_interval(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_width_is_the_ninetieth_percentile_and_widens_with_the_scatter(seed: int) -> None:
+def test_interval_width__ninetieth_percentile(seed: int) -> None:
     made = {line.key: line.value for line in widths(seen(6000, seed, BASE, {"experts": 2.0}))}
     for key, sigma in BASE.items():
         assert math.log(made[key]) == pytest.approx(1.645 * sigma, rel=0.1)  # 5 % of a normal distribution beyond on each side
@@ -228,7 +228,7 @@ def test_a_width_is_the_ninetieth_percentile_and_widens_with_the_scatter(seed: i
     assert made["limited"] == pytest.approx(1.0, abs=0.12)
 
 
-def test_no_circumstance_narrows_an_interval() -> None:
+def test_interval_width__no_circumstance_narrows() -> None:
     made = {line.key: line for line in widths(seen(4000, 1, BASE, {"experts": 0.4}))}
     assert made["experts"].value == 1.0
     assert all(made[name].value >= 1 for name in WIDER)
@@ -237,7 +237,7 @@ def test_no_circumstance_narrows_an_interval() -> None:
     assert all(line.section == "interval.other" and line.rows > 0 and line.error >= 0 and line.meaning for line in made.values())
 
 
-def test_each_source_counts_as_the_root_of_its_rows() -> None:
+def test_interval_width__sources_count_as_the_root_of_rows() -> None:
     """900 rows that scatter by 0.3 and 100 by 1: 0.75 (2 Phi(x / 0.3) - 1) + 0.25 (2 Phi(x) - 1) = 0.9 at x = 0.865; by rows, at 0.59."""
     rng = np.random.default_rng(7)
     error = np.concatenate([0.3 * rng.standard_normal(900), rng.standard_normal(100)])
@@ -246,7 +246,7 @@ def test_each_source_counts_as_the_root_of_its_rows() -> None:
     assert math.log(made.value) == pytest.approx(0.865, rel=0.15)
 
 
-def test_intervals_hold_of_fresh_rows_from_the_fit_to_the_prediction() -> None:
+def test_interval__covers_fresh_rows_from_fit_to_prediction() -> None:
     """Fitted, cross-validated and then asked about other rows of the same kind: served rows twice as wide where there are experts."""
     table, fresh = served_validated().table, served(2)
     found = residuals(fresh, predict(fresh, table))
@@ -259,11 +259,11 @@ def test_intervals_hold_of_fresh_rows_from_the_fit_to_the_prediction() -> None:
     assert {key: float(table.interval(key)) for key in own} == pytest.approx(own)
 
 
-def test_the_cross_validated_intervals_cover_what_they_were_made_of() -> None:
+def test_interval__covers_the_rows_behind_it() -> None:
     assert 0.87 <= stats(list(served_validated().residuals)).coverage <= 0.93
 
 
-def test_numbers_are_those_of_all_rows() -> None:
+def test_cross_validate__numbers_from_all_rows() -> None:
     every: list[EngineNumber] = list(EVERY)
     for place, wanted in TRUTH.items():
         assert number(validated(), place) == pytest.approx(wanted, rel=0.2), place

@@ -88,7 +88,7 @@ def moved(one: EngineFit, other: EngineFit) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_numbers_that_made_the_rows_are_found(seed: int) -> None:
+def test_engine_fit__recovers_the_numbers_behind_the_rows(seed: int) -> None:
     one = found(seed)
     for number, z, error in zip(one.free, one.z, one.error, strict=True):
         place = f"{number.section}.{number.key}"
@@ -100,13 +100,13 @@ def test_the_numbers_that_made_the_rows_are_found(seed: int) -> None:
             assert abs(z - wanted) < 0.25 * abs(wanted), place
 
 
-def test_rows_without_noise_are_met_exactly_by_their_own_numbers() -> None:
+def test_engine_fit__noiseless_rows_have_no_residual() -> None:
     asked = problem(known(1, 0.0), prior())
     assert np.abs(residuals(asked, true_table(TRUTH))).max() < 1e-9
     assert np.abs(residuals(asked, prior())).max() > 1
 
 
-def test_a_number_without_rows_stays_at_its_prior() -> None:
+def test_engine_fit__number_without_rows_stays_at_its_prior() -> None:
     one = found(1)
     for number, z, error in zip(one.free, one.z, one.error, strict=True):
         if f"{number.section}.{number.key}" in WITHOUT_ROWS:
@@ -116,19 +116,19 @@ def test_a_number_without_rows_stays_at_its_prior() -> None:
 
 
 @pytest.mark.parametrize("rows", [(), ("C",)])
-def test_no_rows_at_all_leave_every_prior(rows: tuple[str, ...]) -> None:
+def test_engine_fit__no_rows_leave_every_prior(rows: tuple[str, ...]) -> None:
     some = [replace(task, row=replace(task.row, reliability=rows[0])) for task in known(1)] if rows else []
     one = fit(problem(some, prior()), numbers())
     assert one.values(numbers()) == pytest.approx([number.prior for number in numbers()])
     assert (one.error == 1).all()
 
 
-def test_rows_that_measure_nothing_fit_nothing() -> None:
+def test_engine_fit__rows_without_measurements_change_nothing() -> None:
     silent = [replace(task, row=replace(task.row, tpot_s=None, ttft_s=None, tok_per_s_chip=None)) for task in known(1)]
     assert (fit(problem(silent, prior()), EVERY).z == 0).all()
 
 
-def test_fixed_numbers_never_move() -> None:
+def test_engine_fit__fixed_numbers_never_move() -> None:
     fixed = [number for number in EVERY if not number.spread]
     values = dict(zip([(n.section, n.key) for n in EVERY], found(1).values(EVERY), strict=True))
     assert all(values[number.section, number.key] == number.prior for number in fixed)
@@ -142,18 +142,18 @@ def test_fixed_numbers_never_move() -> None:
     assert step.error == pytest.approx(step.value * 0.7 * found(1).error[[n.key for n in found(1).free].index("step_overhead_s")])
 
 
-def test_an_engine_s_numbers_are_what_it_adds_to_a_step_and_how_it_batches() -> None:
+def test_engine_numbers__fields_of_cost_and_scheduling() -> None:
     assert {field.name for record in (EngineCost, Scheduling) for field in fields(record)} == set(ENGINE_KEYS) == set(MEANINGS)
 
 
-def test_a_share_is_one_at_most() -> None:
+def test_engine_numbers__shares_are_at_most_one() -> None:
     for number in numbers():
         if number.key in ("synchronised_share", "pipeline_overlap_share", "chunked_prefill", "reserved_output_share"):
             assert number.at(50.0) <= 1
             assert table_at(prior(), [number], [number.at(50.0)]).find(number.key, number.section) <= 1
 
 
-def test_an_engine_streams_no_faster_than_measured_kernels_and_a_kind_of_chip_may() -> None:
+def test_memory_factor__at_most_one_for_engines() -> None:
     most = {number.section: number.at(50.0) for number in numbers() if number.key == "memory_factor" and number.spread}
     assert {"engine.vllm", "engine.llamacpp.card", "platform.card"} <= set(most)
     assert all((share == 1) == section.startswith("engine.") for section, share in most.items())
@@ -163,13 +163,13 @@ def test_an_engine_streams_no_faster_than_measured_kernels_and_a_kind_of_chip_ma
 
 
 @pytest.mark.parametrize("index", [0, 50])  # a decode, a run under load
-def test_one_wild_row_moves_nothing_by_a_standard_error(index: int) -> None:
+def test_engine_fit__one_outlier_moves_less_than_a_standard_error(index: int) -> None:
     some = list(known(1))
     wild = [remeasured(task, 30.0) if place == index % len(some) else task for place, task in enumerate(some)]
     assert moved(found(1), fit(problem(wild, prior()), EVERY)).max() < 1
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
+def test_engine_fit__order_of_rows_does_not_matter() -> None:
     mixed = list(known(1))
     random.Random(4).shuffle(mixed)
     one = fit(problem(mixed, prior()), EVERY)
@@ -177,7 +177,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert one.error == pytest.approx(found(1).error, rel=1e-6)
 
 
-def test_rows_of_reliability_c_are_never_used() -> None:
+def test_engine_fit__rows_of_reliability_c_are_ignored() -> None:
     lies = [replace(task, row=replace(remeasured(task, 3.0).row, reliability="C", source="four")) for task in known(1)]
     one = fit(problem([*known(1), *lies], prior()), EVERY)
     assert one.z == pytest.approx(found(1).z, abs=1e-9)
@@ -197,19 +197,19 @@ def disagreeing(counts: Sequence[int], trust: Sequence[str] = ("A", "A")) -> flo
     return float(np.log(at(both)[STEP] / 1.2e-3) / np.log(1.9 / 1.2))
 
 
-def test_a_source_with_ten_times_the_rows_does_not_count_ten_times() -> None:
+def test_engine_fit__large_sources_do_not_outweigh_others() -> None:
     even, many = disagreeing((SHARE, SHARE)), disagreeing((SHARE, 10 * SHARE))
     assert even == pytest.approx(0.5, abs=0.06)  # TPOT is not linear in it
     assert many == pytest.approx(even, abs=0.05)  # by its rows alone it would be 0.9
     assert disagreeing((4, SHARE)) > 0.8  # few rows are few
 
 
-def test_a_row_with_a_condition_missing_counts_half() -> None:
+def test_engine_fit__rows_of_reliability_b_count_half() -> None:
     """Weights of residuals are 1 and 0.7, squared 1 and 0.49."""
     assert disagreeing((SHARE, SHARE), ("A", "B")) == pytest.approx(0.49 / 1.49, abs=0.05)
 
 
-def test_an_engine_s_rows_do_not_touch_another_s_numbers() -> None:
+def test_engine_fit__engines_are_independent() -> None:
     slow = [remeasured(task, 1.3) if task.setup.engine == "llama.cpp" else task for task in known(1)]
     one, other = at(found(1)), at(fit(problem(slow, prior()), EVERY))
     for place in TRUTH:
@@ -219,7 +219,7 @@ def test_an_engine_s_rows_do_not_touch_another_s_numbers() -> None:
             assert abs(other[place] / one[place] - 1) > 0.1, place
 
 
-def test_predictions_are_those_of_each_kind() -> None:
+def test_engine_fit__predictions_by_kind_of_row() -> None:
     asked = problem(known(1), prior())
     assert [kind.name for kind in asked.kinds] == ["decode", "prefill", "serving"]
     for kind, made in zip(asked.kinds, predictions(asked, prior()), strict=True):

@@ -55,7 +55,7 @@ pytest.importorskip("scipy")
 
 
 @pytest.mark.parametrize("truth", [(4e-6, 0.82, 0.85, 0.7, 2.5), (6e-6, 0.6, 0.9, 0.3, 1.6)])
-def test_a_fit_finds_the_parameters_that_made_the_times(truth: tuple[float, ...]) -> None:
+def test_kernel_fit__recovers_parameters(truth: tuple[float, ...]) -> None:
     kind, rows = kind_of("gemm"), matmuls("h100_sxm", truth, 1)
     found = fit(kind.predict, rows, kind.keys, (None,) * 5)
     for value, error, wanted in zip(found.values, found.errors, truth, strict=True):
@@ -64,7 +64,7 @@ def test_a_fit_finds_the_parameters_that_made_the_times(truth: tuple[float, ...]
     assert np.median(np.abs(log_misses(kind.predict, rows, found.values))) < 0.08
 
 
-def test_gross_outliers_move_no_parameter_far() -> None:
+def test_kernel_fit__robust_to_outliers() -> None:
     truth, kind = (4e-6, 0.82, 0.85, 0.7, 2.5), kind_of("gemm")
     rows = matmuls("h100_sxm", truth, 2)
     spoiled = replace(rows, seconds=np.where(np.arange(len(rows)) % 20 == 7, rows.seconds * 5, rows.seconds))
@@ -73,7 +73,7 @@ def test_gross_outliers_move_no_parameter_far() -> None:
     assert found.values[2] == pytest.approx(truth[2], rel=0.06)
 
 
-def test_what_is_fixed_stays() -> None:
+def test_kernel_fit__fixed_parameters_stay() -> None:
     kind, rows = kind_of("gemm"), matmuls("h100_sxm", (4e-6, 0.82, 0.85, 0.7, 2.5), 3)
     found = fit(kind.predict, rows, kind.keys, (None, None, None, None, 2.0))
     assert found.values[4] == 2.0
@@ -81,7 +81,7 @@ def test_what_is_fixed_stays() -> None:
     assert found.free == (True, True, True, True, False)
 
 
-def test_families_share_what_does_not_differ() -> None:
+def test_kernel_fit__families_share_equal_parameters() -> None:
     kind, same = kind_of("gemm"), (4e-6, 0.82, 0.85, 0.7, 2.5)
     other = (4e-6, 0.62, 0.85, 0.7, 2.5)
     kept = fit_families(kind, "bf16", together(matmuls("h100_sxm", same, 1), matmuls("b200_sxm", same, 2)), (None,) * 5, ())
@@ -94,7 +94,7 @@ def test_families_share_what_does_not_differ() -> None:
         assert not one.free[4]  # the norm is shared by all
 
 
-def test_an_all_reduce_is_fitted_through_its_lines() -> None:
+def test_kernel_fit__all_reduce_lines() -> None:
     fabric = Fabric(kind="switch", domain=8, up=450e9, exchange=450e9, out=50e9, in_switch=True)
     sizes = np.geomspace(1e3, 1e9, 400)
     place = LinkRows(fabric=fabric, members=8, routed=None, message=1.0, rows=np.arange(400), tokens=sizes)
@@ -118,7 +118,7 @@ def test_an_all_reduce_is_fitted_through_its_lines() -> None:
         assert abs(value - wanted) < 3 * error + 1e-3 * wanted
 
 
-def test_the_fastest_backend_of_each_case_is_kept() -> None:
+def test_fastest__best_backend_of_each_case() -> None:
     rows = KernelTable(
         {"m": np.array([1, 1, 2, 2]), "backend": np.array(["a", "b", "a", "b"]), "latency_s": np.array([3.0, 2.0, 1.0, 4.0])}
     )
@@ -126,7 +126,7 @@ def test_the_fastest_backend_of_each_case_is_kept() -> None:
     assert sorted(zip(best.m.tolist(), best.backend.tolist(), strict=True)) == [(1, "b"), (2, "a")]
 
 
-def test_thinning_is_the_same_every_time() -> None:
+def test_thinned__deterministic() -> None:
     rows = together(matmuls("h100_sxm", (4e-6, 0.82, 0.85, 0.7, 2.5), 1), matmuls("b200_sxm", (4e-6, 0.82, 0.85, 0.7, 2.5), 2))
     once, again = thinned(rows, 100), thinned(rows, 100)
     assert len(once) == 200
@@ -142,7 +142,7 @@ ONE = FittedNumbers(
 )
 
 
-def test_a_number_is_one_line_of_toml_and_comes_back(tmp_path: Path) -> None:
+def test_efficiency_file__round_trip(tmp_path: Path) -> None:
     assert tomllib.loads(line(ONE))["compute"]["value"] == 0.8123
     path = tmp_path / "efficiency.toml"
     engine = replace(ONE, section="engine.vllm", key="step_overhead_s")
@@ -154,7 +154,7 @@ def test_a_number_is_one_line_of_toml_and_comes_back(tmp_path: Path) -> None:
     assert [number.section for number in read_efficiency(path)] == ["gemm.other.bf16"]
 
 
-def test_a_broken_file_is_said_in_one_line(tmp_path: Path) -> None:
+def test_efficiency_file__broken_is_one_error(tmp_path: Path) -> None:
     path = tmp_path / "efficiency.toml"
     path.write_text("[gemm\n", encoding="utf-8")
     with pytest.raises(BadFile):
@@ -162,13 +162,13 @@ def test_a_broken_file_is_said_in_one_line(tmp_path: Path) -> None:
     assert read_efficiency(tmp_path / "none.toml") == ()
 
 
-def test_the_table_of_errors_is_markdown() -> None:
+def test_error_table__markdown() -> None:
     row = ErrorRow(kind="gemm", family="hopper", dtype="bf16", scope="in sample", rows=8, median=0.05, p90=0.2, bias=-0.01)
     assert markdown((row,)).splitlines()[-1] == "| gemm | hopper | bf16 | in sample | 8 | 0.050 | 0.200 | -0.010 |"
 
 
 @for_each(FITTED, name=lambda number: f"{number.section}.{number.key}")
-def test_a_fitted_number_says_what_it_is(number: FittedNumbers) -> None:
+def test_fitted_numbers__range_meaning_and_source(number: FittedNumbers) -> None:
     assert number.range.strip()
     assert number.meaning.strip()
     assert number.source.strip()
@@ -183,13 +183,13 @@ def test_a_fitted_number_says_what_it_is(number: FittedNumbers) -> None:
         assert 1e-7 < number.value < 1e-3
 
 
-def test_kernels_take_about_ninety_numbers() -> None:
+def test_fitted_numbers__about_ninety_for_kernels() -> None:
     assert len([number for number in FITTED if number.error > 0]) <= 92
     assert len(FITTED) == len({(number.section, number.key) for number in FITTED})
 
 
 @for_each(CLASSES, name=lambda kind: kind.name)
-def test_every_class_resolves_for_every_chip(kind: KernelClass) -> None:
+def test_fitted_numbers__every_kernel_class_has_a_fallback(kind: KernelClass) -> None:
     stated = {(number.section, number.key) for number in FITTED}
     assert {(f"{kind.name}.other.bf16", key.name) for key in kind.keys} <= stated
     for key in ("alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out", "eff_network", "eff_in_switch"):

@@ -28,7 +28,7 @@ def written(folder: Path, name: str, rows: list[dict[str, Any]], **common: Any) 
     return folder
 
 
-def test_work_of_a_matmul(tmp_path: Path) -> None:
+def test_matmul_work__by_hand(tmp_path: Path) -> None:
     case = {"backend": "trtllm", "dtype": "bfloat16", "m": 16, "n": 4096, "k": 8192, "latency_s": 3e-5}
     rows = [
         case,
@@ -48,7 +48,7 @@ def test_work_of_a_matmul(tmp_path: Path) -> None:
     assert fp8.work[1][0] == pytest.approx(4096 * 8192 / BANDWIDTH)
 
 
-def test_work_of_experts(tmp_path: Path) -> None:
+def test_expert_work__by_hand(tmp_path: Path) -> None:
     case = {
         "backend": "trtllm", "kernel": "x", "dtype": "fp8_block", "level": "fused_moe", "distribution": "balanced", "hidden": 7168,
         "inter": 2048, "n_experts": 256, "topk": 8, "tp": 2, "ep": 8, "tokens": 16, "n_mats": 3, "latency_s": 1e-4,
@@ -62,7 +62,7 @@ def test_work_of_experts(tmp_path: Path) -> None:
     assert found.work[2][0] == pytest.approx((pairs * (2 * 7168 + 3 * 1024) + 2 * 16 * 7168) * 2 / BANDWIDTH)
 
 
-def test_work_of_decode_attention_leaves_out_what_a_cache_holds(tmp_path: Path) -> None:
+def test_decode_attention_work__leaves_out_rows_within_on_chip_cache(tmp_path: Path) -> None:
     case = {
         "backend": "vllm", "dtype": "bfloat16", "kv_dtype": "bfloat16", "n_heads": 8, "n_kv_heads": 1, "head_dim": 128, "window": 0,
         "kv_len": 4096, "batch": 256, "latency_s": 2e-4,
@@ -75,7 +75,7 @@ def test_work_of_decode_attention_leaves_out_what_a_cache_holds(tmp_path: Path) 
     assert found.work[1][large] == pytest.approx(2 * 256 * 4096 * 128 * 2 / BANDWIDTH)
 
 
-def test_work_of_prompts(tmp_path: Path) -> None:
+def test_prefill_attention_work__by_hand(tmp_path: Path) -> None:
     case = {
         "backend": "vllm", "dtype": "bfloat16", "kv_dtype": "bfloat16", "n_heads": 8, "n_kv_heads": 1, "head_dim": 64, "window": 0,
         "isl": 4096, "batch": 2, "latency_s": 2e-4,
@@ -86,7 +86,7 @@ def test_work_of_prompts(tmp_path: Path) -> None:
     assert found.work[2].tolist() == [2.0]
 
 
-def test_exchanges_are_dispatch_and_combine_of_one_kernel(tmp_path: Path) -> None:
+def test_moe_exchange__dispatch_plus_combine_of_one_kernel(tmp_path: Path) -> None:
     case = {
         "backend": "sglang", "impl": "deepep_low_latency", "phase": "dispatch", "n_chips": 8, "n_nodes": 1, "sms": 0, "hidden": 7168,
         "n_experts": 256, "topk": 8, "tokens_per_rank": 64, "latency_s": 2e-5,
@@ -101,7 +101,7 @@ def test_exchanges_are_dispatch_and_combine_of_one_kernel(tmp_path: Path) -> Non
     assert places[0].message == pytest.approx(7168 * (1.03125 + 2) / 2)
 
 
-def test_all_reduces_are_those_launched_from_a_graph(tmp_path: Path) -> None:
+def test_all_reduce__only_rows_launched_from_a_graph(tmp_path: Path) -> None:
     case = {"backend": "nccl", "mode": "nccl_tests", "op": "all_reduce", "n_chips": 8, "n_nodes": 1, "bytes": 65536, "latency_s": 2e-5}
     rows = [case, case | {"mode": "cuda_graph", "latency_s": 5e-6}, case | {"mode": "eager", "latency_s": 1e-6}]
     found, places = all_reduces(written(tmp_path, "collectives", rows))
@@ -110,11 +110,11 @@ def test_all_reduces_are_those_launched_from_a_graph(tmp_path: Path) -> None:
     assert places[0].fabric.in_switch
 
 
-def test_families_and_facts() -> None:
+def test_chip_family__by_name_with_catalogue_facts() -> None:
     assert [family(name) for name in ("a100_sxm_80", "h200_sxm", "b200_sxm", "mi300x")] == ["ampere", "hopper", "blackwell", "other"]
     assert per_chip(np.array(["h100_sxm", "h100_sxm"]), "hbm_bw").tolist() == [BANDWIDTH, BANDWIDTH]
 
 
-def test_a_folder_without_tables_is_said_in_one_line(tmp_path: Path) -> None:
+def test_fit_kernels__folder_without_tables_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no such file"):
         fit_kernels(tmp_path)

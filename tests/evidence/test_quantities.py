@@ -75,7 +75,7 @@ def scheduling(rig: str, key: str) -> float:
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_a_decode_row_is_one_step(rig: str) -> None:
+def test_tpot__decode_row_is_one_step(rig: str) -> None:
     found, one = of(rig, "decode"), machine(rig)
     assert float(found.tpot[0]) == pytest.approx(step(rig, 16, 16 * 1100, 0, 0), rel=1e-12)
     assert float(found.rate[0]) == pytest.approx(16 / found.tpot[0] * setup(RIGS[rig]).replicas, rel=1e-12)
@@ -85,7 +85,7 @@ def test_a_decode_row_is_one_step(rig: str) -> None:
     assert least == pytest.approx(float(step_floor_s(one.step, 16, 16 * 1100, 0, 0)[0]), rel=1e-12)
 
 
-def test_a_prefill_in_stages_and_chunks_is_pipelined() -> None:
+def test_ttft__prefill_in_stages_and_chunks_is_pipelined() -> None:
     """20,000 tokens at 8,192 a step are three chunks; the last leaves the fourth stage after 3 + 4 - 1 turns of a quarter."""
     budget, overlap = scheduling("stages", "step_budget_tokens"), scheduling("stages", "pipeline_overlap_share")
     assert budget == 8192
@@ -98,13 +98,13 @@ def test_a_prefill_in_stages_and_chunks_is_pipelined() -> None:
     assert wanted < 3 * chunk
 
 
-def test_a_short_prefill_is_one_step() -> None:
+def test_ttft__short_prefill_is_one_step() -> None:
     for rig in DENSE:
         found = of(rig, "prefill", prompt=400, batch=1)
         assert float(found.ttft[0]) == pytest.approx(step(rig, 0, 0, 400, 400**2 / 2), rel=1e-12), rig
 
 
-def test_prompts_of_a_batch_share_steps_and_ranks() -> None:
+def test_ttft__batch_of_prompts_waits_for_the_fullest_rank() -> None:
     """Eight prompts of 500 on eight ranks: the fullest rank of 1 + sqrt(2 ln 8) prompts works while the others wait."""
     fullest = 1 + math.sqrt(2 * math.log(8))
     wanted = step("attention dp", 0, 0, 4000, 8 * 500**2 / 2, ranks=8 / fullest)
@@ -115,7 +115,7 @@ def test_prompts_of_a_batch_share_steps_and_ranks() -> None:
 
 @pytest.mark.parametrize("kind", ["static", "decode_e2e"])
 @pytest.mark.parametrize("rig", RIGS)
-def test_a_whole_batch_is_its_prefill_and_its_steps(rig: str, kind: str) -> None:
+def test_static_batch__prefill_plus_decode_steps(rig: str, kind: str) -> None:
     """Its time is that of the prompts and of 199 steps at a context between the first and the last; Simpson's rule of three."""
     first, middle, last = (step(rig, 16, 16 * context, 0, 0) for context in (1000, 1100, 1200))
     prefill = float(of(rig, "prefill").ttft[0])
@@ -126,7 +126,7 @@ def test_a_whole_batch_is_its_prefill_and_its_steps(rig: str, kind: str) -> None
     assert float(found.rate[0]) == pytest.approx(16 * 200 * setup(RIGS[rig]).replicas / run, rel=1e-12)
 
 
-def test_an_unloaded_request_is_its_prefill_the_engines_work_and_streamed_steps() -> None:
+def test_unloaded__prefill_overhead_and_streamed_steps() -> None:
     for rig in DENSE[:3]:
         found = of(rig, "serving_unloaded", prompt=400)
         assert float(found.ttft[0]) == pytest.approx(
@@ -142,7 +142,7 @@ def test_an_unloaded_request_is_its_prefill_the_engines_work_and_streamed_steps(
 
 @pytest.mark.parametrize(("prompt", "output"), [(1000, 200), (20_000, 200), (100_000, 100)])
 @pytest.mark.parametrize("rig", DENSE)
-def test_one_user_sees_the_unloaded_machine(rig: str, prompt: int, output: int) -> None:
+def test_serving__one_user_equals_unloaded(rig: str, prompt: int, output: int) -> None:
     served, free = (of(rig, kind, users=1, prompt=prompt, output=output) for kind in ("serving", "serving_unloaded"))
     assert float(served.tpot[0]) == pytest.approx(float(free.tpot[0]), rel=1e-3)
     if rig == "stages" and prompt > scheduling(rig, "step_budget_tokens"):
@@ -154,7 +154,7 @@ def test_one_user_sees_the_unloaded_machine(rig: str, prompt: int, output: int) 
 @pytest.mark.parametrize("prompt", [200, 1000, 20_000])
 @pytest.mark.parametrize("kind", ["serving", "disagg"])
 @pytest.mark.parametrize("rig", RIGS)
-def test_more_users_never_get_more_each(rig: str, kind: str, prompt: int) -> None:
+def test_serving__rate_per_user_never_rises(rig: str, kind: str, prompt: int) -> None:
     one = RIGS[rig]
     if kind == "disagg" and one.chips == 1:
         one = replace(one, chips=2)
@@ -165,7 +165,7 @@ def test_more_users_never_get_more_each(rig: str, kind: str, prompt: int) -> Non
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_more_users_never_bring_the_whole_rate_down_by_much(rig: str) -> None:
+def test_serving__total_rate_hardly_falls_with_users(rig: str) -> None:
     """They wait for a seat instead; prompts that interrupt decode may cost a little."""
     users = np.unique(np.geomspace(1, 10_000, 40).round())
     rate = of(rig, "serving", users=users).rate
@@ -173,7 +173,7 @@ def test_more_users_never_bring_the_whole_rate_down_by_much(rig: str) -> None:
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_throughput_is_below_that_of_decode_alone(rig: str) -> None:
+def test_offline_throughput__below_decode_alone(rig: str) -> None:
     one = machine(rig)
     seats = float(one.seats(np.array([1000.0]), np.array([200.0]))[0])
     found, decode = float(of(rig, "offline", users=np.nan).rate[0]), of(rig, "decode", batch=seats)
@@ -193,7 +193,7 @@ def drawn(seed: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "disagg"])
 @pytest.mark.parametrize("rig", RIGS)
-def test_nothing_is_expected_to_be_faster_than_the_floor(rig: str, kind: str) -> None:
+def test_floor__never_above_expected_times(rig: str, kind: str) -> None:
     points = [drawn(seed) for seed in range(40)]
     asked = {key: np.array([point[key] for point in points], dtype=float) for key in points[0]}
     expected, least = of(rig, kind, **asked), of(rig, kind, floor=True, **asked)
@@ -206,12 +206,12 @@ def test_nothing_is_expected_to_be_faster_than_the_floor(rig: str, kind: str) ->
 
 
 @pytest.mark.parametrize("rig", [name for name, rig in RIGS.items() if rig.chips > 1])
-def test_handed_over_requests_are_no_faster_than_the_floor(rig: str) -> None:
+def test_floor__never_below_disaggregated_rates(rig: str) -> None:
     expected, least = (of(rig, "disagg", users=np.array([1.0, 30.0, 1000.0]), floor=floor) for floor in (False, True))
     assert (expected.rate <= least.rate).all()
 
 
-def test_one_handed_over_user_decodes_undisturbed() -> None:
+def test_disagg__one_user_decodes_undisturbed() -> None:
     rig = Rig("llama-3.1-70b", "H100-SXM-80GB", 16, "vllm", 8, "fp8")
     found = of(rig, "disagg", users=1)
     c = machines([setup(rig, "disagg")]).online().step
@@ -225,7 +225,7 @@ def test_one_handed_over_user_decodes_undisturbed() -> None:
 # -- engines ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_version_that_launches_kernel_by_kernel_is_slower() -> None:
+def test_engine_version__eager_launches_are_slower() -> None:
     old, new = (replace(RIGS["one chip"], more=(("engine_version", version),)) for version in ("0.2.1", "0.6.3"))
     assert "eager" in setup(old).older and "eager" not in setup(new).older
     layers, each = 32, float(efficiencies().find("layer_overhead_s", "engine.eager"))
@@ -235,7 +235,7 @@ def test_a_version_that_launches_kernel_by_kernel_is_slower() -> None:
     assert (of(old, "serving").rate < of(new, "serving").rate).all()
 
 
-def test_a_version_that_waits_for_each_step_is_slower_by_the_host_s_work() -> None:
+def test_engine_version__synchronous_steps_add_host_time() -> None:
     old, dated, new = (
         replace(RIGS["one chip"], more=more)
         for more in ((("engine_version", "0.12.0"),), (("source_date", "2025-10-29"),), (("engine_version", "0.19.0"),))
@@ -247,13 +247,13 @@ def test_a_version_that_waits_for_each_step_is_slower_by_the_host_s_work() -> No
 
 
 @pytest.mark.parametrize(("weights", "slower"), [("bf16", False), ("fp8", False), ("awq_int4", True)])
-def test_an_engine_s_own_kernels_are_those_that_widen_weights(weights: str, slower: bool) -> None:
+def test_weight_only_factor__only_formats_without_native_matmul(weights: str, slower: bool) -> None:
     one = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1, weights)
     half, whole = (of(one, "decode", true_table({"engine.other.weight_only_factor": share})).tpot for share in (0.5, 1.0))
     assert (half > 1.3 * whole).all() if slower else (half == whole).all()
 
 
-def test_what_a_kind_of_chip_streams_holds_for_every_engine() -> None:
+def test_memory_factor__of_a_platform_holds_for_every_engine() -> None:
     for engine in ("vllm", "sglang", "trt-llm", "llama.cpp"):
         card, other = (Rig("llama-3.1-8b", chip, 1, engine, 1) for chip in ("rtx4090", "A100-SXM-80GB"))
         for rig, faster in ((card, True), (other, False)):
@@ -262,19 +262,19 @@ def test_what_a_kind_of_chip_streams_holds_for_every_engine() -> None:
 
 
 @pytest.mark.parametrize(("tp", "joined"), [(1, 0.0), (2, 2.0)])
-def test_llama_cpp_joins_parts_only_where_it_splits_layers(tp: int, joined: float) -> None:
+def test_split_overhead__llama_cpp_only_within_layers(tp: int, joined: float) -> None:
     one = Rig("llama-3.1-8b", "rtx4090", tp, "llama.cpp", tp, "q4_k_m")
     cheap, dear = (of(one, "decode", true_table({"engine.llamacpp.split_overhead_s": cost})).tpot for cost in (10e-6, 60e-6))
     assert float((dear - cheap)[0]) == pytest.approx(32 * joined * 50e-6, abs=1e-12)
 
 
-def test_layers_over_cards_are_no_split() -> None:
+def test_split_overhead__none_for_pipeline_stages() -> None:
     stages = Rig("llama-3.1-8b", "rtx4090", 2, "llama.cpp", 1, "q4_k_m", (("pp", "2"),))
     cheap, dear = (of(stages, "decode", true_table({"engine.llamacpp.split_overhead_s": cost})).tpot for cost in (10e-6, 60e-6))
     assert float(cheap[0]) == float(dear[0])
 
 
-def test_an_engine_without_numbers_of_its_own_has_those_of_any() -> None:
+def test_engine_numbers__unknown_engine_takes_the_general_ones() -> None:
     other, trt = (engines_of([setup(replace(RIGS["one chip"], engine=name))], efficiencies()) for name in ("unheard of", "trt-llm"))
     assert float(other.scheduling.reserved_output_share[0]) == float(efficiencies().find("reserved_output_share", "engine.other"))
     assert float(trt.scheduling.reserved_output_share[0]) == float(efficiencies().find("reserved_output_share", "engine.trtllm"))
@@ -283,7 +283,7 @@ def test_an_engine_without_numbers_of_its_own_has_those_of_any() -> None:
 # -- ranks and seats --------------------------------------------------------------------------------------------------------------
 
 
-def test_ranks_that_prompts_keep_busy() -> None:
+def test_prompt_ranks__limits() -> None:
     assert float(prompt_ranks(1, 8)) == pytest.approx(1.0)
     assert float(prompt_ranks(0.0, 8)) == pytest.approx(1.0)
     assert (prompt_ranks(np.geomspace(1, 1e6, 30), 1) == 1).all()
@@ -296,14 +296,14 @@ def test_ranks_that_prompts_keep_busy() -> None:
 
 
 @pytest.mark.parametrize(("prompts", "dp"), [(8, 8), (80, 8), (32, 16), (500, 72), (3000, 8)])
-def test_the_fullest_rank_as_drawn(prompts: int, dp: int) -> None:
+def test_prompt_ranks__near_random_draws(prompts: int, dp: int) -> None:
     rng = np.random.default_rng(5)
     fullest = np.mean([np.bincount(rng.integers(0, dp, prompts)).max() for _ in range(2000)])
     assert float(prompts / prompt_ranks(prompts, dp)) == pytest.approx(fullest, rel=0.25)
 
 
 @pytest.mark.parametrize("rig", RIGS)
-def test_seats_are_never_more_than_memory_holds(rig: str) -> None:
+def test_seats__within_memory(rig: str) -> None:
     one, s = machine(rig), machine(rig).scheduling
     prompt, output = np.geomspace(10, 100_000, 20), np.full(20, 500.0)
     seats = one.rows(np.zeros(20, dtype=int)).seats(prompt, output)
@@ -315,7 +315,7 @@ def test_seats_are_never_more_than_memory_holds(rig: str) -> None:
     assert (np.diff(seats) <= 0).all()
 
 
-def test_copies_without_users_add_nothing() -> None:
+def test_replicas__idle_copies_add_nothing() -> None:
     copies, single = RIGS["copies"], replace(RIGS["copies"], chips=1)
     for kind in ("decode", "decode_e2e", "prefill", "serving", "offline", "static"):
         found, alone = of(copies, kind, users=2, batch=1), of(single, kind, users=1, batch=1)
@@ -323,7 +323,7 @@ def test_copies_without_users_add_nothing() -> None:
         assert found.per_chip[0] == pytest.approx(alone.per_chip[0] / 2, rel=1e-9), kind
 
 
-def test_seats_by_hand() -> None:
+def test_seats__by_hand() -> None:
     """Llama-3.1-8B in bf16: 16.06 GB of weights, 131,072 bytes of cache a token; half of the answer is set aside when it starts."""
     found = float(machine("one chip").seats(np.array([20_000.0]), np.array([2000.0]))[0])
     room = 80e9 * scheduling("one chip", "usable_hbm_factor") - 8.03e9 * 2
@@ -331,7 +331,7 @@ def test_seats_by_hand() -> None:
     assert found == pytest.approx(room / (131_072 * 21_000), rel=0.01)
 
 
-def test_where_the_cache_is_small_users_wait_for_a_seat() -> None:
+def test_serving__users_beyond_seats_wait() -> None:
     """Twice the users of a full machine finish no more, and wait as long again as a request lasts."""
     prompt, output = 60_000.0, 1000.0
     seats = float(machine("one chip").seats(np.array([prompt]), np.array([output]))[0])
@@ -345,7 +345,7 @@ def test_where_the_cache_is_small_users_wait_for_a_seat() -> None:
 # -- rows -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_loads_of_rows_come_through() -> None:
+def test_load_of__values_of_the_row() -> None:
     some: list[Task] = tasks_of(csv_text([RIGS["copies"].line("a", "decode_step", 1000, 200, 64, "one")]))
     asked, place = load_of(some), placed(some)
     assert (asked.batch[0], asked.users[0], asked.prompt[0], asked.output[0]) == (16, 64, 1000, 200)

@@ -53,13 +53,13 @@ def refused(result: tuple[list[MeasuredRow], list[BadRow]]) -> str:
 # -- what is given ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_machine_is_a_chip_and_how_many() -> None:
+def test_run_machine__chip_and_count() -> None:
     assert machine("8xh100-sxm") == ("h100-sxm", 8)
     assert machine(" 4 X MI300X ") == ("MI300X", 4)
     assert machine("h200") == ("h200", None)
 
 
-def test_a_layout_uses_the_chips_of_the_machine() -> None:
+def test_run_machine__chips_from_the_layout() -> None:
     assert place(RunFields(hardware="h100-sxm", tp=4, dp=2), RunMachine(hardware=""), "it").chips == 8
     assert place(RunFields(hardware="h100-sxm"), RunMachine(hardware=""), "it").chips == 1
     assert place(RunFields(hardware="gb200-nvl72"), RunMachine(hardware=""), "it").chips == 72
@@ -70,7 +70,7 @@ def test_a_layout_uses_the_chips_of_the_machine() -> None:
         place(RunFields(hardware="h100-sxm", chips=8, tp=4), RunMachine(hardware=""), "it")
 
 
-def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
+def test_readers__missing_facts_name_their_flag(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match=r"^--on: got 'nothing'"):
         vllm_bench.read(READERS / "vllm_serve.json", RunFields())
     with pytest.raises(BadValue, match=r"^--model: got 'nothing'"):
@@ -84,7 +84,7 @@ def test_what_is_missing_is_named_by_its_flag(tmp_path: Path) -> None:
 # -- vllm bench -------------------------------------------------------------------------------------------------------------------
 
 
-def test_vllm_closed_loop() -> None:
+def test_vllm_bench__closed_loop() -> None:
     row = only(vllm_bench.read(READERS / "vllm_serve.json", H100))
     assert (row.mode, row.concurrency, row.prompt, row.output) == ("serving_concurrency", 64, 1000, 101)
     assert (row.model, row.engine, row.hardware, row.chips, row.tp) == ("meta-llama/Llama-3.1-8B-Instruct", "vLLM", "h100-sxm", 2, 2)
@@ -94,7 +94,7 @@ def test_vllm_closed_loop() -> None:
     assert row.source == "vllm bench serve"
 
 
-def test_vllm_appended_runs_survive_a_cut_line_and_a_nan() -> None:
+def test_vllm_bench__appended_runs_survive_a_cut_line_and_nan() -> None:
     rows, bad = vllm_bench.read(READERS / "vllm_appended.jsonl", RunFields(hardware="h100-sxm"))
     assert [row.line for row in rows] == [1, 3, 5] and [one.line for one in bad] == [2, 4]
     closed, opened, at_once = rows
@@ -106,7 +106,7 @@ def test_vllm_appended_runs_survive_a_cut_line_and_a_nan() -> None:
     assert "is not JSON" in bad[0].why and bad[1].why.startswith("mean_tpot_ms: got 'nan'")
 
 
-def test_vllm_open_loop_without_end_to_end_latency_takes_it_from_its_parts(tmp_path: Path) -> None:
+def test_vllm_bench__open_loop_latency_from_its_parts(tmp_path: Path) -> None:
     row = only(vllm_bench.read(write(tmp_path / "a.json", serve(max_concurrency=None, request_rate=4.0, request_throughput=3.9)), H100))
     assert row.concurrency == pytest.approx(3.9 * 1.12)
     quiet = serve(max_concurrency=None, request_rate=0.1, request_throughput=0.1)
@@ -115,7 +115,7 @@ def test_vllm_open_loop_without_end_to_end_latency_takes_it_from_its_parts(tmp_p
     assert "Little's law does not give the users" in refused(vllm_bench.read(write(tmp_path / "b.json", lacking), H100))
 
 
-def test_vllm_seats_that_stood_empty_lower_the_reliability(tmp_path: Path) -> None:
+def test_vllm_bench__empty_seats_lower_the_reliability(tmp_path: Path) -> None:
     few = serve(max_concurrency=1000)  # 640 requests in all
     row = only(vllm_bench.read(write(tmp_path / "a.json", few), H100))
     assert row.concurrency == 640 and row.reliability == "B"
@@ -131,11 +131,11 @@ def test_vllm_seats_that_stood_empty_lower_the_reliability(tmp_path: Path) -> No
     ({"tp": "1.5"}, "tp: got '1.5'; wants a whole number"),
     ({"duration": None, "request_throughput": None}, "duration: missing or 0"),
 ])  # fmt: skip
-def test_vllm_runs_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_vllm_bench__refused_runs(more: dict[str, Any], why: str, tmp_path: Path) -> None:
     assert why in refused(vllm_bench.read(write(tmp_path / "a.json", serve(**more)), RunFields(hardware="h100-sxm")))
 
 
-def test_vllm_embeddings_latency_and_other_json_say_what_they_are(tmp_path: Path) -> None:
+def test_vllm_bench__other_results_are_refused_by_name(tmp_path: Path) -> None:
     pooled = {key: value for key, value in serve().items() if key != "total_output_tokens"}
     assert "embedding or pooling" in refused(vllm_bench.read(write(tmp_path / "a.json", pooled), H100))
     latency = {"avg_latency": 1.0, "latencies": [1.0], "percentiles": {}}
@@ -143,7 +143,7 @@ def test_vllm_embeddings_latency_and_other_json_say_what_they_are(tmp_path: Path
     assert "no result of `vllm bench serve" in refused(vllm_bench.read(write(tmp_path / "c.json", {"a": 1}), H100))
 
 
-def test_vllm_throughput_needs_the_lengths_and_checks_them() -> None:
+def test_vllm_bench__throughput_needs_and_checks_lengths() -> None:
     path, given = READERS / "vllm_throughput.json", RunFields(hardware="h100-sxm", model="llama-3.1-8b")
     assert "--prompt and --output" in refused(vllm_bench.read(path, given))
     full = RunFields(hardware="h100-sxm", model="llama-3.1-8b", prompt=1000, output=128)
@@ -153,7 +153,7 @@ def test_vllm_throughput_needs_the_lengths_and_checks_them() -> None:
     assert "1128 a request, not the 2000" in refused(vllm_bench.read(path, wrong))
 
 
-def test_sglang_writes_the_same_fields() -> None:
+def test_sglang_bench__same_fields_as_vllm() -> None:
     row = only(vllm_bench.read(READERS / "sglang_serving.jsonl", RunFields(hardware="h100-sxm", model="llama-3.1-8b")))
     assert (row.engine, row.concurrency, row.reliability) == ("SGLang", 16, "A")
 
@@ -161,7 +161,7 @@ def test_sglang_writes_the_same_fields() -> None:
 # -- AIPerf and GenAI-Perf --------------------------------------------------------------------------------------------------------
 
 
-def test_aiperf_folder_of_runs() -> None:
+def test_aiperf__folder_of_runs() -> None:
     rows, bad = aiperf.read(READERS / "aiperf", RunFields(hardware="h100-sxm", tp=2, engine="vLLM", model="qwen3-32b"))
     assert not bad
     found = {row.id: row for row in rows}
@@ -177,14 +177,14 @@ def test_aiperf_folder_of_runs() -> None:
     assert (table.concurrency, table.tpot_s, table.output_tok_per_s) == (4, pytest.approx(0.012), 319)
 
 
-def test_aiperf_model_and_gpu_come_from_the_file_where_it_has_them(tmp_path: Path) -> None:
+def test_aiperf__model_and_gpu_from_the_file(tmp_path: Path) -> None:
     run = json.loads((READERS / "aiperf/qwen-chat-concurrency16/profile_export_aiperf.json").read_text(encoding="utf-8"))
     run["telemetry_data"] = {"endpoints": {"localhost:9400": {"gpus": {"gpu_0": {"gpu_name": "NVIDIA H100 80GB HBM3"}}}}}
     row = only(aiperf.read(write(tmp_path / "profile_export_aiperf.json", run), RunFields(tp=2)))
     assert (row.model, row.hardware, row.chips) == ("Qwen/Qwen3-32B-FP8", "NVIDIA H100 80GB HBM3", 2)
 
 
-def test_aiperf_phases_are_read_apart(tmp_path: Path) -> None:
+def test_aiperf__pooled_phases_are_refused_and_single_ones_read(tmp_path: Path) -> None:
     source = READERS / "aiperf/qwen-chat-request_rate5/profile_export_aiperf.json"
     run = json.loads(source.read_text(encoding="utf-8"))
     run["input_config"]["phases"] += [{"name": "busy", "kind": "profiling", "type": "concurrency", "concurrency": 32}]
@@ -204,20 +204,20 @@ def test_aiperf_phases_are_read_apart(tmp_path: Path) -> None:
     ({"input_config": {"phases": [{"name": "profiling", "type": "fixed_schedule"}]}}, "no steady load"),
     ({"input_config": {"input": {"conversation": {"turn": {"mean": 4}}}}}, "several turns"),
 ])  # fmt: skip
-def test_aiperf_runs_that_are_no_row(change: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_aiperf__refused_runs(change: dict[str, Any], why: str, tmp_path: Path) -> None:
     run = json.loads((READERS / "aiperf/qwen-chat-concurrency16/profile_export_aiperf.json").read_text(encoding="utf-8")) | change
     given = RunFields(hardware="h100-sxm", tp=2, model="qwen3-32b")
     assert why in refused(aiperf.read(write(tmp_path / "profile_export_aiperf.json", run), given))
 
 
-def test_aiperf_wrong_folder_and_wrong_file(tmp_path: Path) -> None:
+def test_aiperf__wrong_folder_and_wrong_file(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match=r"holds no profile_export_aiperf\.json"):
         aiperf.read(tmp_path, H100)
     with pytest.raises(BadFile, match="one record a request"):
         aiperf.read(write(tmp_path / "profile_export.jsonl", {"metadata": {}, "metrics": {}}), H100)
 
 
-def test_aiperf_one_broken_run_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_aiperf__one_broken_run_leaves_the_rest(tmp_path: Path) -> None:
     shutil.copytree(READERS / "aiperf", tmp_path / "runs")
     (tmp_path / "runs/genai-concurrency8/profile_export_genai_perf.json").write_text('{"request_latency": {"unit', encoding="utf-8")
     rows, bad = aiperf.read(tmp_path / "runs", RunFields(hardware="h100-sxm", tp=2, model="qwen3-32b"))
@@ -228,7 +228,7 @@ def test_aiperf_one_broken_run_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "csv", "sql", "md"])
-def test_llama_bench_says_the_same_in_every_format(kind: str) -> None:
+def test_llama_bench__same_rows_in_every_format(kind: str) -> None:
     rows, _ = llama_bench.read(READERS / f"llama_bench.{kind}", RunFields(model="llama-3.1-8b" if kind == "md" else ""))
     prefill, decode, deep = rows[:3]
     for row in (prefill, decode, deep):
@@ -240,7 +240,7 @@ def test_llama_bench_says_the_same_in_every_format(kind: str) -> None:
     assert (deep.prompt, deep.output, deep.context, deep.tpot_s) == (4096, 128, 4096 + 64, pytest.approx(1 / 100))
 
 
-def test_llama_bench_splits_and_refusals() -> None:
+def test_llama_bench__splits_and_refusals() -> None:
     rows, bad = llama_bench.read(READERS / "llama_bench.json", RunFields())
     assert [(row.chips, row.tp, row.pp) for row in rows[3:]] == [(2, 1, 2), (2, 2, 1)]
     combined, behind, host = (one.why for one in bad)
@@ -260,7 +260,7 @@ def test_llama_bench_splits_and_refusals() -> None:
     ({"n_gen": 0}, "no test of llama-bench"),
     ({"avg_ns": 0, "avg_ts": 0.0}, "avg_ts: missing or 0"),
 ])  # fmt: skip
-def test_llama_bench_tests_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_llama_bench__refused_tests(more: dict[str, Any], why: str, tmp_path: Path) -> None:
     assert why in refused(llama_bench.read(write(tmp_path / "a.jsonl", bench(**more)), RunFields()))
 
 
@@ -269,7 +269,7 @@ def test_llama_bench_tests_that_are_no_row(more: dict[str, Any], why: str, tmp_p
     ("gpt-oss 20B MXFP4 MoE", "mxfp4"), ("granite 3B IQ4_XS - 4.25 bpw", "gguf_iq4_xs"), ("llama 8B BF16", "bf16"),
     ("gemma3 27B Q8_0", "gguf_q8_0"), ("llama 8B Q6_K (guessed)", "gguf_q6_k"),
 ])  # fmt: skip
-def test_llama_bench_formats_of_weights(described: str, weights: str, tmp_path: Path) -> None:
+def test_llama_bench__formats_of_weights(described: str, weights: str, tmp_path: Path) -> None:
     assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_type=described)), RunFields())).weights == weights
 
 
@@ -277,11 +277,11 @@ def test_llama_bench_formats_of_weights(described: str, weights: str, tmp_path: 
     "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "C:\\models\\Llama-3.1-8B-Instruct-UD-Q4_K_XL-00001-of-00002.gguf",
     "/m/llama-3.1-8b.f16.gguf",
 ])  # fmt: skip
-def test_llama_bench_models_by_file_name(name: str, tmp_path: Path) -> None:
+def test_llama_bench__model_from_file_name(name: str, tmp_path: Path) -> None:
     assert only(llama_bench.read(write(tmp_path / "a.jsonl", bench(model_filename=name)), RunFields())).model == "llama-3.1-8b"
 
 
-def test_llama_bench_on_a_cpu(tmp_path: Path) -> None:
+def test_llama_bench__cpu_run(tmp_path: Path) -> None:
     xeon = "Intel(R) Xeon(R) Platinum 8480+"
     for run in (bench(gpu_info="", backends="CPU", n_gpu_layers=0, cpu_info=xeon), bench(devices="none", cpu_info=xeon)):
         row = only(llama_bench.read(write(tmp_path / "a.jsonl", run), RunFields()))
@@ -291,7 +291,7 @@ def test_llama_bench_on_a_cpu(tmp_path: Path) -> None:
 # -- InferenceX -------------------------------------------------------------------------------------------------------------------
 
 
-def test_inferencex_runs() -> None:
+def test_inferencex__runs() -> None:
     rows, bad = inferencex.read(READERS / "inferencex.json", RunFields())
     plain, pools, amd = rows
     assert (plain.mode, plain.hardware, plain.engine, plain.weights) == ("serving_concurrency", "h200", "SGLang", "fp8")
@@ -312,11 +312,11 @@ def test_inferencex_runs() -> None:
     ({"scenario_type": "agentic-coding"}, "agents' traces"),
     ({"mean_tpot": None, "median_tpot": None, "median_intvty": None, "mean_intvty": None}, "median_intvty or mean_intvty: missing"),
 ])  # fmt: skip
-def test_inferencex_runs_that_are_no_row(more: dict[str, Any], why: str, tmp_path: Path) -> None:
+def test_inferencex__refused_runs(more: dict[str, Any], why: str, tmp_path: Path) -> None:
     assert why in refused(inferencex.read(write(tmp_path / "agg.json", agg(**more)), RunFields()))
 
 
-def test_inferencex_chip_names_lose_where_they_stood(tmp_path: Path) -> None:
+def test_inferencex__chip_name_without_location(tmp_path: Path) -> None:
     for hw, chip in (("b200-nvd", "b200"), ("cluster:b300-nv", "b300"), ("mi300x-amd", "mi300x")):
         assert only(inferencex.read(write(tmp_path / "agg.json", agg(hw=hw)), RunFields())).hardware == chip
 
@@ -343,7 +343,7 @@ def outcome(read: Read, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("read", "name"), READERS, ids=[name for _, name in READERS])
-def test_a_file_cut_anywhere(read: Read, name: str, tmp_path: Path) -> None:
+def test_readers__file_cut_anywhere(read: Read, name: str, tmp_path: Path) -> None:
     data = (READERS / name).read_bytes()
     cut = tmp_path / Path(name).name
     for size in range(0, len(data), max(1, len(data) // 60)):
@@ -355,7 +355,7 @@ def test_a_file_cut_anywhere(read: Read, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [None, "", "x", float("nan"), float("inf"), -1, 0, [], {}, [[1]], True, 10**400, "9" * 9000, "\x00", 1e308]
 )
-def test_any_value_anywhere(read: Read, make: Callable[..., dict[str, Any]], value: Any, tmp_path: Path) -> None:
+def test_readers__any_value_in_any_field(read: Read, make: Callable[..., dict[str, Any]], value: Any, tmp_path: Path) -> None:
     for key in make():
         outcome(read, write(tmp_path / "a.json", make(**{key: value})))
 
@@ -363,7 +363,7 @@ def test_any_value_anywhere(read: Read, make: Callable[..., dict[str, Any]], val
 @pytest.mark.parametrize(
     "value", [None, "", "x", -1, 0, [], {}, [[1]], True, {"avg": None}, {"unit": [], "avg": 1}, {"items": [3]}, [None]]
 )
-def test_any_value_anywhere_in_aiperf(value: Any, tmp_path: Path) -> None:
+def test_aiperf__any_value_in_any_field(value: Any, tmp_path: Path) -> None:
     run = json.loads((READERS / "aiperf/qwen-chat-request_rate5/profile_export_aiperf.json").read_text(encoding="utf-8"))
     for key in run:
         outcome(aiperf.read, write(tmp_path / "a.json", run | {key: value}))
@@ -377,20 +377,20 @@ def test_any_value_anywhere_in_aiperf(value: Any, tmp_path: Path) -> None:
     (b"", "is empty"), (b" \n\n", "is empty"), (b"\x1f\x8b\x08\x00\x00\xff", "is not text"), (b"{}\x00", "is not text"),
     (b"once upon a time", "is no"), (b"[]", "holds no result"), (b"[" * 100_000, "is not JSON"),
 ])  # fmt: skip
-def test_a_file_of_another_kind(read: Read, content: bytes, why: str, tmp_path: Path) -> None:
+def test_readers__file_of_another_kind(read: Read, content: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(BadFile, match=why):
         read(tmp_path / "a.json", GIVEN)
 
 
 @pytest.mark.parametrize("read", [vllm_bench.read, aiperf.read, llama_bench.read, inferencex.read])
-def test_a_file_that_is_not_there(read: Read, tmp_path: Path) -> None:
+def test_readers__missing_file(read: Read, tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", Path("nul\x00.json")):
         with pytest.raises(BadFile, match="cannot be read"):
             read(path, GIVEN)
 
 
-def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+def test_readers__huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate(files.MOST_BYTES + 1)  # sparse: takes no room
@@ -398,7 +398,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
         vllm_bench.read(path, GIVEN)
 
 
-def test_text_as_windows_redirects_it(tmp_path: Path) -> None:
+def test_readers__utf_16_and_byte_order_mark(tmp_path: Path) -> None:
     text = (READERS / "llama_bench.json").read_text(encoding="utf-8")
     for coding in ("utf-16", "utf-8-sig"):
         (tmp_path / "a.json").write_text(text, encoding=coding)

@@ -64,7 +64,7 @@ def flagged(task: Task, words: str) -> bool:
 # Reading
 
 
-def test_a_row_is_read_in_si_and_by_name(tmp_path: Path) -> None:
+def test_read_rows__si_units_by_column_name(tmp_path: Path) -> None:
     full = {"notes": "ignored, secret", "surprise": "x"} | BASE | {"ttft_ms": "250", "tpot_ms": "12.5", "output_tok_s_total": "640"}
     rows, bad = read_rows(written(tmp_path, full))
     assert bad == [] and len(rows) == 1
@@ -86,14 +86,14 @@ def test_a_row_is_read_in_si_and_by_name(tmp_path: Path) -> None:
         ({"tpot_ms": "fast"}, "tpot_ms"), ({"tpot_ms": "-1"}, "tpot_ms"),
     ],
 )  # fmt: skip
-def test_a_malformed_row_is_set_aside_with_its_line(tmp_path: Path, changes: dict[str, str], words: str) -> None:
+def test_read_rows__malformed_row_is_listed_with_its_line(tmp_path: Path, changes: dict[str, str], words: str) -> None:
     rows, bad = read_rows(written(tmp_path, BASE, BASE | {"id": "b"} | changes, BASE | {"id": "c"}))
     assert [row.id for row in rows] == ["a", "c"]
     assert (bad[0].line, bad[0].id) == (3, "b")
     assert words in bad[0].why and "\n" not in bad[0].why
 
 
-def test_lines_are_counted_past_quoted_breaks_blank_and_ragged_lines(tmp_path: Path) -> None:
+def test_read_rows__line_numbers_past_quoted_breaks_and_blanks(tmp_path: Path) -> None:
     text = 'id,model,hardware,mode,notes\na,m,h,prefill,"two\nlines"\n\nb,m,h,prefill\nc,m,h,prefill,x,y\nd,m,h,prefill,\n'
     rows, bad = read_rows(written(tmp_path, text=text))
     assert [(row.id, row.line) for row in rows] == [("a", 2), ("b", 5), ("d", 7)]
@@ -102,19 +102,19 @@ def test_lines_are_counted_past_quoted_breaks_blank_and_ragged_lines(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["", "\n", "id,model,hardware\na,b,c\n", "1,2,3\n"])
-def test_a_file_without_the_columns_is_one_error(tmp_path: Path, text: str) -> None:
+def test_read_rows__missing_columns_are_one_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(text)
     with pytest.raises(BadFile, match=r"has no column .*mode"):
         read_rows(path)
 
 
-def test_a_column_named_twice_is_one_error(tmp_path: Path) -> None:
+def test_read_rows__duplicate_column_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="more than one column isl"):
         read_rows(written(tmp_path, text="id,model,hardware,mode,isl,isl,notes,notes\n"))
 
 
-def test_a_file_that_is_no_text_or_not_there_is_one_error(tmp_path: Path) -> None:
+def test_read_rows__unreadable_file_is_one_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"\xff\xfe\x00\x01" * 50)
     for bad in (path, tmp_path, tmp_path / "nothing.csv"):
@@ -122,7 +122,7 @@ def test_a_file_that_is_no_text_or_not_there_is_one_error(tmp_path: Path) -> Non
             read_rows(bad)
 
 
-def test_a_header_alone_holds_no_rows(tmp_path: Path) -> None:
+def test_read_rows__header_alone_is_empty(tmp_path: Path) -> None:
     assert read_rows(written(tmp_path, text="\ufeffid,model,hardware,mode\n")) == ([], [])
 
 
@@ -144,7 +144,7 @@ def test_a_header_alone_holds_no_rows(tmp_path: Path) -> None:
         ("B300-SXM-288GB", "b300_sxm", None), ("NVIDIA H200 141GB HBM3e", "h200_sxm", None),
     ],
 )  # fmt: skip
-def test_hardware_as_public_tables_spell_it(name: str, chip: str, count: int | None) -> None:
+def test_hardware_name__spellings_of_public_tables(name: str, chip: str, count: int | None) -> None:
     found = hardware(name, default_catalog())
     assert (found.chip, found.count) == (chip, count)
 
@@ -153,7 +153,7 @@ def test_hardware_as_public_tables_spell_it(name: str, chip: str, count: int | N
     "name",
     ["H100-SXM-40GB", "A100-SXM-24GB", "RTX 4050", "H101", "MI300-96GB", "M3 Max (30-core GPU)", "8x", "x8", "0xH100", "GPU", "", "-"],
 )
-def test_hardware_of_another_size_is_not_guessed(name: str) -> None:
+def test_hardware_name__other_sizes_are_not_guessed(name: str) -> None:
     with pytest.raises(UnknownName):
         hardware(name, default_catalog())
 
@@ -173,17 +173,17 @@ def test_hardware_of_another_size_is_not_guessed(name: str) -> None:
         ("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "qwen3-30b-a3b"), ("zai-org/GLM-4.6-FP8", "glm-4.5"), ("LLaMA-2 70B chat", "llama-2-70b"),
     ],
 )  # fmt: skip
-def test_models_as_public_tables_spell_them(name: str, model: str) -> None:
+def test_model_name__spellings_of_public_tables(name: str, model: str) -> None:
     assert model_name(name) == model
 
 
 @pytest.mark.parametrize("name", ["Llama-3.1-12B", "Llama-3-65b", "Qwen2.5-9B", "instruct", "FP8", "/", "-", "7b", "Llama", "70B-Instruct"])
-def test_models_of_another_size_are_not_guessed(name: str) -> None:
+def test_model_name__other_sizes_are_not_guessed(name: str) -> None:
     with pytest.raises(UnknownName):
         model_name(name)
 
 
-def test_engines() -> None:
+def test_engine_family__spellings() -> None:
     said = {"TensorRT-LLM": "TensorRT-LLM", "TRT-LLM": "TensorRT-LLM", "tensorrt_llm": "TensorRT-LLM", "vllm 0.6": "vLLM",
             "SGLang": "SGLang",
             "ollama": "llama.cpp", "llama.cpp": "llama.cpp", "MLC-LLM": "other", "ExLlamaV2": "other", "CUDA 12.4": "other", "MLX": "other",
@@ -207,18 +207,18 @@ def test_engines() -> None:
         ("q6_k", "q6_k", "", 6.5625), ("q5_k_m", "q5_k_m", "", 5.65), ("gguf_q3_k_m", "q3_k_m", "", 3.85), ("q2_k", "q2_k", "", 2.94),
     ],
 )  # fmt: skip
-def test_formats_of_weights(weights: str, stored_in: str, compute: str, bits: float) -> None:
+def test_weights_format__spellings_and_bits(weights: str, stored_in: str, compute: str, bits: float) -> None:
     found = precision(weights, "bf16", "m", "vLLM", "NVIDIA", "bf16")
     assert (found.precision.weights, found.precision.compute) == (stored_in, compute)
     assert 8 * float(formats()[stored_in or "bf16"].bytes) == pytest.approx(bits, rel=0.003)
 
 
-def test_every_format_of_the_tables_exists() -> None:
+def test_weights_format__every_spelling_exists() -> None:
     named = {name for _, name, _, _ in SPELLINGS if name != "gguf"} | set(GGUF.values()) | set(HEAD) | set(HEAD.values())
     assert named <= set(WEIGHTS) <= set(formats())
 
 
-def test_whole_files_of_llama_cpp_weigh_what_its_readme_says(tmp_path: Path) -> None:
+def test_weights_format__gguf_file_sizes_of_the_readme(tmp_path: Path) -> None:
     # GiB of Llama-3.1-8B, and bits of its embedding, which is counted as wide as the head (q6_k, q8_0)
     sizes = {
         "q4_k_m": (4.58, 4.5),
@@ -234,7 +234,7 @@ def test_whole_files_of_llama_cpp_weigh_what_its_readme_says(tmp_path: Path) -> 
         assert setup.weights_bytes - wider == pytest.approx(gib * 2**30, rel=0.003), weights
 
 
-def test_what_is_not_stated_follows_a_rule_and_is_flagged() -> None:
+def test_precision__unstated_formats_follow_a_rule_and_are_flagged() -> None:
     by_name = precision("", "", "nvidia/Llama-3.1-8B-Instruct-FP8", "TensorRT-LLM", "NVIDIA", "bf16")
     assert (by_name.precision.weights, by_name.precision.kv) == ("fp8", "fp8") and len(by_name.flags) == 2
     assert precision("", "", "Llama-3.1-8B", "vLLM", "NVIDIA", "bf16").precision.weights == ""
@@ -280,20 +280,20 @@ FP8_MOE = {"model": "deepseek-ai/DeepSeek-R1", "weight_precision": "fp8", "hardw
         (FP8_MOE | {"n_chips": "40", "tp": "8", "ep": "8", "mode": "disagg"}, (8, 8, 1, 1, 1), "one decode worker's"),
     ],
 )  # fmt: skip
-def test_layouts(tmp_path: Path, changes: dict[str, str], expected: tuple[int, ...], flag: str) -> None:
+def test_row_layout__stated_and_default(tmp_path: Path, changes: dict[str, str], expected: tuple[int, ...], flag: str) -> None:
     task = done(tmp_path, **changes)
     assert ways(task) == expected
     assert flagged(task, flag) if flag else not [each for each in task.flags if "KV cache" not in each]
 
 
 @pytest.mark.parametrize(("version", "expected"), [("1.0", (1, 8, 1, 8, 1)), ("0.17", (8, 1, 1, 1, 1)), ("", (8, 1, 1, 1, 1))])
-def test_offline_moe_on_a_recent_tensorrt_llm_is_attention_data_parallel(tmp_path: Path, version: str, expected: tuple[int, ...]) -> None:
+def test_row_layout__offline_moe_on_recent_tensorrt_llm_uses_attention_dp(tmp_path: Path, version: str, expected: tuple[int, ...]) -> None:
     offline = FP8_MOE | {"tp": "8", "mode": "offline_throughput", "engine": "TensorRT-LLM", "engine_version": version}
     assert ways(done(tmp_path, **offline)) == expected
     assert ways(done(tmp_path, **offline | {"dp": "1"})) == (8, 1, 1, 1, 1)  # stated
 
 
-def test_placing_alone() -> None:
+def test_place__smallest_tp_that_fits() -> None:
     said = StatedLayout(chips=16, tp=None, ep=None, pp=None, dp=None, engine="vLLM", version=None, load="saturated", moe=False, split=False)
     placed = place(said, lambda tp, pp: tp >= 2, lambda tp: 12 % tp == 0, 8)
     assert not isinstance(placed, str)
@@ -318,12 +318,12 @@ def test_placing_alone() -> None:
         ({"mode": "disagg", "n_chips": "8", "tp": "8"}, "none is left for prefill"),
     ],
 )  # fmt: skip
-def test_reasons(tmp_path: Path, changes: dict[str, str], words: str) -> None:
+def test_row_setup__reasons_without_a_prediction(tmp_path: Path, changes: dict[str, str], words: str) -> None:
     assert words in why(tmp_path, **changes)
 
 
 @pytest.mark.parametrize(("chips", "tp"), [("8", 4), ("16", 8), ("2", 1)])
-def test_a_worker_of_two_kinds_leaves_chips_for_the_other(tmp_path: Path, chips: str, tp: int) -> None:
+def test_disagg__decode_worker_leaves_chips_for_prefill(tmp_path: Path, chips: str, tp: int) -> None:
     assert done(tmp_path, mode="disagg", n_chips=chips, tp="").setup.layout.tp == tp
     stated = done(tmp_path, mode="disagg", n_chips="", tp="4")
     assert stated.setup.system.chips == 8
@@ -341,13 +341,13 @@ def test_a_worker_of_two_kinds_leaves_chips_for_the_other(tmp_path: Path, chips:
         ("RTX 3090 NVLink", "2", "bridge", 2, 56.25e9), ("A100-80GB(PCIe-linked)", "8", "pcie", 8, 31.5e9),
     ],
 )  # fmt: skip
-def test_machines(tmp_path: Path, name: str, chips: str, topology: str, domain: int, bandwidth: float) -> None:
+def test_row_machine__chips_topology_and_scale_up(tmp_path: Path, name: str, chips: str, topology: str, domain: int, bandwidth: float) -> None:
     system = done(tmp_path, hardware=name, n_chips=chips, tp="2").setup.system
     assert (int(system.chips), system.topology, int(system.scale_up_domain)) == (int(chips), topology, domain)
     assert float(system.scale_up_bw) == pytest.approx(bandwidth)
 
 
-def test_a_count_in_the_name(tmp_path: Path) -> None:
+def test_row_machine__chip_count_in_the_name(tmp_path: Path) -> None:
     assert int(done(tmp_path, hardware="8xH100", n_chips="", tp="8").setup.system.chips) == 8
     assert flagged(done(tmp_path, hardware="8xH100", n_chips="16", tp="8"), "8xH100 with 16 chips")
 
@@ -376,13 +376,13 @@ def test_a_count_in_the_name(tmp_path: Path) -> None:
         ({"mode": "offline_throughput", "source_key": "inferencex_x"}, "offline", (1000, 100, 1050, None, 8)),
     ],
 )
-def test_modes(tmp_path: Path, changes: dict[str, str], kind: str, load: tuple[float | None, ...]) -> None:
+def test_row_mode__kind_and_load(tmp_path: Path, changes: dict[str, str], kind: str, load: tuple[float | None, ...]) -> None:
     task = done(tmp_path, **changes)
     assert task.kind == kind and kind in KINDS
     assert (task.prompt, task.output, task.context, task.batch, task.concurrency) == pytest.approx(load)
 
 
-def test_measured_columns_change_nothing(tmp_path: Path) -> None:
+def test_row_setup__independent_of_measured_columns(tmp_path: Path) -> None:
     seen = done(tmp_path, ttft_ms="100", tpot_ms="5", output_tok_s_total="900", tok_s_per_chip="900", notes="tp=4")
     unseen = done(tmp_path)
     assert seen.setup is unseen.setup  # equal setups are one object
@@ -391,7 +391,7 @@ def test_measured_columns_change_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_ten_thousand_rows_take_little_work_each_way(tmp_path: Path) -> None:
+def test_read_rows__little_work_for_ten_thousand_rows(tmp_path: Path) -> None:
     rows = [BASE | {"id": str(number), "isl": str(100 + number), "tp": str(1 << number % 4), "n_chips": "8"} for number in range(10_000)]
     path = written(tmp_path, *rows)
     answers = []

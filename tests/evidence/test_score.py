@@ -65,7 +65,7 @@ def found_in(path: str) -> list[Residual]:
 # -- statistics -------------------------------------------------------------------------------------------------------------------
 
 
-def test_statistics_by_hand() -> None:
+def test_score_stats__by_hand() -> None:
     # ratios 1.1, 0.5, 2, 1: errors 0.1, 0.5, 1, 0 -> median (0.1 + 0.5) / 2; ln 0.0953, -0.693, 0.693, 0
     s = stats([one(1.0, 1.1), one(1.0, 0.5), one(1.0, 2.0), one(1.0, 1.0)])
     assert s.n == 4
@@ -77,7 +77,7 @@ def test_statistics_by_hand() -> None:
     assert s.width == pytest.approx(1.44)
 
 
-def test_the_limit_of_a_time_is_its_least_and_of_a_rate_its_most() -> None:
+def test_floor__lower_bound_of_times_and_upper_bound_of_rates() -> None:
     assert one(2.0, 2.0, floor=1.0).limit_share == 0.5
     assert one(1.0, 2.0, floor=2.0).limit_share == 2.0
     rate = one(90.0, 80.0, floor=100.0, quantity="per_chip", kind="offline")
@@ -85,7 +85,7 @@ def test_the_limit_of_a_time_is_its_least_and_of_a_rate_its_most() -> None:
     assert stats([one(1.0, 2.0, floor=2.0), rate]).below_floor == 0.5
 
 
-def test_groups_and_the_worst() -> None:
+def test_score_groups__by_source_and_worst_rows() -> None:
     some = [one(1.0, 1.1, id="x"), one(1.0, 3.0, id="y", source="t"), one(1.0, 1.5, id="z", source="t"), one(2.0, 1.0, kind="serving")]
     by_source = [(group.measure, group.name, group.stats.n) for group in grouped(some, "source")]
     assert by_source == [
@@ -99,7 +99,7 @@ def test_groups_and_the_worst() -> None:
 # -- rows -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_scored(tmp_path: Path) -> None:
+def test_score__quantities_of_each_row(tmp_path: Path) -> None:
     found = found_in(file(tmp_path, ROWS))
     seen = [(each.id, each.quantity, each.measure) for each in found]
     assert seen == [
@@ -111,7 +111,7 @@ def test_what_is_scored(tmp_path: Path) -> None:
     assert [each.floor for each in floor_residuals(found)] == [each.predicted for each in floor_residuals(found)]
 
 
-def test_the_flat_model_predicts_the_same_measurements(tmp_path: Path) -> None:
+def test_flat_model__predicts_the_same_measurements(tmp_path: Path) -> None:
     path = file(tmp_path, ROWS)
     found = found_in(path)
     flat = flat_residuals(tasks(read_rows(path)[0]), found)
@@ -121,7 +121,7 @@ def test_the_flat_model_predicts_the_same_measurements(tmp_path: Path) -> None:
     assert flat[0].predicted > 3.3e-3
 
 
-def test_groups_on_the_command_line(tmp_path: Path, cli: Cli) -> None:
+def test_score__groups_of_the_printed_answer(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, ROWS)
     status, out, _ = cli("score", path)
     assert status == 0
@@ -135,7 +135,7 @@ def test_groups_on_the_command_line(tmp_path: Path, cli: Cli) -> None:
     assert "note: no row: line 6: isl: got 'x'; wants a number of tokens" in out
 
 
-def test_data_formats(tmp_path: Path, cli: Cli) -> None:
+def test_score__csv_and_json(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, ROWS)
     rows = list(csv.DictReader(io.StringIO(cli("score", path, "-o", "csv")[1])))
     assert {row["by"] for row in rows} == {"all", "source", "chip", "model", "engine", "kind", "worst"}
@@ -150,7 +150,7 @@ def test_data_formats(tmp_path: Path, cli: Cli) -> None:
     assert each[4]["why"] == "line 5: reliability C is never scored"
 
 
-def test_nothing_to_score(tmp_path: Path, cli: Cli) -> None:
+def test_score__no_row_to_score(tmp_path: Path, cli: Cli) -> None:
     assert cli("score", file(tmp_path, HEAD + "\n"))[:2] == (0, "No row could be scored.\n")
     silent = f"{HEAD}\na,{ASKED},,,,one,A\n"
     status, out, _ = cli("score", file(tmp_path, silent))
@@ -163,13 +163,13 @@ def test_nothing_to_score(tmp_path: Path, cli: Cli) -> None:
 READERS = DATA / "readers"
 
 
-def test_a_machine_that_is_none_is_wrong_input(cli: Cli) -> None:
+def test_score__unknown_chip_is_wrong_input(cli: Cli) -> None:
     status, out, error = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xfoo", "--tp", "8")
     assert (status, out) == (2, "")
     assert "no chip named 'foo'" in error
 
 
-def test_a_users_own_benchmark(cli: Cli) -> None:
+def test_score__vllm_result_of_a_user(cli: Cli) -> None:
     status, out, _ = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
     assert status == 0
     first = out.split("\n")[0]
@@ -193,7 +193,7 @@ def entry(**more: object) -> nearest.NearestEntry:
     return nearest.NearestEntry(**(known | more))  # type: ignore[arg-type]
 
 
-def test_nearest_measured_rows() -> None:
+def test_nearest_rows__by_chip_engine_and_model() -> None:
     table = [
         entry(rows=5), entry(engine="SGLang", rows=50), entry(measure="decode", kind="decode", rows=99),
         entry(chip="h200_sxm", model_class="moe 30B"), entry(chip="a10g", family="other"),
@@ -207,7 +207,7 @@ def test_nearest_measured_rows() -> None:
     assert nearest.nearest(chip("tpu-v5p"), llama, "vLLM", table) == []
 
 
-def test_the_table_of_evidence_reads_what_it_writes() -> None:
+def test_nearest_rows__table_round_trip() -> None:
     made = nearest.entries([one(1.0, 1.1, id="a", fold="source x"), one(1.0, 1.3, id="b", fold="source y")], "2026-01-01")
     assert made == [
         entry(chip="c", family="f", model_class="dense 8B", kind="decode", measure="decode", rows=2, median_error=0.2),
@@ -217,7 +217,7 @@ def test_the_table_of_evidence_reads_what_it_writes() -> None:
     assert model_class(model("deepseek-v3")) == "mla-moe 700B"
 
 
-def test_a_plan_ends_with_its_nearest_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan__last_note_is_nearest_measured(capsys: pytest.CaptureFixture[str]) -> None:
     near = ["plan", "llama-3.1-70b", "--on", "8xh100-sxm", "--prompt", "1k", "--output", "1k"]
     assert main(near) == 0
     assert capsys.readouterr().out.strip().split("\n")[-1].startswith("note: nearest measured: ")
@@ -232,7 +232,7 @@ def report(some: list[Residual]) -> Report:
     return Report(residuals=some, flat=some, kernels=[], rows=100, predicted=96, unstated=7, command="headway fit", date="2026-01-01")
 
 
-def test_the_page_says_what_was_left_out_and_what_is_missed() -> None:
+def test_accuracy_page__left_out_rows_and_missed_targets() -> None:
     some = [one(1.0, 1.3, id=f"r{n}", fold="source x", line=n, reliability="A", roofline="yes") for n in range(6)]
     text = page(report(some))
     assert "6 measurements of 6 published rows" in text and "96 are predicted (96.0%)" in text
@@ -243,7 +243,7 @@ def test_the_page_says_what_was_left_out_and_what_is_missed() -> None:
     assert "| decode | 6 | 30.0% | 0.26 | 0% | 30.0% | 50.0% |" in summary(report(some))
 
 
-def test_targets_by_hand() -> None:
+def test_accuracy_targets__by_hand() -> None:
     fast = one(1.0, 1.05, id="quick", floor=1.01, reliability="A", roofline="yes")
     found = {line.what: line for line in check_targets([fast, one(1.0, 1.0)])}
     assert found["decode, median error"].met and found["decode, median error"].result == "2.5%"
@@ -252,7 +252,7 @@ def test_targets_by_hand() -> None:
     assert check_targets([]) == []
 
 
-def test_the_generated_part_of_a_page() -> None:
+def test_generated_part__replaced_in_place() -> None:
     start, end = f"<!-- {PAGE}: generated, do not edit -->", f"<!-- {PAGE}: end -->"
     old = f"# Head\n\n{start}\nold\n{end}\n\ntail\n"
     new = inserted(old, PAGE, "new\n")
@@ -262,12 +262,12 @@ def test_the_generated_part_of_a_page() -> None:
         inserted("# Head\n", PAGE, "new", "docs/accuracy.md")
 
 
-def test_the_page_in_the_repository_has_the_part() -> None:
+def test_accuracy_page__repository_page_has_the_generated_part() -> None:
     text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
     assert inserted(text, PAGE, "new") != text
 
 
-def test_the_parity_figure() -> None:
+def test_parity_figure__points_and_units() -> None:
     spec = parity([one(0.01, 0.012), one(0.02, 0.015, source="t")], "decode")
     cloud = spec["layer"][-1]["data"]["values"]
     assert [(point["measured"], point["predicted"], point["source"]) for point in cloud] == [(10.0, 12.0, "s"), (20.0, 15.0, "t")]

@@ -71,7 +71,7 @@ def alone(setup: Setup, table: Any) -> StepCoefficients:
     return replace(step, achieved=with_engine(step.achieved, cost, step.layers, float(setup.layout.tp), step.pp))
 
 
-def test_the_setups_are_of_different_shapes() -> None:
+def test_stacked_layouts__setups_of_different_shapes() -> None:
     steps = [setup.compiled.step for setup in setups()]
     assert len(steps) == len(RIGS)
     assert {0, 1} < {len(step.experts) for step in steps}
@@ -84,7 +84,7 @@ def test_the_setups_are_of_different_shapes() -> None:
 @pytest.mark.parametrize("law", [step_s, step_floor_s], ids=["expected", "floor"])
 @pytest.mark.parametrize("load", LOADS.values(), ids=list(LOADS))
 @pytest.mark.parametrize("changed", [False, True], ids=["shipped", "changed"])
-def test_a_step_of_all_is_the_step_of_each(law: Callable[..., Any], load: tuple[float, ...], changed: bool) -> None:
+def test_stacked_layouts__step_equals_each_alone(law: Callable[..., Any], load: tuple[float, ...], changed: bool) -> None:
     table = true_table({"engine.vllm.step_overhead_s": 5e-3, "engine.eager.layer_overhead_s": 1e-4}) if changed else efficiencies()
     together = law(machines(setups(), table).step, *load)
     each = [float(law(alone(setup, table), *load)) for setup in setups()]
@@ -94,7 +94,7 @@ def test_a_step_of_all_is_the_step_of_each(law: Callable[..., Any], load: tuple[
 
 
 @pytest.mark.parametrize("law", [step_s, step_floor_s], ids=["expected", "floor"])
-def test_loads_of_their_own(law: Callable[..., Any]) -> None:
+def test_stacked_layouts__one_load_per_layout(law: Callable[..., Any]) -> None:
     """Each setup at another load, as the rows of a file are."""
     rng, found = np.random.default_rng(3), machines(setups())
     loads = [
@@ -107,7 +107,7 @@ def test_loads_of_their_own(law: Callable[..., Any]) -> None:
     assert law(found.step, *loads) == pytest.approx(each, rel=1e-12)
 
 
-def test_rows_of_a_stack_are_the_stack_of_rows() -> None:
+def test_stacked_layouts__rows_commute_with_stacking() -> None:
     index = np.array([3, 3, 0, len(RIGS) - 1])
     found, some = bare_machines(setups(), efficiencies()), [setups()[at] for at in index]
     picked, made = found.rows(index), bare_machines(some, efficiencies())
@@ -117,7 +117,7 @@ def test_rows_of_a_stack_are_the_stack_of_rows() -> None:
     assert list(picked.cache_bytes(5000.0)) == pytest.approx(list(made.cache_bytes(5000.0)), rel=1e-12)
 
 
-def test_filling_up_and_columns_by_hand() -> None:
+def test_stacked_layouts__fill_and_columns_by_hand() -> None:
     assert fill((1, 2), 0, 4) == (1, 2, 0, 0)
     assert [list(one) for one in columns([(1, 2), (3, 4)])] == [[1, 3], [2, 4]]
     assert [list(one) for one in rows(columns([(1, 2), (3, 4), (5, 6)]), np.array([2, 0]))] == [[5, 1], [6, 2]]
@@ -132,7 +132,7 @@ def numbers(some: Sequence[Task], at: int) -> list[float]:
     return [value for one in found if one is not None for value in (one.expected, one.floor, one.lo, one.hi)]
 
 
-def test_a_prediction_does_not_depend_on_the_other_rows() -> None:
+def test_predict__independent_of_other_rows() -> None:
     some = list(tasks())
     together = predict(some)
     picked = [(task, made) for at, (task, made) in enumerate(zip(some, together, strict=True)) if at % 3 == 0 or task.kind == "disagg"]
@@ -149,7 +149,7 @@ def test_a_prediction_does_not_depend_on_the_other_rows() -> None:
                 ), (task.row.id, name)  # fmt: skip
 
 
-def test_nor_on_their_order() -> None:
+def test_predict__independent_of_row_order() -> None:
     some = list(tasks())
     assert numbers(some[::-1], len(some) - 1) == pytest.approx(numbers(some, 0), rel=1e-12)
     assert numbers([*some[20:], *some[:20]], 0) == pytest.approx(numbers(some, 20), rel=1e-12)

@@ -51,7 +51,7 @@ def held(error: list[float], sources: list[str], open_: list[bool] | None = None
 # -- the fit ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_that_made_the_rows_are_found_again() -> None:
+def test_training_fit__recovers_the_numbers_behind_the_rows() -> None:
     every = numbers()
     free = [one for one in every if one.spread]
     z = np.random.default_rng(1).normal(0, 0.7, len(free)).tolist()
@@ -62,14 +62,14 @@ def test_numbers_that_made_the_rows_are_found_again() -> None:
     assert found.values["training.ampere.bf16", "compute"] == pytest.approx(values(every, z)["training.ampere.bf16", "compute"], rel=0.08)
 
 
-def test_without_rows_that_pull_the_fit_stays_at_what_was_believed() -> None:
+def test_training_fit__stays_at_the_priors_if_rows_agree() -> None:
     every = numbers()
     believed = values(every, [0.0] * sum(1 for one in every if one.spread))
     found = fit(replace(asked(), measured=speeds(asked(), table(believed, asked().base))), every)
     assert found.values == pytest.approx(believed, rel=1e-3)
 
 
-def test_the_error_of_a_familys_number_holds_that_of_all_families() -> None:
+def test_training_fit__family_error_includes_the_general_error() -> None:
     every = numbers()
     moved = influence(every)
     place = {(one.section, one.key): index for index, one in enumerate(every)}
@@ -83,7 +83,7 @@ def test_the_error_of_a_familys_number_holds_that_of_all_families() -> None:
 # -- hygiene ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_no_source_decides_its_own_prediction() -> None:
+def test_training_fit__no_source_decides_its_own_prediction() -> None:
     """What a source measured, made ten times faster, leaves the predictions of its rows as they were."""
     every, source = numbers(), "levanter"
     own = asked().sources == source
@@ -95,7 +95,7 @@ def test_no_source_decides_its_own_prediction() -> None:
     assert predicted[0] == pytest.approx(predicted[1], rel=1e-12)
 
 
-def test_a_constant_mfu_is_that_of_other_sources() -> None:
+def test_mfu__constant_model_takes_other_sources() -> None:
     found, reached = constant_mfu(asked()), measured_mfu(asked())
     levanter = asked().sources == "levanter"
     tpu = (asked().sources == "maxtext") & np.array(["tpu" in one.case.system.chip.name for one in asked().setups])
@@ -103,7 +103,7 @@ def test_a_constant_mfu_is_that_of_other_sources() -> None:
     assert reached[tpu].min() <= found[levanter][0] <= reached[tpu].max()
 
 
-def test_each_source_counts_equally() -> None:
+def test_source_weights__each_source_counts_equally() -> None:
     weight = weights(np.array(["a", "a", "a", "b"]))
     assert weight[:3].sum() == pytest.approx(weight[3])
 
@@ -111,21 +111,21 @@ def test_each_source_counts_equally() -> None:
 # -- intervals --------------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_interval_of_normal_residuals_is_that_of_the_normal_distribution() -> None:
+def test_training_interval__normal_residuals() -> None:
     random = np.random.default_rng(0)
     some = held(list(random.normal(0, 0.1, 4000)), [str(number % 10) for number in range(4000)])
     assert spread_of(some).half == pytest.approx(0.1645, rel=0.04)
     assert covered(some, unseen=True).mean() == pytest.approx(0.9, abs=0.02)
 
 
-def test_open_layouts_widen_the_interval_only_where_they_miss_by_more() -> None:
+def test_training_interval__wider_for_open_layouts_only_if_worse() -> None:
     error, sources = [0.1] * 10 + [0.3] * 10, ["a"] * 10 + ["b"] * 10
     found = spread_of(held(error, sources, [False] * 10 + [True] * 10))
     assert (found.half, found.wider) == pytest.approx((0.1, 3.0))
     assert spread_of(held(error, sources, [True] * 10 + [False] * 10)).wider == 1.0
 
 
-def test_a_source_that_alone_misses_is_not_within_the_interval_of_others() -> None:
+def test_training_interval__outlying_source_is_not_covered() -> None:
     some = held([0.05] * 20 + [0.5] * 5, [str(number // 5) for number in range(20)] + ["far"] * 5)
     assert not covered(some, unseen=True)[-5:].any()
     assert len(rows_of(some, some.sources == "far").error) == 5
@@ -134,7 +134,7 @@ def test_a_source_that_alone_misses_is_not_within_the_interval_of_others() -> No
 # -- what ships -------------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_number_ships_with_its_error_rows_and_meaning() -> None:
+def test_training_numbers__shipped_with_error_rows_and_meaning() -> None:
     shipped = {(one.section, one.key): one for one in read_efficiency(SHIPPED)}
     for one in numbers():
         line = shipped[one.section, one.key]
@@ -144,7 +144,7 @@ def test_every_number_ships_with_its_error_rows_and_meaning() -> None:
     assert {"fragmentation", "fixed"} <= {key for _, key in shipped}
 
 
-def test_cross_validation_beats_one_mfu_for_all_on_the_carried_rows() -> None:
+def test_training_validation__beats_a_constant_mfu() -> None:
     found = refitted().validation
     ours, flat, constant = (report.misses(one) for one in (found.speed, found.flat, found.constant))
     assert ours.median < 0.15 and ours.p90 < 0.45
@@ -152,7 +152,7 @@ def test_cross_validation_beats_one_mfu_for_all_on_the_carried_rows() -> None:
     assert report.misses(found.memory).median < 0.1
 
 
-def test_fit_writes_numbers_and_its_part_of_the_page(
+def test_fit__writes_numbers_and_its_part_of_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headway.evidence.training.refit.refit", lambda *_: refitted())
@@ -176,13 +176,13 @@ def test_fit_writes_numbers_and_its_part_of_the_page(
         ([], "--training ROWS.csv"),
     ],
 )
-def test_wrong_input_is_one_line(args: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_fit__wrong_input_is_one_line(args: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["fit", "--out", str(tmp_path), *args]) == 2
     told = capsys.readouterr().err
     assert why in told and len(told.strip().splitlines()) == 1
 
 
-def test_too_few_rows_are_not_fitted(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_fit__too_few_rows_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     few = tmp_path / "few.csv"
     few.write_text("\n".join(ROWS.read_text().splitlines()[:10]) + "\n")
     assert main(["fit", "--training", str(few), "--out", str(tmp_path)]) == 2

@@ -37,7 +37,7 @@ def asked(**said: object) -> TrainingSetup:
 # -- reading ----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_line_that_is_no_row_is_named_and_stops_no_other(tmp_path: Path) -> None:
+def test_training_rows__bad_lines_are_listed_and_skipped(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("id,model,hardware,n_chips,tp\na,m,H100,-8,1\nb,m,H100,8,1.5\nc,,H100,8,1\nd,m,H100,8,2\ne,m,H100,8,1,9\n")
     found, bad = read_training_rows(path)
@@ -46,19 +46,19 @@ def test_a_line_that_is_no_row_is_named_and_stops_no_other(tmp_path: Path) -> No
     assert "n_chips: got '-8'" in bad[0].why and "whole number" in bad[1].why and "model: missing" in bad[2].why
 
 
-def test_a_table_of_something_else_is_said_to_be_one(tmp_path: Path) -> None:
+def test_training_rows__missing_columns_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("name,value\na,1\n")
     with pytest.raises(BadFile, match="has no column id, model, hardware"):
         read_training_rows(path)
 
 
-def test_what_was_measured_is_read_only_where_it_is_asked_for() -> None:
+def test_training_rows__measurements_only_on_request() -> None:
     hidden, _ = read_training_rows(ROWS, measured=False)
     assert all(getattr(row, name) is None for row in hidden for name in MEASURED)
 
 
-def test_no_setup_looks_at_what_the_row_measured() -> None:
+def test_training_setup__independent_of_measurements() -> None:
     for row in rows():
         blind = setup(replace(row, **dict.fromkeys(MEASURED)))
         seen = setup(row)
@@ -71,7 +71,7 @@ def test_no_setup_looks_at_what_the_row_measured() -> None:
 # -- conventions: what each source's TFLOP/s count, by the tokens that it prints beside them --------------------------------------------
 
 
-def test_llm_foundry_counts_all_parameters_and_attention_in_full() -> None:
+def test_flop_per_token__llm_foundry_convention() -> None:
     found = rows("llm-foundry")
     assert len(found) > 10
     for row in found:
@@ -79,7 +79,7 @@ def test_llm_foundry_counts_all_parameters_and_attention_in_full() -> None:
         assert flop_per_token(made(row)) * row.tokens_per_s_per_chip / TERA == pytest.approx(row.tflops_per_chip, rel=0.009), row.id
 
 
-def test_nemo_counts_attention_in_full_and_no_input_embedding() -> None:
+def test_flop_per_token__nemo_convention() -> None:
     found = [row for row in rows("nemo-24.07") if row.layers and "pretrain" in row.notes]
     assert len(found) >= 2
     for row in found:
@@ -87,13 +87,13 @@ def test_nemo_counts_attention_in_full_and_no_input_embedding() -> None:
         assert flop_per_token(made(row)) * row.tokens_per_s_per_chip / TERA == pytest.approx(row.tflops_per_chip, rel=0.015), row.id
 
 
-def test_narayanan_counts_the_forward_pass_that_is_made_again() -> None:
+def test_flop_per_token__narayanan_counts_recompute() -> None:
     for row in rows("narayanan"):
         twice, once = flop_per_token(made(row)), flop_per_token(made(replace(row, source="another")))
         assert twice / once == pytest.approx(4 / 3, rel=0.01)
 
 
-def test_a_step_time_and_a_speed_are_the_same_measurement() -> None:
+def test_training_speed__from_step_time() -> None:
     row = next(row for row in rows("korthikanti") if row.step_time_s and row.global_batch)
     speed = measured_speed(made(row))
     assert row.global_batch and row.seq_len and row.step_time_s and row.chips
@@ -103,13 +103,13 @@ def test_a_step_time_and_a_speed_are_the_same_measurement() -> None:
 # -- what is taken where a row is silent ------------------------------------------------------------------------------------------------
 
 
-def test_slices_of_tpus_count_cores_or_chips_as_their_generation_does() -> None:
+def test_tpu_slice__cores_or_chips_by_generation() -> None:
     base = {"model": "Llama-2-7B", "chips": None, "global_batch": None}
     chips = {name: int(asked(hardware=f"TPU-{name}", **base).case.system.chips) for name in ("v4-128", "v5p-128", "v5e-256", "v6e-256")}
     assert chips == {"v4-128": 64, "v5p-128": 64, "v5e-256": 256, "v6e-256": 256}
 
 
-def test_a_stated_layout_is_kept() -> None:
+def test_training_setup__stated_layout_is_kept() -> None:
     found = asked(model="Llama-3.1-70B", chips=64, tp=8, cp=1, pp=4, vpp=5, dp=2, micro_batch=1, recompute="full", sharding="ZeRO-1")
     names = ("tp", "cp", "pp", "vpp", "dp", "micro_batch", "zero")
     assert [int(getattr(found.layout, name)) for name in names] == [8, 1, 4, 5, 2, 1, 1]
@@ -117,7 +117,7 @@ def test_a_stated_layout_is_kept() -> None:
     assert not found.open and found.flags == ()
 
 
-def test_a_layout_left_open_uses_every_chip_divides_the_batch_and_is_told() -> None:
+def test_training_setup__open_layout_uses_every_chip_and_is_flagged() -> None:
     found = asked(model="Llama-3.1-70B", chips=64, global_batch=48)
     layout = found.layout
     assert layout.tp * layout.cp * layout.pp * layout.dp == 64
@@ -125,14 +125,14 @@ def test_a_layout_left_open_uses_every_chip_divides_the_batch_and_is_told() -> N
     assert found.open and any(flag.startswith("layout not stated: tp") for flag in found.flags)
 
 
-def test_few_long_sequences_without_context_parallelism_split_beyond_a_node() -> None:
+def test_training_setup__tensor_parallelism_crosses_nodes_without_cp() -> None:
     """Eight sequences of half a million tokens on 512 chips: tensor parallelism has to cross nodes (NeMo without CP: 104 TFLOP/s)."""
     row = next(row for row in rows() if row.id == "NLS-026")
     found = made(row)
     assert int(found.layout.cp) == 1 and int(found.layout.tp) > 8 and int(found.layout.dp) <= 8
 
 
-def test_context_parallelism_is_for_long_sequences() -> None:
+def test_training_setup__context_parallelism_for_long_sequences() -> None:
     short, long = (asked(model="Llama-3.1-70B", chips=64, seq_len=seq, global_batch=16) for seq in (4096, 131072))
     assert int(short.layout.cp) == 1 and int(long.layout.cp) > 1
 
@@ -147,13 +147,13 @@ def test_context_parallelism_is_for_long_sequences() -> None:
         ("H100", "fp32", "bf16", "format fp32: predicted as bf16"),
     ],
 )
-def test_a_format_that_is_not_predicted_is_told(hardware: str, precision: str, dtype: str, told: str) -> None:
+def test_training_setup__unsupported_format_is_flagged(hardware: str, precision: str, dtype: str, told: str) -> None:
     found = asked(hardware=hardware, precision=precision)
     assert found.case.recipe.dtype == dtype
     assert [flag for flag in found.flags if flag.startswith("format")] == ([told] if told else [])
 
 
-def test_fully_sharded_data_parallelism_in_a_pipeline_gathers_once_a_step() -> None:
+def test_fsdp__gathers_once_a_step_in_a_pipeline() -> None:
     """Llama-3.1-405B, tp 8, pp 16, FSDP: as the paper keeps its weights gathered; 16 micro-batches do not gather sixteen times."""
     said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "global_batch": 2048}
     often, once = (asked(**said, sharding=sharding, recompute="none").case for sharding in ("FSDP", "ZeRO-1"))
@@ -162,7 +162,7 @@ def test_fully_sharded_data_parallelism_in_a_pipeline_gathers_once_a_step() -> N
     assert sent[0] == pytest.approx(sent[1], rel=0.01)
 
 
-def test_a_pipeline_of_few_micro_batches_is_interleaved() -> None:
+def test_training_setup__few_micro_batches_are_interleaved() -> None:
     """Llama-3.1-405B over 16 stages with 16 micro-batches: a plain 1F1B would idle half of the time, and 400 TFLOP/s are published."""
     said = {"model": "Llama-3.1-405B", "chips": 16384, "tp": 8, "cp": 1, "pp": 16, "dp": 128, "micro_batch": 1, "sharding": "FSDP"}
     few, many, told = asked(**said, global_batch=2048), asked(**said, global_batch=16384), asked(**said, global_batch=2048, notes="1F1B")
@@ -171,7 +171,7 @@ def test_a_pipeline_of_few_micro_batches_is_interleaved() -> None:
     assert [int(one.layout.vpp) for one in (many, told)] == [1, 1]
 
 
-def test_scores_are_written_to_memory_where_no_fused_attention_runs() -> None:
+def test_fused_attention__by_hardware_and_notes() -> None:
     def fused(**said: object) -> int:
         return int(asked(model="GPT-2", params=1.5e9, layers=48, hidden=1600, heads=25, seq_len=1024, **said).case.recipe.fused_attention)
 
@@ -180,7 +180,7 @@ def test_scores_are_written_to_memory_where_no_fused_attention_runs() -> None:
     assert fused(hardware="A100-80GB", notes="no FlashAttention") == 0
 
 
-def test_a_planner_computes_again_only_what_does_not_fit() -> None:
+def test_training_setup__recompute_only_if_memory_is_short() -> None:
     small, large = (asked(chips=8, sharding="FSDP", seq_len=seq, micro_batch=1, global_batch=8) for seq in (2048, 131072))
     assert small.case.recipe.recompute == "none" and large.case.recipe.recompute == "full"
 
@@ -194,7 +194,7 @@ def test_a_planner_computes_again_only_what_does_not_fit() -> None:
         ({"tp": 3, "pp": 1}, "does not divide 8 chips"),
     ],
 )
-def test_why_a_row_has_no_prediction(said: dict[str, object], why: str) -> None:
+def test_training_setup__reasons_without_a_prediction(said: dict[str, object], why: str) -> None:
     base = TrainingRow(line=2, id="x", model="Llama-3.1-8B", hardware="H100", seq_len=8192, chips=8)
     found = setup(replace(base, **said))  # type: ignore[arg-type]
     assert isinstance(found, str) and why in found

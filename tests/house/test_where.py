@@ -138,7 +138,7 @@ def test_docs__name_only_modules_that_exist() -> None:
     ]
     offenders = []
     for page in pages:
-        for place in re.findall(r"[`( ]((?:[\w.-]+/)+[\w.-]+\.py)\b", page.read_text(encoding="utf-8")):
+        for place in re.findall(r"[`( ]((?:[\w.-]+/)+[a-z_\d]+\.py)\b", page.read_text(encoding="utf-8")):
             is_file = any((root / place).is_file() for root in (SOURCE, ROOT, ROOT / "src"))
             offenders += [] if is_file else [f"{page.name}: {place}"]
     assert offenders == []

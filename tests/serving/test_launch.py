@@ -14,8 +14,7 @@ from headway.models.model import Model
 from headway.models.precision import CACHE, WEIGHTS, Precision
 from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
-from headway.serving.launch import launch as flags
-from headway.serving.launch.launch import ENGINES, Launch, launch
+from headway.serving.launch.launch import ENGINES, Launch, flags, launch
 
 LLAMA, DEEPSEEK, QWEN = hw.model("llama-3.1-70b"), hw.model("deepseek-v3"), hw.model("qwen3-235b-a22b")
 CHAT = Load(batch=64, prompt=4096, output=1024)

@@ -26,7 +26,8 @@ def for_each(items: Iterable[Any], name: Callable[[Any], str] = str) -> Callable
                 except Exception as error:  # whatever goes wrong is the item's offence
                     lines = str(error).splitlines() or [""]
                     offenders.append(f"{name(item)}: {type(error).__name__}: {' | '.join(line.strip() for line in lines[:4])}")
-            assert offenders == []
+            if offenders:
+                raise AssertionError("\n".join([f"{len(offenders)} of {len(cases)}", *offenders]))
 
         test.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
         del test.__wrapped__  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ def asked(mode: Any, law: str, **given: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("quality", "served"), SARDANA)
-def test_models_that_are_served_are_those_published(quality: float, served: float) -> None:
+def test_lifetime__served_models_of_sardana(quality: float, served: float) -> None:
     found = asked(given_quality, "sardana", quality=quality, served=served, kappa=1.0)
     active, tokens, saved = SARDANA[quality, served]
     assert (found["active"], found["tokens"]) == pytest.approx((active, tokens), rel=2e-3)
@@ -42,7 +42,7 @@ def test_models_that_are_served_are_those_published(quality: float, served: floa
 
 
 @pytest.mark.parametrize(("quality", "served"), SOLVED)
-def test_serving_over_training_and_what_equalising_costs(quality: float, served: float) -> None:
+def test_lifetime__serving_over_training_and_regret_of_equal_parts(quality: float, served: float) -> None:
     found = asked(given_quality, "epoch", quality=quality, tokens=20 * quality, served=served, kappa=1.0)
     share, regret = SOLVED[quality, served]
     assert found["serve_over_train"] == pytest.approx(share, rel=0.03)
@@ -50,7 +50,7 @@ def test_serving_over_training_and_what_equalising_costs(quality: float, served:
 
 
 @pytest.mark.parametrize(("law", "served", "kappa"), EXAMPLE)
-def test_the_worked_example_by_law(law: str, served: float, kappa: float) -> None:
+def test_over_training__worked_example_by_law(law: str, served: float, kappa: float) -> None:
     found = asked(given_size, law, active=100e9, served=served, kappa=float(kappa))
     tokens, times = EXAMPLE[law, served, kappa]
     assert found["tokens"] == pytest.approx(tokens, rel=0.015)
@@ -60,17 +60,17 @@ def test_the_worked_example_by_law(law: str, served: float, kappa: float) -> Non
 
 
 @pytest.mark.parametrize(("law", "served"), REGRETS)
-def test_what_the_lectures_recipe_costs(law: str, served: float) -> None:
+def test_rule_regret__worked_example_by_law(law: str, served: float) -> None:
     found = asked(given_size, law, active=100e9, served=served, kappa=3.0)
     assert found["rule_regret"] == pytest.approx(REGRETS[law, served], rel=0.04)
 
 
-def test_equalising_with_kappa_one_is_33_times() -> None:
+def test_rule_over_training__kappa_one_is_33_times() -> None:
     found = asked(given_size, "epoch", active=100e9, served=200e12, kappa=1.0)
     assert (found["rule_tokens"], found["rule_over_training"]) == pytest.approx((200e12 / 3, 100 / 3), rel=1e-12)
 
 
-def test_the_rate_of_the_example_gives_200_trillion() -> None:
+def test_served_tokens__from_rate_months_and_utilisation() -> None:
     by_default = point({"serve": 50e6, "months": 2.0})
     assert by_default.served == pytest.approx(200e12, rel=1e-3)
     whole = point({"serve": 50e6, "months": 2.0, "utilisation": 1.0})
@@ -79,7 +79,7 @@ def test_the_rate_of_the_example_gives_200_trillion() -> None:
     assert point({"served": 200e12, "deployed": 0.25}).served == 50e12
 
 
-def test_prices_of_tokens() -> None:
+def test_token_prices__by_hand() -> None:
     assert [round(float(life.rl_token_price(0.3, share)), 2) for share in (0, 0.25, 1)] == [1.11, 1.36, 2.11]
     assert [round(float(life.decode_token_price(each, 0.3)), 2) for each in (2, 3, 6)] == [1.11, 1.67, 3.33]
     assert point({"serve_mfu": 0.5, "serve_price": 2.0}).kappa == 4
@@ -87,7 +87,7 @@ def test_prices_of_tokens() -> None:
 
 @pytest.mark.parametrize("law", [name for name, one in fits().items() if not one.rounded])
 @pytest.mark.parametrize("served", [1e11, 1e13, 1e15])
-def test_the_cheapest_model_of_a_quality_is_that_of_a_search(law: str, served: float) -> None:
+def test_lifetime__cheapest_model_of_a_quality_equals_a_scan(law: str, served: float) -> None:
     """A scan along the curve of equal loss, which uses no condition of an optimum."""
     by, quality = fit(law).by, 70e9
     found = asked(given_quality, law, quality=quality, served=served, kappa=1.0)
@@ -102,7 +102,7 @@ def test_the_cheapest_model_of_a_quality_is_that_of_a_search(law: str, served: f
 
 
 @pytest.mark.parametrize("law", ["epoch", "hoffmann", "outliers"])
-def test_the_best_tokens_of_a_size_make_it_the_cheapest_of_its_quality(law: str) -> None:
+def test_lifetime__given_size_and_given_quality_meet_at_one_point(law: str) -> None:
     """Both ways to the same point; parts of the bill in the proportion beta y : alpha u - beta y."""
     one = fit(law)
     tokens = asked(given_size, law, active=100e9, served=200e12, kappa=3.0)["tokens"]
@@ -114,7 +114,7 @@ def test_the_best_tokens_of_a_size_make_it_the_cheapest_of_its_quality(law: str)
     assert again["over_law"] == pytest.approx(laws.over_training_of_bill(1 / again["share_train"], one.by.beta), rel=1e-9)
 
 
-def test_nothing_served_is_chinchilla_and_serving_only_lengthens_training() -> None:
+def test_training_tokens__chinchilla_if_unserved_and_rise_with_serving() -> None:
     one, last = fit("epoch"), 0.0
     assert asked(given_size, "epoch", active=7e9, served=1.0)["tokens"] == pytest.approx(losses.chinchilla_tokens(one, 7e9), rel=1e-9)
     for served in np.geomspace(1e9, 1e19, 21):
@@ -124,7 +124,7 @@ def test_nothing_served_is_chinchilla_and_serving_only_lengthens_training() -> N
     assert found["share_serve"] > 0.9  # beyond one half without bound
 
 
-def test_served_tokens_and_training_tokens_both_ways() -> None:
+def test_served_tokens__inverse_of_training_tokens() -> None:
     for rl in (0.0, 0.67):
         forward = asked(given_size, "epoch", active=100e9, served=200e12, rl=rl)
         back = asked(as_given, "epoch", active=100e9, tokens=forward["tokens"], rl=rl)
@@ -134,7 +134,7 @@ def test_served_tokens_and_training_tokens_both_ways() -> None:
     assert rule["serve_rule"] == pytest.approx(150e12 / (2 * 30.4375 * 86400), rel=1e-12)
 
 
-def test_equal_parts() -> None:
+def test_over_training__equal_halves_and_thirds() -> None:
     """Equal halves and thirds by the closed form: 6.6 and 11.4 times, 20 and 47 times."""
     halves = [laws.over_training_of_bill(2, fit(name).by.beta) for name in ("epoch", "hoffmann")]
     thirds = [laws.over_training_of_bill(3, fit(name).by.beta) for name in ("epoch", "hoffmann")]
@@ -143,13 +143,13 @@ def test_equal_parts() -> None:
     assert found["share_rl"] == pytest.approx(found["share_train"], rel=1e-12)
 
 
-def test_rl_lengthens_training_too() -> None:
+def test_training_tokens__rise_with_rl() -> None:
     without, with_rl = (asked(given_size, "epoch", active=100e9, served=200e12, rl=rl) for rl in (0.0, 1.0))
     assert with_rl["tokens"] > without["tokens"]
     assert with_rl["share_train"] + with_rl["share_rl"] + with_rl["share_serve"] == pytest.approx(1, rel=1e-12)
 
 
-def test_the_rules_regret_stays_under_a_tenth_where_it_is_said_to() -> None:
+def test_rule_regret__under_a_tenth_in_the_stated_range() -> None:
     """Serving of 1.5 to 10 times the Chinchilla tokens of the quality, as training tokens: a tenth at most; less serving costs far more."""
     for quality in (7e9, 70e9, 400e9):
         usual = 20 * quality
@@ -160,7 +160,7 @@ def test_the_rules_regret_stays_under_a_tenth_where_it_is_said_to() -> None:
         assert little["rule_regret"] > 0.4
 
 
-def test_minimum_of_powers() -> None:
+def test_minimum_of_powers__equals_a_scan() -> None:
     at = laws.least_at(3.0, 7.0, 0.7, 1.9)
     x = np.geomspace(at / 2, at * 2, 20_001)
     assert x[np.argmin(3 * x**0.7 + 7 * x**-1.9)] == pytest.approx(at, rel=1e-3)

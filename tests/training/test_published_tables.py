@@ -38,21 +38,21 @@ def states(found: Any) -> float:
         ("adam-no-master", 3, 0, 10),  # How to Scale Your Model
     ],
 )
-def test_bytes_per_parameter(states_of: str, zero: int, fixed: float, shared: float, d: int) -> None:
+def test_training_states__bytes_per_parameter_by_zero_stage(states_of: str, zero: int, fixed: float, shared: float, d: int) -> None:
     shape = decoder(4, 1024, 8)
     params = 4 * 12 * 1024**2 + 1024
     found = states(held(shape, {}, states=states_of, zero=zero, dp=d))
     assert found == pytest.approx((fixed + shared / d) * params, rel=1e-12)
 
 
-def test_experts_have_data_parallel_ranks_of_their_own() -> None:
+def test_expert_data_degree__deepseek_v3_by_megatron() -> None:
     """n / (etp e p): of DeepSeek-V3 on 16 stages of 128 chips and 64 expert-parallel ways, 2 (Megatron-LM)."""
     layout = defaults(TrainingLayout, {"pp": 16, "ep": 64, "dp": 128})
     part = stage(training_work(model("deepseek-v3"), defaults(Recipe), number(4096, "seq")), layout)
     assert (float(part.data_degree), float(part.expert_data_degree), float(part.layers_per_stage)) == (128, 2, 4)
 
 
-def test_gpt3_states_published() -> None:
+def test_training_states__gpt3_published() -> None:
     """Korthikanti et al. 2022, figure 1: 45.56 GiB at t = 8, p = 8 for the layers; the first stage has the embedding table on top."""
     found = held(model("gpt3-175b"), {}, tp=8, pp=8)
     table = 50257 * 12288 / 8 * 18 / GIB
@@ -70,7 +70,7 @@ def test_gpt3_states_published() -> None:
         ((128, 25600, 160), {"tp": 8, "pp": 64}, 1, (32.96, 131.25, 26.56)),
     ],
 )
-def test_four_models_of_korthikanti(shape: tuple[int, int, int], ways: dict[str, Any], batch: int, expected: tuple[float, ...]) -> None:
+def test_activations__four_models_of_korthikanti(shape: tuple[int, int, int], ways: dict[str, Any], batch: int, expected: tuple[float, ...]) -> None:
     gpt, schedule = decoder(*shape), "interleaved" if "vpp" in ways else "1f1b"
     alone = held(gpt, {"sequence_parallel": 0, "schedule": schedule}, micro_batch=batch, **ways)
     both = held(gpt, {"sequence_parallel": 1, "recompute": "selective", "schedule": schedule}, micro_batch=batch, **ways)
@@ -93,12 +93,12 @@ S, H, A, T = 2048, 12288, 96, 8
         ({"sequence_parallel": 1, "recompute": "selective"}, T, S * H * 34 / T),
     ],
 )
-def test_activation_table(recipe: dict[str, Any], tp: int, per_layer: float) -> None:
+def test_activations__table_per_layer_of_korthikanti(recipe: dict[str, Any], tp: int, per_layer: float) -> None:
     found = held(decoder(**GPT3), recipe, tp=tp, pp=1)
     assert float(found.activations) == pytest.approx(96 * per_layer, rel=1e-12)
 
 
-def test_full_recomputation_keeps_inputs_and_one_layer_at_hand() -> None:
+def test_activations__full_recompute_keeps_inputs_and_one_layer() -> None:
     whole = S * H * (34 + 5 * A * S / H)
     found = held(decoder(**GPT3), {"sequence_parallel": 0, "recompute": "full"}, tp=1)
     assert float(found.activations) == pytest.approx(96 * 2 * S * H + whole, rel=1e-12)
@@ -106,13 +106,13 @@ def test_full_recomputation_keeps_inputs_and_one_layer_at_hand() -> None:
     assert float(shared.activations) == pytest.approx(96 * 2 * S * H / T + whole / T, rel=1e-12)
 
 
-def test_context_parallelism_divides_the_sequence() -> None:
+def test_activations__divided_by_context_parallelism() -> None:
     whole = held(decoder(**GPT3), {"fused_attention": 1}, tokens=8192)
     part = held(decoder(**GPT3), {"fused_attention": 1}, tokens=2048)
     assert float(whole.activations) == pytest.approx(4 * float(part.activations))
 
 
-def test_swiglu_by_hand() -> None:
+def test_activations__swiglu_by_hand() -> None:
     """Llama-3.1-8B, no dropout, fused: 4h of norms, 2h + 2h of inputs, q, k, v, outputs, and 6f; one float per head and token."""
     h, f, kv = 4096, 14336, 2 * 8 * 128
     each = 4 * h + 4 * h + 2 * (h + kv + h) + 6 * f + 4 * 32
@@ -127,14 +127,14 @@ def test_swiglu_by_hand() -> None:
         ("dualpipe", 1, 9),
     ],
 )  # fmt: skip
-def test_micro_batches_in_flight(schedule: str, vpp: int, expected: float) -> None:
+def test_micro_batches_in_flight__by_schedule(schedule: str, vpp: int, expected: float) -> None:
     layout = defaults(TrainingLayout, {"pp": 8, "vpp": vpp})
     assert float(in_flight(schedule, layout, 64)) == pytest.approx(expected)
     assert float(in_flight(schedule, layout, 4)) <= 4  # never more than there are
     assert int(copies(schedule)) == (2 if schedule == "dualpipe" else 1)
 
 
-def test_a_pipeline_does_not_cut_the_first_stage() -> None:
+def test_activations__first_stage_of_1f1b_is_not_smaller() -> None:
     """1F1B: stage 0 keeps p micro-batches of L / p layers."""
     one = held(decoder(**GPT3), {}, pp=1)
     eight = held(decoder(**GPT3), {}, pp=8)
@@ -156,18 +156,18 @@ def test_a_pipeline_does_not_cut_the_first_stage() -> None:
         ("dualpipe", 1, 3 * (3 + 1.1 - 1.8) / 72),
     ],
 )
-def test_idle_time(schedule: str, vpp: int, expected: float) -> None:
+def test_pipeline_bubble__by_schedule(schedule: str, vpp: int, expected: float) -> None:
     layout = defaults(TrainingLayout, {"pp": 8, "vpp": vpp})
     assert float(idle(schedule, layout, 24, 1.0, 1.1, 0.9)) == pytest.approx(expected)
 
 
-def test_wall_time_of_1f1b_beside_the_published_one() -> None:
+def test_pipeline_bubble__1f1b_beside_the_published_share() -> None:
     """Qi et al. 2023, table 4: 0.243 at p = 8, m = 24, exposed hops and the last stage's head included; by the law 0.226."""
     layout = defaults(TrainingLayout, {"pp": 8})
     assert wall_time_share(float(idle("1f1b", layout, 24, 1.0, 1.0, 1.0))) == pytest.approx(7 / 31) == pytest.approx(0.226, abs=5e-4)
 
 
-def test_zero_bubble_with_equal_times() -> None:
+def test_pipeline_bubble__zero_bubble_schedules_with_equal_times() -> None:
     layout = defaults(TrainingLayout, {"pp": 8})
     third = float(idle("zb-h1", layout, 24, 1.0, 1.0, 1.0)) / float(idle("1f1b", layout, 24, 1.0, 1.0, 1.0))
     assert third == pytest.approx(1 / 3)
@@ -178,7 +178,7 @@ def test_zero_bubble_with_equal_times() -> None:
 
 
 @pytest.mark.parametrize(("layers", "hidden", "heads", "vocab"), [(48, 6144, 64, 51200), (96, 12288, 96, 51200)])
-def test_model_flops_of_korthikanti_and_narayanan(layers: int, hidden: int, heads: int, vocab: int) -> None:
+def test_model_flop__korthikanti_and_narayanan(layers: int, hidden: int, heads: int, vocab: int) -> None:
     """72 B L s h^2 (1 + s/6h + V/12hL) a step, and 96 B s L h^2 (1 + s/6h + V/16Lh) where layers are computed twice."""
     recipe = defaults(Recipe, {"recompute": "full"})
     work = training_work(decoder(layers, hidden, heads, vocab), recipe, number(S, "seq"))
@@ -189,7 +189,7 @@ def test_model_flops_of_korthikanti_and_narayanan(layers: int, hidden: int, head
     assert float(hardware_flop(work, recipe)) == pytest.approx(again + head, rel=1e-12)
 
 
-def test_causal_attention_counts_half() -> None:
+def test_model_flop__causal_attention_counts_half() -> None:
     recipe = defaults(Recipe)
     work = training_work(decoder(48, 6144, 64), recipe, number(S, "seq"))
     attention = 12 * 48 * 6144 * S
@@ -198,7 +198,7 @@ def test_causal_attention_counts_half() -> None:
     assert float(model_flop(work, recipe, causal=True)) == pytest.approx(matmuls + attention / 2, rel=1e-3)
 
 
-def test_six_flops_per_active_parameter_of_deepseek_v3() -> None:
+def test_model_flop__six_per_active_parameter_of_deepseek_v3() -> None:
     """37 B active: 6 x 36.6 B (embedding look-up excluded), and 61 layers of latent attention over 2 k tokens on average."""
     recipe = defaults(Recipe)
     found = float(model_flop(training_work(model("deepseek-v3"), recipe, number(4096, "seq")), recipe, causal=True))
@@ -206,13 +206,13 @@ def test_six_flops_per_active_parameter_of_deepseek_v3() -> None:
     assert found == pytest.approx(6 * 36.6e9 + attention, rel=0.01)
 
 
-def test_low_rank_training_skips_weight_gradients() -> None:
+def test_model_flop__low_rank_training_skips_weight_gradients() -> None:
     full, lora = defaults(Recipe), defaults(Recipe, {"trainable": 0.0})
     work = training_work(decoder(48, 6144, 64), full, number(S, "seq"))
     assert float(model_flop(work, lora, causal=True)) == pytest.approx(2 / 3 * float(model_flop(work, full, causal=True)))
 
 
-def test_optimizers_sum_as_they_say() -> None:
+def test_optimizer__bytes_per_parameter() -> None:
     sums = {name: float(total((one.weight, one.gradient, one.states))) for name in ("adam", "adam-bf16-grad", "adam-no-master", "muon")
             for one in (optimizer(name),)}  # fmt: skip
     assert sums == {"adam": 18, "adam-bf16-grad": 16, "adam-no-master": 10, "muon": 14}

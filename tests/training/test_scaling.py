@@ -39,7 +39,7 @@ def gain(law: str, active: float, experts: float) -> float:
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_tokens_per_parameter_of_chinchillas_budget(name: str) -> None:
+def test_chinchilla__tokens_per_parameter_of_its_budget(name: str) -> None:
     ratio, tokens = SPLITS[name]
     active = losses.optimal_params(fit(name), GOPHER)
     assert laws.tokens_of_compute(GOPHER, active) / active == pytest.approx(ratio, abs=0.06)
@@ -47,7 +47,7 @@ def test_tokens_per_parameter_of_chinchillas_budget(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", fits())
-def test_the_split_is_the_least_loss_of_a_budget(name: str) -> None:
+def test_compute_split__least_loss_of_a_budget(name: str) -> None:
     """Neither a per cent more parameters nor a per cent fewer, for the same compute, has less loss."""
     one = fit(name)
     active = losses.optimal_params(one, GOPHER)
@@ -60,39 +60,39 @@ def test_the_split_is_the_least_loss_of_a_budget(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", fits())
-def test_powers_of_compute(name: str) -> None:
+def test_compute_exponents__sum_to_one(name: str) -> None:
     one = fit(name)
     a, b = laws.size_exponent(one.by.alpha, one.by.beta), laws.data_exponent(one.by.alpha, one.by.beta)
     assert a + b == pytest.approx(1, rel=1e-12)
     assert losses.optimal_params(one, 100 * GOPHER) / losses.optimal_params(one, GOPHER) == pytest.approx(100**a, rel=1e-9)
 
 
-def test_published_powers_of_compute() -> None:
+def test_compute_exponents__published() -> None:
     known = {one.name: (float(one.size), float(one.data)) for one in exponents()}
     assert known == {"approach-1": (0.5, 0.5), "approach-2": (0.49, 0.51), "approach-3": (0.46, 0.54), "kaplan": (0.73, 0.27)}
     printed = fit("hoffmann").by
     assert laws.size_exponent(printed.alpha, printed.beta) == pytest.approx(0.46, abs=0.005)
 
 
-def test_losses_of_data_that_repeats_are_the_repositorys() -> None:
+def test_repeated_data__losses_of_the_published_repository() -> None:
     """Both test values of datablations, to every digit that is printed."""
     one = fit("muennighoff")
     for active, tokens, wanted in ((6.34e9, 242e9, 2.2256440890), (8.67e9, 178e9, 2.2269634075)):
         assert float(losses.predicted_loss(one, active, tokens, 25e9).total) == pytest.approx(wanted, abs=5e-10)
 
 
-def test_four_epochs_are_worth_93_per_cent_of_fresh_tokens() -> None:
+def test_repeated_data__four_epochs_are_worth_93_per_cent_of_fresh() -> None:
     assert float(repeated.effective_amount(100e9, 25e9, decay().data)) / 100e9 == pytest.approx(0.93, abs=0.005)
 
 
-def test_repeating_has_its_limits() -> None:
+def test_repeated_data__limits_of_no_and_endless_repetition() -> None:
     """All that is new counts in full; without end it is worth R* + 1 times the unique tokens."""
     assert float(repeated.effective_amount(20e9, 25e9, decay().data)) == 20e9
     assert float(repeated.effective_amount(1e18, 25e9, decay().data)) == pytest.approx(25e9 * (1 + decay().data), rel=1e-9)
 
 
 @pytest.mark.parametrize("unique", [1e9, 25e9, 1e12])
-def test_the_split_with_repeated_data_is_the_least_loss(unique: float) -> None:
+def test_compute_split__least_loss_with_repeated_data(unique: float) -> None:
     one, flop = fit("muennighoff"), 1e22
     best = float(losses.optimal_params(one, flop, unique))
     scan = np.exp(np.linspace(math.log(best) - 3, math.log(best) + 3, 6001))
@@ -100,7 +100,7 @@ def test_the_split_with_repeated_data_is_the_least_loss(unique: float) -> None:
     assert scan[np.argmin(found)] == pytest.approx(best, rel=2e-3)
 
 
-def test_repeated_data_wants_fewer_parameters_and_enough_of_it_changes_nothing() -> None:
+def test_compute_split__fewer_parameters_with_repeated_data() -> None:
     one, flop = fit("muennighoff"), 1e22
     fresh = losses.optimal_params(one, flop)
     assert losses.optimal_params(one, flop, 25e9) < fresh
@@ -111,13 +111,13 @@ def test_repeated_data_wants_fewer_parameters_and_enough_of_it_changes_nothing()
 
 
 @pytest.mark.parametrize("active", TABLE)
-def test_the_table_of_equal_dense_models(active: float) -> None:
+def test_routed_gain__published_table_of_equal_dense_models(active: float) -> None:
     row, rl, hashed = TABLE[active]
     assert [round(gain("s-base", active, count), 2) for count in COUNTS] == list(row)
     assert (round(gain("rl-r", active, 64), 2), round(gain("hash", active, 64), 2)) == (rl, hashed)
 
 
-def test_where_experts_stop_helping() -> None:
+def test_routing_cutoff__gain_is_one_there() -> None:
     ends = {name: float(routed_laws.routing_cutoff(one.b, one.c)) for name, one in routed().items()}
     assert (ends["s-base"], ends["rl-r"], ends["hash"]) == pytest.approx((1e12, 3.16e10, 2.15e11), rel=0.01)
     for name in ("s-base", "rl-r", "hash"):
@@ -125,14 +125,14 @@ def test_where_experts_stop_helping() -> None:
         assert gain(name, ends[name] / 100, 64) > 1 > gain(name, ends[name] * 100, 64)
 
 
-def test_one_expert_is_a_dense_model_and_many_saturate() -> None:
+def test_routed_gain__one_expert_is_dense_and_many_saturate() -> None:
     for name, one in routed().items():
         assert gain(name, 3e8, 1) == pytest.approx(1, rel=1e-12)
         assert routed_laws.saturated(1, one.start, one.most) == pytest.approx(one.start, rel=1e-12)
         assert routed_laws.saturated(1e12, one.start, one.most) == pytest.approx(one.most, rel=1e-6)
 
 
-def test_a_dense_model_of_the_effective_size_has_the_same_loss() -> None:
+def test_routed_loss__equals_dense_model_of_the_effective_size() -> None:
     for one in routed().values():
         counted = routed_laws.saturated(64, one.start, one.most)
         sparse = routed_laws.routed_loss(3.7e8, counted, one.a, one.b, one.c, one.d)
@@ -140,7 +140,7 @@ def test_a_dense_model_of_the_effective_size_has_the_same_loss() -> None:
         assert float(dense) == pytest.approx(float(sparse), rel=1e-12)
 
 
-def test_leverage_is_near_the_published() -> None:
+def test_efficiency_leverage__near_the_published() -> None:
     """6.9 where 'above 7' is published; 5.4 with log10 of granularity too, which is further off."""
     by = leverage()
     rest = (by.a, by.d, by.gamma, by.beta, by.start, by.most)
@@ -149,7 +149,7 @@ def test_leverage_is_near_the_published() -> None:
     assert float(routed_laws.efficiency_leverage(0.031, ten, 1e22, *rest)) == pytest.approx(5.4, abs=0.05)
 
 
-def test_as_many_experts_as_make_64_times_the_total() -> None:
+def test_effective_over_active__total_64_times_active() -> None:
     """Released curves, read between runs: 5.4 times at 370M and 3.6 at 1.3B. The law says 1.5 at 100B."""
     gains = [
         float(law_columns("s-base-refit")(point({"active": n, "total": 64 * n}))["effective_over_active"]) for n in (370e6, 1.3e9, 100e9)
@@ -159,7 +159,7 @@ def test_as_many_experts_as_make_64_times_the_total() -> None:
     assert float(found["experts"]) == pytest.approx(190) and float(found["total_over_active"]) == pytest.approx(64)
 
 
-def test_few_bits() -> None:
+def test_precision_loss__few_bits() -> None:
     """Each part is worth 1 - 1/e of itself at its own number of bits, and all of it at many."""
     by = bits()
     for part in (by.weights, by.activations, by.kv):
@@ -174,7 +174,7 @@ def test_few_bits() -> None:
 # -- ranges and errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fit_says_where_it_was_fitted() -> None:
+def test_fit_range__flags_points_outside() -> None:
     inside = {"active": 1e9, "tokens": 20e9, "tokens_per_param": 20.0}
     assert outside.dense_range(inside, fit("epoch").range) == (True, "")
     far, said = outside.dense_range(inside | {"active": 160e9, "tokens_per_param": 3410.0}, fit("epoch").range)
@@ -188,7 +188,7 @@ def doubt(**given: float) -> Uncertainty:
     return defaults(Uncertainty, given)
 
 
-def test_errors_by_hand() -> None:
+def test_scaling_interval__by_hand() -> None:
     """The power of compute is beta / (alpha + beta): its interval by the two errors alone, to first order."""
     one = fit("epoch")
     found = interval(lambda law: best_split(law, point({"flop": 1e25})), one, doubt(draws=40_000))
@@ -199,7 +199,7 @@ def test_errors_by_hand() -> None:
     assert (found["size_exponent_lo"], found["size_exponent_hi"]) == pytest.approx(wanted, rel=5e-3)
 
 
-def test_draws_have_the_published_errors_and_repeat() -> None:
+def test_coefficient_draws__published_errors_and_repeatable() -> None:
     one = fit("epoch")
     draws = draw_coefficients(one, doubt(draws=100_000))
     assert np.std(draws.by.alpha) == pytest.approx(0.015, rel=0.02)
@@ -211,7 +211,7 @@ def test_draws_have_the_published_errors_and_repeat() -> None:
     assert np.corrcoef(shared.by.alpha, np.log(shared.by.a))[0, 1] == pytest.approx(0.99, abs=0.01)
 
 
-def test_correlated_errors_make_a_narrower_interval() -> None:
+def test_scaling_interval__narrower_with_correlated_errors() -> None:
     widths = []
     for correlation in (0.0, 0.9, 0.99):
         ends = interval(lambda law: best_split(law, point({"flop": 1e25})), fit("epoch"), doubt(correlation=correlation))

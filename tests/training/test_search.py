@@ -51,7 +51,7 @@ def every_legal(of: Any, micro: int) -> TrainingLayout:
         ("gpt-oss-20b", "16xh100-sxm", 16, 4096),
     ],
 )
-def test_nothing_legal_is_better(name: str, machine: str, sequences: int, seq: int) -> None:
+def test_search__no_legal_layout_is_faster(name: str, machine: str, sequences: int, seq: int) -> None:
     """Every legal layout with at most 6 sequences a micro-batch and 1,024 tokens of a sequence a chip, of every ZeRO stage."""
     case = case_of(asked(name, machine, seq=seq, global_batch=sequences * seq))
     of = bounds(model(name), int(case.system.chips), seq, sequences)
@@ -69,7 +69,7 @@ def test_nothing_legal_is_better(name: str, machine: str, sequences: int, seq: i
     assert found.best[0].step == pytest.approx(best, rel=1e-12)
 
 
-def test_candidates_are_legal_and_distinct() -> None:
+def test_candidates__legal_and_distinct() -> None:
     of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
     found = candidates(of, 8, {})
     assert legal(found, of).all()
@@ -81,13 +81,13 @@ def test_candidates_are_legal_and_distinct() -> None:
     assert (found.tp * found.cp * found.pp * found.dp <= 2048).all()
 
 
-def test_pinned_numbers_are_kept_to() -> None:
+def test_candidates__pinned_degrees_are_kept() -> None:
     of = bounds(model("llama-3.1-405b"), 16384, 8192, 2048)
     found = candidates(of, 8, {"tp": (8,), "pp": (8, 16), "zero": (1,)})
     assert set(found.tp) == {8} and set(found.pp) == {8, 16} and set(found.zero) == {1}
 
 
-def test_one_layout_and_many_agree_on_every_rule() -> None:
+def test_legal__same_for_one_layout_as_for_an_array() -> None:
     of = bounds(model("deepseek-v3"), 64, 4096, 96, "dualpipe")
     rng = np.random.default_rng(0)
     table = rng.integers(1, 9, size=(400, len(NAMES)))
@@ -99,7 +99,7 @@ def test_one_layout_and_many_agree_on_every_rule() -> None:
     assert len(list(rules(many, of))) >= 14
 
 
-def test_a_layout_alone_is_as_among_many() -> None:
+def test_estimate__same_for_one_layout_as_for_an_array() -> None:
     """Arrays and scalars through the same laws."""
     case = case_of(asked("deepseek-v3", "2048xh800", seq=4096, global_batch=15360 * 4096))
     of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
@@ -111,7 +111,7 @@ def test_a_layout_alone_is_as_among_many() -> None:
         assert float(alone.memory.total) == pytest.approx(float(many.memory.total[index]), rel=1e-12)
 
 
-def test_layouts_are_estimated_at_once() -> None:
+def test_estimate__work_does_not_grow_with_the_number_of_layouts() -> None:
     """However many there are, each law is evaluated about once; bench/bench_training.py measures how many that is a second."""
     case = case_of(asked("deepseek-v3", "2048xh800", seq=4096, global_batch=15360 * 4096))
     of = bounds(model("deepseek-v3"), 2048, 4096, 15360)
@@ -120,7 +120,7 @@ def test_layouts_are_estimated_at_once() -> None:
     assert calls(lambda: estimate(case, many)) < 2 * calls(lambda: estimate(case, few)) < 5000
 
 
-def test_fewest_chips_for_a_deadline() -> None:
+def test_deadline__fewest_chips_that_meet_it() -> None:
     whole = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192)))
     some = next(iter(hw.train("llama-3.1-8b", "1024xh100-sxm", tokens="1T", seq=8192, global_batch=512 * 8192, deadline="10d")))
     assert some["run_s"] <= 10 * 86400 and some["chips"] < whole["chips"] and some["fits"]
@@ -129,13 +129,13 @@ def test_fewest_chips_for_a_deadline() -> None:
     assert slower["run_s"] > 10 * 86400
 
 
-def test_a_deadline_that_cannot_be_met_is_said() -> None:
+def test_deadline__not_met_is_stated_in_why() -> None:
     found = hw.train("llama-3.1-8b", "64xh100-sxm", tokens="100T", seq=8192, deadline="1d")
     assert next(iter(found))["run_s"] > 86400
     assert "deadline is not met" in next(iter(found))["why"]
 
 
-def test_lowest_cost() -> None:
+def test_objective_cost__no_part_of_the_machine_is_cheaper() -> None:
     """On fewer chips less is sent: a part of the machine costs less than all of it, and none of those weighed costs less."""
     ask: dict[str, Any] = {"tokens": "1T", "seq": 8192, "global_batch": 512 * 8192}
     cheap = next(iter(hw.train("llama-3.1-70b", "1024xh100-sxm", objective="cost", **ask)))
@@ -143,7 +143,7 @@ def test_lowest_cost() -> None:
         assert next(iter(hw.train("llama-3.1-70b", f"{chips}xh100-sxm", **ask)))["run_usd"] >= cheap["run_usd"] * (1 - 1e-9)
 
 
-def test_what_does_not_fit_says_what_would() -> None:
+def test_train__notes_say_what_would_fit() -> None:
     found = hw.train("llama-3.1-70b", "8xh100-sxm", seq=8192)
     row = next(iter(found))
     assert not row["fits"] and "optimiser's states" in row["why"]
@@ -155,7 +155,7 @@ def test_what_does_not_fit_says_what_would() -> None:
     assert next(iter(hw.train("llama-3.1-8b", "1xh200-sxm", seq=4096, optimizer="adam-8bit")))["fits"]
 
 
-def test_idle_chips_and_a_batch_that_would_use_them() -> None:
+def test_chips_idle__note_gives_a_global_batch_that_uses_them() -> None:
     found = hw.train("llama-3.1-405b", "16384xh100-sxm", seq="8k", global_batch="16M")
     assert next(iter(found))["chips_idle"] > 0
     assert any("--global-batch 16384000" in note for note in found.notes)

@@ -1,4 +1,4 @@
-"""`headway bill --sheet claude-opus,gemini-3.1-pro --requests trace.csv --cache 5min,1h,none`."""
+"""`headway bill --sheet claude-opus,gemini-3.1-pro --requests trace.csv --cache 5min,1h,none`: cost of requests by billing option."""
 
 from __future__ import annotations
 

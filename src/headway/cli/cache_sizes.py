@@ -1,4 +1,4 @@
-"""`headway cache ... --hit-tokens 342B/d --new-tokens 434B/d`: devices for a service; `--sheet NAME`: fees beside costs."""
+"""`headway cache ... --hit-tokens 342B/d --new-tokens 434B/d`: devices for a service; `--sheet NAME`: fees and costs."""
 
 from __future__ import annotations
 

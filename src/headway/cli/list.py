@@ -1,4 +1,4 @@
-"""`headway list models|chips|systems|tiers|sheets|laws|sources`."""
+"""`headway list models|chips|systems|tiers|sheets|laws|sources`: one row per entry of the catalogue or registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headway price --history anthropic`: dated price sheets, their multiples and what changed."""
+"""`headway price --history anthropic`: dated price sheets, their price multiples and changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headway rack SYSTEM --chips 72,144,576`, and `headway rack --by-year`."""
+"""`headway rack SYSTEM --chips 72,144,576`, `headway rack --by-year`: cables, all-to-all time and memory of scale-up domains."""
 
 from __future__ import annotations
 

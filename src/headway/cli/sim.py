@@ -1,4 +1,4 @@
-"""`headway sim MODEL --on MACHINE --trace FILE | --rate R --prompt LENGTHS --output LENGTHS`."""
+"""`headway sim MODEL --on MACHINE --trace FILE | --rate R --prompt LENGTHS --output LENGTHS`: latencies of simulated requests."""
 
 from __future__ import annotations
 

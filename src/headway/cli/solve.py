@@ -1,4 +1,4 @@
-"""`headway solve serve MODEL ... --for INPUT --so-that OUTPUT=VALUE`."""
+"""`headway solve serve MODEL ... --for INPUT --so-that OUTPUT=VALUE`: the input at which an output reaches a value."""
 
 from __future__ import annotations
 

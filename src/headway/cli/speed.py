@@ -1,4 +1,4 @@
-"""`headway speed MODEL --on MACHINE --prompt N --output N [--tpot 20ms] [--ttft 2s]`."""
+"""`headway speed MODEL --on MACHINE --prompt N --output N [--tpot 20ms] [--ttft 2s]`: price of fast and slow tiers by speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headway train MODEL --on MACHINE --tokens 15T --seq 8k --global-batch 16M`."""
+"""`headway train MODEL --on MACHINE --tokens 15T --seq 8k --global-batch 16M`: best layouts, time and cost of a training run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Measurements and claims beside predictions: rows, readers of benchmark output, the fits, their errors, the lecture's claims.
+"""Measurements and claims compared with predictions: measured rows, readers of benchmark output, fits, errors, the lecture's claims.
 
-Holds        rows/ (a measured row and what it leaves unsaid), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/
-             (predict, score and fit engines), training/ (the same of training runs), fit/ (cross-validation, residuals, intervals), claims/
+Holds        rows/ (measured rows and their defaults), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/ (predict,
+             score and fit engines), training/ (predict and fit training runs), fit/ (cross-validation, residuals, intervals), claims/
              (the lecture), report (the page of accuracy), columns.
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims.

@@ -1,4 +1,4 @@
-"""The columns of claims and of predicted benchmark rows: the unit and the sentence of each."""
+"""Columns of claims and of predicted benchmark rows, each with unit and description."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ _BENCHMARKS = (
     | {"flags": Column("", "what was inferred where a row is silent, joined by '; '")}
 )
 COLUMNS: dict[str, Column] = _CLAIMS | _BENCHMARKS
-IDENTITY = ("id",)  # what says which row it is
+IDENTITY = ("id",)  # columns that identify a row

@@ -155,7 +155,7 @@ class Report:
     rows: int  # rows of reliability A and B with a stated input length, scored or not
     predicted: int  # rows with a stated input length that have a prediction
     unstated: int  # rows whose input length is not stated
-    command: str  # that regenerates the page
+    command: str  # command that regenerates the page
     date: str
     shifts: Sequence[NumberShift] = ()  # numbers that one group decides
     models: Sequence[Residual] = ()  # residuals of single-source modes, predicted with whole models left out
@@ -163,7 +163,7 @@ class Report:
 
 
 def page(report: Report) -> str:
-    """The part of docs/accuracy.md about times, rates and costs."""
+    """Part of docs/accuracy.md about times, rates and costs."""
     parts = [
         _start(report), _targets(report), _fit_gain(report), f"![served TPOT, predicted against measured]({FIGURE})",
         _by_source(report.residuals), _models(report.models),

@@ -1,4 +1,4 @@
-"""A model by what a person types: a catalogue name, an alias, a config.json or its folder, or a Hugging Face id."""
+"""Lookup of a model by catalogue name, alias, config.json or its folder, or Hugging Face id."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from headway.models.readers.read import Config, load, parse
 
 @functools.cache
 def catalogue_index() -> tuple[dict[str, str], ...]:
-    """One row per model of the catalogue: name, file, hf_id, family, total_params, active_params."""
+    """Rows of the catalogue's models: name, file, hf_id, family, total_params, active_params."""
     text = resources.files("headway").joinpath("data/model_index.csv").read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
 @functools.cache
 def spellings() -> dict[str, str]:
-    """Every spelling of every catalogue model, folded, with the file that holds it."""
+    """File of each catalogue model, by every normalised spelling of its name."""
     files = {row["name"]: row["file"] for row in catalogue_index()}
     file_by_spelling = {fold(name): file for name, file in files.items()}
     file_by_spelling |= {fold(row["hf_id"]): row["file"] for row in catalogue_index()}
@@ -34,9 +34,9 @@ def spellings() -> dict[str, str]:
 
 
 def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
-    """The model called `name`: catalogue name or alias, a config.json or a folder with one, or a Hugging Face id.
+    """Model called `name`: catalogue name or alias, a config.json or a folder with one, or a Hugging Face id.
 
-    `folders` are searched first, for NAME.json. Raises UnknownName, BadFile, BadValue or UnsupportedModel, each one clear line.
+    `folders` are searched first, for NAME.json. Raises UnknownName, BadFile, BadValue or UnsupportedModel with a one-line message.
     """
     if isinstance(name, Model):
         return name
@@ -55,7 +55,7 @@ def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathL
 
 
 def _variant(text: str) -> str | None:
-    """An id of the same publisher as a catalogue model, whose name is another spelling of it (an instruct variant)."""
+    """Catalogue file for a Hugging Face id that is a variant (such as instruct) by the model's publisher; else None."""
     owner, slash, name = text.partition("/")
     file = spellings().get(name) if slash else None
     published = (row["hf_id"] for row in catalogue_index() if row["file"] == file)
@@ -63,7 +63,7 @@ def _variant(text: str) -> str | None:
 
 
 def _existing(text: str) -> Path | None:
-    """The path that `text` is, when something is there or a .json file was clearly meant."""
+    """`text` as a path, if it exists or ends in .json; else None."""
     path = Path(text)
     try:
         path = path.expanduser() if text.startswith("~/") else path
@@ -80,7 +80,7 @@ def _from_catalogue(file: str) -> Model:
 
 
 def from_file(path: Path) -> Model:
-    """The model of a config.json, or of a folder that holds one."""
+    """Model from a config.json, or from a folder that contains one."""
     config_path = path / "config.json" if path.is_dir() else path
     name = config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem
     data = load(config_path)
@@ -88,7 +88,7 @@ def from_file(path: Path) -> Model:
 
 
 def from_data(data: dict[str, Any], name: str, source: str) -> Model:
-    """The model that the keys of a config.json describe."""
+    """Model from the keys of a config.json."""
     try:
         return read_config(Config(data, name, source))
     except HeadwayError:
@@ -100,7 +100,7 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
 
 
 def _cached(text: str) -> Path | None:
-    """The newest config.json that a Hugging Face download left on this machine."""
+    """Newest config.json of a model in the local Hugging Face cache; None if there is none."""
     try:
         home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
     except RuntimeError:  # no home folder
@@ -111,7 +111,7 @@ def _cached(text: str) -> Path | None:
 
 
 def _from_hub(text: str) -> Model:
-    """A Hugging Face id: the cached copy, or a download when the optional package is there."""
+    """Model of a Hugging Face id: from the local cache, else downloaded if the optional package is installed."""
     names = [row["name"] for row in catalogue_index()]
     if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
         raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
@@ -124,6 +124,6 @@ def _from_hub(text: str) -> Model:
         raise MissingExtra(f"{text!r} is not in the catalogue (headway list models); reading it from Hugging Face", "hub") from None
     try:
         path = hf_hub_download(text, "config.json")
-    except Exception as error:  # the hub raises a dozen types, for no network, no such repository, gated, ...
+    except Exception as error:  # the hub raises many types: no network, unknown or gated repository, ...
         raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
     return from_data(load(Path(path)), fold(text.split("/")[1]), text)

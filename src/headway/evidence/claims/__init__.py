@@ -1,6 +1,6 @@
-"""The ledger: every quantitative claim of the lecture beside what the project's own laws give. Reads data/claims.
+"""Quantitative claims of the lecture, compared with the results of the project's laws. Reads data/claims.
 
-`rows` recomputes and judges; a file for each group of claims holds the functions (`@recomputes`).
+`rows` recomputes the claims and gives verdicts; a file per group of claims has the functions (`@recomputes`).
 """
 
 from headway.evidence.claims.rows import ClaimInput, ClaimPart, ClaimRow, claim, explain, rows

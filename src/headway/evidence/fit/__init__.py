@@ -1,4 +1,4 @@
-"""What fits of kernels, engines and training share: residuals, folds left out, interval widths, the file of fitted numbers.
+"""Common parts of the kernel, engine and training fits: residuals, cross-validation, interval widths, the file of fitted numbers.
 
 `residuals` (errors by group), `crossval`, `result` (writes efficiency.toml), `nearest` (data/evidence.csv).
 """

@@ -1,4 +1,4 @@
-"""Kernels measured alone, and the efficiencies fitted to them: matmuls, experts, attention, elementwise, collectives.
+"""Microbenchmarks of kernels, and the efficiencies fitted to them: matmuls, experts, attention, elementwise, collectives.
 
-`rows` (which rows are sound, as work at peak), `classes` (which law and which numbers), `efficiency` (the fit), `collectives`.
+`rows` (sound rows, as work at peak), `classes` (law and parameters of each class), `efficiency` (the fit), `collectives`.
 """

@@ -90,7 +90,7 @@ def _run_place(run: Record) -> RunMachine:
 
 
 def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachine:
-    """`tp` counts the chips of an engine; with attention data parallel each of them is a rank of its own."""
+    """Layout of an engine: `tp` counts its chips; with attention data parallelism each chip is a separate attention rank."""
     tp, ep = files.count(run, f"{prefix}tp"), files.count(run, f"{prefix}ep") or 1
     if tp and files.flag(run, f"{prefix}dp_attention"):
         if ep == 1 and tp > 1:
@@ -100,14 +100,14 @@ def _way(run: Record, prefix: str, hardware: str, chips: int | None) -> RunMachi
 
 
 def _output_rate(run: Record, at: RunMachine) -> float | None:
-    """Generated tokens per second of all chips: the file divides by the decode pool's chips where there is one."""
+    """Output tokens per second over all chips; the file divides by the chips of the decode pool if there is one."""
     chip_rate = files.positive(run, "output_tput_per_gpu")
     chips = files.count(run, "num_decode_gpu") if _disaggregated(run) else at.chips
     return chip_rate * chips if chip_rate and chips else None
 
 
 def _tpot(run: Record) -> float:
-    """Seconds per output token, else the inverse of interactivity."""
+    """TPOT in seconds, else the inverse of interactivity."""
     seconds = files.positive(run, "mean_tpot", "median_tpot")
     return seconds or 1 / files.needed(run, "median_intvty", "mean_intvty")
 
@@ -117,12 +117,12 @@ def _engine(framework: str) -> str:
 
 
 def _image(run: Record) -> str:
-    """The tag of the container that ran it."""
+    """Tag of the engine's container image."""
     return files.text(run, "image").rpartition(":")[2][:40]
 
 
 def _weights(run: Record, hardware: str, served: str) -> str:
-    """`fp4` is AMD's and gpt-oss's mxfp4, and nvfp4 elsewhere."""
+    """Format of the weights: `fp4` means mxfp4 for AMD and gpt-oss, else nvfp4."""
     precision = files.text(run, "precision").lower()
     if precision != "fp4":
         return precision

@@ -40,7 +40,7 @@ BENCHMARKS = (
 
 @functools.cache
 def benchmark(source: str) -> Benchmark | None:
-    """The benchmark that a row's source_key names, where its conditions are documented.
+    """Benchmark that a row's source_key names, if its conditions are documented; else None.
 
     >>> benchmark("inferencex_aic").mean_length_ratio, benchmark("a blog")
     (0.9, None)
@@ -84,7 +84,7 @@ IN_A_NAME = re.compile(
 )
 # Default format of the KV cache, by engine family and weights; the first match applies.
 #   Engines' "auto" follows the checkpoint's kv_cache_quant_algo (TensorRT-LLM KvCacheConfig.dtype, vLLM resolve_kv_cache_dtype_string),
-#   which ModelOpt's NVFP4 checkpoints, and the FP8 ones that TensorRT-LLM runs, set to FP8. Others keep the model's own 16 bits.
+#   which is FP8 in ModelOpt's NVFP4 checkpoints and in FP8 checkpoints for TensorRT-LLM. Other checkpoints use the model's 16 bits.
 KV_RULES = (
     ("TensorRT-LLM", ("fp8", "nvfp4"), "fp8"),
     ("", ("nvfp4",), "fp8"),

@@ -1,4 +1,4 @@
-"""Measured serving runs: predictions of rows, scores, and the fit of what engines add to kernels.
+"""Measured serving runs: predictions of rows, scores, and the fit of engine overheads.
 
-`machines` (setups side by side) -> `quantities` (times by kind of task) -> `predict` (with intervals) -> `score`; `engine_fit`, `refit`.
+`machines` (setups as arrays) -> `quantities` (times by kind of task) -> `predict` (with intervals) -> `score`; `engine_fit`, `refit`.
 """

@@ -1,4 +1,4 @@
-"""Measured training runs: rows, what they say of their model and layout, predictions beside them, the fit of what training reaches.
+"""Measured training runs: rows, their models and layouts, predictions, and the fit of training efficiencies.
 
-`row` -> `setup`, `shape` and `layouts` (what a row leaves open) -> `predict`; `fit`, `crossval`, `refit`.
+`row` -> `setup`, `shape` and `layouts` (values that a row does not state) -> `predict`; `fit`, `crossval`, `refit`.
 """

@@ -17,7 +17,7 @@ from headway.models.totals import total_params
 
 VOCABULARY = 50_304  # GPT-2's, padded
 HEAD = 128
-ASPECT = 128  # hidden over layers of a plain decoder whose shape is not stated
+ASPECT = 128  # default hidden over layers of a plain decoder
 NEAR = 0.15  # largest relative difference of a size from the catalogue's: longer position tables, another vocabulary
 TWO_BYTES = StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16")
 _EXPERTS = re.compile(r"(\d+)e-top-?(\d+)", re.IGNORECASE)

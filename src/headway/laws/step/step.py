@@ -141,7 +141,7 @@ def overlapped_s(
     return attention + kv + (dense + dense_weights + expert + expert_weights)
 
 
-@formula(source="one law per class of kernel (laws/kernels.py), classes one after the other")
+@formula(source="one law per class of kernel (laws/step/step.py), classes one after the other")
 def kernels_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second) -> Second:
     """Time of a step's arithmetic and HBM traffic, with kernel overlap as measured.
 

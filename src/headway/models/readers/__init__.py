@@ -1,5 +1,5 @@
-"""Readers of Hugging Face config.json: raw JSON to Model, one file for each kind of architecture; no remote code is ever run.
+"""Readers of Hugging Face config.json: raw JSON to Model, a file per kind of architecture; remote code never runs.
 
-`families.READERS` maps each model_type to its reader; `standard` holds what most decoders share, `read.Config` remembers every key that was
-read.
+`families.READERS` maps each model_type to its reader; `standard` holds the parts common to most decoders, `read.Config` records the
+keys read.
 """

@@ -1,4 +1,4 @@
-"""Decoders in which every token uses every parameter: Llama and its relatives, and Gemma-3n, whose last layers share earlier KV."""
+"""Readers of dense decoders: Llama and its relatives, and Gemma-3n, whose last layers share the KV of earlier layers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.models.readers.standard import (
 
 
 def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> list[AttentionPattern]:
-    """How far each layer looks back: layer_types where given, else one sliding window for all or none."""
+    """Attention pattern of each layer: from layer_types if present, else a sliding window in all layers or in none."""
     has_window = config.data.get("sliding_window") is not None
     types = config.layer_list("layer_types", s.layers)
     if types is not None:
@@ -39,20 +39,20 @@ def looks(config: Config, s: DecoderShape, sliding_default: bool = False) -> lis
 
 
 def plain(config: Config, s: DecoderShape, style: Style, patterns: list[AttentionPattern] | None = None, *width: str) -> Model:
-    """A decoder whose layers are all alike but for how far they look back."""
+    """Decoder with equal layers, which may differ in attention pattern."""
     ffn = dense(config, s.hidden, style, *width)
     return finish(config, uniform(s, style, ffn, looks(config, s, True) if patterns is None else patterns), s.hidden, style)
 
 
 def llama(config: Config) -> Model:
-    """Llama 1 to 3 and what keeps its shape: Yi, InternLM3, SmolLM3, MiniCPM, Granite, Seed-OSS."""
+    """Llama 1 to 3 and models of its shape: Yi, InternLM3, SmolLM3, MiniCPM, Granite, Seed-OSS."""
     bias = config.flag("attention_bias", "bias", "use_bias", "qkv_bias")
     out = config.flag("attention_out_bias", default=bias)
     return plain(config, shape(config), Style(qkv_bias=bias, out_bias=out, mlp_bias=config.flag("mlp_bias")))
 
 
 def mistral(config: Config) -> Model:
-    """Mistral: Llama with 8 KV heads where the file is silent, and a sliding window where it names one."""
+    """Mistral: Llama with 8 KV heads by default, and a sliding window if the file names one."""
     config.assume("MistralConfig", num_key_value_heads=8)
     return plain(config, shape(config), Style())
 
@@ -64,7 +64,7 @@ def qwen2(config: Config) -> Model:
 
 
 def qwen_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
-    """Qwen slides only where use_sliding_window says so, and only from layer max_window_layers on."""
+    """Attention pattern of each Qwen layer: sliding from layer max_window_layers on, if use_sliding_window is set."""
     if not config.flag("use_sliding_window"):
         config.ignore("sliding_window", "layer_types")
         return [AttentionPattern()] * s.layers
@@ -87,7 +87,7 @@ def phi3(config: Config) -> Model:
 
 
 def phi(config: Config) -> Model:
-    """Phi-1 and Phi-2: one LayerNorm before attention and FFN in parallel, biases everywhere, on the head too."""
+    """Phi-1 and Phi-2: one LayerNorm before attention and FFN in parallel, biases everywhere including the head."""
     if config.flag("qk_layernorm"):
         raise config.refuse("qk_layernorm", "extend src/headway/models/readers/dense.py")
     style = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norms=1, norm_parts=2, head_bias=True)
@@ -100,14 +100,14 @@ def gemma(config: Config) -> Model:
 
 
 def gemma2(config: Config) -> Model:
-    """Gemma-2: norms before and after each part, every other layer a sliding window, the first one included."""
+    """Gemma-2: norms before and after each part, a sliding window in every other layer from the first on."""
     config.assume("Gemma2Config", sliding_window=4096)
     s = shape(config, head_dim_default=256)
     return plain(config, s, Style(norms=4, tied=True), alternating(config, s, 2))
 
 
 def gemma3(config: Config) -> Model:
-    """Gemma-3: Gemma-2 with query and key norms, and one full layer in six."""
+    """Gemma-3: Gemma-2 with query and key norms, and full attention in one layer of six."""
     config.assume(
         "Gemma3TextConfig", vocab_size=262208, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, num_attention_heads=8,
         num_key_value_heads=4, head_dim=256, sliding_window=4096, max_position_embeddings=131072,
@@ -117,7 +117,7 @@ def gemma3(config: Config) -> Model:
 
 
 def alternating(config: Config, s: DecoderShape, period: int) -> list[AttentionPattern]:
-    """layer_types where given; else every `period`-th layer is full and the others slide."""
+    """Attention pattern of each layer: from layer_types if present, else full in every `period`-th layer, sliding in the others."""
     if config.data.get("layer_types") is not None:
         return looks(config, s)
     every_nth = int(config.count("sliding_window_pattern", "_sliding_window_pattern", default=period))
@@ -131,7 +131,7 @@ def cohere(config: Config) -> Model:
 
 
 def cohere2(config: Config) -> Model:
-    """Command-R7B and Command-A: Command-R with three sliding layers for each full one."""
+    """Command-R7B and Command-A: Command-R with three sliding-window layers per full layer."""
     config.assume("Cohere2Config", sliding_window=4096)
     s, bias = shape(config), config.flag("attention_bias")
     return plain(config, s, Style(norms=1, qkv_bias=bias, out_bias=bias, tied=True), alternating(config, s, 4))
@@ -144,7 +144,7 @@ def olmo(config: Config) -> Model:
 
 
 def olmo2(config: Config) -> Model:
-    """OLMo-2 and 3: norms after each part, and over all query and key heads together; OLMo-3 slides in three layers of four."""
+    """OLMo-2 and 3: norms after each part, and over all query and key heads; OLMo-3 has sliding windows in 3 of 4 layers."""
     s, bias = shape(config), config.flag("attention_bias")
     patterns = alternating(config, s, 4) if config.data.get("sliding_window") is not None else None
     return plain(config, s, Style(qk_norm="full", qkv_bias=bias, out_bias=bias), patterns)
@@ -174,14 +174,14 @@ def nemotron(config: Config) -> Model:
 
 
 def stablelm(config: Config) -> Model:
-    """StableLM: LayerNorm, a bias on query, key and value where the file says so."""
+    """StableLM: LayerNorm, a bias on query, key and value if the file sets it."""
     norms = 1 if config.flag("use_parallel_residual") else 2
     qk = "full" if config.flag("qk_layernorm") else ""
     return plain(config, shape(config), Style(norms=norms, norm_parts=2, qkv_bias=config.flag("use_qkv_bias"), qk_norm=qk))
 
 
 def exaone4(config: Config) -> Model:
-    """EXAONE-4: norms after each part and on each query and key head; the large one slides in three layers of four."""
+    """EXAONE-4: norms after each part and on each query and key head; the large model has sliding windows in 3 of 4 layers."""
     s = shape(config)
     pattern = config.raw("sliding_window_pattern")
     layer_patterns = None
@@ -240,7 +240,7 @@ def gemma3n(config: Config) -> Model:
 
 
 def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]:
-    """One width, or one for each layer."""
+    """Dense FFN of each layer, from one width or a list of widths."""
     if not isinstance(config.data.get("intermediate_size"), list):
         return [dense(config, hidden, style)] * layers
     widths = [
@@ -251,7 +251,7 @@ def _ffns(config: Config, hidden: Any, style: Style, layers: int) -> list[Dense]
 
 
 def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
-    """Of each layer: the low-rank residual (Laurel), the mixing of streams (AltUp), the gate of the layer's own embedding."""
+    """Parameters per layer of the low-rank residual (Laurel), stream mixing (AltUp) and the gate of the layer's embedding."""
     rank, streams, layer_width = config.count("laurel_rank"), config.count("altup_num_inputs"), config.count("hidden_size_per_layer_input")
     return (
         Vector(name="Laurel projections", dims=(TWO, hidden, rank)),
@@ -264,7 +264,7 @@ def _streams(config: Config, hidden: Any) -> tuple[Vector, ...]:
 
 
 def _ends(config: Config, hidden: Any) -> tuple[Vector, ...]:
-    """Of the model: the embeddings of all layers, their projection, and what splits and joins the streams."""
+    """Parameters of the embeddings of all layers, their projection, and the projections that split and join the streams."""
     layers, layer_width = config.derived(layer_count(config), "layers", "num_hidden_layers"), config.count("hidden_size_per_layer_input")
     further_streams = config.derived(max(int(config.count("altup_num_inputs")) - 1, 0), "further streams", "altup_num_inputs - 1")
     return (

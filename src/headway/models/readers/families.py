@@ -1,4 +1,4 @@
-"""Which reader reads which model_type. An architecture that is not here is refused, with this file named."""
+"""Table of readers by model_type; the error for an unknown architecture names this file."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ READERS: dict[str, Reader] = {
     # encoder and decoder
     "switch_transformers": gpt.switch,
 }  # fmt: skip
-WRAPPERS = ("text_config", "language_config", "llm_config")  # where a multimodal config keeps its decoder
+WRAPPERS = ("text_config", "language_config", "llm_config")  # keys of the text decoder in a multimodal config
 
 
 def read_config(config: Config) -> Model:
-    """The model that this config.json describes."""
+    """Model that a config.json describes."""
     inner = next((key for key in WRAPPERS if isinstance(config.data.get(key), dict)), None)
     kind = config.data.get("model_type")
     if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
@@ -70,7 +70,7 @@ def read_config(config: Config) -> Model:
 
 
 def unwrapped(config: Config, key: str) -> Config:
-    """The text decoder of a multimodal config, with what the outer level says about it."""
+    """Text decoder of a multimodal config, with the outer keys that apply to it."""
     outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
     inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
     decoder = Config(inner, config.name, config.source)

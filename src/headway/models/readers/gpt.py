@@ -1,4 +1,4 @@
-"""Models of the GPT-2 generation with LayerNorm and plain FFNs, and encoder-decoders with experts (Switch Transformers)."""
+"""Readers of the GPT-2 generation, with LayerNorm and plain FFNs, and of encoder-decoders with experts (Switch Transformers)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OLD = Style(matrices=PLAIN, qkv_bias=True, out_bias=True, mlp_bias=True, norm_pa
 
 
 def four_times(config: Config, hidden: Any, *keys: str) -> Any:
-    """The FFN width: under one of `keys`, else four times the hidden size."""
+    """FFN width: under one of `keys`, else four times the hidden size."""
     width = config.count(*keys, default=None)
     return width if width is not None else config.derived(4 * int(hidden), keys[0], "4 * hidden size")
 
@@ -69,7 +69,7 @@ def gpt_neox(config: Config) -> Model:
 
 
 def opt(config: Config) -> Model:
-    """OPT: learned positions with two spare rows; the smallest ones embed at another width."""
+    """OPT: learned positions with two spare rows; the smallest models have a different embedding width."""
     s, bias = shape(config), config.flag("enable_bias", default=True)
     style = OLD.but(qkv_bias=bias, out_bias=bias, mlp_bias=bias)
     rows = config.count("max_position_embeddings", unit="token")
@@ -134,11 +134,11 @@ def falcon(config: Config) -> Model:
     return _old(config, s, style, four_times(config, s.hidden, "ffn_hidden_size"), norms(s.hidden, style, 1))
 
 
-NO_CACHE = AttentionPattern(name="none")  # an encoder layer caches nothing while the decoder decodes
+NO_CACHE = AttentionPattern(name="none")  # an encoder layer has no KV cache during decode
 
 
 def switch(config: Config) -> Model:
-    """Switch (T5 with experts): decoder layers attend to themselves, which is the KV counted, and to the encoder."""
+    """Switch (T5 with experts): decoder layers have self-attention, whose KV is counted, and attention to the encoder."""
     heads, hidden = config.count("num_heads"), config.count("d_model")
     style = Style(matrices=GATED if config.flag("is_gated_act") else PLAIN, tied=True)
     encoder, decoder = layer_count(config, "num_layers"), layer_count(config, "num_decoder_layers", "num_layers")

@@ -1,4 +1,4 @@
-"""DeepSeek-V2 to V4 and what shares their shape (Kimi-K2): latent attention, compressed entries, leading dense layers, shared experts."""
+"""Readers of DeepSeek-V2 to V4 and Kimi-K2: latent attention, compressed entries, leading dense layers, shared experts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headway.models.readers.standard import COPIES, Style, block, constant, dens
 
 
 def deepseek_v2(config: Config) -> Model:
-    """DeepSeek-V2: MLA; its router has no correction bias."""
+    """DeepSeek-V2: MLA, a router without correction bias."""
     return _deepseek(config, router_bias=False)
 
 
@@ -23,7 +23,7 @@ def deepseek_v3(config: Config) -> Model:
 
 
 def deepseek_v32(config: Config) -> Model:
-    """DeepSeek-V3.2: V3 with a lightning indexer that picks the tokens attention reads."""
+    """DeepSeek-V3.2: V3 with a lightning indexer that selects the tokens that attention reads."""
     return _deepseek(config, router_bias=True, sparse=True)
 
 
@@ -47,7 +47,7 @@ def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
 
 
 def left_out(config: Config) -> None:
-    """Say that layers which predict further tokens are not counted."""
+    """Add a note that multi-token prediction layers are not counted."""
     if config.raw("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"):
         config.notes.append("multi-token prediction layers are left out")
 
@@ -72,7 +72,7 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
 
 
 def deepseek_sparse(config: Config, layers: int) -> list[bool]:
-    """Which layers are routed: after the leading dense ones, every moe_layer_freq-th (a number, or a list of 0 and 1)."""
+    """Whether each layer is routed: after leading dense layers, every moe_layer_freq-th (a number, or a list of 0 and 1)."""
     first = int(config.count("first_k_dense_replace", default=0, low=0))
     if isinstance(config.data.get("moe_layer_freq"), list):
         return [bool(flag) and layer >= first for layer, flag in enumerate(config.layer_list("moe_layer_freq", layers) or [])]
@@ -81,7 +81,7 @@ def deepseek_sparse(config: Config, layers: int) -> list[bool]:
 
 
 def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentAttention, tuple[Vector, ...]]:
-    """MLA, its norms and biases, and the indexer where there is one."""
+    """MLA with its norms and biases, and the indexer if there is one."""
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     heads, query_rank = config.count("num_attention_heads"), config.count("q_lora_rank", default=None)
     kv_rank, rope = config.count("kv_lora_rank"), config.count("qk_rope_head_dim")
@@ -109,17 +109,17 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
 
 
 def top_k(config: Config) -> AttentionPattern:
-    """Reads the tokens that an indexer picks; all stay stored."""
+    """Attention pattern that reads the tokens selected by an indexer; the KV of all tokens stays stored."""
     return AttentionPattern(name="topk", cap_tokens=config.count("index_topk", unit="token"))
 
 
-OVERLAPPED = 4  # entries of this ratio see two groups of tokens, and an indexer picks among them
+OVERLAPPED = 4  # compression ratio whose entries cover two groups of tokens, with an indexer that selects entries
 RATIOS = {0: None, 4: 4, 128: 128}
 TWO, THREE = COPIES[2], constant(3, "scales of a hyper-connection")
 
 
 def deepseek_v4(config: Config) -> Model:
-    """DeepSeek-V4: each layer has a ratio: 0 the window alone, 4 picked entries, 128 all entries."""
+    """DeepSeek-V4: a compression ratio per layer: 0 window only, 4 selected entries, 128 all entries."""
     hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
     config.ignore("num_key_value_heads")
     routed, bias = deepseek_experts(config, hidden, config.count("n_routed_experts"), router_bias=True)
@@ -176,7 +176,7 @@ def _compressor_vectors(ratio: Any, overlap: Any, dim: Any) -> list[Vector]:
 
 
 def _hyper_connections(config: Config, hidden: Any) -> tuple[Vector, ...]:
-    """Two per layer: weights from all residual streams to what mixes them, (2 + n) * n numbers for n streams."""
+    """Two hyper-connections per layer: weights from all n residual streams to the (2 + n) * n numbers that mix them."""
     streams = config.count("hc_mult")
     mixes = config.derived((2 + int(streams)) * int(streams), "hyper-connection weights", "(2 + hc_mult) * hc_mult")
     return (

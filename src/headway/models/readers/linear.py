@@ -1,4 +1,4 @@
-"""Decoders with linear attention or short convolutions: Qwen3-Next and 3.5, MiniMax-01 and M1, Kimi-Linear, LFM2."""
+"""Readers of decoders with linear attention or short convolutions: Qwen3-Next and 3.5, MiniMax-01 and M1, Kimi-Linear, LFM2."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headway.models.readers.standard import (
 
 
 def qwen3_next(config: Config) -> Model:
-    """Qwen3-Next: three gated DeltaNet layers for each one of gated attention, with many small experts."""
+    """Qwen3-Next: three gated DeltaNet layers per layer of gated attention, with many small experts."""
     s, style = shape(config, head_dim_default=256), Style(qk_norm="head")
     delta = GatedDelta(
         hidden=s.hidden,
@@ -83,7 +83,7 @@ def minimax_lightning(config: Config) -> Model:
 
 
 def kimi_linear(config: Config) -> Model:
-    """Kimi-Linear: three layers of Kimi delta attention for each one of MLA, DeepSeek-V3's experts."""
+    """Kimi-Linear: three layers of Kimi delta attention per layer of MLA, with DeepSeek-V3's experts."""
     hidden, layers, style = config.count("hidden_size"), layer_count(config), Style()
     inner = config.table("linear_attn_config")
     if inner is None:
@@ -107,7 +107,7 @@ def kimi_linear(config: Config) -> Model:
 
 
 def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
-    """A delta rule that decays each channel by itself; decay and output gate come through a low rank of one head's width."""
+    """Kimi delta attention: a decay per channel; decay and output gate have low-rank projections of a head's width."""
     heads, dim = inner.count("num_heads"), inner.count("head_dim")
     mixer = GatedDelta(
         hidden=hidden,
@@ -125,7 +125,7 @@ def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
 
 
 def lfm2(config: Config) -> Model:
-    """LFM2: short convolutions with grouped-query attention at listed places."""
+    """LFM2: short convolutions, with grouped-query attention in listed layers."""
     s, style = shape(config), Style(qk_norm="head", tied=True)
     if config.flag("conv_bias"):
         raise config.refuse("conv_bias", "extend src/headway/models/readers/linear.py")
@@ -148,7 +148,7 @@ def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
 
 
 def _lfm2_width(config: Config) -> Any:
-    """Two thirds of the named width, scaled, rounded up to a multiple: unless the file switches that off."""
+    """FFN width: two thirds of the stated width, scaled and rounded up to a multiple, unless the file disables the adjustment."""
     base_width = config.count("block_ff_dim", "intermediate_size")
     multiple = int(config.count("block_multiple_of", default=256))
     factor = config.raw("block_ffn_dim_multiplier", default=1.0)

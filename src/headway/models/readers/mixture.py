@@ -1,4 +1,4 @@
-"""Decoders with routed experts and ordinary attention: Mixtral, Qwen-MoE and their relatives."""
+"""Readers of decoders with routed experts and grouped-query attention: Mixtral, Qwen-MoE and their relatives."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mixtral(config: Config) -> Model:
 
 
 def mixtral_experts(config: Config, hidden: Any, **more: Any) -> MoE:
-    """Experts of the width that a dense FFN would have."""
+    """Routed experts with the width of a dense FFN."""
     return moe(
         hidden,
         experts=config.count("num_local_experts", "num_experts"),
@@ -49,7 +49,7 @@ def mixtral_experts(config: Config, hidden: Any, **more: Any) -> MoE:
 
 
 def gpt_oss(config: Config) -> Model:
-    """gpt-oss: biased experts and router, an attention sink per head, every other layer a sliding window."""
+    """gpt-oss: biased experts and router, an attention sink per head, a sliding window in every other layer."""
     s = shape(config)
     config.ignore("experts_per_token")
     bias = config.flag("attention_bias", default=True)
@@ -61,12 +61,12 @@ def gpt_oss(config: Config) -> Model:
 
 
 def qwen2_moe(config: Config) -> Model:
-    """Qwen1.5/2-MoE: one gated shared expert beside the routed ones."""
+    """Qwen1.5/2-MoE: routed experts and one gated shared expert."""
     return _qwen_moe(config, Style(qkv_bias=True), shared=True)
 
 
 def qwen3_moe(config: Config) -> Model:
-    """Qwen3-MoE: no shared expert; `mlp_only_layers` and `decoder_sparse_step` keep some layers dense."""
+    """Qwen3-MoE: no shared expert; `mlp_only_layers` and `decoder_sparse_step` mark dense layers."""
     bias = config.flag("attention_bias")
     config.ignore("use_qk_norm", "qkv_bias")
     return _qwen_moe(config, Style(qk_norm="head", qkv_bias=bias, out_bias=bias), shared=False)
@@ -85,7 +85,7 @@ def _qwen_moe(config: Config, style: Style, shared: bool) -> Model:
 
 
 def qwen_experts(config: Config, hidden: Any, shared: bool) -> MoE:
-    """The routed experts of a Qwen layer, with a gated shared one where the architecture has it."""
+    """Routed experts of a Qwen layer, with a gated shared expert if the architecture has one."""
     width = config.count("shared_expert_intermediate_size", default=None, low=0)
     more = {"shared": ONE_SHARED, "shared_intermediate": width, "shared_gates": ONE_SHARED} if shared and width else {}
     if width and not shared:
@@ -100,14 +100,14 @@ def qwen_experts(config: Config, hidden: Any, shared: bool) -> MoE:
 
 
 def qwen_sparse(config: Config, layers: int) -> list[bool]:
-    """Which layers are routed."""
+    """Whether each layer is routed."""
     step = int(config.count("decoder_sparse_step", default=1))
     only = config.places("mlp_only_layers")
     return [layer not in only and (layer + 1) % step == 0 for layer in range(layers)]
 
 
 def deepseek_like(config: Config) -> Model:
-    """GLM-4.5 to 4.7 and dots1: ordinary attention with DeepSeek-V3's experts, leading dense layers and router."""
+    """GLM-4.5 to 4.7 and dots1: grouped-query attention with DeepSeek-V3's experts, leading dense layers and router."""
     bias = config.flag("attention_bias")
     kind = config.data.get("model_type")
     qk = config.flag("use_qk_norm", default=kind == "dots1")
@@ -116,7 +116,7 @@ def deepseek_like(config: Config) -> Model:
 
 
 def bailing(config: Config) -> Model:
-    """Ling 1 and 2: DeepSeek's experts; the second generation norms query and key heads and corrects its router."""
+    """Ling 1 and 2: DeepSeek's experts; the second generation has query and key norms and a router correction bias."""
     qk = config.flag("use_qk_norm")
     style = Style(qkv_bias=config.flag("use_qkv_bias"), out_bias=config.flag("use_bias"), qk_norm="head" if qk else "")
     router_bias = config.flag("moe_router_enable_expert_bias")
@@ -143,7 +143,7 @@ def _deepseek_experts(config: Config, s: DecoderShape, style: Style, experts: An
 
 
 def olmoe(config: Config) -> Model:
-    """OLMoE: 64 small experts, norms over all query and key heads together."""
+    """OLMoE: 64 small experts, norms over all query and key heads."""
     bias = config.flag("attention_bias")
     s, style = shape(config), Style(qk_norm="full", qkv_bias=bias, out_bias=bias)
     return finish(config, uniform(s, style, mixtral_experts(config, s.hidden)), s.hidden, style)
@@ -158,7 +158,7 @@ def phimoe(config: Config) -> Model:
 
 
 def granite_moe(config: Config) -> Model:
-    """Granite-3 MoE: small experts; the shared kind adds an FFN that every token uses."""
+    """Granite-3 MoE: small experts; the shared variant adds a shared FFN."""
     bias = config.flag("attention_bias")
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias)
     width = config.count("shared_intermediate_size", default=0, low=0)
@@ -168,7 +168,7 @@ def granite_moe(config: Config) -> Model:
 
 
 def dbrx(config: Config) -> Model:
-    """DBRX: 16 experts, LayerNorm without bias; its dimensions are in two nested objects."""
+    """DBRX: 16 experts, LayerNorm without bias; the config has two nested objects."""
     inner, routing = config.table("attn_config"), config.table("ffn_config")
     if inner is None or routing is None:
         raise config.refuse("attn_config" if inner is None else "ffn_config", "DBRX keeps its dimensions in attn_config and ffn_config")
@@ -190,7 +190,7 @@ def grok(config: Config) -> Model:
 
 
 def glam(config: Config) -> Model:
-    """GLaM: experts of two matrices in every other layer, a gated FFN in the others, a tied head."""
+    """GLaM: experts of two matrices in every other layer, a gated FFN in the rest, a tied head."""
     s, style = shape(config), Style(tied=True)
     gated = "glu" in config.text("dense_hidden_act", default="geglu")
     width = config.count("intermediate_size")
@@ -203,10 +203,10 @@ def glam(config: Config) -> Model:
 
 
 def llama4(config: Config) -> Model:
-    """Llama-4: one routed and one shared expert per token; three layers of four attend within chunks."""
+    """Llama-4: one routed and one shared expert per token; 3 of 4 layers attend within chunks."""
     bias = config.flag("attention_bias")
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias)
-    config.raw("use_qk_norm")  # its query and key norms have no parameters
+    config.raw("use_qk_norm")  # query and key norms have no parameters
     width, dense_width = config.count("intermediate_size"), config.count("intermediate_size_mlp")
     routed = moe(
         s.hidden,
@@ -246,7 +246,7 @@ def _llama4_looks(config: Config, s: DecoderShape) -> list[AttentionPattern]:
 
 
 def hunyuan(config: Config) -> Model:
-    """Hunyuan-Large and A13B: experts beside a shared one; Large lets neighbouring layers share one KV (CLA)."""
+    """Hunyuan-Large and A13B: routed and shared experts; in Large, neighbouring layers share a KV cache (CLA)."""
     bias, qk = config.flag("attention_bias"), config.flag("use_qk_norm")
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, qk_norm="head" if qk else "", tied=True)
     share = config.count("cla_share_factor", default=2) if config.flag("use_cla") else UNITY
@@ -261,7 +261,7 @@ def hunyuan(config: Config) -> Model:
 
 
 def same_in_all(config: Config, key: str, layers: int, default: Any = None) -> Any:
-    """A count that may be given as one number or as an equal number for each layer."""
+    """Count stated as one number, or as a list with an equal number per layer."""
     if not isinstance(config.data.get(key), list):
         return config.count(key, default=default) if default is not None else config.count(key)
     counts = config.layer_list(key, layers) or []
@@ -271,7 +271,7 @@ def same_in_all(config: Config, key: str, layers: int, default: Any = None) -> A
 
 
 def ernie_moe(config: Config) -> Model:
-    """ERNIE-4.5: routed and shared experts between the first and the last dense layers."""
+    """ERNIE-4.5: routed and shared experts between leading and trailing dense layers."""
     bias = config.flag("use_bias")
     s, style = shape(config), Style(qkv_bias=bias, out_bias=bias, mlp_bias=bias, tied=True)
     experts, width = config.count("moe_num_experts"), config.count("moe_intermediate_size")

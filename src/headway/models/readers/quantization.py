@@ -1,4 +1,4 @@
-"""The data type of each part of a checkpoint: from quantization_config where there is one, else from torch_dtype."""
+"""Number format of each part of a checkpoint: from quantization_config if present, else from torch_dtype."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from headway.models.readers.read import Config
 
 TORCH = {"float32": "fp32", "float": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8_e4m3fn": "fp8"}
 EXTEND = "extend src/headway/models/readers/quantization.py"
-# Which part a module name in an exclusion list belongs to: the first pattern that occurs in the name decides.
+# Part that a module name in an exclusion list belongs to: the first pattern found in the name decides.
 PARTS = (
-    ("", r"norm|router|mlp\.gate$|\bgate$|shared_expert_gate|e_score|lm_head|embed|wte|output_layer"),  # kept in the plain type anyway
+    ("", r"norm|router|mlp\.gate$|\bgate$|shared_expert_gate|e_score|lm_head|embed|wte|output_layer"),  # never quantised
     ("ffn", r"shared_expert"),
     ("expert", r"experts"),
     ("mixer", r"attn|attention|mamba|mixer"),
@@ -22,9 +22,9 @@ PARTS = (
 
 
 def precision(config: Config, only_routers: bool = False) -> StoredPrecision:
-    """The types of mixer, dense FFN, routed experts and embedding as the checkpoint stores them.
+    """Stored formats of mixer, dense FFN, routed experts and embedding.
 
-    `only_routers`: no layer has a dense FFN or a shared expert, so that the FFN part is the routers, which stay unquantised.
+    `only_routers`: no layer has a dense FFN or a shared expert, so the FFN part is the routers, which stay unquantised.
     """
     plain = _plain(config)
     scheme = config.raw("quantization_config", "compression_config")
@@ -51,7 +51,7 @@ def _plain(config: Config) -> str:
 
 
 def _expert(config: Config, otherwise: str) -> str:
-    """Routed experts may have a type of their own (DeepSeek-V4: fp4 beside fp8)."""
+    """Format of the routed experts, which may differ from `otherwise` (DeepSeek-V4: fp4 experts, fp8 elsewhere)."""
     text = config.raw("expert_dtype")
     if text is None:
         return otherwise
@@ -106,7 +106,7 @@ def _modelopt(scheme: dict[str, Any]) -> str:
 
 
 def _spared(scheme: dict[str, Any], config: Config) -> set[str]:
-    """Parts that the scheme leaves unquantised in all layers, or in a quarter of them when it names layers one by one."""
+    """Parts left unquantised: named for all layers, or by number for at least a quarter of the layers."""
     modules = next((scheme[key] for key in ("modules_to_not_convert", "ignore", "exclude_modules") if scheme.get(key)), [])
     layers = config.data.get("num_hidden_layers")
     enough = layers / 4 if isinstance(layers, int) else 4

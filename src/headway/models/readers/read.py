@@ -1,4 +1,4 @@
-"""A config.json as typed numbers that know their key: every wrong value is one clear error, every key read is remembered."""
+"""A config.json as typed numbers with their keys: each wrong value raises a clear error, each key read is recorded."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from headway.core.errors import BadFile, BadValue, UnsupportedModel, clip
 from headway.core.quantity import known
 
-MAX_FILE_BYTES = 8 * 2**20  # the largest real config.json is under 1 MiB
-MAX_COUNT = 10**9  # no dimension of a real model comes near
+MAX_FILE_BYTES = 8 * 2**20  # real files are below 1 MiB
+MAX_COUNT = 10**9  # far above any dimension of a real model
 MAX_LAYERS = 100_000
 _MISSING = object()
 
-# Keys by which an architecture changes its arithmetic. One that is set and that no reader looked at is an error, never ignored.
+# Keys that change the arithmetic of an architecture; a key of this kind that is set but not read raises an error.
 ARITHMETIC = re.compile(
     r"(.*_)?(experts?|expert)(_.*)?|moe_.*|.*_moe|.*lora_rank|.*head_dim|head_dim|.*sliding_window.*|layer_types|attn_type_list|block_types?|"
     r"layers_block_type|hybrid_.*|index_.*|sparse_.*config|attention_chunk_size|linear_(?!rope).*|mamba_.*|ssm_.*|full_attention_.*|attn_layer_.*|"
@@ -25,7 +25,7 @@ ARITHMETIC = re.compile(
     r"altup_.*|laurel_.*|num_(q|k|v|kv|query|key|value)_.*heads|.*_intermediate_size|intermediate_size_.*|use_qk_norm|qk_norm|add_cross_attention|"
     r"attention_output_gate|attn_output_gate|o_groups|hc_mult|n_group_kv|ffn_config|attn_config|cross_attention.*|short_conv.*|conv_.*"
 )
-# The same shapes of name, but no parameter, byte or FLOP depends on them: routing scores, dropout, losses, scaling.
+# Keys of similar names that affect no parameter, byte or FLOP: routing scores, dropout, losses, scaling.
 HARMLESS = re.compile(
     r".*(dropout|_coef|_coeff|_loss.*|_scale|scaling_factor|_eps|_std|_jitter.*|noise|_capacity.*|_init.*|score_func.*|scoring.*|topk_method|norm_topk.*)|"
     r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_renorm.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
@@ -34,10 +34,10 @@ HARMLESS = re.compile(
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`, refused when it is too large, broken, too deep or no object."""
+    """JSON object in the file `path`; raises BadFile if it is too large, malformed, too deep or not an object."""
     try:
         size = path.stat().st_size
-        if not path.is_file():  # a device or a pipe might never end
+        if not path.is_file():  # reading a device or a pipe may never end
             raise BadFile(path, "is not a file; wants a Hugging Face config.json")
         if size > MAX_FILE_BYTES:
             raise BadFile(path, f"{size / 1e6:.0f} MB is too large for a config.json (at most {MAX_FILE_BYTES / 1e6:.0f} MB)")
@@ -50,7 +50,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def parse(text: str, path: object) -> dict[str, Any]:
-    """The JSON object that `text` holds."""
+    """JSON object in `text`."""
     try:
         data = json.loads(text)
     except RecursionError:
@@ -64,17 +64,17 @@ def parse(text: str, path: object) -> dict[str, Any]:
 
 
 class Config:
-    """One config.json being read: hands out Sourced numbers and remembers which keys were looked at."""
+    """Reader of one config.json: returns Sourced numbers and records the keys read."""
 
     def __init__(self, data: dict[str, Any], name: str, source: str) -> None:
         self.data, self.name, self.source = data, name, source
         self.keys_read: set[str] = set()
-        self.class_defaults: dict[str, str] = {}  # keys that the file leaves to its class, and which class
+        self.class_defaults: dict[str, str] = {}  # absent keys -> note on the configuration class that gives the default
         self.notes: list[str] = []
-        self._memo: dict[tuple, Any] = {}  # a number is made once, so that equal layers hold the same object
+        self._memo: dict[tuple, Any] = {}  # one object per number, so that equal layers share it
 
     def raw(self, *keys: str, default: Any = None) -> Any:
-        """The first of `keys` that is present and not null."""
+        """Value of the first of `keys` that is present and not null."""
         value = default
         for key in keys:
             self.keys_read.add(key)
@@ -83,11 +83,11 @@ class Config:
         return value
 
     def ignore(self, *keys: str) -> None:
-        """Keys that this architecture carries but that change nothing it stores or computes."""
+        """Mark keys as read that do not affect storage or computation of this architecture."""
         self.keys_read.update(keys)
 
     def count(self, *keys: str, default: Any = _MISSING, low: int = 1, high: int = MAX_COUNT, unit: str = "") -> Any:
-        """A whole number under one of `keys` (synonyms); a default says its own origin or is derived by the caller."""
+        """Whole number under one of `keys` (synonyms), else `default`, which may be a Sourced number."""
         self.keys_read.update(keys)
         key = next((key for key in keys if self.data.get(key) is not None), None)
         if key is None:
@@ -104,7 +104,7 @@ class Config:
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
 
     def assume(self, owner: str, **defaults: Any) -> None:
-        """Fill absent keys with the defaults of the configuration class `owner`: files written as a difference leave them out."""
+        """Fill absent keys with the defaults of the configuration class `owner`, because files may omit default values."""
         missing = {key: value for key, value in defaults.items() if self.data.get(key) is None}
         self.data = missing | {key: value for key, value in self.data.items() if key not in missing}
         self.class_defaults |= dict.fromkeys(missing, f"not in config.json; default of {owner} in transformers")
@@ -124,7 +124,7 @@ class Config:
         return value
 
     def layer_list(self, key: str, length: int) -> list[Any] | None:
-        """A list with one entry per layer (more are cut: they belong to prediction layers), or None when absent."""
+        """List with one entry per layer (further entries, of prediction layers, are cut), or None if absent."""
         value = self.raw(key)
         if value is None:
             return None
@@ -133,14 +133,14 @@ class Config:
         return value[:length]
 
     def places(self, key: str) -> list[int]:
-        """A list of layer numbers; empty when absent."""
+        """List of layer numbers; empty if absent."""
         value = self.raw(key, default=[])
         if not isinstance(value, list):
             raise BadValue(f"config.json {key}", value, "a list of layer numbers")
         return [whole_number(item, f"config.json {key}", 0, MAX_LAYERS) for item in value]
 
     def table(self, key: str) -> Config | None:
-        """A nested object as a Config of its own."""
+        """Nested object as a Config; None if absent."""
         value = self.raw(key)
         if value is None:
             return None
@@ -149,13 +149,13 @@ class Config:
         return Config(value, self.name, f"{self.source}, {key}")
 
     def derived(self, value: int, name: str, how: str, unit: str = "") -> Any:
-        """A number that the config gives indirectly; `how` is the sum."""
+        """Number derived from other keys; `how` is the formula."""
         if not 0 <= value <= MAX_COUNT:
             raise BadValue(f"config.json {name}", value, f"a derived count ({how}) between 0 and {MAX_COUNT}")
         return self._make(int(value), name, unit, "derived", f"{how} of config.json of {self.source}")
 
     def fixed(self, value: int, name: str, why: str, kind: str = "constant", unit: str = "") -> Any:
-        """A number that the architecture itself sets."""
+        """Number that the architecture fixes; `why` is its source."""
         return self._make(value, name, unit, kind, why)
 
     def _make(self, value: int, name: str, unit: str, kind: str, source: str) -> Any:
@@ -165,12 +165,12 @@ class Config:
         return self._memo[key]
 
     def refuse(self, key: str, hint: str = "") -> UnsupportedModel:
-        """The error for a value under `key` that this reader does not cover."""
+        """Error for a value of `key` that this reader does not support."""
         self.keys_read.add(key)
         return UnsupportedModel(key, self.data.get(key), hint or "extend the readers in src/headway/models/readers")
 
     def check_unread(self, reader: str) -> None:
-        """Refuse a key that changes the arithmetic and that the reader never looked at."""
+        """Raise UnsupportedModel for a key that changes the arithmetic and that the reader did not read."""
         for key, value in self.data.items():
             if key in self.keys_read or value in (None, False, 0, "", [], {}) or key.startswith("_"):
                 continue
@@ -186,7 +186,7 @@ def whole_number(value: Any, field: str, low: int, high: int) -> int:
 
 
 def translate_layers(pattern: Sequence[Any], choices: dict[Any, Any], config: Config, key: str) -> list[Any]:
-    """Each entry of a per-layer list translated by `choices`; one that is not among them is refused."""
+    """Per-layer list with each entry translated by `choices`; raises UnsupportedModel for an unknown entry."""
     for item in pattern:
         if isinstance(item, list | dict) or item not in choices:
             raise UnsupportedModel(key, item, f"known values are {', '.join(map(str, choices))}; extend src/headway/models/readers")

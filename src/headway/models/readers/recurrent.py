@@ -1,4 +1,4 @@
-"""Decoders with state-space layers: Mamba, Jamba, Nemotron-H, Bamba, Granite hybrids."""
+"""Readers of decoders with state-space layers: Mamba, Jamba, Nemotron-H, Bamba, Granite hybrids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.models.readers.standard import (
 
 
 def mamba(config: Config) -> Model:
-    """Mamba-1 (and Falcon-Mamba): every layer a state space, no feed-forward part, a tied head."""
+    """Mamba-1 (and Falcon-Mamba): state-space layers only, no FFN, a tied head."""
     hidden, style = config.count("hidden_size", "d_model"), Style(norms=1, tied=True)
     mixer, vectors = _mamba1(config, hidden, "state_size", "conv_kernel", "expand", "time_step_rank", "use_bias", "use_conv_bias")
     return finish(config, [block(mixer, NoFeedForward(), norms(hidden, style), vectors)] * layer_count(config), hidden, style)
@@ -56,7 +56,7 @@ def _mamba1(
 
 
 def mamba2(config: Config) -> Model:
-    """Mamba-2 alone: every layer a state space, no feed-forward part, a tied head."""
+    """Mamba-2: state-space layers only, no FFN, a tied head."""
     hidden, style = config.count("hidden_size"), Style(norms=1, tied=True)
     mixer, vectors = _mamba2(config, hidden, "num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_bias", "expand")
     return finish(config, [block(mixer, NoFeedForward(), norms(hidden, style), vectors)] * layer_count(config), hidden, style)
@@ -98,7 +98,7 @@ def _mamba2(
 
 
 def jamba(config: Config) -> Model:
-    """Jamba: Mamba-1 layers with attention every few layers, and an MoE in every other one."""
+    """Jamba: Mamba-1 layers with attention every few layers, and an MoE in every other layer."""
     s, style = shape(config), Style()
     mixer, mamba_vectors = _mamba1(
         config, s.hidden, "mamba_d_state", "mamba_d_conv", "mamba_expand", "mamba_dt_rank", "mamba_proj_bias", "mamba_conv_bias"
@@ -123,7 +123,7 @@ def _periodic(config: Config, stem: str, layers: int) -> list[bool]:
 
 
 def nemotron_h(config: Config) -> Model:
-    """Nemotron-H and Nemotron-3: each layer one thing, by a pattern: M Mamba-2, * attention, - plain FFN, E experts."""
+    """Nemotron-H and Nemotron-3: one part per layer, by a pattern: M Mamba-2, * attention, - plain FFN, E experts."""
     s, style = (
         shape(config),
         Style(
@@ -171,7 +171,7 @@ def _nemotron_experts(config: Config, hidden: Any) -> Any:
 
 
 def bamba(config: Config) -> Model:
-    """Bamba: Mamba-2 layers with attention at listed places, a gated FFN in each."""
+    """Bamba: Mamba-2 layers, attention in listed layers, a gated FFN in each layer."""
     s, style = (
         shape(config),
         Style(qkv_bias=config.flag("attention_bias"), out_bias=config.flag("attention_bias"), mlp_bias=config.flag("mlp_bias")),
@@ -201,7 +201,7 @@ _BAMBA = (
 
 
 def granite_hybrid(config: Config) -> Model:
-    """Granite-4 hybrids: Mamba-2 and attention layers, a shared FFN in each, with routed experts beside it or without."""
+    """Granite-4 hybrids: Mamba-2 and attention layers, a shared FFN in each layer, with or without routed experts."""
     s, bias = shape(config), config.flag("attention_bias")
     style = Style(qkv_bias=bias, out_bias=bias, tied=True)
     kinds = (

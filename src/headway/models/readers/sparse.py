@@ -1,4 +1,4 @@
-"""MiniMax-M2 and M3: many experts; M3 reads only the blocks of its cache that an index picks."""
+"""Readers of MiniMax-M2 and M3: many experts; attention of M3 reads only the KV blocks that an index selects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headway.models.readers.standard import (
 
 
 def minimax_m2(config: Config) -> Model:
-    """MiniMax-M2: full attention with norms over all query and key heads together."""
+    """MiniMax-M2: full attention with norms over all query and key heads."""
     s = shape(config)
     style = Style(qk_norm=_qk_norm(config))
     if config.count("shared_intermediate_size", default=0, low=0):
@@ -52,7 +52,7 @@ def _qk_norm(config: Config) -> str:
 
 
 def minimax_m3(config: Config) -> Model:
-    """MiniMax-M3: leading dense layers, then experts with a shared one; sparse layers pick blocks by an index key."""
+    """MiniMax-M3: leading dense layers, then routed and shared experts; sparse layers select KV blocks by an index key."""
     s = shape(config)
     style = Style(qk_norm=_qk_norm(config))
     if config.flag("attention_output_gate"):
@@ -85,7 +85,7 @@ def _picks(config: Config, layers: int) -> list[bool]:
 
 
 def _picked(config: Config, s: DecoderShape) -> tuple[Any, tuple[Vector, ...]]:
-    """Attention that reads top-k blocks; the newest block is one of them."""
+    """Attention that reads the top-k KV blocks, including the newest block."""
     inner = config.table("sparse_attention_config")
     if inner is None or not inner.flag("use_sparse_attention"):
         return attention(s), ()

@@ -1,4 +1,4 @@
-"""What most decoders share: their dimensions, projections with or without bias, norms, dense and routed feed-forward parts."""
+"""Parts common to most readers: dimensions, projections with or without bias, norms, dense and routed FFNs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headway.models.readers.read import MAX_LAYERS, Config
 
 
 def constant(value: int, what: str) -> Any:
-    """A small number that the architecture itself sets."""
+    """Small number that the architecture fixes."""
     return known(value, what, "", "constant", "the architecture")
 
 
@@ -27,7 +27,7 @@ COPIES = {n: constant(n, f"{n} vectors of this kind") for n in range(1, 20)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderShape:
-    """The dimensions of a decoder whose attention has heads of one size."""
+    """Dimensions of a decoder whose attention heads have one size."""
 
     hidden: Any
     layers: int
@@ -38,31 +38,31 @@ class DecoderShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """The small choices by which architectures of one kind differ."""
+    """Details in which architectures of one kind differ: norms, biases, tied head, positions."""
 
     matrices: Any = GATED
     qkv_bias: bool = False
     out_bias: bool = False
     mlp_bias: bool = False
-    norms: int = 2  # per layer
+    norms: int = 2  # norms per layer
     norm_parts: int = 1  # 1: a weight (RMSNorm); 2: weight and bias (LayerNorm); 0: nothing learned
-    qk_norm: str = ""  # "head": one norm of head_dim for all heads; "full": over all heads together
-    tied: bool = False  # where the config does not say
+    qk_norm: str = ""  # "head": a norm of head_dim, shared by all heads; "full": a norm over all heads
+    tied: bool = False  # default if the config does not state it
     positions: bool = False  # learned position embeddings
     head_bias: bool = False
 
     def but(self, **changes: Any) -> Style:
-        """This style with some choices made otherwise."""
+        """Style with some details changed."""
         return replace(self, **changes)
 
 
 def layer_count(config: Config, *keys: str) -> int:
-    """How many layers there are, as a plain int to loop over."""
+    """Number of layers, as a plain int."""
     return int(config.count(*(keys or ("num_hidden_layers", "n_layer", "num_layers", "n_layers")), high=MAX_LAYERS))
 
 
 def shape(config: Config, kv_default: Any = None, head_dim_default: int | None = None) -> DecoderShape:
-    """Hidden size, layers, heads, KV heads and head size, with the family's rule for what is absent."""
+    """Hidden size, layers, heads, KV heads and head size, with the family's defaults for absent keys."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads", "num_heads")
     kv_heads = config.count("num_key_value_heads", default=heads if kv_default is None else kv_default)
@@ -77,7 +77,7 @@ def shape(config: Config, kv_default: Any = None, head_dim_default: int | None =
 
 
 def divided(config: Config, top: Any, bottom: Any, name: str, how: str) -> Any:
-    """A whole quotient of two counts."""
+    """Quotient of two counts; raises an error if it is not whole."""
     if top % bottom:
         raise UnsupportedModel(name, f"{int(top)} / {int(bottom)}", f"{how} must be whole")
     return config.derived(top // bottom, name, how)
@@ -97,13 +97,13 @@ def attention(s: DecoderShape, look: AttentionPattern | None = None, **more: Any
 
 
 def window(config: Config, *keys: str) -> AttentionPattern:
-    """A sliding window of so many tokens."""
+    """Sliding-window attention pattern, with the window from one of `keys`."""
     size = config.count(*(keys or ("sliding_window",)), unit="token")
     return AttentionPattern(name="window", cap_tokens=size, kept_tokens=size)
 
 
 def chunk(config: Config, key: str) -> AttentionPattern:
-    """Attention within aligned chunks of so many tokens."""
+    """Chunked attention pattern (aligned chunks), with the size from `key`."""
     size = config.count(key, unit="token")
     return AttentionPattern(name="chunk", cap_tokens=size, kept_tokens=size)
 
@@ -125,13 +125,13 @@ def mixer_vectors(s: DecoderShape, style: Style) -> tuple[Vector, ...]:
 
 
 def norms(hidden: Any, style: Style, count: int | None = None) -> tuple[Vector, ...]:
-    """The norms around the parts of a layer, or `count` of them."""
+    """Norms of a layer, by style or `count` of them."""
     vectors = style.norm_parts * (style.norms if count is None else count)
     return (Vector(name="norms", dims=(COPIES[vectors], hidden)),) if vectors else ()
 
 
 def dense(config: Config, hidden: Any, style: Style, *keys: str, intermediate: Any = None) -> Dense:
-    """A dense feed-forward part."""
+    """Dense FFN."""
     width = intermediate if intermediate is not None else config.count(*(keys or ("intermediate_size",)))
     return Dense(hidden=hidden, intermediate=width, matrices=style.matrices, biases=BIASES if style.mlp_bias else NONE)
 
@@ -139,7 +139,7 @@ def dense(config: Config, hidden: Any, style: Style, *keys: str, intermediate: A
 def moe(
     hidden: Any, *, experts: Any, per_token: Any, intermediate: Any, shared: Any = NONE, shared_intermediate: Any = NONE, **more: Any
 ) -> MoE:
-    """Routed experts, gated like the shared ones unless told otherwise."""
+    """Routed and shared experts, gated by default."""
     if per_token > experts:
         raise UnsupportedModel("num_experts_per_tok", int(per_token), f"must not exceed the {int(experts)} experts")
     fields = {"matrices": GATED, "shared_matrices": GATED} | more
@@ -155,12 +155,12 @@ def moe(
 
 
 def block(mixer: Mixer, ffn: FeedForward, *vectors: tuple[Vector, ...]) -> Block:
-    """One layer."""
+    """Layer from its mixer, FFN and vectors."""
     return Block(count=1, attention=mixer, ffn=ffn, vectors=tuple(vector for group in vectors for vector in group))
 
 
 def uniform(s: DecoderShape, style: Style, ffn: FeedForward, looks: list[AttentionPattern] | None = None) -> list[Block]:
-    """Layers that differ, if at all, in how far they look back."""
+    """Equal layers, which may differ in attention pattern."""
     vectors = (*norms(s.hidden, style), *mixer_vectors(s, style))
     return [block(attention(s, look), ffn, vectors) for look in looks or [AttentionPattern()] * s.layers]
 
@@ -168,7 +168,7 @@ def uniform(s: DecoderShape, style: Style, ffn: FeedForward, looks: list[Attenti
 def finish(
     config: Config, layers: list[Block], hidden: Any, style: Style, final: tuple[Vector, ...] | None = None, embedding_dim: Any = None
 ) -> Model:
-    """The model around its layers: vocabulary, embedding, head, final norm, precision."""
+    """Model from its layers, with vocabulary, embedding, head, final norm and precision."""
     vectors = norms(hidden, style, 1) if final is None else final
     context = config.count(*CONTEXT, default=None, unit="token")
     vocab, tied = config.count("vocab_size", "padded_vocab_size"), config.flag("tie_word_embeddings", default=style.tied)
