@@ -93,7 +93,7 @@ def own_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pat
         (("--form", "{tmp}/rows.csv"), "--from"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(tmp_path: Path, cli: Cli, argv: tuple[str, ...], words: str) -> None:
+def test_fit__wrong_input_is_one_line(tmp_path: Path, cli: Cli, argv: tuple[str, ...], words: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "out").mkdir()
     head, *lines = rows().splitlines()
@@ -109,14 +109,14 @@ def test_wrong_input_is_one_line(tmp_path: Path, cli: Cli, argv: tuple[str, ...]
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_pages_are_looked_at_before_the_fit(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit__checks_report_pages_before_fitting(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headway.evidence.serving.refit.refit", lambda *_: pytest.fail("fitted"))
     path, page = file(tmp_path, "rows.csv", rows()), file(tmp_path, "plain.md", "# Page\n")
     status, _, err = cli("fit", "--from", path, "--out", str(tmp_path), "--report", page)
     assert status == 2 and "has no part between" in err
 
 
-def test_rows_of_reliability_c_do_not_count(tmp_path: Path, cli: Cli) -> None:
+def test_fit__rows_of_reliability_c_do_not_count(tmp_path: Path, cli: Cli) -> None:
     head, *lines = rows().splitlines()
     at = head.split(",").index("reliability")
     cells = [line.split(",") for line in lines]
@@ -138,7 +138,7 @@ def no_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
 
 
-def test_without_scipy_kernels_name_the_extra(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_kernels__missing_scipy_names_the_extra(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     no_scipy(monkeypatch)
     (tmp_path / "kernels").mkdir()
     with pytest.raises(MissingExtra):
@@ -149,7 +149,7 @@ def test_without_scipy_kernels_name_the_extra(tmp_path: Path, cli: Cli, monkeypa
 
 
 @pytest.mark.parametrize("broken", ["not parquet", "other columns"])
-def test_a_table_of_kernels_that_is_none(tmp_path: Path, cli: Cli, broken: str) -> None:
+def test_fit_kernels__malformed_table_is_one_line(tmp_path: Path, cli: Cli, broken: str) -> None:
     pytest.importorskip("scipy")
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "gemm.parquet"
@@ -184,7 +184,7 @@ def can_draw() -> bool:
     return importlib.util.find_spec("vl_convert") is not None
 
 
-def test_the_numbers_are_written_and_load(fitted: Path) -> None:
+def test_fit__efficiency_toml_recovers_the_truth_and_loads(fitted: Path) -> None:
     made = {(one.section, one.key): one for one in read_efficiency(fitted / "efficiency.toml")}
     for place, wanted in TRUTH.items():
         section, _, key = place.rpartition(".")
@@ -202,7 +202,7 @@ def used(folder: Path, made: Path) -> None:
     (folder / "efficiency.toml").write_text((made / "efficiency.toml").read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def test_what_was_not_fitted_is_what_ships(fitted: Path, own_catalog: Path) -> None:
+def test_fit__unfitted_numbers_equal_shipped_ones(fitted: Path, own_catalog: Path) -> None:
     """Kernels, and the widths of intervals that no row measured."""
     shipped = efficiencies()
     used(own_catalog, fitted)
@@ -217,7 +217,7 @@ def test_what_was_not_fitted_is_what_ships(fitted: Path, own_catalog: Path) -> N
     assert float(found.interval("decode")) != float(shipped.interval("decode"))
 
 
-def test_a_second_fit_keeps_what_it_has_no_rows_for(fitted: Path, tmp_path: Path) -> None:
+def test_write_efficiency__keeps_numbers_without_new_rows(fitted: Path, tmp_path: Path) -> None:
     path = tmp_path / "efficiency.toml"
     used(tmp_path, fitted)
     before = read_efficiency(path)
@@ -229,7 +229,7 @@ def test_a_second_fit_keeps_what_it_has_no_rows_for(fitted: Path, tmp_path: Path
     assert after == {(one.section, one.key): one.value for one in before} | changed
 
 
-def test_the_nearest_rows_are_written(fitted: Path) -> None:
+def test_fit__writes_the_nearest_rows(fitted: Path) -> None:
     found = nearest.read((fitted / "evidence.csv").read_text(encoding="utf-8"))
     assert sum(one.rows for one in found) == 72
     assert {(one.chip, one.engine, one.measure) for one in found} == {
@@ -239,7 +239,7 @@ def test_the_nearest_rows_are_written(fitted: Path) -> None:
     assert all(one.cross_validated and one.sources in ("one", "two") for one in found)
 
 
-def test_the_pages_are_written_between_their_markers(fitted: Path) -> None:
+def test_fit__writes_pages_between_their_markers(fitted: Path) -> None:
     brief = (fitted / "brief.md").read_text(encoding="utf-8")
     assert brief.startswith(f"# headway\n\n<!-- {SUMMARY}: generated") and brief.endswith(f"<!-- {SUMMARY}: end -->\n\nlast\n")
     assert "| decode | 36 |" in brief and "old" not in brief.splitlines() and str(fitted) not in brief
@@ -251,7 +251,7 @@ def test_the_pages_are_written_between_their_markers(fitted: Path) -> None:
         assert (fitted / FIGURE).stat().st_size > 1000
 
 
-def test_a_fit_is_used_where_it_is_the_catalogue(fitted: Path, own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit__result_is_used_by_predict_and_serve(fitted: Path, own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["predict", file(own_catalog, "ask.csv", rows()), "-o", "csv"]
     assert main(asked) == 0
     before = capsys.readouterr().out
@@ -287,7 +287,7 @@ def test_a_fit_is_used_where_it_is_the_catalogue(fitted: Path, own_catalog: Path
         ("[gemm.other.bf16]\nt0 = { value = 1e-6, unit = 's' }\n", "gemm.other.bf16.t0: renamed to t0_s"),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_one_line(own_catalog: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
+def test_efficiency_toml__malformed_file_is_one_line(own_catalog: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
     file(own_catalog, "efficiency.toml", text)
     status = main(SERVE)
     out, err = capsys.readouterr()
@@ -296,7 +296,7 @@ def test_a_malformed_file_is_one_line(own_catalog: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(("former", "present"), [pair for pair in FORMER_KEYS.items() if pair[1] in KEYS["engine"]])
-def test_a_former_name_of_an_engine_s_number_is_refused_with_the_present_one(
+def test_efficiency_toml__former_key_is_refused_with_the_present_one(
     own_catalog: Path, capsys: pytest.CaptureFixture[str], former: str, present: str
 ) -> None:
     """By what reads a catalogue folder, and by the fit that would keep the number in its file."""
@@ -309,7 +309,7 @@ def test_a_former_name_of_an_engine_s_number_is_refused_with_the_present_one(
         read_efficiency(path)
 
 
-def test_a_valid_file_is_used(own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_efficiency_toml__valid_file_is_used(own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The shipped numbers with an engine that needs a whole second for each step."""
     text = SHIPPED.read_text(encoding="utf-8")
     start = text.index("[engine.other]")
@@ -324,7 +324,7 @@ def test_a_valid_file_is_used(own_catalog: Path, capsys: pytest.CaptureFixture[s
     ] == 1.0
 
 
-def test_one_number_of_an_engine_may_be_stated_alone(own_catalog: Path) -> None:
+def test_efficiency_toml__one_engine_number_alone_is_allowed(own_catalog: Path) -> None:
     shipped = efficiencies()
     file(
         own_catalog,
@@ -338,7 +338,7 @@ def test_one_number_of_an_engine_may_be_stated_alone(own_catalog: Path) -> None:
         assert all(found.sections[section][key] == value for key, value in numbers_of.items() if (section, key) not in changed)
 
 
-def test_a_class_of_kernels_is_stated_whole(own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_efficiency_toml__kernel_class_must_be_complete(own_catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What a family does not state is as for all families: a file's own, not another's."""
     file(own_catalog, "efficiency.toml", "[gemm.other.bf16]\ncompute = { value = 0.5 }\n")
     assert "gemm.hopper.bf16" not in efficiencies().sections
@@ -346,6 +346,6 @@ def test_a_class_of_kernels_is_stated_whole(own_catalog: Path, capsys: pytest.Ca
     assert "states all numbers of a class of kernels or none" in capsys.readouterr().err
 
 
-def test_without_a_file_of_its_own_a_catalogue_leaves_the_shipped_numbers(own_catalog: Path) -> None:
+def test_efficiency_toml__absent_file_leaves_shipped_numbers(own_catalog: Path) -> None:
     own = efficiencies()
     assert own_catalog.is_dir() and len(own.sections) == len({one.section for one in read_efficiency(SHIPPED)})

@@ -23,7 +23,7 @@ def said(cli: Cli, *command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("claim_id", ROWS)
-def test_the_first_line_is_the_answer_and_nothing_is_left_out(claim_id: str, cli: Cli) -> None:
+def test_lecture__first_line_is_the_verdict_and_every_part_is_printed(claim_id: str, cli: Cli) -> None:
     row, lines = ROWS[claim_id], said(cli, claim_id)
     text = "\n".join(lines)
     assert lines[0].startswith(f"{claim_id} {row.verdict}")
@@ -41,40 +41,40 @@ def test_the_first_line_is_the_answer_and_nothing_is_left_out(claim_id: str, cli
     assert not worked or f"by hand: {worked}" in lines
 
 
-def test_a_claim_that_differs_reads_in_one_line(cli: Cli) -> None:
+def test_lecture__verdict_reads_in_one_line(cli: Cli) -> None:
     assert said(cli, "pp-12")[0].startswith("PP-12 differs (an input off): one hop is 19 us, stated 2.5 ms")
     assert said(cli, "RK-03")[0].startswith("RK-03 differs (an input off): width is 0.6 m, claimed 1 m .. 2 m")
     assert said(cli, "MOE-11")[0].startswith("MOE-11 agrees: in the rack over weight time is 0.357, claimed at most 1; others: 1 agrees")
     assert said(cli, "RK-02")[0] == "RK-02 not computable: an observation, which no law gives"
 
 
-def test_every_fact_of_today_is_found_and_its_figures_explain_themselves() -> None:
+def test_lecture__every_fact_of_today_has_an_origin() -> None:
     for claim in claims().values():
         assert current(claim).keys() == claim.today.keys(), claim.id
         for name, value in ledger.explain(claim.id, today=True).items() if claim.today else ():
             assert anonymous(value) == [], (claim.id, name)
 
 
-def test_how_ends_in_the_inputs_and_begins_with_the_figure(cli: Cli) -> None:
+def test_lecture__derivation_from_figure_to_inputs(cli: Cli) -> None:
     lines = said(cli, "FM-02")
     start = next(number for number, line in enumerate(lines) if line.startswith("how "))
     assert lines[start + 1 :] == ["  slow batch over fast batch = batch_ratio_identity(price_ratio, speed_ratio) = 15   price * speed"]
 
 
-def test_what_the_catalogue_says_stands_behind_each_input(cli: Cli) -> None:
+def test_lecture__inputs_show_the_catalogue_value(cli: Cli) -> None:
     lines = said(cli, "TS-02")
     assert [line for line in lines if line.startswith("  mem_bw ") and line.endswith("the catalogue says 22 TB/s")]
     assert [line for line in lines if line.startswith("  hbm ") and line.endswith("the catalogue says the same")]
 
 
-def test_one_claim_as_json_is_its_whole_row(capsys: Any) -> None:
+def test_lecture__json_of_one_claim_is_its_whole_row(capsys: Any) -> None:
     assert main(["lecture", "moe-11", "-o", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert row["id"] == "MOE-11" and row["verdict"] == "agrees" and len(row["inputs"]) == len(claims()["MOE-11"].inputs)
     assert {part["name"]: part["recomputed"] for part in row["parts"]}["one layer in the rack"] == pytest.approx(7.168e-6, rel=1e-12)
 
 
-def test_a_group_is_a_table_under_the_count_of_its_verdicts(cli: Cli) -> None:
+def test_lecture__group_is_a_table_under_its_verdict_counts(cli: Cli) -> None:
     lines = said(cli, "moe")
     verdicts = [row.verdict for row in ROWS.values() if row.group == "MOE"]
     assert lines[0].startswith("12 claims of the lecture: ")

@@ -18,7 +18,7 @@ def launched(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
     return [note.removeprefix("launch: ") for note in answer["notes"] if note.startswith("launch: ")]
 
 
-def test_the_line_has_the_ways_and_the_batch_of_the_best_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_launch__layout_and_batch_of_the_best_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*PLAN, "-o", "json"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
     line = launched(capsys, "--launch", "vllm")[0]
@@ -26,16 +26,16 @@ def test_the_line_has_the_ways_and_the_batch_of_the_best_row(capsys: pytest.Capt
     assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {best['batch']} --max-model-len 2000" in line
 
 
-def test_what_an_engine_cannot_do_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_launch__unsupported_parallelism_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "context parallelism" in launched(capsys, "--cp", "2", "--pp", "1", "--launch", "trtllm")[0]
 
 
-def test_nothing_is_launched_when_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_launch__nothing_when_no_layout_meets_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
     assert launched(capsys, "--ttft", "1us", "--launch", "sglang") == ["nothing to launch, no layout meets every limit"]
 
 
 @pytest.mark.parametrize("extra", [["--launch", "triton"], ["--launch", "vllm", "--prompt", "1k,2k"]])
-def test_refused_in_one_line(capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
+def test_launch__wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], extra: list[str]) -> None:
     assert main([*PLAN, *extra]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and err.startswith("headway: ")

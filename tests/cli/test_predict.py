@@ -51,7 +51,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_every_row_in_order_and_the_line_of_what_is_wrong(tmp_path: Path, cli: Cli) -> None:
+def test_predict__every_row_in_order_and_the_line_of_each_error(tmp_path: Path, cli: Cli) -> None:
     status, out, err = cli("predict", file(tmp_path, MIXED), "-o", "csv")
     assert (status, err) == (0, "")
     found = rows_of(out)
@@ -70,7 +70,7 @@ def test_every_row_in_order_and_the_line_of_what_is_wrong(tmp_path: Path, cli: C
     assert {key: row for key, row in found[0].items() if key != "id"} == {key: row for key, row in found[7].items() if key != "id"}
 
 
-def test_the_columns_of_the_contract(tmp_path: Path, cli: Cli) -> None:
+def test_predict__columns_of_the_contract(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, MIXED)
     _, out, _ = cli("predict", path, "-o", "csv")
     assert out.split("\n")[0].split(",") == CONTRACT
@@ -84,7 +84,7 @@ def test_the_columns_of_the_contract(tmp_path: Path, cli: Cli) -> None:
     assert all(one["doc"] for one in answer["columns"].values())
 
 
-def test_floor_and_interval_in_their_order_and_units(tmp_path: Path, cli: Cli) -> None:
+def test_predict__floor_and_interval_in_order_and_milliseconds(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, MIXED)
     _, out, _ = cli("predict", path, "-o", "csv")
     first, last = rows_of(out)[0], rows_of(out)[-1]
@@ -101,7 +101,7 @@ def test_floor_and_interval_in_their_order_and_units(tmp_path: Path, cli: Cli) -
     assert 4.4 < float(last["tpot_ms_floor"]) < 5.2
 
 
-def test_the_first_line_is_the_answer(tmp_path: Path, cli: Cli) -> None:
+def test_predict__first_line_is_the_answer(tmp_path: Path, cli: Cli) -> None:
     _, out, _ = cli("predict", file(tmp_path, MIXED))
     first = out.split("\n")[0]
     assert first.startswith("4 of 12 rows predicted; not predicted: ")
@@ -109,20 +109,20 @@ def test_the_first_line_is_the_answer(tmp_path: Path, cli: Cli) -> None:
     assert "rows predicted" in cli("predict", file(tmp_path, MIXED), "-o", "md")[1].split("\n")[0]
 
 
-def test_what_was_measured_is_not_looked_at(tmp_path: Path, cli: Cli) -> None:
+def test_predict__measured_columns_are_ignored(tmp_path: Path, cli: Cli) -> None:
     bare = rows_of(cli("predict", file(tmp_path, f"{HEAD}\na,{GOOD}\n"), "-o", "csv")[1])
     text = f"{HEAD},ttft_ms,tpot_ms,tok_s_per_chip,notes\na,{GOOD},1,n/a,-3,ctx servers 2x TP4\n"
     assert rows_of(cli("predict", file(tmp_path, text), "-o", "csv")[1]) == bare
     assert bare[0]["tpot_ms"]
 
 
-def test_a_condition_reads_times_with_their_unit(tmp_path: Path, cli: Cli) -> None:
+def test_predict__where_reads_times_with_their_unit(tmp_path: Path, cli: Cli) -> None:
     path = file(tmp_path, MIXED)
     ten, bare = (rows_of(cli("predict", path, "-o", "csv", "--where", f"tpot_ms <= {most}")[1]) for most in ("10s", "10000"))
     assert [row["id"] for row in ten] == [row["id"] for row in bare] == ["first", "two\nlines", "", "last"]
 
 
-def test_an_empty_table_and_files_that_are_none(tmp_path: Path, cli: Cli) -> None:
+def test_predict__empty_table_and_malformed_file(tmp_path: Path, cli: Cli) -> None:
     assert cli("predict", file(tmp_path, HEAD + "\n")) == (0, "No row to predict.\n", "")
     assert cli("predict", file(tmp_path, HEAD + "\n"), "-o", "csv")[1] == ",".join(CONTRACT) + "\n"
     for text, wants in (("", "has no column id, model, hardware, mode"), ("a,b\n1,2\n", "has no column id")):
@@ -133,14 +133,14 @@ def test_an_empty_table_and_files_that_are_none(tmp_path: Path, cli: Cli) -> Non
     assert status == 2 and "each row names its own machine" in err
 
 
-def test_parquet(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_predict__parquet(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert main(["predict", file(tmp_path, MIXED), "-o", "parquet"]) == 0
     table = parquet.read_table(io.BytesIO(capfdbinary.readouterr().out))
     assert table.column_names == CONTRACT and table.num_rows == 12
 
 
-def test_thousands_of_rows_share_their_work(tmp_path: Path, cli: Cli) -> None:
+def test_predict__thousands_of_rows_share_their_work(tmp_path: Path, cli: Cli) -> None:
     chips, models = ("h100-sxm", "a100-80gb", "mi300x", "b200"), ("llama-3.1-8b", "llama-3.1-70b", "deepseek-v3", "qwen3-30b-a3b")
     loads = [f"{100 + n},{50 + n % 700},{1 + n % 99}" for n in range(2000)]
     lines = [

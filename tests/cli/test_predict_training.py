@@ -50,7 +50,7 @@ def number(row: dict[str, str], key: str) -> float:
     return float(row[key])
 
 
-def test_every_line_has_a_line_in_the_contracts_columns(capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__every_row_in_the_contract_columns(capsys: pytest.CaptureFixture) -> None:
     asked = measured()
     found = predicted(ROWS, capsys)
     assert list(found[0]) == CONTRACT
@@ -61,7 +61,7 @@ def test_every_line_has_a_line_in_the_contracts_columns(capsys: pytest.CaptureFi
             assert 0 < number(row, f"{key}_lo") <= number(row, key) <= number(row, f"{key}_hi"), row["id"]
 
 
-def test_what_was_measured_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__measured_columns_change_nothing(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     hidden = tmp_path / "rows.csv"
     lines = measured()
     with hidden.open("w", newline="") as out:
@@ -71,7 +71,7 @@ def test_what_was_measured_changes_nothing(tmp_path: Path, capsys: pytest.Captur
     assert run(hidden, "-o", "csv", capsys=capsys) == run(ROWS, "-o", "csv", capsys=capsys)
 
 
-def test_speed_step_time_and_flops_are_one_prediction(capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__speed_step_time_and_flops_agree(capsys: pytest.CaptureFixture) -> None:
     asked = {row["id"]: row for row in measured()}
     for row in predicted(ROWS, capsys):
         said = asked[row["id"]]
@@ -84,14 +84,14 @@ def test_speed_step_time_and_flops_are_one_prediction(capsys: pytest.CaptureFixt
         assert ends == pytest.approx([ends[0]] * 3)
 
 
-def test_memory_is_what_korthikanti_counted(capsys: pytest.CaptureFixture) -> None:
+def test_memory_gb_per_chip__korthikanti_published(capsys: pytest.CaptureFixture) -> None:
     """Figure 1 of arXiv:2205.05198, first stage of GPT-22B, 175B and 530B, in GiB: nothing of the memory law is fitted to it."""
     found = {row["id"]: row for row in predicted(ROWS, capsys)}
     for name, gib in (("KOR-012", 55.1), ("KOR-013", 112.4), ("KOR-014", 57.9), ("KOR-016", 54.7)):
         assert number(found[name], "memory_gb_per_chip") == pytest.approx(gib, rel=0.06)
 
 
-def test_what_is_malformed_or_unknown_says_why_and_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__bad_row_says_why_and_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "rows.csv"
     good = "Llama-3.1-8B,H100,8,bf16,8192,1,1,,FSDP,1,64,full"
     path.write_text(
@@ -105,7 +105,7 @@ def test_what_is_malformed_or_unknown_says_why_and_stops_no_other(tmp_path: Path
     assert found[0] | {"id": ""} == found[4] | {"id": ""}
 
 
-def test_chips_models_and_spellings_that_were_never_measured_are_sane(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__unmeasured_chips_and_models_are_plausible(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("\n".join([HEAD, *(f"{name},{rest}" for name, (_, rest) in NEW.items())]) + "\n")
     for row in predicted(path, capsys):
@@ -115,7 +115,7 @@ def test_chips_models_and_spellings_that_were_never_measured_are_sane(tmp_path: 
         assert 5 < number(row, "memory_gb_per_chip") < 300, row
 
 
-def test_deepseek_v3_on_its_own_machine(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_tokens_per_s_per_chip__deepseek_v3_on_h800_within_interval(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     """2.664 M H800 hours for 14.8 T tokens (arXiv:2412.19437 table 1): 1543 tokens/s per chip, DualPipe not told to the row."""
     path = tmp_path / "rows.csv"
     path.write_text(f"{HEAD}\ndeepseek,{NEW['deepseek'][1]}\n")
@@ -123,14 +123,14 @@ def test_deepseek_v3_on_its_own_machine(tmp_path: Path, capsys: pytest.CaptureFi
     assert number(row, "tokens_per_s_per_chip_lo") < 14.8e12 / (2.664e6 * 3600) < number(row, "tokens_per_s_per_chip_hi")
 
 
-def test_an_open_layout_has_a_wider_interval(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__unstated_layout_has_a_wider_interval(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(f"{HEAD}\nstated,Llama-3.1-8B,H100,8,bf16,8192,1,1,,,1,64,none\nopen,Llama-3.1-8B,H100,8,bf16,8192,,,,,1,64,none\n")
     stated, open_ = (number(row, "step_time_s_hi") / number(row, "step_time_s") for row in predicted(path, capsys))
     assert open_ > stated > 1.05
 
 
-def test_words_say_how_many_and_what_was_taken(capsys: pytest.CaptureFixture) -> None:
+def test_predict_training__text_counts_rows_and_names_defaults(capsys: pytest.CaptureFixture) -> None:
     told = run(ROWS, capsys=capsys)
     assert " rows predicted; not predicted: the time of one layer alone is no optimiser step (2)." in told.splitlines()[0]
     assert "sequence not stated: 2048 tokens" in told

@@ -56,7 +56,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
+def test_scale__every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
     found = cli.json("scale", *KINDS[kind].split())
     assert found["rows"] and {"headway", "command", "columns", "rows", "notes"} <= found.keys()
     for key, about in found["columns"].items():
@@ -69,7 +69,7 @@ def test_every_answer_keeps_the_contract(kind: str, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_number_explains_itself(kind: str) -> None:
+def test_scale__every_number_replays(kind: str) -> None:
     """The tree of each number ends in facts and flags alone, and gives the number again."""
     import argparse
 
@@ -94,7 +94,7 @@ def test_every_number_explains_itself(kind: str) -> None:
                     assert float(replay(tree)) == pytest.approx(value, rel=1e-12), key
 
 
-def test_the_first_line_answers(cli: Cli) -> None:
+def test_scale__first_line_is_the_answer(cli: Cli) -> None:
     life = cli("scale", *KINDS["life"].split()).text.splitlines()[0]
     assert "train on 94.7T tokens, 47.3x Chinchilla by epoch (23.2x (outliers) .. 127x (hoffmann) over 6 laws)" in life
     assert "the simple rule, training = serving, says 222T, 111x, and costs 5.2% more" in life
@@ -105,13 +105,13 @@ def test_the_first_line_answers(cli: Cli) -> None:
     assert "with 1 expert are worth" in cli("scale", "--moe", "--active", "1B", "--experts", "1").text
 
 
-def test_the_spread_of_the_worked_example_is_17_to_87(cli: Cli) -> None:
+def test_over_training__worked_example_spans_17_to_87(cli: Cli) -> None:
     flags = ["--active", "100B", "--served", "200T,260T", "--kappa", "1,3", "--law", "epoch,hoffmann", "--beside", "none"]
     times = [row["over_training"] for row in cli.json("scale", *flags)["rows"]]
     assert (round(min(times)), round(max(times))) == (17, 87)
 
 
-def test_lists_become_axes_and_each_row_is_that_of_its_point(cli: Cli) -> None:
+def test_scale__lists_are_axes_and_rows_equal_single_points(cli: Cli) -> None:
     many = cli.json("scale", "--flop", "1e20..1e26*10", "--law", "epoch,huber", "--beside", "none")["rows"]
     assert [row["law"] for row in many] == ["epoch", "huber"] * 7
     (one,) = cli.json("scale", "--flop", "1e23", "--beside", "none")["rows"]
@@ -122,7 +122,7 @@ def test_lists_become_axes_and_each_row_is_that_of_its_point(cli: Cli) -> None:
     assert [(row["active"], row["experts"]) for row in grid] == [(n, e) for n in (1e8, 1e9) for e in (8, 32, 128, 512)]
 
 
-def test_what_is_outside_the_fitted_range_is_said(cli: Cli) -> None:
+def test_in_range__note_outside_the_fitted_range(cli: Cli) -> None:
     near = cli.json("scale", "--active", "1B", "--tokens", "20B", "--beside", "none")
     assert near["rows"][0]["in_range"] is True and not any("outside" in note for note in near["notes"])
     far = cli.json("scale", "--flop", "1e25")
@@ -134,65 +134,65 @@ def test_what_is_outside_the_fitted_range_is_said(cli: Cli) -> None:
     assert all(row["in_range"] is None for row in experts if row["law"] == "ling")
 
 
-def test_notes_are_about_the_laws_shown(cli: Cli) -> None:
+def test_scale__notes_cover_only_the_laws_shown(cli: Cli) -> None:
     def starts(law: str) -> list[str]:
         return [note.split("'")[0] for note in cli.json("scale", "--moe", "--active", "1B", "--experts", "64", "--law", law)["notes"]]
 
     assert starts("s-base") == ["Clark"] and starts("ling") == ["Ling"] and starts("hash,ling") == ["Clark", "Ling"]
 
 
-def test_a_rounded_fit_gives_a_loss_and_no_split(cli: Cli) -> None:
+def test_loss__rounded_fit_gives_a_loss_and_no_split(cli: Cli) -> None:
     (row,) = cli.json("scale", "--active", "70B", "--tokens", "1.4T", "--law", "hoffmann-printed", "--beside", "none")["rows"]
     assert row["loss"] == pytest.approx(1.69 + 406.4 / 70e9**0.34 + 410.7 / 1.4e12**0.28, rel=1e-12)
     assert row["over_law"] is None and row["served_exact"] is None and "hoffmann has them all" in row["why"]
 
 
-def test_too_little_training_is_justified_by_no_serving(cli: Cli) -> None:
+def test_served_exact__null_for_too_little_training(cli: Cli) -> None:
     (row,) = cli.json("scale", "--active", "70B", "--tokens", "100B", "--beside", "none")["rows"]
     assert row["served_exact"] is None and "none justifies it" in row["why"]
     assert row["served_rule"] > 0
 
 
-def test_equal_parts_that_cannot_reach_the_loss_say_so(cli: Cli) -> None:
+def test_rule_regret__null_where_the_rule_cannot_reach_the_loss(cli: Cli) -> None:
     (row,) = cli.json("scale", "--quality", "70B", "--served", "100B", "--beside", "none")["rows"]
     assert row["rule_regret"] is None and "whatever the size" in row["why"]
     assert row["active"] < 70e9 < row["active"] * 1.15
 
 
-def test_flags_that_a_question_does_not_use_are_named(cli: Cli) -> None:
+def test_scale__unused_flags_are_named_in_a_note(cli: Cli) -> None:
     notes = cli.json("scale", "--flop", "1e25", "--months", "2", "--kappa", "3")["notes"]
     assert any(note == "not used in this question: --months, --kappa" for note in notes)
 
 
-def test_the_seed_fixes_the_interval(cli: Cli) -> None:
+def test_seed__fixes_the_interval(cli: Cli) -> None:
     ends = [cli.json("scale", "--flop", "1e25", "--seed", seed)["rows"][0]["active_lo"] for seed in ("0", "0", "1")]
     assert ends[0] == ends[1] != ends[2]
 
 
 @pytest.mark.parametrize("flags", WRONG)
-def test_wrong_input_is_one_line_that_says_what_would_work(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scale__wrong_input_is_one_line_with_what_would_work(flags: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", *flags.split()]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and WRONG[flags] in said
 
 
 @pytest.mark.parametrize("kind", ["split", "life", "experts", "quality"])
-def test_figures(kind: str, tmp_path: Path, cli: Cli) -> None:
+def test_scale__plot_for_every_question(kind: str, tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("vl_convert")
     assert cli("scale", *KINDS[kind].split(), "--plot", str(tmp_path / "figure.png")).status == 0
     assert (tmp_path / "figure.png").stat().st_size > 5000
 
 
-def test_columns_have_units() -> None:
+def test_columns__units_of_scale() -> None:
     assert columns.unit("tokens_worth") == "token" and columns.unit("flop") == "flop" and columns.unit("serve_exact") == "token/s"
 
 
-def test_keys_shared_with_train_say_what_they_are_there() -> None:
+def test_columns__keys_shared_with_train_mention_train() -> None:
     for key in ("step_s", "step_hi_s", "compute_s", "bound", "dp", "kind"):
         assert "train" in columns.doc(key), key
 
 
-def test_the_library_answers_alike(cli: Cli) -> None:
+def test_scale__library_equals_command_line(cli: Cli) -> None:
     import headway as hw
 
     found = hw.scale(active=100e9, served=["200T", 260e12], kappa=3, months=None, beside="none")

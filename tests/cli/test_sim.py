@@ -30,7 +30,7 @@ def poisson(count: int, rate: float, prompt: Any = 1, output: Any = 10, seed: in
     return Traffic.of(np.cumsum(rng.exponential(1 / rate, count)), prompt, output)
 
 
-def test_every_column_has_a_unit_and_a_sentence(cli: Cli) -> None:
+def test_sim__every_column_has_a_unit_and_a_sentence(cli: Cli) -> None:
     found = cli.json(f"{ASKED} --rate 1,2 --ttft 1s --tpot 50ms")
     assert [row["rate"] for row in found["rows"]] == [1, 2]
     assert all(column["doc"] for column in found["columns"].values())
@@ -44,7 +44,7 @@ def test_every_column_has_a_unit_and_a_sentence(cli: Cli) -> None:
     assert first["joule_per_token"] > 0
 
 
-def test_overload_has_a_growth_and_no_latency(cli: Cli) -> None:
+def test_sim__overload_has_queue_growth_and_no_latency(cli: Cli) -> None:
     [row] = cli.json(f"{ASKED.replace('300', '3000')} --rate 100")["rows"]
     assert row["stable"] is False
     assert row["mean_ttft_s"] is None
@@ -53,14 +53,14 @@ def test_overload_has_a_growth_and_no_latency(cli: Cli) -> None:
     assert row["queue_growth_per_s"] == pytest.approx(100 - row["capacity_req_per_s"], rel=0.15)
 
 
-def test_a_rate_is_found_that_keeps_the_limits(cli: Cli) -> None:
+def test_find_rate__highest_rate_within_the_limits(cli: Cli) -> None:
     found, beyond = cli.json(f"{ASKED} --find rate --so-that p99_ttft_s=1s,p99_tpot_s=30ms")["rows"]
     assert found["kind"] == "found"
     assert found["p99_tpot_s"] <= 0.030 < beyond["p99_tpot_s"] or beyond["p99_ttft_s"] > 1.0
     assert found["rate"] < beyond["rate"] < found["rate"] * 1.01
 
 
-def test_limits_that_nothing_meets() -> None:
+def test_find_rate__no_rate_meets_the_limits() -> None:
     good, bad = highest(lambda rate: {"stable": True, "p99_ttft_s": 2.0}, 10.0, {"p99_ttft_s": 1.0})
     assert good is None
     assert bad["p99_ttft_s"] == 2.0
@@ -75,18 +75,18 @@ def test_limits_that_nothing_meets() -> None:
         "--rate 1 --warmup 2", "--rate 1 --max-seqs 0", "--rate 1 --token-budget 1,2", "--rate 1 --policy best",
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_sim__wrong_input_is_one_line(capsys: pytest.CaptureFixture[str], command: str) -> None:
     assert main([*ASKED.split(), *command.split()]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-def test_what_does_not_fit_says_why(cli: Cli) -> None:
+def test_sim__model_that_does_not_fit_says_why(cli: Cli) -> None:
     [row] = cli.json("sim llama-3.1-70b --on h100 --rate 1 --prompt 100 --output 10 --requests 10")["rows"]
     assert row["fits"] is False
     assert "weights need" in row["why"]
 
 
-def test_a_timeline_opens(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_timeline__writes_trace_events(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     assert main([*ASKED.split(), "--rate", "2", "--timeline", str(path)]) == 0
     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
@@ -95,7 +95,7 @@ def test_a_timeline_opens(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     capsys.readouterr()
 
 
-def test_the_least_loaded_replica_keeps_requests_waiting_less_than_turns() -> None:
+def test_routing__least_loaded_waits_less_than_round_robin() -> None:
     rng = np.random.default_rng(5)
     traffic = replace(poisson(3000, 10.0), output=rng.integers(1, 60, 3000))
     turns, least = (
@@ -107,7 +107,7 @@ def test_the_least_loaded_replica_keeps_requests_waiting_less_than_turns() -> No
     assert (least.scheduled - least.arrival).mean() < (turns.scheduled - turns.arrival).mean()
 
 
-def test_split_pools_count_transfer_and_decode_queue_in_ttft() -> None:
+def test_ttft__split_pools_include_transfer_and_decode_queue() -> None:
     traffic = Traffic.of([0.0, 0.0], 100, 5)
     pools = PrefillDecodePools(prefill=2, decode=1, transfer_s=np.array([0.25, 0.25]))
     run, before = split(traffic, pace("0.1"), RULES._replace(seats=1), pools, how="plain")
@@ -117,7 +117,7 @@ def test_split_pools_count_transfer_and_decode_queue_in_ttft() -> None:
     assert run.total(of.EMITTED) == 10
 
 
-def test_a_preemption_is_no_second_first_token() -> None:
+def test_preemption__is_no_second_first_token() -> None:
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
     found = report.latencies(run, report.measured(run, 0.0))
     assert found["mean_ttft_s"] == 1.0
@@ -125,19 +125,19 @@ def test_a_preemption_is_no_second_first_token() -> None:
     assert gaps == 14
 
 
-def test_a_request_beyond_the_cache_does_not_spin(cli: Cli) -> None:
+def test_kv_tokens__request_beyond_the_cache_is_rejected(cli: Cli) -> None:
     [row] = cli.json(f"{ASKED} --rate 1 --kv-tokens 2048")["rows"]
     assert (row["completed"], row["rejected"]) == (0, 300)
 
 
-def test_capacity_is_the_fluid_limit() -> None:
+def test_capacity__equals_the_fluid_limit() -> None:
     """Iterations of c0 + c1 n, N tokens a request, unlimited seats but for the cache: capacity 1 / (N (c1 + c0 / seats))."""
     step = pace("0.02 + 0.001 * (batch + tokens)", 64)
     able = capacity.capacity(poisson(500, 1.0, output=50), step, RULES._replace(seats=64), 1, "plain")
     assert able == pytest.approx(1 / (50 * (0.001 + 0.02 / 64)), rel=0.02)
 
 
-def test_prefixes_that_are_found_carry_more_than_the_capacity_without(cli: Cli) -> None:
+def test_prefix_cache__hits_carry_more_than_the_capacity_without(cli: Cli) -> None:
     asked = "sim llama-3.1-8b --on h100 --turns 5,5s --rate 18 --prompt 1k --output 50 --requests 1500 --prefix-cache hbm:60GB"
     [row] = cli.json(asked)["rows"]
     assert row["utilisation"] > 1.05 and row["hit_rate"] > 0.5
@@ -147,12 +147,12 @@ def test_prefixes_that_are_found_carry_more_than_the_capacity_without(cli: Cli) 
     assert bare["p99_ttft_s"] > 2 * row["p99_ttft_s"]
 
 
-def test_the_seed_draws_who_is_in_which_class(cli: Cli) -> None:
+def test_seed__draws_the_class_of_each_request(cli: Cli) -> None:
     fast = [cli.json(f"{ASKED} --rate 1 --fast 0.5 --seed {seed}")["rows"][1]["measured"] for seed in (1, 2, 1)]
     assert fast[0] == fast[2] != fast[1]
 
 
-def test_who_goes_first_has_latencies_when_the_rest_is_overloaded(cli: Cli) -> None:
+def test_fast_class__latencies_when_the_slow_class_is_overloaded(cli: Cli) -> None:
     asked = "sim llama-3.1-8b --on h100 --prompt 2k --output 200 --requests 1500 --fast 0.2"
     whole, fast, slow = cli.json(f"{asked} --rate 20")["rows"]
     assert [row["stable"] for row in (whole, fast, slow)] == [False, True, False]
@@ -161,7 +161,7 @@ def test_who_goes_first_has_latencies_when_the_rest_is_overloaded(cli: Cli) -> N
     assert [row["stable"] for row in cli.json(f"{asked} --rate 200")["rows"]] == [False, False, False]
 
 
-def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
+def test_half_width__covers_the_mean_as_often_as_stated() -> None:
     rng = np.random.default_rng(6)
     inside = 0
     for _ in range(400):
@@ -170,7 +170,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     assert 0.91 < inside / 400 < 0.985
 
 
-def test_the_host_time_between_steps_is_not_left_out() -> None:
+def test_tpot__includes_engine_overhead_per_step() -> None:
     """An engine's own work per step is part of each step: TPOT grows by it."""
     traffic = Traffic.of([0.0], 1000, 200)
     bare, served = (real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, engine=engine) for engine in ("none", "vllm"))
@@ -182,7 +182,7 @@ def test_the_host_time_between_steps_is_not_left_out() -> None:
     assert times[1] - times[0] > 1.5e-3
 
 
-def test_an_engine_that_is_named_adds_its_work_on_a_request() -> None:
+def test_engine__adds_request_overhead() -> None:
     traffic = Traffic.of([0.0], 1000, 20)
     named = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, engine="vllm")
     asked = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic, Policy(request_overhead=0.5))
@@ -192,7 +192,7 @@ def test_an_engine_that_is_named_adds_its_work_on_a_request() -> None:
 
 
 @pytest.mark.parametrize("flags", ["--swap-space 4GiB", "--prefill-replicas 2"])
-def test_a_flag_of_what_is_not_asked_for_is_refused(flags: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sim__flag_without_its_companion_is_refused(flags: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
     from headway.cli.main import main
 
     command = f"sim llama-3.1-8b --on h100 --rate 1 --requests 20 --prompt 1k --output 100 {flags}"

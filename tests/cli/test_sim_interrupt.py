@@ -16,16 +16,16 @@ ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --req
 CHILD = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts in the background with Ctrl-C ignored
-from headway.sim import simulate, trial
+from headway.sim import simulate
 from headway.cli.main import guarded
-inner, slices, played = simulate.Play.idle, int(sys.argv[1]), []
+inner, slices, played = simulate.PlayableTraffic.idle, int(sys.argv[1]), []
 def idle(self, states, where, number):
     if len(self.served) >= 100_000:  # the load, not its capacity before it
         played.append(number)
         if len(played) == slices:
             os.kill(os.getpid(), signal.SIGINT)
     return inner(self, states, where, number)
-simulate.Play.idle = idle
+simulate.PlayableTraffic.idle = idle
 sys.exit(guarded(sys.argv[2:]))
 """
 
@@ -44,7 +44,7 @@ def interrupted(command: str, slices: int = 3) -> tuple[int, Any, str]:
 
 
 @pytest.mark.parametrize("how", ["plain", "compiled"])
-def test_a_run_prints_what_it_has(how: str) -> None:
+def test_interrupt__run_prints_completed_requests(how: str) -> None:
     if how == "compiled" and not available():
         pytest.skip("without numba")
     command = f"{ASKED} --rate 3 --loop {how}".replace("3M", "3M" if how == "compiled" else "200k")
@@ -61,20 +61,20 @@ def test_a_run_prints_what_it_has(how: str) -> None:
     assert [note for note in found["notes"] if note.startswith(f"interrupted: {row['completed']:,} of")]
 
 
-def test_replicas_stop_together() -> None:
+def test_interrupt__replicas_stop_together() -> None:
     command = "sim llama-3.1-8b --on 4xh100-sxm --replicas 4 --rate 12 --prompt 500 --output 50 --requests 100k --loop plain"
     status, found, _ = interrupted(command, 10)
     assert status == 130
     assert found["rows"][0]["offered_req_per_s"] == pytest.approx(12.0, rel=0.5)
 
 
-def test_earlier_loads_stay_and_later_ones_do_not_begin() -> None:
+def test_interrupt__finished_loads_are_printed_and_later_ones_not_begun() -> None:
     status, found, _ = interrupted(f"{ASKED.replace('3M', '100k')} --rate 30,30,30 --output 1 --prompt 10 --loop plain", 30)
     assert status == 130
     assert len(found["rows"]) < 3
 
 
-def test_nothing_to_show_is_said() -> None:
+def test_interrupt__nothing_to_show_is_one_line() -> None:
     child = "import headway.sim.run as t\ndef stop(*_): raise KeyboardInterrupt\nt.Trial.run = stop\n" + CHILD
     done = subprocess.run(
         [sys.executable, "-c", child, "1", *ASKED.replace("3M", "10").split(), "--rate", "1"], capture_output=True, text=True, check=False

@@ -37,7 +37,7 @@ def run(*argv: str) -> Answer:
 
 
 @pytest.mark.parametrize(("name", "machine", "given"), ASKED, ids=NAMES)
-def test_parts_add_up_and_ends_are_in_order(name: str, machine: str, given: dict[str, Any]) -> None:
+def test_train__parts_add_up_and_interval_in_order(name: str, machine: str, given: dict[str, Any]) -> None:
     table = hw.train(name, machine, **given)
     assert len(table) >= 1
     for row in table:
@@ -60,7 +60,7 @@ def test_parts_add_up_and_ends_are_in_order(name: str, machine: str, given: dict
 
 
 @pytest.mark.parametrize(("name", "machine", "given"), ASKED, ids=NAMES)
-def test_every_number_explains_itself(name: str, machine: str, given: dict[str, Any]) -> None:
+def test_train__every_number_replays(name: str, machine: str, given: dict[str, Any]) -> None:
     table = hw.train(name, machine, **given)
     row = next(iter(table))
     keys = [key for key, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -73,7 +73,7 @@ def test_every_number_explains_itself(name: str, machine: str, given: dict[str, 
         assert leaf.kind in KINDS and leaf.source.strip() and leaf.name.strip()
 
 
-def test_every_column_is_described() -> None:
+def test_train__every_column_is_described() -> None:
     status, out, _ = run("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192", "-o", "json")
     answer = json.loads(out)
     assert status == 0 and answer["command"][1] == "train"
@@ -84,7 +84,7 @@ def test_every_column_is_described() -> None:
 # -- lists and questions --------------------------------------------------------------------------------------------------------
 
 
-def test_lists_are_axes_and_those_of_a_layout_are_limits() -> None:
+def test_train__lists_are_axes_and_layout_lists_are_limits() -> None:
     table = hw.train("llama-3.1-8b", "64xh100-sxm", seq=(4096, 8192, 32768), global_batch=(2**22, 2**23))
     assert [(row["seq"], row["global_batch"]) for row in table] == [(s, b) for s in (4096, 8192, 32768) for b in (2**22, 2**23)]
     assert {row["tp"] for row in hw.train("llama-3.1-8b", "64xh100-sxm", seq=4096, tp=(2, 4))} <= {2, 4}
@@ -95,7 +95,7 @@ def test_lists_are_axes_and_those_of_a_layout_are_limits() -> None:
     assert [row["schedule"] for row in schedules] == ["gpipe", "1f1b", "zb-h1", "zb-h2"]
 
 
-def test_text_csv_and_md() -> None:
+def test_train__text_csv_and_md() -> None:
     asked = ("llama-3.1-8b", "--on", "8xh100-sxm", "--tokens", "1T", "--seq", "8192")
     status, text, _ = run(*asked)
     assert status == 0 and text.startswith("llama-3.1-8b on 8xh100-sxm: ") and "1T tokens take" in text
@@ -112,28 +112,28 @@ def one(name: str, machine: str, **given: Any) -> dict[str, Any]:
     return next(iter(hw.train(name, machine, **given)))
 
 
-def test_larger_machines_batches_and_idle_shares() -> None:
+def test_tokens_per_s_chip__falls_with_chips_and_rises_with_batch() -> None:
     small, large = (one("llama-3.1-70b", f"{n}xh100-sxm", tokens="1T", seq=4096, global_batch=2**23) for n in (128, 512))
     assert large["run_s"] < small["run_s"] and large["tokens_per_s_chip"] < small["tokens_per_s_chip"]
     few, many = (one("llama-3.1-70b", "128xh100-sxm", seq=4096, global_batch=batch) for batch in (2**21, 2**24))
     assert many["tokens_per_s_chip"] > few["tokens_per_s_chip"]
 
 
-def test_failures_cost_what_they_take() -> None:
+def test_goodput__failures_lengthen_the_run() -> None:
     kept = {"tokens": "1T", "seq": 8192}
     sound, failing = one("llama-3.1-8b", "64xh100-sxm", **kept), one("llama-3.1-8b", "64xh100-sxm", mtbf="5000h", **kept)
     assert sound["goodput"] == 1 and 0 < failing["goodput"] < 1
     assert failing["run_s"] == pytest.approx(sound["run_s"] / failing["goodput"])
 
 
-def test_unbalanced_experts_cost_time_and_memory() -> None:
+def test_imbalance__costs_time_and_memory() -> None:
     pinned = {"seq": 4096, "tp": 1, "cp": 1, "pp": 1, "dp": 64, "ep": 8, "micro_batch": 1, "zero": 1, "recompute": "none"}
     even, skewed = (one("qwen3-30b-a3b", "64xh100-sxm", imbalance=factor, **pinned) for factor in (1, 1.5))
     assert skewed["compute_s"] > even["compute_s"] and skewed["ep_s"] > even["ep_s"]
     assert skewed["activations_bytes_chip"] > even["activations_bytes_chip"]
 
 
-def test_recomputation_trades_time_for_memory() -> None:
+def test_recompute__trades_time_for_memory() -> None:
     pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 4, "dp": 4, "vpp": 1, "micro_batch": 1, "zero": 1}
     none, some, full = (one("llama-3.1-70b", "128xh100-sxm", recompute=mode, **pinned) for mode in ("none", "selective", "full"))
     assert none["memory_bytes_chip"] > some["memory_bytes_chip"] > full["memory_bytes_chip"]
@@ -142,14 +142,14 @@ def test_recomputation_trades_time_for_memory() -> None:
     assert some["step_s"] / none["step_s"] < 1.08
 
 
-def test_fsdp_in_a_pipeline_keeps_what_it_gathered() -> None:
+def test_zero__stage_3_in_a_pipeline_keeps_gathered_weights() -> None:
     pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 4, "dp": 8, "vpp": 1, "micro_batch": 1, "recompute": "selective"}
     sharded, states = (one("llama-3.1-70b", "256xh100-sxm", zero=stage, **pinned) for stage in (3, 1))
     assert sharded["step_s"] == pytest.approx(states["step_s"], rel=1e-9)
     assert sharded["memory_bytes_chip"] > states["memory_bytes_chip"]
 
 
-def test_better_schedules_leave_less_idle() -> None:
+def test_schedule__better_schedules_leave_less_bubble() -> None:
     pinned = {"seq": 8192, "tp": 8, "cp": 1, "pp": 8, "dp": 4, "micro_batch": 1, "zero": 1, "recompute": "full", "global_batch": 128 * 8192}
     idle = {name: one("llama-3.1-70b", "256xh100-sxm", schedule=name, **pinned, **({"vpp": 2} if name == "interleaved" else {"vpp": 1}))
             for name in ("gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2")}  # fmt: skip
@@ -161,7 +161,7 @@ def test_better_schedules_leave_less_idle() -> None:
 # -- published runs -------------------------------------------------------------------------------------------------------------
 
 
-def test_llama_3_405b() -> None:
+def test_mfu__llama_3_405b_published() -> None:
     """Llama 3 (arXiv:2407.21783), table 4: tp 8, pp 16, dp 128, 16 M tokens of 8 k on 16,384 H100: 400 TFLOP/s, MFU 41 %; 38 to 43."""
     row = one("llama-3.1-405b", "16384xh100-sxm", tokens="15.6T", seq=8192, global_batch=2048 * 8192, tp=8, cp=1, pp=16, dp=128)
     assert row["fits"] and row["zero"] == 1
@@ -170,7 +170,7 @@ def test_llama_3_405b() -> None:
     assert row["run_flop"] == pytest.approx(3.8e25, rel=0.1)  # 6 N D, attention apart
 
 
-def test_deepseek_v3() -> None:
+def test_run_s__deepseek_v3_published_chip_hours() -> None:
     """DeepSeek-V3 (arXiv:2412.19437): 2.664 M H800 hours for 14.8 T tokens, pp 16, ep 64, DualPipe, fp8: inside the interval."""
     row = one("deepseek-v3", "2048xh800", tokens="14.8T", seq=4096, global_batch=15360 * 4096, tp=1, cp=1, pp=16, dp=128, ep=64,
               schedule="dualpipe", dtype="fp8", optimizer="adam-bf16-moments", recompute="selective")  # fmt: skip
@@ -217,7 +217,7 @@ LLAMA = ("llama-3.1-405b", "--on", "16384xh100-sxm", "--tokens", "15T", "--seq",
         ("--price-metric foo", "no price metric"),
     ],
 )
-def test_wrong_layouts_and_recipes(flags: str, said: str) -> None:
+def test_train__wrong_layout_or_recipe_is_one_line(flags: str, said: str) -> None:
     status, out, err = run(*LLAMA, *flags.split())
     assert (status, out) == (2, "")
     assert err.count("\n") == 1 and said in err
@@ -238,13 +238,13 @@ def test_wrong_layouts_and_recipes(flags: str, said: str) -> None:
         ("--deadline 0 --tokens 1T", "--deadline"),
     ],
 )
-def test_wrong_runs(flags: str, said: str) -> None:
+def test_train__wrong_run_is_one_line(flags: str, said: str) -> None:
     status, out, err = run("llama-3.1-8b", "--on", "64xh100-sxm", *flags.split())
     assert (status, out) == (2, "")
     assert err.count("\n") == 1 and said in err
 
 
-def test_wrong_machines() -> None:
+def test_train__wrong_machine_or_argument_is_refused() -> None:
     assert "has no fp8 peak" in run("llama-3.1-8b", "--on", "8xa100-sxm-80", "--dtype", "fp8")[2]
     assert "more than the 1 chips; nearest legal: tp=1" in run("llama-3.1-8b", "--on", "h100", "--tp", "8")[2]
     assert "ep does not divide the 256 routed experts" in run("deepseek-v3", "--on", "2048xh800", "--ep", "48")[2]
@@ -256,12 +256,12 @@ def test_wrong_machines() -> None:
         hw.train("llama-3.1-8b", "8xh100-sxm", seq=[])
 
 
-def test_one_chip_needs_no_links() -> None:
+def test_train__one_chip_needs_no_links() -> None:
     row = one("qwen2.5-0.5b", "apple-m4-max", seq=2048)
     assert row["fits"] and row["step_s"] > 0
 
 
-def test_a_model_larger_than_the_machine_is_an_answer() -> None:
+def test_train__model_that_does_not_fit_is_an_answer() -> None:
     status, out, err = run("llama-3.1-405b", "--on", "8xh100-sxm", "--seq", "8192")
     assert (status, err) == (0, "")
     assert "no layout fits" in out and "which has 80 GB" in out and "of these chips it fits" in out

@@ -173,13 +173,13 @@ LOADS = st.one_of(GOOD_LOADS, GOOD_LOADS, GOOD_LOADS, st.sampled_from(("--contex
 
 @BOUNDED
 @given(ANY_MODEL, ANY_ON, LOADS, ODDITIES)
-def test_serve(name: str, machine: str, load: list[str], odd: list[str]) -> None:
+def test_serve__any_input_is_one_line_or_a_sound_answer(name: str, machine: str, load: list[str], odd: list[str]) -> None:
     judged("serve", name, "--on", machine, *load, *odd)
 
 
 @BOUNDED
 @given(st.sampled_from(NAMES), st.sampled_from(ON), GOOD_LOADS, ODD_NUMBERS)
-def test_serve_with_odd_numbers(name: str, machine: str, load: list[str], odd: list[str]) -> None:
+def test_serve__odd_numbers_give_one_status_in_every_format(name: str, machine: str, load: list[str], odd: list[str]) -> None:
     status, _ = judged("serve", name, "--on", machine, *load, *odd)
     for form in ("text", "md", "csv"):
         again, out, err = run("serve", name, "--on", machine, *load, *odd, "-o", form)
@@ -190,7 +190,7 @@ def test_serve_with_odd_numbers(name: str, machine: str, load: list[str], odd: l
 
 @BOUNDED
 @given(st.sampled_from(NAMES), st.sampled_from(ON), SET, SET)
-def test_edited_machines(name: str, machine: str, one: list[str], other: list[str]) -> None:
+def test_set__any_edited_system_is_one_line_or_a_sound_answer(name: str, machine: str, one: list[str], other: list[str]) -> None:
     judged("serve", name, "--on", machine, "--prompt", "1k", "--output", "100", *one, *other)
     judged("show", "system", machine, *one)
 
@@ -200,7 +200,9 @@ SLOS = st.lists(st.tuples(st.sampled_from([flag(name) for name in fields(SLO)]),
 
 @settings(BOUNDED, max_examples=60)
 @given(ANY_MODEL, ANY_ON, LOADS, SLOS, ODDITIES)
-def test_plan(name: str, machine: str, load: list[str], slos: list[list[str]], odd: list[str]) -> None:
+def test_plan__any_input_is_one_line_or_a_sound_answer(
+    name: str, machine: str, load: list[str], slos: list[list[str]], odd: list[str]
+) -> None:
     judged("plan", name, "--on", machine, *load, *(word for words in slos for word in words), *odd)
 
 
@@ -214,7 +216,9 @@ FREE = ("batch", "context", "tp", "nope", "", "model", "chip.hbm_bw", "eff_compu
 
 @settings(BOUNDED, max_examples=60)
 @given(st.sampled_from(NAMES), st.sampled_from(ON), LOADS, st.sampled_from(FREE), GOAL, ODDITIES)
-def test_solve(name: str, machine: str, load: list[str], free: str, goal: str, odd: list[str]) -> None:
+def test_solve__any_input_is_one_line_or_a_sound_answer(
+    name: str, machine: str, load: list[str], free: str, goal: str, odd: list[str]
+) -> None:
     judged("solve", "serve", name, "--on", machine, *load, "--for", free, "--so-that", goal, *odd)
 
 
@@ -227,7 +231,7 @@ SHOWN = st.one_of(
 
 @BOUNDED
 @given(SHOWN, st.just([]) | TAIL | NUMBER.map(lambda text: ["--context", text]))
-def test_show(what: tuple[str, str], odd: list[str]) -> None:
+def test_show__any_input_is_one_line_or_a_sound_answer(what: tuple[str, str], odd: list[str]) -> None:
     status, rows = judged("show", *what, *odd)
     if status == 0 and what[0] == "model" and rows:
         assert rows[0]["total_params"] >= rows[0]["active_params"] > 0
@@ -241,7 +245,7 @@ def test_show(what: tuple[str, str], odd: list[str]) -> None:
     ),
     st.just([]) | TAIL,
 )  # fmt: skip
-def test_the_other_verbs(command: str, odd: list[str]) -> None:
+def test_verbs__any_other_command_is_one_line_or_a_sound_answer(command: str, odd: list[str]) -> None:
     judged(*command.split(), *odd)
 
 
@@ -285,7 +289,7 @@ def tried(path: Path, text: str) -> None:
 
 @BOUNDED
 @given(st.data())
-def test_a_config_with_wrong_values(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_config__wrong_values_are_one_line_or_a_sound_model(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([name for name in CONFIGS if resources.files("headway").joinpath("data/models", name).is_file()]))
     changed = dict(config(name))
     for key in data.draw(st.lists(st.sampled_from(architectural(name)), min_size=1, max_size=2)):
@@ -298,14 +302,14 @@ def test_a_config_with_wrong_values(tmp_path_factory: pytest.TempPathFactory, da
 
 @settings(BOUNDED, max_examples=40)
 @given(st.sampled_from(CONFIGS[:2]), st.floats(0, 1), st.sampled_from(("", "}", "]", "\x00", "\ud800", "{", '"', "NaN", ",,")))
-def test_a_truncated_config(tmp_path_factory: pytest.TempPathFactory, name: str, part: float, end: str) -> None:
+def test_config__truncated_file_is_one_line(tmp_path_factory: pytest.TempPathFactory, name: str, part: float, end: str) -> None:
     text = json.dumps(config(name))
     tried(tmp_path_factory.mktemp("cut") / "config.json", text[: int(len(text) * part)] + end)
 
 
 @settings(BOUNDED, max_examples=60)
 @given(st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner)))
-def test_any_json_at_all(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+def test_config__any_json_is_one_line_or_a_sound_model(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     tried(tmp_path_factory.mktemp("any") / "config.json", json.dumps(value))
 
 
@@ -316,19 +320,19 @@ def test_any_json_at_all(tmp_path_factory: pytest.TempPathFactory, value: Any) -
      '{"model_type":"llama","hidden_size":40', '{"model_type":"llama","hidden_size":"many"}', "\ufeff{}", "NaN", '{"hidden_size": NaN}'],
     ids=lambda text: repr(text[:30]),
 )  # fmt: skip
-def test_a_config_that_is_none(tmp_path: Path, text: str) -> None:
+def test_config__file_without_a_config_is_one_line(tmp_path: Path, text: str) -> None:
     tried(tmp_path / "config.json", text)
     assert judged("show", "model", str(tmp_path / "config.json"))[0] == 2
 
 
-def test_a_config_of_100_megabytes(tmp_path: Path) -> None:
+def test_config__100_megabytes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
     assert judged("show", "model", str(path))[0] == 2
 
 
-def test_a_config_that_cannot_be_read(tmp_path: Path) -> None:
+def test_config__unreadable_file_is_refused(tmp_path: Path) -> None:
     binary, folder, loop = tmp_path / "binary.json", tmp_path / "empty", tmp_path / "loop.json"
     binary.write_bytes(bytes(range(256)))
     folder.mkdir()
@@ -371,14 +375,14 @@ BASE = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--batch", "1", "--conte
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value,
 )
-def test_one_line_names_what_would_work(command: list[str], says: str) -> None:
+def test_errors__one_line_with_what_would_work(command: list[str], says: str) -> None:
     status, out, err = run(*command)
     assert (status, out) == (2, "")
     clear(err)
     assert says in err
 
 
-def test_what_does_not_fit_is_an_answer() -> None:
+def test_serve__model_that_does_not_fit_is_an_answer() -> None:
     status, rows = judged("serve", "llama-3.1-405b", "--on", "h100", "--context", "1k")
     assert status == 0
     assert rows[0]["fits"] is False
@@ -389,7 +393,7 @@ def test_what_does_not_fit_is_an_answer() -> None:
     assert "2 chips" in rows[0]["why"]
 
 
-def test_illegal_members_of_a_list_are_dropped_and_counted() -> None:
+def test_serve__illegal_list_members_are_dropped_and_counted() -> None:
     asked = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--context", "1k", "--tp", "1,2,3,5,8", "-o", "json", "--batch"]
     assert run(*asked, "0,1,nan")[0] == 2  # NaN is no member of any list
     _, out, _ = run(*asked, "0,1")
@@ -399,7 +403,7 @@ def test_illegal_members_of_a_list_are_dropped_and_counted() -> None:
     assert any("dropped 1 of 2 values" in note for note in answer["notes"])
 
 
-def test_a_grid_beyond_memory_is_one_line() -> None:
+def test_serve__grid_beyond_memory_is_one_line() -> None:
     status, _, err = run(*BASE[:4], "--batch", "1..20000", "--context", "1..20000")
     assert status == 2
     clear(err)

@@ -51,7 +51,7 @@ def refused(cli: Cli, *argv: Any) -> str:
 
 
 @pytest.mark.parametrize("command", EVERY, ids=lambda command: " ".join(command[:3]))
-def test_every_verb_in_every_format(cli: Cli, command: list[str]) -> None:
+def test_verbs__every_verb_in_every_format(cli: Cli, command: list[str]) -> None:
     found = cli.json(*command)
     assert set(found) == {"headway", "command", "columns", "rows", "notes"}
     assert found["command"] == ["headway", *command, "-o", "json"]
@@ -73,13 +73,13 @@ def test_every_verb_in_every_format(cli: Cli, command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", [STEP, REQUEST, PLAN], ids=["step", "request", "plan"])
-def test_every_key_of_the_contract_has_a_sentence(cli: Cli, command: list[str]) -> None:
+def test_columns__every_serve_column_has_a_sentence(cli: Cli, command: list[str]) -> None:
     found = cli.json(*command)
     assert SERVE.keys() <= found["columns"].keys()
     assert all(about["doc"] for about in found["columns"].values())
 
 
-def test_csv_holds_the_numbers_of_json(cli: Cli) -> None:
+def test_csv__numbers_equal_json(cli: Cli) -> None:
     want = cli.rows(*REQUEST)[0]
     got = next(csv.DictReader(io.StringIO(cli(*REQUEST, "-o", "csv")[1])))
     for key, value in want.items():
@@ -89,7 +89,7 @@ def test_csv_holds_the_numbers_of_json(cli: Cli) -> None:
     assert got["why"] == ""
 
 
-def test_parquet(tmp_path: Path) -> None:
+def test_parquet__rows_and_units(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     with path.open("wb") as out:
@@ -100,7 +100,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert 0.001 < table["step_s"][0].as_py() < 1
 
 
-def test_the_library_and_the_command_line_give_one_answer(cli: Cli) -> None:
+def test_serve__library_equals_command_line(cli: Cli) -> None:
     batches = [1, 8, 64]
     command = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8,4", "--batch", "1..64*8", "--context", "1k,8k"]
     layouts = [Layout(tp=8), Layout(tp=4)]
@@ -108,7 +108,7 @@ def test_the_library_and_the_command_line_give_one_answer(cli: Cli) -> None:
     assert cli.rows(*command) == want
 
 
-def test_text_answers_first_and_defines_its_terms(cli: Cli) -> None:
+def test_text__answers_first_and_defines_its_terms(cli: Cli) -> None:
     for command in (REQUEST, PLAN):
         out = cli(*command)[1]
         first = out.splitlines()[0]
@@ -121,7 +121,7 @@ def test_text_answers_first_and_defines_its_terms(cli: Cli) -> None:
         assert "note: unfitted: " in cli(*command, "--overlap", "full")[1]
 
 
-def test_models_and_machines_take_lists_and_the_cheapest_comes_first(cli: Cli) -> None:
+def test_plan__lists_of_machines_cheapest_first(cli: Cli) -> None:
     found = cli.rows("plan", "llama-3.1-8b", "--on", "h100-sxm,h200,a100-sxm-80", "--prompt", "1k", "--output", "1k")
     best = [row for row in found if row["kind"] == "best"]
     assert {row["system"] for row in best} == {"h100-sxm", "h200-sxm", "a100-sxm-80"}
@@ -134,7 +134,7 @@ def test_models_and_machines_take_lists_and_the_cheapest_comes_first(cli: Cli) -
 # -- the tail ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_where_and_sort(cli: Cli) -> None:
+def test_where__filters_and_sorts_rows(cli: Cli) -> None:
     grid = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--batch", "1..512*2", "--context", "8k"]
     every = cli.rows(*grid)
     found = cli.json(*grid, "--where", "step_s <= 20ms and fits", "--sort", "-decode_tok_per_s")
@@ -144,7 +144,7 @@ def test_where_and_sort(cli: Cli) -> None:
     assert f"--where kept {len(want)} of {len(every)} rows" in found["notes"]
 
 
-def test_explain_is_of_the_row_shown(cli: Cli) -> None:
+def test_explain__tree_of_the_first_row_after_where_and_sort(cli: Cli) -> None:
     grid = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--batch", "1..64*2", "--context", "8k"]
     found = cli.json(*grid, "--where", "batch > 4", "--sort", "-step_s", "--explain", "step_s", "--explain", "weights_bytes_chip")
     assert found["rows"][0]["batch"] == 64
@@ -158,7 +158,7 @@ def test_explain_is_of_the_row_shown(cli: Cli) -> None:
         assert word in text, word
 
 
-def test_a_plan_explains_its_best_row() -> None:
+def test_plan__explains_its_best_row() -> None:
     from headway.core.quantity import user_input as typed
     from headway.performance.workload import Load
     from headway.serving.plan.plan import plan
@@ -170,7 +170,7 @@ def test_a_plan_explains_its_best_row() -> None:
     assert float(replay(tree)) == pytest.approx(float(tree), rel=1e-12)
 
 
-def test_set_edits_a_fact_and_a_list_of_values_is_an_axis(cli: Cli) -> None:
+def test_set__edits_a_fact_and_a_list_is_an_axis(cli: Cli) -> None:
     plain = cli.rows(*STEP)[0]
     found = cli.rows(*STEP, "--set", "chip.hbm_bw=3.35TB/s,6.7TB/s")
     assert found[0]["step_s"] == pytest.approx(plain["step_s"], rel=1e-3)
@@ -181,19 +181,19 @@ def test_set_edits_a_fact_and_a_list_of_values_is_an_axis(cli: Cli) -> None:
     assert [row["eff_memory"] for row in twice] == [0.4, 0.8]
 
 
-def test_a_price_given_per_hour_scales_the_cost(cli: Cli) -> None:
+def test_price__per_hour_scales_usd_per_mtok(cli: Cli) -> None:
     one, two = (cli.rows(*REQUEST, "--set", f"chip.price=${price}/h")[0]["usd_per_mtok_out"] for price in (1, 2))
     assert two == pytest.approx(2 * one)
 
 
-def test_attention_overrides_and_says_so(cli: Cli) -> None:
+def test_attention__override_lowers_kv_and_adds_a_note(cli: Cli) -> None:
     plain = cli.rows(*POINT, "--context", "64k")[0]
     found = cli.json(*POINT, "--context", "64k", "--attention", "window:4k")
     assert found["rows"][0]["kv_s"] < plain["kv_s"] / 10
     assert any("quality not modelled" in note for note in found["notes"])
 
 
-def test_a_catalogue_of_ones_own(cli: Cli, tmp_path: Path) -> None:
+def test_catalog__user_folder_adds_a_chip(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "chips").mkdir()
     facts = 'hbm = "96 GB"\nhbm_bw = "5 TB/s"\npeak_bf16 = "1000 TFLOPS"\nscale_up_domain = "8"\nscale_up_bw = "400 GB/s"\n'
     (tmp_path / "chips" / "dream1.toml").write_text(f'vendor = "me"\ntopology = "switch"\n[facts]\n{facts}')
@@ -207,7 +207,7 @@ def test_a_catalogue_of_ones_own(cli: Cli, tmp_path: Path) -> None:
 # -- solve ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_solve_gives_the_crossing_and_its_whole_neighbours(cli: Cli) -> None:
+def test_solve__crossing_and_its_whole_neighbours(cli: Cli) -> None:
     found = cli.rows("solve", *REQUEST, "--for", "batch", "--so-that", "tpot_s=20ms")
     marks = {row["is"]: row for row in found}
     assert set(marks) == {"below", "crossing", "above"}
@@ -219,7 +219,7 @@ def test_solve_gives_the_crossing_and_its_whole_neighbours(cli: Cli) -> None:
     assert check["tpot_s"] == marks["above"]["tpot_s"]
 
 
-def test_solve_sets_two_outputs_equal(cli: Cli) -> None:
+def test_solve__two_outputs_equal(cli: Cli) -> None:
     found = cli.rows("solve", *STEP, "--for", "context", "--so-that", "compute_s = kv_s")
     crossing = next(row for row in found if row["is"] == "crossing")
     assert crossing["compute_s"] == pytest.approx(crossing["kv_s"], rel=1e-9)
@@ -231,7 +231,7 @@ def test_solve_sets_two_outputs_equal(cli: Cli) -> None:
      ("fixed", "overhead_s=2ms"), ("alpha", "network_s=5ms"), ("eff_in_switch", "network_s=1.8ms"), ("eff_compute", "compute_s=weights_s")],
 )  # fmt: skip
 @pytest.mark.parametrize("overlap", ["fitted", "operators"])
-def test_solve_for_any_number(cli: Cli, sought: str, wanted: str, overlap: str) -> None:
+def test_solve__crossing_for_facts_and_assumptions(cli: Cli, sought: str, wanted: str, overlap: str) -> None:
     engine = ("--engine", "none")  # whose own work none of these inputs makes less
     found = cli.rows("solve", *STEP, "--overlap", overlap, *engine, "--for", sought, "--so-that", wanted)
     left, right = wanted.split("=")
@@ -241,27 +241,27 @@ def test_solve_for_any_number(cli: Cli, sought: str, wanted: str, overlap: str) 
 
 
 @pytest.mark.parametrize("sought", sorted(key for key, (q, default) in fields(Assumptions).items() if not isinstance(default, str)))
-def test_solve_for_every_assumption_that_is_a_number(cli: Cli, sought: str) -> None:
+def test_solve__answers_for_every_numeric_assumption(cli: Cli, sought: str) -> None:
     """Those that are fitted unless given have no value to start from."""
     found = cli.rows("solve", *REQUEST, "--for", sought, "--so-that", "tpot_s=15ms")
     assert found and all(row["is"] in ("crossing", "closest") for row in found)
 
 
-def test_solve_for_a_layout_gives_the_legal_neighbours(cli: Cli) -> None:
+def test_solve__legal_neighbours_for_a_layout(cli: Cli) -> None:
     command = ["serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--batch", "1", "--context", "1k"]
     found = cli.rows("solve", *command, "--for", "tp", "--so-that", "step_s=20ms")
     assert [(row["is"], row["solution"]) for row in found] == [("below", 2), ("above", 4)]
     assert found[0]["step_s"] > 0.02 > found[1]["step_s"]
 
 
-def test_solve_for_a_count_that_is_searched_by_halves(cli: Cli) -> None:
+def test_solve__bisection_over_a_count(cli: Cli) -> None:
     base = cli.rows(*REQUEST)[0]["usd_per_mtok_out"]
     found = cli.rows("solve", *REQUEST, "--for", "system.chips", "--so-that", f"usd_per_mtok_out={base * 100.3:.6f}")
     # 8 chips cost `base` and the idle ones are paid for, so that 802.4 chips cost 100.3 times as much
     assert [(row["is"], row["solution"]) for row in found] == [("below", 802), ("above", 803)]
 
 
-def test_solve_without_a_crossing_says_how_close_it_comes(cli: Cli) -> None:
+def test_solve__closest_value_without_a_crossing(cli: Cli) -> None:
     command = ["solve", *STEP, "--for", "batch", "--so-that", "step_s=1ms"]
     status, out, _ = cli(*command)
     assert status == 0
@@ -270,7 +270,7 @@ def test_solve_without_a_crossing_says_how_close_it_comes(cli: Cli) -> None:
     assert [(row["is"], row["solution"]) for row in found] == [("closest", 1.0)]
 
 
-def test_solve_finds_every_crossing() -> None:
+def test_solve__every_crossing() -> None:
     import numpy as np
 
     from headway.core.table import Axis, Table
@@ -289,7 +289,7 @@ def test_solve_finds_every_crossing() -> None:
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("html", b"<!DOCTYPE html>")])
-def test_plot(cli: Cli, tmp_path: Path, suffix: str, start: bytes) -> None:
+def test_plot__writes_png_svg_and_html(cli: Cli, tmp_path: Path, suffix: str, start: bytes) -> None:
     pytest.importorskip("vl_convert")
     path = tmp_path / f"figure.{suffix}"
     assert cli(*PLAN, "--plot", path)[0] == 0
@@ -304,7 +304,7 @@ def test_plot(cli: Cli, tmp_path: Path, suffix: str, start: bytes) -> None:
         [*PLAN, "--tpot", "10ms..50ms*2"],
     ],
 )  # fmt: skip
-def test_every_figure_is_a_specification_that_renders(command: list[str], tmp_path: Path, cli: Cli) -> None:
+def test_plot__every_figure_renders(command: list[str], tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("vl_convert")
     path = tmp_path / "figure.svg"
     assert cli(*command, "--plot", path)[0] == 0
@@ -314,7 +314,7 @@ def test_every_figure_is_a_specification_that_renders(command: list[str], tmp_pa
     assert "undefined" not in drawn
 
 
-def test_the_lecture_curves_meet_where_the_laws_say() -> None:
+def test_curves__knee_where_compute_equals_weights_plus_kv() -> None:
     """At peak rates: the bold line is the largest, starts at the weights, and bends where compute = weights + KV."""
     import numpy as np
 
@@ -358,7 +358,7 @@ def test_the_lecture_curves_meet_where_the_laws_say() -> None:
         (["--on", "h100,"], "--on"), (["--batch", "1..1e9"], "1000000"), (["--ep", "2"], "routed"),
     ],
 )  # fmt: skip
-def test_wrong_flags(cli: Cli, change: list[str], says: str) -> None:
+def test_flags__wrong_value_is_one_line_with_what_would_work(cli: Cli, change: list[str], says: str) -> None:
     assert says in refused(cli, *STEP, *change)
 
 
@@ -379,18 +379,18 @@ def test_wrong_flags(cli: Cli, change: list[str], says: str) -> None:
         (["solve", *STEP, "--for", "batch", "--so-that", "tpot_s=1ms"], "apply"),
     ],
 )  # fmt: skip
-def test_wrong_commands(cli: Cli, command: list[str], says: str) -> None:
+def test_verbs__wrong_command_is_one_line_with_what_would_work(cli: Cli, command: list[str], says: str) -> None:
     assert says in refused(cli, *command)
 
 
-def test_illegal_members_are_dropped_and_named(cli: Cli) -> None:
+def test_serve__illegal_list_members_are_dropped_with_a_note(cli: Cli) -> None:
     found = cli.json(*STEP[:4], "--tp", "1..8", "--batch", "0,1", "--context", "1k")
     assert [row["tp"] for row in found["rows"]] == [1, 2, 4, 8]
     assert any("dropped 4 of 8 layouts" in note for note in found["notes"])
     assert any(note.startswith("--batch: dropped 1 of 2") for note in found["notes"])
 
 
-def test_what_does_not_fit_is_an_answer(cli: Cli) -> None:
+def test_fits__unfit_model_and_unmet_slo_are_answers(cli: Cli) -> None:
     row = cli.rows("serve", "llama-3.1-405b", "--on", "h100-sxm", "--context", "1k")[0]
     assert row["fits"] is False
     assert "GB" in row["why"]
@@ -415,7 +415,7 @@ DONE = ("step_s", "step_floor_s", "compute_s", "weights_s", "kv_s", "decode_tok_
 
 @settings(max_examples=120)
 @given(st.sampled_from(["llama-3.1-8b", "deepseek-v3", "gpt-oss-20b"]), st.dictionaries(st.sampled_from(FLAGS), NUMBERS, max_size=5))
-def test_any_input_gives_one_line_or_clean_rows(cli: Cli, model: str, flags: dict[str, str]) -> None:
+def test_serve__any_input_gives_one_line_or_clean_rows(cli: Cli, model: str, flags: dict[str, str]) -> None:
     words = [word for pair in flags.items() for word in pair]
     status, out, err = cli("serve", model, "--on", "8xh100-sxm", *words, "-o", "json")
     if status:
@@ -440,7 +440,7 @@ def process(*argv: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "headway.cli.main", *argv], capture_output=True, text=True, env=environment(), **more)
 
 
-def test_help_names_every_verb_and_flag(cli: Cli) -> None:
+def test_help__names_every_verb_and_flag(cli: Cli) -> None:
     status, out, _ = cli("--help")
     assert status == 0
     for verb in VERBS:
@@ -452,7 +452,7 @@ def test_help_names_every_verb_and_flag(cli: Cli) -> None:
     assert re.fullmatch(r"headway \d+\.\d+\.\d+\n", cli("--version")[1])
 
 
-def test_help_and_lists_start_without_numpy() -> None:
+def test_help__starts_without_numpy() -> None:
     code = "import sys; from headway.cli.main import main; status = main(sys.argv[1:]); sys.exit(status or 'numpy' in sys.modules)"
     for argv in (["--help"], ["list", "models"], ["list", "chips"], ["list", "systems"], ["show", "chip", "h100"]):
         done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, env=environment())
@@ -460,7 +460,7 @@ def test_help_and_lists_start_without_numpy() -> None:
 
 
 @pytest.mark.parametrize("how", ["text", "csv", "json"])
-def test_a_closed_pipe_is_no_error(how: str) -> None:
+def test_output__closed_pipe_is_no_error(how: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "headway.cli.main", "list", "chips", "-o", how]
@@ -471,7 +471,7 @@ def test_a_closed_pipe_is_no_error(how: str) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_is_one_line(unbuffered: str) -> None:
+def test_output__full_disk_is_one_line(unbuffered: str) -> None:
     command = [sys.executable, "-m", "headway.cli.main", "list", "models"]
     with Path("/dev/full").open("w") as out:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, env=environment() | {"PYTHONUNBUFFERED": unbuffered})
@@ -480,7 +480,7 @@ def test_a_full_disk_is_one_line(unbuffered: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_plot_that_cannot_be_written_is_one_line(cli: Cli, tmp_path: Path) -> None:
+def test_plot__unwritable_path_is_one_line(cli: Cli, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     target = tmp_path / "taken.png"
     target.mkdir()
@@ -496,7 +496,7 @@ def first_line(cli: Cli, *argv: str) -> str:
     return cli(*argv).text.splitlines()[0]
 
 
-def test_a_plan_s_first_sentence_is_honest(cli: Cli) -> None:
+def test_plan__first_sentence_is_honest(cli: Cli) -> None:
     ask = ("plan", "llama-3.1-70b", "--prompt", "2k", "--output", "300")
     assert "while others' prompts are prefilled in between" in first_line(cli, *ask, "--on", "8xh200-sxm")
     loaded = first_line(cli, *ask, "--on", "h200-sxm", "--rate", "40/s", "--tpot", "30ms")
@@ -512,7 +512,7 @@ def test_a_plan_s_first_sentence_is_honest(cli: Cli) -> None:
 # -- what a command leaves unsaid -----------------------------------------------------------------------------------------------
 
 
-def test_a_load_left_out_is_a_named_default_that_a_note_tells(cli: Cli) -> None:
+def test_load__omitted_load_is_a_default_with_a_note(cli: Cli) -> None:
     step = cli.json(*POINT)
     assert step["rows"][0]["context"] == 8192
     assert "by default --context 8192" in step["notes"]
@@ -525,7 +525,7 @@ def test_a_load_left_out_is_a_named_default_that_a_note_tells(cli: Cli) -> None:
         assert "--output: got 'nothing'" in refused(cli, *start, "--prompt", "2k")  # half a request is not guessed
 
 
-def test_ep_alone_takes_as_many_attention_ranks(cli: Cli) -> None:
+def test_ep__alone_sets_dp_to_ep(cli: Cli) -> None:
     found = cli.json("serve", "deepseek-v3", "--on", "gb200-nvl72", "--ep", "8,64,512", "--context", "8k")
     assert [(row["ep"], row["dp"]) for row in found["rows"]] == [(8, 8), (64, 64)]
     assert any("dp = ep" in note for note in found["notes"])
@@ -535,25 +535,25 @@ def test_ep_alone_takes_as_many_attention_ranks(cli: Cli) -> None:
     assert "routed experts" in refused(cli, *POINT[:4], "--ep", "8")
 
 
-def test_a_context_beyond_the_models_longest_is_said(cli: Cli) -> None:
+def test_context__note_beyond_the_longest_of_the_model(cli: Cli) -> None:
     gpt2 = ["serve", "gpt2", "--on", "h100"]
     assert any("longest" in note and "1024" in note for note in cli.json(*gpt2, "--context", "1,2k")["notes"])
     assert any("longest" in note for note in cli.json(*gpt2, "--prompt", "1k", "--output", "1k")["notes"])
     assert not any("longest" in note for note in cli.json(*gpt2, "--context", "1024")["notes"])
 
 
-def test_a_bare_double_dash_is_refused(cli: Cli) -> None:
+def test_flags__bare_double_dash_is_refused(cli: Cli) -> None:
     assert "'--'" in refused(cli, *STEP, "--pp=--")
     assert "'--'" in refused(cli, *STEP, "--")
 
 
-def test_a_window_model_is_not_said_to_need_no_cache(cli: Cli) -> None:
+def test_show_model__window_model_keeps_kv_within_its_window(cli: Cli) -> None:
     window = cli("show", "model", "llama-3.1-8b", "--attention", "window:4k")[1].splitlines()[0]
     assert window.endswith("0 bytes of KV cache per token beyond its window")
     assert cli("show", "model", "mamba2-2.7b")[1].splitlines()[0].endswith("0 bytes of KV cache per token")
 
 
-def test_a_figure_draws_what_fits_and_says_what_it_leaves_out() -> None:
+def test_figures__draw_points_that_fit_and_count_the_rest() -> None:
     from headway.report import figures
 
     rows = [{"batch": b, "step_s": b * 1e-3, "tp": tp, "fits": b < 8 or tp == 8} for tp in (4, 8) for b in (1, 2, 4, 8)]

@@ -73,7 +73,7 @@ def numeric(row: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.id)
-def test_every_number_that_serve_prints(point: Point) -> None:
+def test_serve__every_number_has_an_honest_tree(point: Point) -> None:
     table = point.table()
     row = table.row(0)
     keys = numeric(row)
@@ -83,7 +83,7 @@ def test_every_number_that_serve_prints(point: Point) -> None:
         honest(tree, float(row[key]))
 
 
-def test_a_row_in_the_middle_of_a_grid_explains_itself() -> None:
+def test_explain__row_in_the_middle_of_a_grid() -> None:
     point = Point("deepseek-v3", "gb200-nvl72", Layout(tp=2, ep=36, dp=36), (("batch", 1), ("context", 1)))
     table = point.but(batch=[1, 100, 4000], context=[1000, 50_000]).table()
     for number in range(len(table)):
@@ -92,7 +92,7 @@ def test_a_row_in_the_middle_of_a_grid_explains_itself() -> None:
         honest(table.explain("kv_bytes_chip", number), row["kv_bytes_chip"])
 
 
-def test_a_sorted_and_filtered_table_explains_the_row_it_shows() -> None:
+def test_explain__row_of_a_sorted_and_filtered_table() -> None:
     table = Point("llama-3.1-8b", "h100").but(batch=[1, 8, 64, 100_000], context=8000).table().where("fits").sort("tok_per_s_chip", True)
     for number in range(len(table)):
         honest(table.explain("decode_tok_per_s", number), table.row(number)["decode_tok_per_s"])
@@ -104,7 +104,7 @@ def kinds_of(point: Point) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("overlap", ["fitted", "operators"])
-def test_leaves_are_of_every_kind(overlap: str) -> None:
+def test_explain__leaves_of_every_kind(overlap: str) -> None:
     """A step rests on the config, the datasheet, what the user asked and what was fitted or named defaults, and says so."""
     by_kind = {kind: leaves.keys() for kind, leaves in kinds_of(POINTS[0].assuming(overlap=overlap)).items()}
     assert {f"llama-3.1-70b.{key}" for key in ("hidden_size", "num_attention_heads", "intermediate_size")} <= by_kind["config"]
@@ -126,7 +126,7 @@ def test_leaves_are_of_every_kind(overlap: str) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS[:10], ids=lambda point: point.id)
-def test_what_is_fitted_names_its_file_and_its_meaning(point: Point) -> None:
+def test_explain__fitted_leaf_names_its_file_and_meaning(point: Point) -> None:
     found = kinds_of(point)["fitted"]
     assert len(found) > 10
     for name, leaf in found.items():
@@ -137,7 +137,7 @@ def test_what_is_fitted_names_its_file_and_its_meaning(point: Point) -> None:
 
 @pytest.mark.parametrize("overlap", STEP_MODELS)
 @pytest.mark.parametrize("engine", ["none", "vllm", "llamacpp"])
-def test_every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
+def test_explain__every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
     for point in POINTS[1:6]:
         table = point.assuming(overlap=overlap, engine=engine).table()
         for key in ("step_s", "ttft_s", "tpot_s", "overhead_s", "kv_s"):
@@ -145,7 +145,7 @@ def test_every_step_model_and_engine_replays(overlap: str, engine: str) -> None:
                 honest(table.explain(key), table.row(0)[key])
 
 
-def test_what_is_edited_is_the_users() -> None:
+def test_explain__edited_fact_is_a_user_input() -> None:
     from headway.hardware.edit import edit
     from headway.hardware.system import system
 
@@ -155,7 +155,7 @@ def test_what_is_edited_is_the_users() -> None:
     assert found["chip.hbm_bw"] == 10e12
 
 
-def test_a_tree_prints_as_text_and_as_json() -> None:
+def test_explain__tree_prints_as_text_and_json() -> None:
     table = POINTS[2].table()
     for key in ("tpot_s", "usd_per_mtok_out", "fits"):
         tree = table.explain(key)
@@ -168,7 +168,7 @@ def test_a_tree_prints_as_text_and_as_json() -> None:
 
 
 @for_each([key for key, column in SERVE.items() if column.unit not in ("", "bool")])
-def test_the_law_behind_a_column_has_the_columns_unit(key: str) -> None:
+def test_columns__unit_equals_that_of_the_law(key: str) -> None:
     table = POINTS[1].table()
     if table.row(0)[key] is None:  # a column that this row does not need
         return
@@ -185,7 +185,7 @@ def planned() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["best", "frontier", "elasticity", "current"])
-def test_every_number_that_plan_prints(planned: Any, kind: str) -> None:
+def test_plan__every_number_has_an_honest_tree(planned: Any, kind: str) -> None:
     rows = planned.rows()
     number = max(index for index, row in enumerate(rows) if row["kind"] == kind)
     keys = numeric(rows[number])
@@ -205,7 +205,7 @@ KINDS_OF_MODEL = (
 
 
 @pytest.mark.parametrize("name", KINDS_OF_MODEL)
-def test_every_number_of_a_model(name: str) -> None:
+def test_show_model__every_number_has_an_honest_tree(name: str) -> None:
     context = user_input(20_000, "context", "token")
     plain = about_model(model(name), context)
     with record():
@@ -235,7 +235,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 # -- trend, lecture -------------------------------------------------------------------------------------------------------------
 
 
-def test_every_number_of_the_trend() -> None:
+def test_trend__every_number_has_an_honest_tree() -> None:
     from headway.hardware.trend import trend_chips
 
     with record():
@@ -256,7 +256,7 @@ def printed(name: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", sorted(computable()))
-def test_every_number_of_a_claim(name: str) -> None:
+def test_claim__every_number_has_an_honest_tree(name: str) -> None:
     parts = explain_claim(name)
     assert parts.keys() == printed(name).keys()
     for part, tree in parts.items():
@@ -280,7 +280,7 @@ ASKED = (
 
 
 @pytest.mark.parametrize("command", ASKED)
-def test_every_number_that_a_command_prints_can_be_asked_for(command: str) -> None:
+def test_explain__every_printed_number_has_a_tree(command: str) -> None:
     row = answer(command)["rows"][0]
     keys = numeric({key: value for key, value in row.items() if not isinstance(value, bool)})
     assert len(keys) > 3
@@ -314,7 +314,7 @@ def json_leaves(node: Any) -> Iterator[dict[str, Any]]:
 # -- the walk itself ------------------------------------------------------------------------------------------------------------
 
 
-def test_arithmetic_outside_a_law_is_found_out() -> None:
+def test_anonymous__finds_arithmetic_outside_a_law() -> None:
     """Were glue to multiply two facts, the product would be an anonymous leaf."""
     from headway.laws.roofline.capacity import drain_s
 
@@ -325,7 +325,7 @@ def test_arithmetic_outside_a_law_is_found_out() -> None:
     assert anonymous(glued) == ["/drain_s.capacity"]
 
 
-def test_replay_runs_the_laws_again() -> None:
+def test_replay__runs_the_laws_again() -> None:
     tree = POINTS[0].table().explain("weights_s")
     before = replay(tree)
     leaf = next(leaf for _, leaf in leaves(tree) if leaf.name == "h100_sxm.hbm_bw")

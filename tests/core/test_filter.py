@@ -34,7 +34,7 @@ def kept(text: str) -> list[int]:
         ("ttft_s < 10s", [1, 2]), ("ttft_s != 1.5s", [0, 2]), ("tp=8 AND fits", [0]),
     ],
 )  # fmt: skip
-def test_conditions(text: str, want: list[int]) -> None:
+def test_where__conditions_select_rows(text: str, want: list[int]) -> None:
     assert kept(text) == want
 
 
@@ -44,14 +44,14 @@ def test_conditions(text: str, want: list[int]) -> None:
      "tp = 8 and", "nope = 3", "__import__('os')", "tp = (1).__class__", "tp = 8; x",
      "(" * 200 + "fits" + ")" * 200, "fits and " * 2000 + "fits"],
 )  # fmt: skip
-def test_refused_in_one_line(text: str) -> None:
+def test_where__bad_condition_is_one_line(text: str) -> None:
     with pytest.raises(HeadwayError) as error:
         kept(text)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
 
 
-def test_unknown_column_offers_the_nearest() -> None:
+def test_where__unknown_column_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="tpot_s"):
         kept("tpot < 20ms")
 
@@ -86,6 +86,6 @@ CONDITIONS = st.recursive(
 
 @settings(max_examples=200)
 @given(CONDITIONS)
-def test_a_table_is_filtered_as_its_rows_are(text: str) -> None:
+def test_where__table_equals_row_by_row(text: str) -> None:
     condition = parse(text)
     assert table().where(text).rows() == [row for row in table() if condition.row(row)]

@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress__slow_search_on_a_terminal_shows_layouts_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
     out = Terminal()
     with verb.bar(out):
@@ -24,7 +24,7 @@ def test_a_slow_search_on_a_terminal_shows_what_it_weighed(monkeypatch: pytest.M
     assert "8,212 layouts weighed" in out.getvalue()
 
 
-def test_a_simulation_is_given_two_seconds() -> None:
+def test_progress__simulation_shows_after_two_seconds() -> None:
     out = Terminal()
     with verb.bar(out, "requests answered", sim.PATIENCE_S):
         tick(1)
@@ -34,7 +34,7 @@ def test_a_simulation_is_given_two_seconds() -> None:
     assert out.getvalue().count("1 requests answered") == 1
 
 
-def test_a_quick_answer_and_a_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress__quick_answer_and_pipe_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     quick, pipe = Terminal(), io.StringIO()
     with verb.bar(quick):
         tick(4106)

@@ -42,7 +42,7 @@ TIME = Field("s")
         ("1..20*1.5", COUNT, (1, 2, 3, 5, 8, 11, 17, 20)),  # 3.375 -> 3, 5.06 -> 5, ...
     ],
 )
-def test_axis(text: str, q: Field, want: Any) -> None:
+def test_axis__text_to_values_in_si(text: str, q: Field, want: Any) -> None:
     found, notes = axis(text, q, "--batch")
     assert found == pytest.approx(want, rel=1e-12)
     assert notes == ()
@@ -62,7 +62,7 @@ def test_axis(text: str, q: Field, want: Any) -> None:
         ("٣", COUNT),
     ],
 )  # fmt: skip
-def test_refused_in_one_line_that_names_the_flag(text: str, q: Field) -> None:
+def test_axis__bad_value_is_one_line_with_the_flag(text: str, q: Field) -> None:
     with pytest.raises(BadValue) as error:
         axis(text, q, "--batch")
     assert str(error.value).startswith("--batch")
@@ -70,7 +70,7 @@ def test_refused_in_one_line_that_names_the_flag(text: str, q: Field) -> None:
     assert len(str(error.value)) < 300
 
 
-def test_illegal_members_of_a_range_are_dropped_counted_and_named() -> None:
+def test_axis__illegal_members_are_dropped_and_counted() -> None:
     found, notes = axis("0..10+2", COUNT, "--tp")
     assert found == (2, 4, 6, 8, 10)
     assert notes == ("--tp: dropped 1 of 6 values that are not a whole number above 0: 0",)
@@ -80,7 +80,7 @@ def test_illegal_members_of_a_range_are_dropped_counted_and_named() -> None:
     assert "0.5, 1.5" in notes[0]
 
 
-def test_limits() -> None:
+def test_field__limits() -> None:
     share = Field(high=1)
     assert scalar("1", share, "eff") == 1
     assert scalar("80%", share, "eff") == pytest.approx(0.8)
@@ -92,14 +92,14 @@ def test_limits() -> None:
     assert len(axis(f"1..{MOST}", COUNT, "batch")[0]) == MOST
 
 
-def test_a_bare_price_is_per_hour() -> None:
+def test_price__bare_number_is_per_hour() -> None:
     assert scalar("3.6", Field("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
     assert scalar("$3.6/h", Field("USD/s", bare="USD/h"), "price") == pytest.approx(0.001)
     with pytest.raises(BadValue):
         scalar("3.6", Field("USD/s"), "price")
 
 
-def test_choices() -> None:
+def test_field__choices() -> None:
     q = Field(choices=("", "bf16", "fp8"))
     assert axis("FP8", q, "--kv") == ("fp8", ())
     assert axis("fp8,bf16", q, "--kv") == (("fp8", "bf16"), ())
@@ -117,7 +117,7 @@ class Example:
     plain: int = 3
 
 
-def test_flags_from_a_record() -> None:
+def test_add_flags__flags_from_a_record() -> None:
     from headway.cli.verb import Parser
 
     assert list(schema.fields(Example)) == ["tp", "hbm_share", "kv"]
@@ -133,7 +133,7 @@ def test_flags_from_a_record() -> None:
 
 @settings(max_examples=300)
 @given(st.text(alphabet="0123456789.,*+-ekMGTBi% smnaif$/", max_size=14))
-def test_any_text_gives_legal_values_or_one_line(text: str) -> None:
+def test_axis__any_text_gives_legal_values_or_one_line(text: str) -> None:
     for q in (COUNT, TIME, Field(high=1)):
         try:
             found, notes = axis(text, q, "x")
@@ -149,7 +149,7 @@ def test_any_text_gives_legal_values_or_one_line(text: str) -> None:
 
 @settings(max_examples=200)
 @given(st.integers(1, 10**6), st.integers(0, 10**4), st.integers(1, 500))
-def test_an_added_range_is_that_of_python_and_its_end(low: int, extent: int, step: int) -> None:
+def test_axis__added_range_equals_python_range_and_its_end(low: int, extent: int, step: int) -> None:
     found, _ = axis(f"{low}..{low + extent}+{step}", COUNT, "x")
     want = list(range(low, low + extent + 1, step))
     assert list(found) == want + ([low + extent] if want[-1] != low + extent else [])
@@ -157,7 +157,7 @@ def test_an_added_range_is_that_of_python_and_its_end(low: int, extent: int, ste
 
 @settings(max_examples=200)
 @given(st.integers(1, 1000), st.integers(2, 10), st.integers(0, 12))
-def test_a_multiplied_range_is_exact_powers(low: int, factor: int, count: int) -> None:
+def test_axis__multiplied_range_is_exact_powers(low: int, factor: int, count: int) -> None:
     if low * factor**count > 1e15:
         return
     found, _ = axis(f"{low}..{low * factor**count}*{factor}", COUNT, "x")

@@ -34,7 +34,7 @@ def small() -> Table:
     )
 
 
-def test_rows_are_plain_in_c_order() -> None:
+def test_table__rows_are_plain_values_in_c_order() -> None:
     rows = small().rows()
     assert [(row["tp"], row["batch"]) for row in rows] == [(tp, batch) for tp in (1, 8) for batch in (1, 8, 64)]
     assert rows[4]["step_s"] is None
@@ -44,7 +44,7 @@ def test_rows_are_plain_in_c_order() -> None:
     assert all(json.loads(json.dumps(row, allow_nan=False)) == row for row in rows)
 
 
-def test_a_column_is_a_view() -> None:
+def test_table__column_is_a_view() -> None:
     table = small()
     assert table.shape == (2, 3)
     assert table["tp"].shape == (2, 3)
@@ -55,7 +55,7 @@ def test_a_column_is_a_view() -> None:
         table["steps"]
 
 
-def test_take_where_sort_compose() -> None:
+def test_table__take_where_sort_compose() -> None:
     table = small().where("fits").sort("step_s", descending=True)
     assert table["step_s"].tolist()[:4] == [0.03, 0.02, 0.02, 0.01]
     assert math.isnan(table["step_s"][-1])  # null last in either order
@@ -64,7 +64,7 @@ def test_take_where_sort_compose() -> None:
     assert not small().where("tp = 3").rows()
 
 
-def test_best_and_pareto_leave_out_what_does_not_fit() -> None:
+def test_table__best_leaves_out_rows_that_do_not_fit() -> None:
     table = small()
     assert table.best("usd_per_mtok_out").rows()[0]["usd_per_mtok_out"] == 0.7  # 0.5 does not fit
     assert table.best("step_s", maximise=True).rows()[0]["step_s"] == 0.03
@@ -75,7 +75,7 @@ def test_best_and_pareto_leave_out_what_does_not_fit() -> None:
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.booleans()), max_size=25))
-def test_pareto_is_what_brute_force_finds(points: list[tuple[int, int, bool]]) -> None:
+def test_pareto__equals_brute_force(points: list[tuple[int, int, bool]]) -> None:
     rows = [{"x": float(x), "y": float(y), "fits": fits} for x, y, fits in points]
     if not rows:
         return
@@ -85,7 +85,7 @@ def test_pareto_is_what_brute_force_finds(points: list[tuple[int, int, bool]]) -
     assert found == want
 
 
-def test_concat_keeps_rows_and_nulls() -> None:
+def test_table__concat_keeps_rows_and_nulls() -> None:
     other = Table((Axis("row", (0,)),), {"model": "other", "tp": 2, "step_s": 0.5, "extra": "x"}, notes=("b",))
     joined = small().concat(other)
     assert len(joined) == 7
@@ -96,7 +96,7 @@ def test_concat_keeps_rows_and_nulls() -> None:
     assert joined.notes == ("b",)
 
 
-def test_explain_finds_the_row_through_every_choice() -> None:
+def test_explain__row_survives_sort_where_and_concat() -> None:
     def tree(name: str):
         return lambda row, key: (name, row, key)
 
@@ -111,7 +111,7 @@ def test_explain_finds_the_row_through_every_choice() -> None:
         small().explain("step_s")
 
 
-def test_from_rows_round_trips() -> None:
+def test_from_rows__round_trips() -> None:
     rows = [
         {"a": 1, "b": "x", "c": None, "d": True, "e": {"k": 1}, "f": 1.5},
         {"a": 2, "b": None, "c": None, "d": False, "e": [1], "f": None},
@@ -119,7 +119,7 @@ def test_from_rows_round_trips() -> None:
     assert from_rows(rows).rows() == rows
 
 
-def test_printing_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table__prints_as_text_and_html(capsys: pytest.CaptureFixture[str]) -> None:
     small().table(["tp", "batch", "step_s", "bound"])
     out = capsys.readouterr().out
     assert "step_s" in out
@@ -130,7 +130,7 @@ def test_printing_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "30 ms" in html
 
 
-def test_a_million_points_cost_what_their_columns_cost() -> None:
+def test_table__memory_of_a_million_points_is_that_of_its_columns() -> None:
     side = 1000
     columns = {f"c{index}": np.arange(side, dtype=float) for index in range(50)} | {"full": np.zeros((side, side))}
     table = Table((Axis("a", range(side)), Axis("b", range(side))), columns)

@@ -12,9 +12,8 @@ import pytest
 from headway.core.errors import UnknownName
 from headway.core.formula import Call, Traced, anonymous, record, replay
 from headway.evidence import claims as ledger
-from headway.evidence.claims import rows as verdict
 from headway.evidence.claims.claim import claims
-from headway.evidence.claims.rows import computable, recompute
+from headway.evidence.claims.rows import beside, computable, recompute, width
 
 COUNTS = {"RB": 27, "FM": 6, "TS": 13, "SP": 10, "MOE": 12, "RK": 8, "PP": 19, "FS": 10, "OT": 19, "AP": 20, "KT": 13, "CW": 9, "CR": 8,
           "EX": 9}  # fmt: skip
@@ -213,7 +212,7 @@ def test_claim_figures__equal_references() -> None:
     """References carry the digits they were published or worked out with: 1.1 % covers three of them, wider where the claim says so."""
     for row in ledger.rows():
         for part in row.parts:
-            wide = max(0.011, verdict.width(claims()[row.id].tolerance) if row.id in WIDE else 0.0)
+            wide = max(0.011, width(claims()[row.id].tolerance) if row.id in WIDE else 0.0)
             if part.reference is not None:
                 assert part.recomputed == pytest.approx(part.reference, rel=wide), (row.id, part.name)
 
@@ -280,7 +279,7 @@ def test_claim_row__frozen_with_contract_keys() -> None:
     ],
 )  # fmt: skip
 def test_verdict__by_tolerance_class(value: float, target: float, tolerance: str, wanted: str) -> None:
-    assert verdict.beside(value, target, tolerance) == wanted
+    assert beside(value, target, tolerance) == wanted
 
 
 # By hand, from the published figures: nothing below calls the project.

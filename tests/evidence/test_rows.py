@@ -341,7 +341,7 @@ def test_disagg__decode_worker_leaves_chips_for_prefill(tmp_path: Path, chips: s
         ("RTX 3090 NVLink", "2", "bridge", 2, 56.25e9), ("A100-80GB(PCIe-linked)", "8", "pcie", 8, 31.5e9),
     ],
 )  # fmt: skip
-def test_row_machine__chips_topology_and_scale_up(tmp_path: Path, name: str, chips: str, topology: str, domain: int, bandwidth: float) -> None:
+def test_row_machine__chips_and_scale_up(tmp_path: Path, name: str, chips: str, topology: str, domain: int, bandwidth: float) -> None:
     system = done(tmp_path, hardware=name, n_chips=chips, tp="2").setup.system
     assert (int(system.chips), system.topology, int(system.scale_up_domain)) == (int(chips), topology, domain)
     assert float(system.scale_up_bw) == pytest.approx(bandwidth)

@@ -50,20 +50,20 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("name", "field", "value"), PUBLISHED)
-def test_a_fact_is_what_its_vendor_publishes(name: str, field: str, value: float) -> None:
+def test_chip__fact_equals_the_published_value(name: str, field: str, value: float) -> None:
     fact = getattr(chip(name), field)
     assert fact == pytest.approx(value, rel=1e-12)
     assert fact.name == f"{chip(name).name}.{field}"
 
 
-def test_the_catalogue_is_whole() -> None:
+def test_catalogue__counts_of_chips_systems_and_costs() -> None:
     assert len(CHIP_IDS) == 108
     assert len(list_systems()) == 25
     assert sum(len(cost.costs(name)) for name in COSTED) == 101  # and the life of a building
 
 
 @for_each(LINES, name=lambda path: path.stem)
-def test_every_line_has_value_unit_source_date_and_kind(path) -> None:
+def test_facts__have_value_unit_source_date_and_kind(path) -> None:
     document = tomllib.loads(path.read_text())
     for key, line in document["facts"].items():
         assert set(line) == {"value", "unit", "source", "date", "kind"}, key
@@ -76,7 +76,7 @@ def test_every_line_has_value_unit_source_date_and_kind(path) -> None:
 
 
 @for_each(CHIP_IDS)
-def test_every_number_of_a_chip_is_known_positive_and_in_si(name: str) -> None:
+def test_chip__every_number_is_sourced_positive_and_in_si(name: str) -> None:
     found = chip(name)
     assert found.name == name
     assert found.vendor
@@ -90,7 +90,7 @@ def test_every_number_of_a_chip_is_known_positive_and_in_si(name: str) -> None:
 
 
 @for_each(list_chips(), name=lambda found: found.name)
-def test_magnitudes_are_of_one_unit(found: Chip) -> None:
+def test_chip__magnitudes_within_plausible_ranges(found: Chip) -> None:
     """A factor of a thousand lost on the way would leave these ranges."""
     assert found.hbm is None or 1e8 < found.hbm < 1e13
     assert found.hbm_bw is None or 5e10 < found.hbm_bw < 1e17
@@ -101,12 +101,12 @@ def test_magnitudes_are_of_one_unit(found: Chip) -> None:
     assert found.peak_fp8 is None or found.peak_bf16 is None or found.peak_fp8 >= found.peak_bf16
 
 
-def test_one_spelling_rule_for_names() -> None:
+def test_fold__one_spelling_rule_for_names() -> None:
     assert {chip(name).name for name in ("H100", "h100", "H100_SXM", "h100-sxm", "h100 sxm", "NVIDIA H100 80GB HBM3", "p5")} == {"h100_sxm"}
     assert fold("TPU_v5p ") == "tpu-v5p"
 
 
-def test_every_alias_names_something_that_exists_and_only_one_thing() -> None:
+def test_aliases__each_names_exactly_one_entry() -> None:
     catalog = Catalog()
     for kind in ("chips", "systems"):
         files, aliases = catalog.files(kind), catalog.aliases(kind)
@@ -118,7 +118,7 @@ def test_every_alias_names_something_that_exists_and_only_one_thing() -> None:
         assert sorted(spelled) == sorted(aliases), "an alias is listed twice"
 
 
-def test_one_fact_one_answer() -> None:
+def test_facts__two_files_about_one_chip_agree() -> None:
     """What two files both state about one chip agrees."""
     for found in list_chips():
         for row in found.costs:
@@ -131,14 +131,14 @@ def test_one_fact_one_answer() -> None:
             assert rack.hbm_total == pytest.approx(rack.chips * rack.chip.hbm, rel=0.05)  # vendors round, or count in GiB
 
 
-def test_an_unknown_name_offers_the_nearest() -> None:
+def test_chip__unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match="h100"):
         chip("h10")
     with pytest.raises(UnknownName):
         chip("../chips/h100_sxm")
 
 
-def test_a_blank_fact_is_an_error_that_names_it() -> None:
+def test_need__blank_fact_is_an_error_with_its_name() -> None:
     assert chip("matx_one").hbm_bw is None
     with pytest.raises(MissingFact, match=r"matx_one: hbm_bw .*--set chip.hbm_bw=3.35TB/s"):
         chip("matx_one").need("hbm_bw")
@@ -147,7 +147,7 @@ def test_a_blank_fact_is_an_error_that_names_it() -> None:
     assert chip("h100").need("hbm_bw") == 3.35e12
 
 
-def test_peaks_by_number_format() -> None:
+def test_peak__by_number_format() -> None:
     h100 = chip("h100")
     assert h100.peak("fp16") is h100.peak("bf16") is h100.peak_bf16
     assert h100.peak("fp4") is None
@@ -156,7 +156,7 @@ def test_peaks_by_number_format() -> None:
         h100.peak("int7")
 
 
-def test_prices_are_per_second_and_never_mix_metrics() -> None:
+def test_chip_price__per_second_and_by_metric() -> None:
     rental = chip_price(chip("h100"))
     assert rental is not None and rental.metric == "rental_3yr"
     assert rental.value * 3600 == pytest.approx(1.30)
@@ -170,7 +170,7 @@ def test_prices_are_per_second_and_never_mix_metrics() -> None:
         chip_price(chip("h100"), "rental_3y")
 
 
-def test_every_metric_priced_per_second_is_offered() -> None:
+def test_price_metrics__every_rate_per_second_is_offered() -> None:
     rows = [row for name in COSTED for row in cost.costs(name)]
     assert {row.metric for row in rows if row.value.unit == "USD/s"} == set(cost.METRICS)
     assert all(row.low <= row.value <= row.high for row in rows)
@@ -191,7 +191,7 @@ def _folder(tmp_path, files: dict[str, str]):
     return open_catalog([tmp_path])
 
 
-def test_a_user_adds_and_replaces_chips_and_systems(tmp_path) -> None:
+def test_catalog__user_adds_and_replaces_chips_and_systems(tmp_path) -> None:
     files = {
         "chips/my_chip.toml": '[facts]\nhbm_bw = "10 TB/s"\nhbm = { value = 256, unit = "GiB" }\nscale_up_domain = "16"\nprice = "$3/h"\n',
         "chips/l4.toml": '[facts]\nhbm_bw = "1 TB/s"\n',
@@ -210,7 +210,7 @@ def test_a_user_adds_and_replaces_chips_and_systems(tmp_path) -> None:
     assert system("24xmine", catalog).domains == 2
 
 
-def test_the_users_folders_are_found(tmp_path, monkeypatch) -> None:
+def test_catalog__user_folders_are_found(tmp_path, monkeypatch) -> None:
     (tmp_path / "headway" / "chips").mkdir(parents=True)
     (tmp_path / "headway" / "chips" / "mine.toml").write_text('[facts]\nhbm = "1 TB"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -249,7 +249,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("text", "says"), MALFORMED, ids=lambda value: value[:20].encode("unicode_escape").decode())
-def test_a_malformed_chip_file_is_one_line_naming_the_place(tmp_path, text: str, says: str) -> None:
+def test_chip__malformed_file_is_one_line_with_the_place(tmp_path, text: str, says: str) -> None:
     catalog = _folder(tmp_path, {"chips/bad.toml": text})
     with pytest.raises(BadFile, match=says) as caught:
         chip("bad", catalog)
@@ -270,7 +270,7 @@ def test_a_malformed_chip_file_is_one_line_naming_the_place(tmp_path, text: str,
         ({"costs/h100_sxm.toml": 'rows = [{ metric = "rental_3yr", value = 1, unit = "EUR/h" }]\n'}, "h100", "USD/h"),
     ],
 )
-def test_other_malformed_files(tmp_path, files: dict[str, str], name: str, says: str) -> None:
+def test_system__malformed_file_is_refused(tmp_path, files: dict[str, str], name: str, says: str) -> None:
     with pytest.raises(BadFile, match=says):
         system(name, _folder(tmp_path, files))
 
@@ -278,7 +278,7 @@ def test_other_malformed_files(tmp_path, files: dict[str, str], name: str, says:
 # What show and list print
 
 
-def test_show_lists_every_fact_with_its_origin_under_the_name_that_set_takes() -> None:
+def test_show_chip__every_fact_with_origin_under_its_set_key() -> None:
     entries = {entry.key: entry for entry in about_chip(chip("h200"))}
     assert set(facts.declared(Chip)) <= set(entries)
     bandwidth = entries["hbm_bw"]
@@ -295,7 +295,7 @@ def test_show_lists_every_fact_with_its_origin_under_the_name_that_set_takes() -
         assert all(entry.doc for entry in about_chip(found))
 
 
-def test_lists() -> None:
+def test_lists__chips_systems_and_sources() -> None:
     assert [found.name for found in list_chips()].count("h100_sxm") == 1
     assert "gb200-nvl72" in [found.name for found in list_systems()]
     sources = list_sources()
@@ -306,7 +306,7 @@ def test_lists() -> None:
     assert sum(row.facts for row in sources) >= len(stated)
 
 
-def test_listing_needs_no_numpy() -> None:
+def test_lists__need_no_numpy() -> None:
     code = (
         "import sys; from headway.hardware.describe import list_chips, list_systems, list_sources;"
         "list_chips(); list_systems(); list_sources();"
@@ -315,7 +315,7 @@ def test_listing_needs_no_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_facts_are_finite() -> None:
+def test_facts__are_finite() -> None:
     for record in (*list_chips(), *list_systems()):
         for key in facts.declared(type(record)):
             value = getattr(record, key)

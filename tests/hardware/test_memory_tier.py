@@ -36,7 +36,7 @@ H100_USD_PER_S = 2 / HOUR
 
 
 @for_each(PATHS, name=lambda path: path.stem)
-def test_every_line_has_its_origin(path) -> None:
+def test_memory_tier__every_fact_has_its_origin(path) -> None:
     document = tomllib.loads(path.read_text())
     for key, line in document["facts"].items():
         assert set(line) == {"value", "unit", "source", "date", "kind"}, key
@@ -50,7 +50,7 @@ def test_every_line_has_its_origin(path) -> None:
     assert used == set(document["sources"]), "every source is of some fact"
 
 
-def test_the_catalogue_is_whole_and_in_order() -> None:
+def test_memory_tier__catalogue_is_complete_and_in_order() -> None:
     every = tiers()
     assert len(every) == len(PATHS) == 23
     assert {one.memory for one in every} == set(MEMORIES)
@@ -66,7 +66,7 @@ def test_the_catalogue_is_whole_and_in_order() -> None:
         assert one.latency_high is None or 1e-8 < one.latency_high < 1
 
 
-def test_the_hbm_of_a_chip_is_what_its_chip_file_says() -> None:
+def test_memory_tier__hbm_equals_the_chip_file() -> None:
     from headway.hardware.chip import chip
 
     for name, of in (("hbm3_h100", "h100"), ("hbm3e_h200", "h200"), ("hbm3e_gb300", "gb300")):
@@ -87,7 +87,7 @@ DRAINS = {
 
 
 @pytest.mark.parametrize("name", DRAINS)
-def test_drain_times(name: str) -> None:
+def test_drain_s__published_times(name: str) -> None:
     device = tier(name)
     assert (drain_s(device.capacity, device.read_bw), drain_s(device.capacity, device.write_bw)) == pytest.approx(DRAINS[name], rel=0.003)
 
@@ -98,13 +98,13 @@ def test_drain_times(name: str) -> None:
     [("hbm3_h100", 2.84e-4, 4.11e-4), ("hbm4_rubin", 4.79e-4, 6.64e-4), ("ddr5_local", 4.11e-4, 9.25e-4), ("tlc_4tb", 1.23e-5, 1.54e-5),
      ("tlc_31tb", 1.22e-5, 1.22e-5), ("qlc_123tb", 6.85e-6, 1.03e-5), ("hdd_30tb", 7.53e-7, 1.06e-6)],
 )  # fmt: skip
-def test_holding_costs(name: str, low: float, high: float) -> None:
+def test_holding_usd__published_costs(name: str, low: float, high: float) -> None:
     device = tier(name)
     for price, expected in ((device.price_low, low), (device.price_high, high)):
         assert laws.holding_usd(price, device.overhead, device.life) * GB * HOUR == pytest.approx(expected, rel=0.005)
 
 
-def test_a_rented_store_costs_its_fee() -> None:
+def test_holding_usd__rented_store_costs_its_fee() -> None:
     assert holding_of(tier("s3")) * GB * HOUR == pytest.approx(3.15e-5, rel=0.001)
 
 
@@ -117,7 +117,7 @@ def crossing(above: str, below: str, uses: float, price: str = "price") -> float
     return laws.cheaper_below_from_s(getattr(upper, price), getattr(lower, price), balanced)
 
 
-def test_the_cheapest_device_by_hold() -> None:
+def test_crossing__cheapest_device_by_hold_time() -> None:
     assert crossing("hbm", "ddr", 1) == pytest.approx(0.28, rel=0.02)
     assert crossing("ddr", "flash", 1) == pytest.approx(52, rel=0.02)
     assert crossing("flash", "disk", 1) == pytest.approx(2.1 * HOUR, rel=0.02)
@@ -127,7 +127,7 @@ def test_the_cheapest_device_by_hold() -> None:
 
 
 @pytest.mark.parametrize(("above", "below", "uses"), [("hbm", "ddr", 1), ("ddr", "flash", 1), ("flash", "disk", 3)])
-def test_at_the_crossing_both_cost_the_same(above: str, below: str, uses: float) -> None:
+def test_crossing__both_devices_cost_the_same(above: str, below: str, uses: float) -> None:
     hold = crossing(above, below, uses)
     cost = {}
     for name in (above, below):
@@ -137,7 +137,7 @@ def test_at_the_crossing_both_cost_the_same(above: str, below: str, uses: float)
     assert cost[above] == pytest.approx(cost[below], rel=1e-9)
 
 
-def test_wear_of_flash() -> None:
+def test_wear__flash_by_hand() -> None:
     flash = tier("flash")
     assert wear.rewrites(300.0) * DAY == pytest.approx(288)
     assert wear.rewrites(HOUR) * DAY == pytest.approx(24)
@@ -157,7 +157,7 @@ def cost_of_hold(name: str, hold: float) -> float:
     return float(wear.hold_usd_per_byte(holding_of(device), factor, hold, wear_of(device))) * GB
 
 
-def test_with_wear_five_minutes_are_memory_an_hour_flash_and_a_day_disk() -> None:
+def test_wear__five_minutes_on_ddr_an_hour_on_flash_a_day_on_disk() -> None:
     for kept, best in ((300.0, "ddr"), (HOUR, "flash"), (DAY, "disk")):
         assert min(("ddr", "flash", "disk"), key=lambda name, kept=kept: cost_of_hold(name, kept)) == best
 
@@ -173,7 +173,7 @@ HOLDS = [
 
 
 @pytest.mark.parametrize(("kv", "seconds", "expected"), HOLDS, ids=("DeepSeek-V3", "Llama 3.3 70B", "the lecture's", "V4-Flash"))
-def test_break_even_holds(kv: float, seconds: float, expected: tuple[float, ...]) -> None:
+def test_break_even_hold_s__published_holds(kv: float, seconds: float, expected: tuple[float, ...]) -> None:
     again = reload.token_time_usd(seconds, H100_USD_PER_S)
     chip = laws.chip_holding_usd(H100_USD_PER_S, tier("hbm").capacity)
     holding = (chip, *(holding_of(tier(name)) for name in ("ddr", "flash", "disk")))
@@ -194,7 +194,7 @@ def half_digits(expected: tuple[float, ...]) -> list[float]:
     return found
 
 
-def test_at_the_break_even_hold_storing_gains_nothing() -> None:
+def test_break_even_hold_s__storing_gains_nothing_there() -> None:
     again, load, write, kv, holding = 0.138e-6, 0.01e-6, 0.007e-6, 35136, holding_of(tier("flash"))
     hold = reload.break_even_hold_s(0.4, again, load, write, kv, holding)
     held = reload.token_bytes_usd(kv, wear.hold_usd_per_byte(holding, 1.0, hold, 0.0))
@@ -205,12 +205,12 @@ def test_at_the_break_even_hold_storing_gains_nothing() -> None:
     ("kv", "seconds", "expected"),
     [(65536, 2 * 8.03e9 / 989.4e12, 4.0), (163840, 2 * 70.55e9 / 989.4e12, 1.15), (35136, V3_S, 0.14), (3440, V3_S * 13 / 37, 0.04)],
 )
-def test_break_even_bandwidths(kv: float, seconds: float, expected: float) -> None:
+def test_break_even_bandwidth__published_values(kv: float, seconds: float, expected: float) -> None:
     found = reload.break_even_bandwidth(kv, seconds) / GB
     assert abs(found - expected) <= max(0.02 * expected, 0.0051)
 
 
-def test_fees_against_holding() -> None:
+def test_kv_bytes_paid_for__published_fees() -> None:
     chip = laws.chip_holding_usd(H100_USD_PER_S, tier("hbm").capacity)
     assert laws_paid(5e-6, chip) == pytest.approx(200e3, rel=0.02)
     assert laws_paid(5e-6, holding_of(tier("ddr"))) == pytest.approx(10e6, rel=0.03)  # printed as 10 MB
@@ -228,7 +228,7 @@ SIZES = [(300.0, 106e12, 3, 4, 0.49, 1.72, 1.6), (HOUR, 1.27e15, 41, 42, 0.49, 1
 
 
 @pytest.mark.parametrize(("ttl", "size", "flash", "disks", "usd_flash", "usd_disk", "usd_ddr"), SIZES)
-def test_sizes_for_a_published_day(ttl, size, flash, disks, usd_flash, usd_disk, usd_ddr) -> None:
+def test_cache_size__devices_and_cost_for_a_published_day(ttl, size, flash, disks, usd_flash, usd_disk, usd_ddr) -> None:
     read, written = (laws.cache_traffic(tokens / DAY, 70272) for tokens in (342e9, 434e9))
     assert (read / GB, written / GB) == pytest.approx((278, 353), rel=0.002)
     bytes_held = laws.cache_size(written, ttl)
@@ -247,7 +247,7 @@ def test_sizes_for_a_published_day(ttl, size, flash, disks, usd_flash, usd_disk,
 # -- tiers as text ----------------------------------------------------------------------------------------------------------------
 
 
-def test_tiers_from_text() -> None:
+def test_parse_tiers__sizes_bandwidths_and_ttls() -> None:
     found = parse_tiers("hbm:60GB, ddr:1TB,flash:30TB", "5min,1h")
     assert [(one.name, one.device.name, one.capacity, one.ttl) for one in found] == [
         ("hbm", "hbm3_h100", 60e9, 300.0), ("ddr", "ddr5_pcie", 1e12, 3600.0), ("flash", "tlc_31tb", 30e12, math.inf)]  # fmt: skip
@@ -288,7 +288,7 @@ def test_tiers_from_text() -> None:
         ("hbm:60GB,ddr:1TB:all", "such as hbm:60GB"),
     ],
 )
-def test_malformed_tiers_are_one_clear_line(text: str, says: str) -> None:
+def test_parse_tiers__malformed_text_is_one_line(text: str, says: str) -> None:
     if says == "nothing":
         assert parse_tiers(text)[0].capacity == 60.0  # a bare number is bytes, as everywhere
         return
@@ -298,7 +298,7 @@ def test_malformed_tiers_are_one_clear_line(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "0s", "-5min", "nan", "1h,5min", "1min,2min,3min,4min", "5 parsecs", "5min,,1h"])
-def test_malformed_ttls_are_one_clear_line(text: str) -> None:
+def test_parse_ttls__malformed_text_is_one_line(text: str) -> None:
     if text == "5":
         assert parse_ttls(text, 2) == (5.0, 5.0)
         return
@@ -307,7 +307,7 @@ def test_malformed_ttls_are_one_clear_line(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_store_needs_a_bandwidth_of_the_users() -> None:
+def test_memory_tier__store_needs_a_user_bandwidth() -> None:
     assert parse_tiers("hbm:60GB,store:1PB@5GB/s")[1].read_bw == 5e9
     with pytest.raises(MissingFact, match=r"tiers/s3_standard\.toml"):
         cache_tier(tier("s3"), 1e15)
@@ -317,7 +317,7 @@ def test_a_store_needs_a_bandwidth_of_the_users() -> None:
         tier("punched cards")
 
 
-def test_a_users_own_device(tmp_path) -> None:
+def test_memory_tier__user_device(tmp_path) -> None:
     (tmp_path / "tiers").mkdir()
     (tmp_path / "tiers" / "mine.toml").write_text(
         'memory = "flash"\n[facts]\ncapacity = "8 TB"\nread_bw = "20 GB/s"\nwrite_bw = "10 GB/s"\nlatency_high = "50us"\n'
@@ -331,7 +331,7 @@ def test_a_users_own_device(tmp_path) -> None:
         tier("mine", catalog)
 
 
-def test_every_name_of_a_tier_is_a_tier() -> None:
+def test_memory_tier__every_alias_is_a_tier() -> None:
     catalog = Catalog()
     aliases = catalog.aliases("tiers")
     assert set(aliases.values()) <= set(catalog.files("tiers"))
@@ -342,7 +342,7 @@ def test_every_name_of_a_tier_is_a_tier() -> None:
 # -- pools, loads, use ------------------------------------------------------------------------------------------------------------
 
 
-def test_pools_of_replicas() -> None:
+def test_pools_of__tiers_of_each_replica() -> None:
     found = parse_tiers("hbm:60GB,ddr:1TB,remote:2TB,flash:30TB")
     pools = pools_of(found, 10, 1e9, replicas=2)
     assert pools.pool[CAPACITY::POOL].tolist() == [60, 1000, 60, 1000, 2000, 30000]
@@ -354,7 +354,7 @@ def test_pools_of_replicas() -> None:
             wrong()
 
 
-def test_what_lies_below_a_tier_of_all_is_one_of_all() -> None:
+def test_parse_tiers__tiers_below_a_shared_tier_are_shared() -> None:
     found = parse_tiers("hbm:60GB,ddr:1TB@100GB/s:shared,flash:30TB")
     assert [one.shared for one in found] == [False, True, True] and found[1].read_bw == 100e9
     assert [one.shared for one in parse_tiers("hbm:60GB,ddr:1TB,remote:2TB")] == [False, False, True]
@@ -362,7 +362,7 @@ def test_what_lies_below_a_tier_of_all_is_one_of_all() -> None:
     assert pools.shared == 3 and pools.pool[BELOW::POOL].tolist() == [3, 3, 3, 4, NOWHERE]
 
 
-def test_loading_or_computing_again() -> None:
+def test_least_by_time_and_cost__load_or_recompute() -> None:
     found = parse_tiers("hbm:60GB,ddr:1TB,flash:30TB,disk:30TB")
     block = 512 * 35136.0
     block_s = 512 * V3_S / 8
@@ -377,7 +377,7 @@ def test_loading_or_computing_again() -> None:
     assert np.all(cheap <= dear) and np.all(slow <= dear)
 
 
-def test_a_device_sends_one_load_after_the_other_and_devices_send_at_once() -> None:
+def test_fetched_s__loads_queue_per_device_and_devices_overlap() -> None:
     found = parse_tiers("hbm:60GB,ddr:1TB@100GB/s,flash:30TB@10GB/s")
     pools, paths = pools_of(found, 10, 1e9), paths_of(found)
     hits = np.array([3, 2, 0])
@@ -393,7 +393,7 @@ def served(pools: Any, requests: list[list[int]]) -> Any:
     return replayed(pools, ids, starts, np.arange(float(len(requests))), leaf_first=True)
 
 
-def test_what_tiers_were_asked() -> None:
+def test_tier_use__hits_reads_and_writes() -> None:
     found = parse_tiers("hbm:4GB,ddr:1TB,flash:30TB", "2s,never,never")
     pools = pools_of(found, 8, 1e9)
     hits = served(pools, [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3], [0, 1, 2, 3]])
@@ -409,7 +409,7 @@ def test_what_tiers_were_asked() -> None:
         tier_use(found, pools, hits.sum(axis=0), block_bytes=1e9, span_s=0.0)
 
 
-def test_flash_wears_by_what_is_written() -> None:
+def test_tier_use__flash_wears_by_bytes_written() -> None:
     found = parse_tiers("hbm:2GB,flash:30.72TB")
     pools = pools_of(found, 40, 1e9)
     served(pools, [[2 * n, 2 * n + 1] for n in range(20)])
@@ -420,7 +420,7 @@ def test_flash_wears_by_what_is_written() -> None:
 
 
 @pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
-def test_loads_and_steps_compile() -> None:
+def test_fetched_s__compiled_equals_plain() -> None:
     found = parse_tiers("hbm:6GB,ddr:1TB@100GB/s")
     plain, fast = (pools_of(found, 12, 1e9) for _ in range(2))
     ways = ((plain, paths_of(found), one_request), (fast, paths_of(found), compiled.compiled(one_request)))

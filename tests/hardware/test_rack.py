@@ -27,7 +27,7 @@ LAYERS = 58  # expert layers of DeepSeek-V3
 # -- wires ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_nvl72_has_its_published_cables_and_switches() -> None:
+def test_star_cables__nvl72_published() -> None:
     row, published = NVL[72], system("gb200-nvl72")
     assert row.star_cables == published.cables == 72 * 72 == 5184
     assert row.star_switches == published.switches == 18
@@ -36,18 +36,18 @@ def test_an_nvl72_has_its_published_cables_and_switches() -> None:
     assert row.levels == "one" and row.racks == 1 and row.one_rack == "yes" and row.cooling == "liquid"
 
 
-def test_a_gb200_nvl576_has_its_published_fat_tree() -> None:
+def test_clos_switches__nvl576_published_fat_tree() -> None:
     row = NVL[576]  # SemiAnalysis 2024: 18 planes of a two-level fat tree, 288 + 144 switches
     assert row.clos_switches == 288 + 144
     assert row.clos_cables == 2 * 576 * 72 and row.levels == "two"
 
 
 @pytest.mark.parametrize(("name", "switches"), [("vr-nvl72", 36), ("rubin-ultra-nvl576", 72)])
-def test_later_racks_have_their_published_switches(name: str, switches: int) -> None:
+def test_star_switches__later_racks_published(name: str, switches: int) -> None:
     assert racks(name)[0].star_switches == switches
 
 
-def test_a_star_grows_with_the_chips_and_a_mesh_with_their_square() -> None:
+def test_cables__star_linear_and_mesh_quadratic_in_chips() -> None:
     for before, after in ((72, 144), (144, 576)):
         times = after / before
         assert NVL[after].star_cables == NVL[before].star_cables * times
@@ -59,7 +59,7 @@ def test_a_star_grows_with_the_chips_and_a_mesh_with_their_square() -> None:
     assert star_links(2 * 72, 18) == 2 * star_links(72, 18)
 
 
-def test_growth_of_domains_as_the_lecture_counts_it() -> None:
+def test_growth__domains_as_the_lecture_counts() -> None:
     hopper, blackwell, ultra = (racks(name)[0] for name in ("dgx-h100", "gb200-nvl72", "rubin-ultra-nvl576"))
     assert growth(blackwell.chips, hopper.chips) == 9
     assert (blackwell.dies, ultra.dies) == (144, 576) and growth(ultra.dies, blackwell.dies) == 4
@@ -67,7 +67,7 @@ def test_growth_of_domains_as_the_lecture_counts_it() -> None:
     assert growth(ultra.dies, blackwell.chips) == 8
 
 
-def test_eight_mi300x_are_the_mesh_that_they_are() -> None:
+def test_mesh__eight_mi300x_published() -> None:
     row, published = racks("mi300x-node")[0], system("mi300x-node")
     assert row.mesh_links_per_chip == 7 == rack_facts("mi300x").links_per_chip
     assert row.domain_bisection == published.bisection == 1024e9
@@ -76,12 +76,12 @@ def test_eight_mi300x_are_the_mesh_that_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", ["tpu-v3-pod", "tpu-v5e-pod", "tpu-v5p-pod", "tpu-v6e-pod", "tpu-v7-pod"])
-def test_a_pod_has_the_bisection_its_vendor_prints(name: str) -> None:
+def test_domain_bisection__tpu_pods_published(name: str) -> None:
     one = system(name)
     assert racks(dataclasses.replace(one, bisection=None))[0].domain_bisection == pytest.approx(float(one.bisection))
 
 
-def test_a_tpu_v4_pod_has_three_links_for_each_chip() -> None:
+def test_torus_links__three_per_chip_of_a_tpu_v4_pod() -> None:
     row = racks("tpu-v4-pod")[0]
     assert row.torus_links == 3 * 4096 and row.racks == 64
     inside = 64 * 3 * 4 * 4 * 3  # links within each of 64 cubes of 4x4x4: 3 of 4 along each line
@@ -91,7 +91,7 @@ def test_a_tpu_v4_pod_has_three_links_for_each_chip() -> None:
 # -- body -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_power_and_weight_scale_from_the_known_rack() -> None:
+def test_domain_power_and_weight__scale_from_the_known_rack() -> None:
     assert (NVL[72].domain_power, NVL[72].domain_weight) == (pytest.approx(120e3), pytest.approx(1360))
     assert (NVL[576].domain_power, NVL[576].domain_weight) == (pytest.approx(960e3), pytest.approx(8 * 1360))
     assert NVL[72].watts_per_rack_unit == pytest.approx(120e3 / 48)
@@ -99,11 +99,11 @@ def test_power_and_weight_scale_from_the_known_rack() -> None:
     assert NVL[576].one_rack == "no: weight, space"
 
 
-def test_a_box_of_hoppers_is_cooled_by_air_and_a_rack_of_blackwells_is_not() -> None:
+def test_cooling__air_for_hopper_box_and_liquid_for_blackwell_rack() -> None:
     assert [racks(name)[0].cooling for name in ("dgx-h100", "gb200-nvl72", "tpu-v7-pod")] == ["air", "liquid", "beyond liquid"]
 
 
-def test_a_fact_that_is_not_public_stays_null() -> None:
+def test_rack__unpublished_fact_stays_null() -> None:
     row = racks("helios-72")[0]
     assert row.domain_power is None and row.cooling is None and row.star_cables is None
     assert row.domain_weight == pytest.approx(3175)
@@ -113,7 +113,7 @@ def test_a_fact_that_is_not_public_stays_null() -> None:
 # -- network --------------------------------------------------------------------------------------------------------------------
 
 
-def test_racks_slow_the_all_to_all_as_the_lecture_says() -> None:
+def test_racks_slowdown__all_to_all_as_the_lecture_says() -> None:
     assert [racks_slowdown(8, n) for n in (2, 3, 4, 8)] == [4, pytest.approx(16 / 3), 6, 7]
     assert [scale_up_ratio(*pair) for pair in ((450, 50), (900, 50), (900, 100))] == [9, 18, 9]  # H100, GB200, GB300
     assert NVL[72].racks_slowdown is None
@@ -123,7 +123,7 @@ def test_racks_slow_the_all_to_all_as_the_lecture_says() -> None:
         assert measured == pytest.approx(float(NVL[chips].racks_slowdown) * chips / (chips - 1))  # a chip keeps its own part
 
 
-def test_the_exchange_of_moe_11_to_the_microsecond() -> None:
+def test_alltoall_s__moe_11_to_the_microsecond() -> None:
     row = racks("gb200-nvl72", [64], batch=2400)[0]
     scales = 2400 / 64 * 8 * 7168 / 128 * 4  # a four-byte scale for each 128 elements of the dispatch
     kept = 6.4512e6 * 63 / 64 + scales * 63 / 64
@@ -133,14 +133,14 @@ def test_the_exchange_of_moe_11_to_the_microsecond() -> None:
     assert float(row.alltoall_s) * LAYERS < float(row.latency_floor_s)
 
 
-def test_a_torus_pays_for_its_bisection() -> None:
+def test_alltoall_s__torus_limited_by_its_bisection() -> None:
     row = racks("tpu-v5p-4x4x8")[0]
     cut = 2 * 16 * 100e9  # two links of each of the 16 rings along the side of eight
     assert row.domain_bisection == cut
     assert float(row.alltoall_s) == pytest.approx(float(row.alltoall_bytes) / (4 * cut / 128))
 
 
-def test_a_dense_model_has_no_all_to_all_and_one_chip_none_either() -> None:
+def test_alltoall_s__null_for_a_dense_model_and_one_chip() -> None:
     assert racks("gb200-nvl72", model="llama-3.1-70b")[0].alltoall_s is None
     assert racks("gb200-nvl72", [1])[0].alltoall_s is None
 
@@ -148,7 +148,7 @@ def test_a_dense_model_has_no_all_to_all_and_one_chip_none_either() -> None:
 # -- memory ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_what_fits_and_at_what_floor() -> None:
+def test_models_fit__by_hand_with_latency_floor() -> None:
     hopper, blackwell = racks("dgx-h100")[0], NVL[72]
     assert not hopper.fits and hopper.latency_floor_s is None  # 671 GB in 640
     assert blackwell.fits and blackwell.latency_floor_s == pytest.approx(1.165e-3, rel=0.01)
@@ -159,7 +159,7 @@ def test_what_fits_and_at_what_floor() -> None:
     assert len(hopper.fitting) == hopper.models_fit < blackwell.models_fit
 
 
-def test_a_longer_context_fits_fewer_models_and_more_chips_fit_more() -> None:
+def test_models_fit__falls_with_context_and_grows_with_chips() -> None:
     counts = [racks("dgx-h100", context=context)[0].models_fit for context in (1000, 1_000_000, 100_000_000)]
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1]
     found = racks("dgx-h100", [1, 8, 64])
@@ -172,7 +172,7 @@ def test_a_longer_context_fits_fewer_models_and_more_chips_fit_more() -> None:
 
 
 @pytest.mark.parametrize("name", ["gb200-nvl72", "mi300x-node", "tpu-v5p-pod"])
-def test_no_number_is_without_an_origin(name: str) -> None:
+def test_rack__every_number_has_an_origin(name: str) -> None:
     from headway.core.quantity import user_input
     from headway.models.config import model
 
@@ -195,7 +195,7 @@ def test_no_number_is_without_an_origin(name: str) -> None:
             assert float(replay(value)) == pytest.approx(float(value), rel=1e-12), field.name
 
 
-def test_every_key_has_a_sentence_and_every_number_a_tree(cli: Cli) -> None:
+def test_rack__every_column_has_a_sentence_and_a_tree(cli: Cli) -> None:
     found = cli.json("rack", "gb200-nvl72", "--chips", "144")
     assert all(column["doc"] for column in found["columns"].values())
     keys = [key for key, value in found["rows"][0].items() if isinstance(value, int | float) and not isinstance(value, bool)]
@@ -208,13 +208,13 @@ def test_every_key_has_a_sentence_and_every_number_a_tree(cli: Cli) -> None:
 # -- the command ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_answer_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rack__first_line_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rack", "gb200-nvl72", "--chips", "72,144,576"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert "5184 cables" in first and "41472 cables" in first and "deepseek-v3 fits" in first
 
 
-def test_lists_ranges_conditions_and_edits(cli: Cli) -> None:
+def test_rack__lists_ranges_where_and_set(cli: Cli) -> None:
     rows = cli.json("rack", "gb200-nvl72", "--chips", "72..576*2", "--where", "chips > 72", "--sort", "-chips")["rows"]
     assert [row["chips"] for row in rows] == [576, 288, 144]
     faster = cli.json("rack", "gb200-nvl72", "--set", "chip.hbm_bw=8TB/s,16TB/s")["rows"]
@@ -223,7 +223,7 @@ def test_lists_ranges_conditions_and_edits(cli: Cli) -> None:
     assert [row["clos_switches"] for row in ports] == [432, 216]
 
 
-def test_one_illegal_member_of_a_list_is_dropped_and_named(cli: Cli) -> None:
+def test_rack__illegal_list_member_is_dropped_with_a_note(cli: Cli) -> None:
     found = cli.json("rack", "gb200-nvl72", "--chips", "0,72")
     assert [row["chips"] for row in found["rows"]] == [72] and "dropped 1 of 2" in found["notes"][0]
 
@@ -239,19 +239,19 @@ def test_one_illegal_member_of_a_list_is_dropped_and_named(cli: Cli) -> None:
         ["--by-year", "--chips", "72"], ["--by-year", "--context", "1k,2k"], ["--by-year", "--set", "chip.hbm=80GB"],
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_rack__wrong_input_is_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rack", *argv]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and lines[0].startswith("headway: ")
 
 
 @pytest.mark.parametrize("wrong", [{"chips": [0]}, {"chips": [1.5]}, {"chips": [True]}, {"batch": 0}, {"context": -1}])
-def test_the_library_refuses_the_same(wrong: dict[str, Any]) -> None:
+def test_rack__library_refuses_bad_values(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadValue):
         racks("gb200-nvl72", **wrong)
 
 
-def test_facts_of_ones_own_come_first(tmp_path: Path) -> None:
+def test_rack_facts__user_folder_comes_first(tmp_path: Path) -> None:
     folder = tmp_path / "rack"
     folder.mkdir()
     (folder / "gb200.toml").write_text('[facts]\nlinks_per_chip = "36"\n', encoding="utf-8")
@@ -262,7 +262,7 @@ def test_facts_of_ones_own_come_first(tmp_path: Path) -> None:
         rack_facts("gb200", open_catalog([tmp_path]))
 
 
-def test_every_fact_of_the_catalogue_has_a_source_and_a_date() -> None:
+def test_rack_facts__have_a_source_and_a_date() -> None:
     for path in sorted((PACKAGED / "rack").glob("*.toml")):
         found = rack_facts(path.stem)
         for field in dataclasses.fields(RackFacts):
@@ -273,7 +273,7 @@ def test_every_fact_of_the_catalogue_has_a_source_and_a_date() -> None:
 # -- by year --------------------------------------------------------------------------------------------------------------------
 
 
-def test_tpu_pods_were_large_long_before_blackwell(cli: Cli) -> None:
+def test_by_year__tpu_pods_precede_blackwell_racks(cli: Cli) -> None:
     rows = cli.json("rack", "--by-year")["rows"]
     assert [row["year"] for row in rows] == sorted(row["year"] for row in rows)
     sizes = {row["system"]: row["scale_up_domain"] for row in rows}
@@ -285,7 +285,7 @@ def test_tpu_pods_were_large_long_before_blackwell(cli: Cli) -> None:
     assert by_name["dgx-h100"]["fits"] is False and by_name["dgx-h100"]["latency_floor_s"] is None
 
 
-def test_by_year_explains_itself(cli: Cli) -> None:
+def test_by_year__explains_its_columns(cli: Cli) -> None:
     found = cli.json("rack", "--by-year", "--where", "system = gb200-nvl72", "--explain", "latency_floor_s,params_fit,largest_floor_s")
     row, trees = found["rows"][0], found["explain"]
     assert trees["latency_floor_s"]["value"] == pytest.approx(row["latency_floor_s"])

@@ -45,7 +45,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("typed", NAMES)
-def test_names(typed: str) -> None:
+def test_system__names_and_sizes(typed: str) -> None:
     found = system(typed)
     name, chip_name, *rest = NAMES[typed]
     assert (found.name, found.chip.name) == (name, chip_name)
@@ -56,19 +56,19 @@ def test_names(typed: str) -> None:
 
 
 @for_each(SYSTEM_IDS + CHIP_IDS)
-def test_every_catalogue_name_is_a_system(name: str) -> None:
+def test_system__every_catalogue_name(name: str) -> None:
     found = system(name)
     assert found.chips % found.scale_up_domain == 0
     assert found.name == name.replace("_", "-")
 
 
-def test_every_alias_is_a_system() -> None:
+def test_system__every_alias() -> None:
     catalog = Catalog()
     for name in {**catalog.aliases("chips"), **catalog.aliases("systems")}:
         assert system(name).chips >= 1
 
 
-def test_a_count_is_the_users_and_a_racks_is_a_fact() -> None:
+def test_system__typed_count_is_an_input_and_rack_size_a_fact() -> None:
     assert system("8xh100").chips.kind == "input"
     assert system("gb200-nvl72").chips.kind == "datasheet"
     assert system("gb200-nvl72").hbm_total == 13.4e12
@@ -77,7 +77,7 @@ def test_a_count_is_the_users_and_a_racks_is_a_fact() -> None:
     assert system("tpu-v5e-pod").bisection == 1.6e12  # Google states it
 
 
-def test_joined_systems_add_up_and_keep_what_is_per_domain() -> None:
+def test_system__joined_racks_add_totals_and_keep_domain_facts() -> None:
     one, four = system("gb200-nvl72"), system("4xgb200-nvl72")
     for key in ("power", "weight", "switches", "hbm_total", "hosts"):
         assert getattr(four, key) == 4 * getattr(one, key)
@@ -87,7 +87,7 @@ def test_joined_systems_add_up_and_keep_what_is_per_domain() -> None:
     assert four.scale_out == Link(kind="scale-out", bw=50e9, chips=288)
 
 
-def test_links_are_the_chips() -> None:
+def test_scale_up__links_of_the_chip() -> None:
     found = system("8xh100")
     assert found.scale_up == Link(kind="switch", bw=450e9, chips=8)
     assert found.scale_up_bw is found.chip.scale_up_bw
@@ -118,7 +118,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG, ids=lambda name: name[:30])
-def test_wrong_names(name: str) -> None:
+def test_system__wrong_name_is_one_line(name: str) -> None:
     error, says = WRONG[name]
     with pytest.raises(error, match=says) as caught:
         system(name)
@@ -127,7 +127,7 @@ def test_wrong_names(name: str) -> None:
 
 @settings(max_examples=150)
 @given(st.text(max_size=30) | st.from_regex(r"-?\d{1,9}x(h100|gb200-nvl72|tpu-v5p)(-\d{1,3}x\d{1,3}(x\d{1,3})?)?", fullmatch=True))
-def test_any_text_is_a_system_or_one_clear_line(text: str) -> None:
+def test_system__any_text_is_a_system_or_one_line(text: str) -> None:
     try:
         found = system(text)
     except HeadwayError as error:
@@ -136,7 +136,7 @@ def test_any_text_is_a_system_or_one_clear_line(text: str) -> None:
         assert 1 <= found.scale_up_domain <= found.chips <= 10_000_000
 
 
-def test_loading_a_system_takes_little_work() -> None:
+def test_system__takes_little_work_to_load() -> None:
     system("gb200-nvl72")
     assert calls(lambda: system("8xh100-sxm")) < 15_000  # bench/bench_read.py measures the time
 
@@ -144,7 +144,7 @@ def test_loading_a_system_takes_little_work() -> None:
 # Edits
 
 
-def test_an_edit_is_the_users_number_and_leaves_the_rest() -> None:
+def test_edit__is_a_user_input_and_leaves_the_rest() -> None:
     base = system("8xh100-sxm")
     edited = edit(base, "chip.hbm_bw", "10TB/s")
     assert (edited.chip.hbm_bw, edited.chip.hbm_bw.kind, edited.chip.hbm_bw.unit) == (10e12, "input", "byte/s")
@@ -152,7 +152,7 @@ def test_an_edit_is_the_users_number_and_leaves_the_rest() -> None:
     assert base.chip == chip("h100")
 
 
-def test_both_ends_of_one_fact_change_together() -> None:
+def test_edit__dependent_facts_change_together() -> None:
     base = system("gb200-nvl72")
     for key in ("chip.scale_up_bw", "system.scale_up_bw"):
         edited = edit(base, key, "3.6TB/s")
@@ -165,7 +165,7 @@ def test_both_ends_of_one_fact_change_together() -> None:
     assert edit(base, "system.scale_up_domain", 8).domains == 9
 
 
-def test_a_price_is_per_time() -> None:
+def test_edit__price_is_per_time() -> None:
     assert edit(system("h100"), "chip.price", "$2/h").chip.price == pytest.approx(2 / 3600)
     assert edit(system("h100"), "chip.price", "2").chip.price == pytest.approx(2 / 3600)  # read as USD/h
     assert edit(system("h100"), "chip.price", 2 / 3600).chip.price == pytest.approx(2 / 3600)  # a number is SI
@@ -174,12 +174,12 @@ def test_a_price_is_per_time() -> None:
 
 
 @pytest.mark.parametrize("value", ["10GB", "-1", "0", "nan", "inf", "", "ten", -1.0, 0, float("nan"), float("inf"), True, "1e400"])
-def test_a_wrong_value_is_one_line(value) -> None:
+def test_edit__wrong_value_names_the_key(value) -> None:
     with pytest.raises(BadValue, match=r"chip\.hbm_bw"):
         edit(system("h100"), "chip.hbm_bw", value)
 
 
-def test_wrong_edits() -> None:
+def test_edit__wrong_key_or_size_is_refused() -> None:
     with pytest.raises(UnknownName, match=r"chip\.hbm_bw"):
         edit(system("h100"), "chip.hbm_bww", "1TB/s")
     with pytest.raises(UnknownName):
@@ -193,7 +193,7 @@ def test_wrong_edits() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(editable()))
-def test_every_key_can_be_set(key: str) -> None:
+def test_edit__every_key_can_be_set(key: str) -> None:
     part, _, name = key.partition(".")
     edited = edit(system("100xgb200-nvl72"), key, 2000)
     assert getattr(edited.chip if part == "chip" else edited, name) == 2000

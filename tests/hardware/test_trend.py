@@ -13,7 +13,7 @@ ROWS = {row.chip: row for row in trend_chips()}
 CHECKPOINTS = {"llama-3.1-70b": 141.1e9, "deepseek-v3": 673e9}
 
 
-def test_h100_row_is_its_datasheet() -> None:
+def test_trend__h100_row_equals_its_datasheet() -> None:
     row = ROWS["h100_sxm"]
     assert row.flop_per_byte_bf16 == pytest.approx(989.4e12 / 3.35e12)
     assert row.hardware_ratio_bf16 == pytest.approx(295, abs=1)
@@ -24,20 +24,20 @@ def test_h100_row_is_its_datasheet() -> None:
     assert row.scale_up_domain == 8
 
 
-def test_a_model_that_does_not_fit_has_no_floor_and_no_context() -> None:
+def test_latency_floor_s__null_where_the_model_does_not_fit() -> None:
     assert ROWS["h100_sxm"].fits is False  # 8 x 80 GB hold no 671 GB
     assert ROWS["h100_sxm"].latency_floor_s is None and ROWS["h100_sxm"].longest_context is None
     assert ROWS["h200_sxm"].fits is True
 
 
-def test_a_rack_of_blackwell_lowers_the_floor_to_about_a_millisecond() -> None:
+def test_latency_floor_s__about_a_millisecond_on_gb200() -> None:
     assert ROWS["gb200"].scale_up_domain == 72
     assert ROWS["gb200"].latency_floor_s == pytest.approx(1.165e-3, rel=0.01)
     kv = 61 * 576 * 2  # layers x latent and rotary elements x two bytes
     assert ROWS["gb200"].longest_context * kv + CHECKPOINTS["deepseek-v3"] == pytest.approx(72 * 186e9, rel=0.01)
 
 
-def test_chips_come_by_year_and_blank_facts_stay_none() -> None:
+def test_trend__chips_by_year_and_blank_facts_stay_none() -> None:
     years = [row.year for row in trend_chips()]
     assert years == sorted(years) and len(years) > 60
     blank = ROWS["matx_one"]
@@ -45,18 +45,18 @@ def test_chips_come_by_year_and_blank_facts_stay_none() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_checkpoint_bytes_are_those_published(name: str) -> None:
+def test_checkpoint_bytes__published_sizes(name: str) -> None:
     assert float(checkpoint_bytes(model(name))) == pytest.approx(CHECKPOINTS[name], rel=0.02)
 
 
-def test_a_smaller_model_fits_on_more_chips() -> None:
+def test_fits__smaller_model_on_more_chips() -> None:
     small = {row.chip: row for row in trend_chips(model="llama-3.1-70b")}
     assert small["h100_sxm"].fits is True
     assert small["h100_sxm"].latency_floor_s == pytest.approx(141.1e9 / (8 * 3.35e12), rel=0.01)
     assert sum(bool(row.fits) for row in small.values()) > sum(bool(row.fits) for row in ROWS.values())
 
 
-def test_every_number_of_a_row_has_an_origin() -> None:
+def test_trend__every_number_has_an_origin() -> None:
     with record():
         rows: list[TrendRow] = [row for row in trend_chips() if row.chip in ("gb200", "rubin_vr200", "tpu_v5p")]
     assert len(rows) == 3

@@ -123,7 +123,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("users", "prompt", "output", "budget", "seats"), MIXED)
-def test_mixed_steps_match_a_simulation(users: int, prompt: int, output: int, budget: int, seats: float) -> None:
+def test_closed_loop__chunked_prefill_matches_simulation(users: int, prompt: int, output: int, budget: int, seats: float) -> None:
     rounds = 10
     loop = Loop(
         users=users,
@@ -146,7 +146,7 @@ def test_mixed_steps_match_a_simulation(users: int, prompt: int, output: int, bu
 @pytest.mark.parametrize(
     ("users", "prompt", "output"), [(1, 1024, 128), (16, 1024, 128), (64, 1024, 512), (16, 4096, 256), (48, 4096, 256)]
 )
-def test_prompts_first_in_lockstep_match_a_simulation(users: int, prompt: int, output: int) -> None:
+def test_closed_loop__prefill_first_in_lockstep_matches_simulation(users: int, prompt: int, output: int) -> None:
     """Answers of one length: the engine that holds decodes back while prompts wait keeps all users together."""
     loop = replace(LOOP, users=users, prompt=prompt, output=output, chunked_prefill=0, synchronised_share=1)
     ttft, tpot = Engine(STEP, loop, 10, 0.0).run()
@@ -155,14 +155,14 @@ def test_prompts_first_in_lockstep_match_a_simulation(users: int, prompt: int, o
     assert found.ttft == pytest.approx(ttft, rel=0.15)
 
 
-def test_one_user_sees_the_unloaded_replica() -> None:
+def test_closed_loop__one_user_equals_unloaded() -> None:
     found = closed_loop(STEP, replace(LOOP, users=1.0, request_overhead_s=0.003))
     assert found.ttft == pytest.approx(0.003 + STEP(0, 0, 1024, 1024**2 / 2), rel=1e-3)
     assert found.tpot == pytest.approx(STEP(1, 1024 + 128, 0, 0), rel=1e-3)
 
 
 @pytest.mark.parametrize("mixed", [0, 1])
-def test_a_lone_user_s_decode_steps_carry_one_sequence(mixed: int) -> None:
+def test_tpot__one_user_decodes_one_sequence(mixed: int) -> None:
     """However little of the time it decodes: the step of its long context is not spread over the time of its prompt."""
     found = closed_loop(STEP, replace(LOOP, users=1.0, prompt=100_000.0, output=50.0, chunked_prefill=mixed))
     assert found.decoding < 0.2
@@ -170,7 +170,7 @@ def test_a_lone_user_s_decode_steps_carry_one_sequence(mixed: int) -> None:
 
 
 @pytest.mark.parametrize("seats", [1e9, 50.0])
-def test_littles_law_holds_at_the_fixed_point(seats: float) -> None:
+def test_closed_loop__littles_law(seats: float) -> None:
     users = np.array([1.0, 2.0, 10.0, 100.0, 1000.0])
     found = closed_loop(STEP, replace(LOOP, users=users, seats=seats))
     assert found.rate * (found.ttft + (256 - 1) * found.tpot) == pytest.approx(users, rel=1e-12)
@@ -178,14 +178,14 @@ def test_littles_law_holds_at_the_fixed_point(seats: float) -> None:
     assert found.rate * (found.ttft - found.seat_wait) + found.decoding == pytest.approx(in_service, rel=1e-6)
 
 
-def test_users_without_end_saturate_the_seats() -> None:
+def test_closed_loop__more_users_than_seats_leave_rate_and_tpot_constant() -> None:
     full = closed_loop(STEP, replace(LOOP, users=64.0, seats=64.0))
     more = closed_loop(STEP, replace(LOOP, users=1e6, seats=64.0))
     assert (more.rate, more.tpot) == (pytest.approx(full.rate), pytest.approx(full.tpot))
     assert more.ttft == pytest.approx(1e6 / full.rate, rel=1e-3)
 
 
-def test_seats_without_end_leave_steps_full_of_prompts() -> None:
+def test_closed_loop__step_token_budget_limits_rate_at_unlimited_seats() -> None:
     """Where KV costs nothing, only the budget of a step holds the rate: each finished answer needs a prompt and 255 decodes of it."""
     step = linear(0.0145, 6e-5, 0.0)
     found = closed_loop(step, replace(LOOP, users=1e5, seats=1e5, output=8.0, synchronised_share=0.0))
@@ -193,7 +193,7 @@ def test_seats_without_end_leave_steps_full_of_prompts() -> None:
     assert 0.8 * most < found.rate < 1.02 * most
 
 
-def test_rows_are_independent_of_each_other() -> None:
+def test_closed_loop__rows_are_independent() -> None:
     users = np.array([1.0, 30.0, 400.0])
     together = closed_loop(STEP, replace(LOOP, users=users))
     for row, count in enumerate(users):

@@ -37,38 +37,38 @@ def simulated_ttft(users: int, workers: int, service: float, cycle: float, round
 
 
 @pytest.mark.parametrize(("users", "workers"), [(1, 1), (4, 2), (16, 1), (30, 1), (64, 2), (60, 1), (150, 2), (400, 2)])
-def test_prompts_queue_as_simulated(users: int, workers: int) -> None:
+def test_ttft__prefill_queue_matches_simulation(users: int, workers: int) -> None:
     loop = replace(LOOP, users=users, prefill_workers=workers, transfer=0.0, request_overhead_s=0.0)
     found = handed_loop(step, loop)
     assert found.ttft == pytest.approx(simulated_ttft(users, workers, 0.2, 511 * float(found.tpot), 10), rel=0.15)
 
 
-def test_ample_prefill_leaves_decode_alone() -> None:
+def test_disaggregate__ample_prefill_leaves_no_prefill_queue() -> None:
     found = handed_loop(step, replace(LOOP, prefill_workers=1e9, synchronised_share=0.0))
     seen = (1 + found.decoding / 64 * 63) / 3  # whose step it is decodes, and of the 63 others as many as do on average
     assert found.tpot == pytest.approx(step(seen, seen * (8192 + 256), 0, 0), rel=1e-6)
     assert found.ttft == pytest.approx(0.02 + 0.2 + 0.01, rel=1e-9)
 
 
-def test_a_lone_user_s_decode_steps_carry_one_sequence() -> None:
+def test_tpot__one_user_decodes_one_sequence() -> None:
     """However little of the time it decodes."""
     found = handed_loop(step, replace(LOOP, users=1.0, prompt=100_000.0, output=20.0, prompt_alone=10.0, prompt_packed=10.0))
     assert found.decoding < 0.05
     assert found.tpot == pytest.approx(step(1, 100_010, 0, 0), rel=1e-9)
 
 
-def test_littles_law_holds_over_both_pools() -> None:
+def test_disaggregate__littles_law_over_both_pools() -> None:
     users = np.array([1.0, 10.0, 100.0, 10_000.0])
     found = handed_loop(step, replace(LOOP, users=users))
     assert found.rate * (found.ttft + 511 * found.tpot) == pytest.approx(users, rel=1e-12)
 
 
-def test_users_without_end_are_held_by_the_prefill_pool() -> None:
+def test_disaggregate__prefill_pool_limits_rate_at_many_users() -> None:
     found = handed_loop(step, replace(LOOP, users=1e5, synchronised_share=0.0))
     assert found.rate == pytest.approx(2 / 0.2, rel=0.01)
 
 
-def test_the_split_keeps_both_pools_busy() -> None:
+def test_best_split__long_prompts_take_prefill_and_long_answers_decode() -> None:
     """Long prompts take prefill workers, long answers decode workers; 10 workers of 8 chips leave no chip idle."""
     split = best_split(step, replace(LOOP, users=np.array([200.0, 200.0]), output=np.array([64.0, 8192.0])), 80, 8, 8)
     assert list(split.prefill_workers + split.decode_workers) == [10, 10]
@@ -76,10 +76,10 @@ def test_the_split_keeps_both_pools_busy() -> None:
     assert split.prefill_workers[1] <= 2
 
 
-def test_the_split_uses_every_chip_where_it_can() -> None:
+def test_best_split__uses_every_chip() -> None:
     split = best_split(step, replace(LOOP, users=1.0), 44, 4, 8)
     assert split.prefill_workers * 4 + split.decode_workers * 8 == 44
 
 
-def test_one_token_answers_have_no_decode() -> None:
+def test_looped_tpot_s__one_token_answer_takes_the_decode_step() -> None:
     assert looped_tpot_s(0.01, 0.0, 0.0, 0.0, 1.0) == 0.01

@@ -33,20 +33,20 @@ def gpipe_s(forward: list[float], backward: list[float], micro_batches: int) -> 
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 4), (2, 3), (4, 4), (4, 16), (8, 32)])
-def test_gpipe_played_out(stages: int, micro_batches: int) -> None:
+def test_one_forward_one_backward_bubble__equals_simulated_gpipe(stages: int, micro_batches: int) -> None:
     played = gpipe_s([1.0] * stages, [2.0] * stages, micro_batches)
     bubble = one_forward_one_backward_bubble(stages, micro_batches)
     assert played == pytest.approx(micro_batches * 3.0 * (1 + bubble))
     assert wall_time_share(bubble) == pytest.approx((stages - 1) / (micro_batches + stages - 1))  # lecture PP-07
 
 
-def test_the_slowest_stage_paces_a_pipeline() -> None:
+def test_unequal_stages_s__slowest_stage_paces() -> None:
     stages = [1.0, 1.0, 1.5, 1.0]
     assert unequal_stages_s(tuple(stages), 16) == pytest.approx(gpipe_s(stages, [0.0] * 4, 16))
 
 
 @pytest.mark.parametrize("micro_batches", [8, 16, 64, 1024])
-def test_each_later_schedule_idles_less(micro_batches: int) -> None:
+def test_pipeline_bubble__smaller_in_each_later_schedule(micro_batches: int) -> None:
     plain = one_forward_one_backward_bubble(8, micro_batches)
     assert interleaved_bubble(8, micro_batches, 1) == plain
     assert interleaved_bubble(8, micro_batches, 4) == plain / 4

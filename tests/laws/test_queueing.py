@@ -56,22 +56,22 @@ def ms(seconds: Any) -> float:
 
 
 @pytest.mark.parametrize(("seats", "load", "wanted"), [(1, 0.8, 50.000), (4, 0.8, 17.722), (32, 0.9, 11.524)])
-def test_timetabled_train(seats: int, load: float, wanted: float) -> None:
+def test_timetable_wait_s__reference_values(seats: int, load: float, wanted: float) -> None:
     rate = train_rate(load, BEAT, seats)
     assert ms(timetable_wait_s(rate, BEAT, seats)) == wanted
     assert ms(timetable_response_s(rate, BEAT, seats)) == round(wanted + 20, 3)
     assert float(train_load(rate, BEAT, seats)) == pytest.approx(load)
 
 
-def test_train_with_seats_for_all() -> None:
+def test_beat_wait_s__reference_values() -> None:
     assert ms(beat_wait_s(BEAT)) == 10.0 and ms(beat_wait_quantile_s(BEAT, 0.99)) == 19.8 and ms(beat_response_s(BEAT)) == 30.0
 
 
-def test_triggered_train() -> None:
+def test_triggered_wait_s__reference_value() -> None:
     assert ms(triggered_wait_s(train_rate(0.5, BEAT, 4), BEAT, 4)) == 10.339
 
 
-def test_iterations_that_grow() -> None:
+def test_affine_wait_s__reference_values() -> None:
     point = (5000.0, 0.020, 0.0001)
     assert ms(affine_wait_s(*point)) == 20.033 and ms(affine_response_s(*point)) == 60.167
     assert float(affine_batch(*point)) == pytest.approx(200.0, abs=1e-9)
@@ -79,7 +79,7 @@ def test_iterations_that_grow() -> None:
 
 @pytest.mark.parametrize("seats", [33, 40, 64, 128, 512])
 @pytest.mark.parametrize("load", [0.3, 0.6, 0.8, 0.9])
-def test_two_periods_hold_but_for_few_above_32_seats_and_below_nine_tenths(seats: int, load: float) -> None:
+def test_trains_missed__below_8_percent_above_32_seats_and_load_up_to_0_9(seats: int, load: float) -> None:
     assert 0 <= float(trains_missed(train_rate(load, BEAT, seats), BEAT, seats)) < 0.08
 
 
@@ -99,7 +99,7 @@ def stationary(matrix: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("seats", [1, 2, 3, 8, 32])
 @pytest.mark.parametrize("load", [0.05, 0.5, 0.8, 0.95])
-def test_roots_give_what_the_chain_gives(seats: int, load: float) -> None:
+def test_timetable_wait_s__roots_equal_markov_chain(seats: int, load: float) -> None:
     states = int(3 * seats + 60 / (1 - load) + 40)
     come, matrix = poisson(seats * load, states), np.zeros((states, states))
     for waiting in range(states):
@@ -114,7 +114,7 @@ def test_roots_give_what_the_chain_gives(seats: int, load: float) -> None:
 @pytest.mark.parametrize(
     ("rate", "fixed", "each"), [(50, 0.02, 0.001), (5, 0.02, 0.001), (1, 0.5, 0.5), (100, 0.02, 0.009), (10, 0.02, 0.0)]
 )
-def test_generating_function_gives_what_the_chain_gives(rate: float, fixed: float, each: float) -> None:
+def test_affine_wait_s__generating_function_equals_markov_chain(rate: float, fixed: float, each: float) -> None:
     states = 300
     batch = np.maximum(np.arange(states), 1)
     ride = fixed + each * batch
@@ -128,7 +128,7 @@ def test_generating_function_gives_what_the_chain_gives(rate: float, fixed: floa
     assert float(affine_response_s(rate, fixed, each)) == pytest.approx(wait + (share * batch * ride).sum() / mean)
 
 
-def test_one_law_is_the_limit_of_another() -> None:
+def test_queueing_laws__limits_of_one_another() -> None:
     rate = 40.0
     assert float(triggered_wait_s(rate, BEAT, 1)) == pytest.approx(float(md1_wait_s(rate, BEAT)))
     assert float(timetable_wait_s(rate, BEAT, 1)) == pytest.approx(BEAT / 2 + float(md1_wait_s(rate, BEAT)))
@@ -140,7 +140,7 @@ def test_one_law_is_the_limit_of_another() -> None:
 
 
 @pytest.mark.parametrize(("offered", "servers"), [(0.5, 1), (8.0, 10), (40.0, 30), (90.0, 100)])
-def test_erlang_by_its_sums(offered: float, servers: int) -> None:
+def test_erlang__equals_its_sums(offered: float, servers: int) -> None:
     terms = [offered**count / math.factorial(count) for count in range(servers + 1)]
     assert float(erlang_b(offered, 1.0, servers)) == pytest.approx(terms[-1] / sum(terms))
     if offered < servers:
@@ -149,7 +149,7 @@ def test_erlang_by_its_sums(offered: float, servers: int) -> None:
 
 
 @pytest.mark.parametrize("law", [timetable_wait_s, triggered_wait_s, mmc_wait_s, erlang_b])
-def test_arrays_are_as_good_as_numbers(law: Callable[..., Any]) -> None:
+def test_queueing_laws__arrays_equal_scalars(law: Callable[..., Any]) -> None:
     rates, seats = np.array([[10.0], [100.0], [700.0]]), np.array([1, 3, 16, 40])
     grid = law(rates, BEAT, seats)
     assert grid.shape == (3, 4)
@@ -157,7 +157,7 @@ def test_arrays_are_as_good_as_numbers(law: Callable[..., Any]) -> None:
         assert value == pytest.approx(float(law(rates[place[0], 0], BEAT, seats[place[1]])), rel=1e-12)
 
 
-def test_overload_has_no_wait_but_a_rate_of_growth() -> None:
+def test_overload__infinite_wait_and_growth_per_second() -> None:
     for rate in (50.0, 60.0):  # a load of 1, and one above
         for wait in (md1_wait_s(rate, BEAT), timetable_wait_s(rate, BEAT, 1), triggered_wait_s(rate, BEAT, 1), mmc_wait_s(rate, BEAT, 1)):
             assert float(wait) == math.inf
@@ -191,7 +191,7 @@ def lindley(arrival: np.ndarray, service: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("load", [0.3, 0.8, 0.9])
-def test_md1_as_simulated(load: float) -> None:
+def test_md1_wait_s__matches_simulation(load: float) -> None:
     rate = load / BEAT
     arrival = arrivals(rate, 1, 5 * JOBS)
     wait = lindley(arrival, np.full(len(arrival), BEAT))
@@ -202,19 +202,19 @@ def test_md1_as_simulated(load: float) -> None:
     assert queue.mean() == pytest.approx(float(present(rate, wait[JOBS // 4 :].mean())), rel=0.02)
 
 
-def test_mg1_as_simulated() -> None:
+def test_mg1_wait_s__matches_simulation() -> None:
     rate, cv = 35.0, 1.5
     service = np.random.default_rng(3).gamma(cv**-2, BEAT * cv**2, JOBS)
     agrees(lindley(arrivals(rate, 2), service), mg1_wait_s(rate, BEAT, cv), 0.02)
 
 
-def test_batches_of_arrivals_as_simulated() -> None:
+def test_batch_arrival_wait_s__matches_simulation() -> None:
     rate, together = 30.0, 4
     arrival = np.repeat(arrivals(rate / together, 4, JOBS // together), together)
     agrees(lindley(arrival, np.full(JOBS, BEAT)), batch_arrival_wait_s(rate, BEAT, together))
 
 
-def test_several_servers_as_simulated() -> None:
+def test_mmc_wait_s__matches_simulation() -> None:
     rate, service, servers = 40.0, 0.2, 10
     times = np.random.default_rng(6).exponential(service, 3 * JOBS)
     free, waits = [0.0] * servers, []
@@ -226,7 +226,7 @@ def test_several_servers_as_simulated() -> None:
     agrees((np.array(waits) > 0).astype(float), erlang_c(rate, service, servers))
 
 
-def test_losses_as_simulated() -> None:
+def test_erlang_b__matches_simulation() -> None:
     rate, service, servers = 40.0, 0.2, 10
     free, lost = [0.0] * servers, []
     for arrival in arrivals(rate, 7).tolist():
@@ -245,20 +245,20 @@ def timetable(arrival: np.ndarray, seats: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("seats", "load"), [(1, 0.8), (4, 0.8), (4, 0.3), (32, 0.9), (7, 0.9)])
-def test_timetabled_train_as_simulated(seats: int, load: float) -> None:
+def test_timetable_wait_s__matches_simulation(seats: int, load: float) -> None:
     rate = train_rate(load, BEAT, seats)
     wait = timetable(arrivals(rate, 8), seats)
     agrees(wait, timetable_wait_s(rate, BEAT, seats))
     assert wait.mean() >= BEAT / 2 * 0.99
 
 
-def test_waits_are_uniform_where_there_is_a_seat() -> None:
+def test_beat_wait_quantile_s__uniform_waits_where_seats_suffice() -> None:
     wait = timetable(arrivals(1000.0, 9), 10_000)
     assert wait.max() <= BEAT * (1 + 1e-9)
     assert np.quantile(wait, 0.99) == pytest.approx(float(beat_wait_quantile_s(BEAT, 0.99)), rel=0.01)
 
 
-def test_a_train_that_fills_as_simulated() -> None:
+def test_filling_wait_s__matches_simulation() -> None:
     arrival = arrivals(1000.0, 10).reshape(-1, 50)
     agrees((arrival[:, -1:] - arrival).reshape(-1), filling_wait_s(1000.0, 50))
 
@@ -277,20 +277,20 @@ def triggered(arrival: np.ndarray, seats: int, fixed: float, each: float) -> tup
 
 
 @pytest.mark.parametrize(("seats", "load"), [(4, 0.5), (1, 0.7), (16, 0.9)])
-def test_triggered_train_as_simulated(seats: int, load: float) -> None:
+def test_triggered_wait_s__matches_simulation(seats: int, load: float) -> None:
     rate = train_rate(load, BEAT, seats)
     wait, _ = triggered(arrivals(rate, 11), seats, BEAT, 0.0)
     agrees(wait, triggered_wait_s(rate, BEAT, seats))
 
 
 @pytest.mark.parametrize(("rate", "fixed", "each"), [(5000.0, 0.020, 0.0001), (50.0, 0.020, 0.001), (100.0, 0.020, 0.008)])
-def test_iterations_that_grow_as_simulated(rate: float, fixed: float, each: float) -> None:
+def test_affine_wait_s__matches_simulation(rate: float, fixed: float, each: float) -> None:
     wait, response = triggered(arrivals(rate, 12), JOBS, fixed, each)
     agrees(wait, affine_wait_s(rate, fixed, each))
     agrees(response, affine_response_s(rate, fixed, each))
 
 
-def test_seats_are_poisson_where_they_never_run_out() -> None:
+def test_seats_taken__poisson_at_unlimited_seats() -> None:
     rate, output, step = 5.0, 400, 0.020
     arrival = arrivals(rate, 13)
     answers = np.random.default_rng(14).geometric(1 / output, JOBS) * step
@@ -300,7 +300,7 @@ def test_seats_are_poisson_where_they_never_run_out() -> None:
     assert batch.var() == pytest.approx(float(seats_taken(rate, output, step)), rel=0.05)
 
 
-def test_the_fluid_limit_is_where_a_growing_batch_settles() -> None:
+def test_fluid_tpot_s__where_a_growing_batch_settles() -> None:
     rate, output, fixed, each = 160.0, 50, 0.020, 0.0001
     tpot = float(fluid_tpot_s(rate, output, fixed, each))
     assert tpot == pytest.approx(fixed + each * rate * output * tpot)

@@ -128,7 +128,7 @@ def offence(law: Law, inputs: dict[str, Any], unit: str, plain: Any) -> str:
     return ""
 
 
-def test_laws_return_the_unit_they_are_annotated_with(request: pytest.FixtureRequest) -> None:
+def test_units__every_law_returns_its_annotated_unit(request: pytest.FixtureRequest) -> None:
     cases = [(LAWS[name], *both(LAWS[name], draw)) for name in sorted(LAWS.keys() - EMPIRICAL.keys()) for draw in range(4)]
     expected = [law.run(**plain) for law, plain, _, _ in cases]
     request.getfixturevalue("with_units")
@@ -136,16 +136,16 @@ def test_laws_return_the_unit_they_are_annotated_with(request: pytest.FixtureReq
     assert [text for text in offences if text] == []
 
 
-def test_empirical_laws_are_few_and_say_why() -> None:
+def test_units__empirical_laws_are_listed_with_a_reason() -> None:
     assert {law.name: law.empirical for law in LAWS.values() if law.empirical} == EMPIRICAL
 
 
-def test_every_law_is_found() -> None:
+def test_units__registry_holds_every_law() -> None:
     assert len(LAWS) > 150
     assert {"step_s", "kv_bytes_chip", "usd_per_mtok_out"} <= LAWS.keys()
 
 
-def test_constants_are_patched_where_they_are_imported_too() -> None:
+def test_units__constants_are_patched_in_importing_modules() -> None:
     found = {(module.__name__.rpartition(".")[2], name) for module, name, _, _ in constants()}
     assert {("parts", "NEW_TOKEN"), ("parts", "NONE"), ("step", "NONE"), ("balance", "MULTIPLY_ADD")} <= found
 
@@ -174,7 +174,7 @@ def _a_million_off(price: UsdPerToken) -> UsdPerMtok:
 
 
 @pytest.mark.parametrize("wrong", [_bytes_taken_for_parameters, _forgets_the_token, _adds_unlike_things, _upside_down, _a_million_off])
-def test_a_wrong_law_is_caught(wrong: Any) -> None:
+def test_units__wrong_law_is_caught(wrong: Any) -> None:
     law = Law(wrong.__name__, "", "", "", wrong)
     plain, inputs, unit = both(law, 0)
     with pytest.raises((AssertionError, pint.DimensionalityError)):
@@ -188,7 +188,7 @@ def _right(price: UsdPerToken) -> UsdPerMtok:
     return price * MILLION
 
 
-def test_a_right_law_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units__right_law_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     law = Law("_right", "", "", "", _right)
     plain, inputs, unit = both(law, 0)
     expected = law.run(**plain)
@@ -196,7 +196,7 @@ def test_a_right_law_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     agrees(law.run(**inputs), unit, expected)
 
 
-def test_a_second_law_of_the_same_name_is_refused() -> None:
+def test_formula__second_law_of_the_same_name_is_refused() -> None:
     def step_s(seconds: Second) -> Second:
         return seconds
 

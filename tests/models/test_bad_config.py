@@ -46,7 +46,7 @@ def one_line(error: HeadwayError) -> None:
         ("not.json", "<html></html>", "not valid JSON"),
     ],
 )
-def test_a_broken_file(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_config__broken_file_is_one_line(tmp_path: Path, name: str, text: str, says: str) -> None:
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(BadFile, match=says) as caught:
@@ -54,7 +54,7 @@ def test_a_broken_file(tmp_path: Path, name: str, text: str, says: str) -> None:
     one_line(caught.value)
 
 
-def test_files_that_are_no_text(tmp_path: Path) -> None:
+def test_config__binary_absent_and_empty_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00\x01" * 100)
     with pytest.raises(BadFile, match="UTF-8"):
         model(tmp_path / "binary.json")
@@ -64,7 +64,7 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
         model(tmp_path)  # a folder without config.json
 
 
-def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
+def test_config__pipe_and_device_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(BadFile, match="not a file"):
         model(tmp_path / "pipe.json")
@@ -75,13 +75,13 @@ def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "\0", "x" * 300, "x" * 5000, "a/b/c", "~/", "~nobody/x", "é" * 200, "..", "/", "-", "nan", "/x/config.json"]
 )
-def test_names_that_are_no_model(text: str) -> None:
+def test_model__invalid_name_is_one_line(text: str) -> None:
     with pytest.raises(HeadwayError) as caught:
         model(text)
     one_line(caught.value)
 
 
-def test_a_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
+def test_config__hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with path.open("wb") as out:
         out.truncate(100_000_000)
@@ -89,7 +89,7 @@ def test_a_hundred_megabytes_are_refused_unread(tmp_path: Path) -> None:
         model(path)
 
 
-def test_digits_without_end(tmp_path: Path) -> None:
+def test_config__huge_integer_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "llama", "hidden_size": ' + "9" * 10_000 + "}")
     with pytest.raises(HeadwayError) as caught:
@@ -102,14 +102,14 @@ DIMENSIONS = ["hidden_size", "num_hidden_layers", "num_attention_heads", "interm
 
 @pytest.mark.parametrize("key", [*DIMENSIONS, "num_key_value_heads"])
 @pytest.mark.parametrize("value", ["many", "4096", True, [4096], {}, float("nan"), float("inf"), -1, 0, 1.5, 10**10, 1e300])
-def test_a_wrong_count_names_its_key(key: str, value: Any) -> None:
+def test_config__wrong_count_names_its_key(key: str, value: Any) -> None:
     with pytest.raises((BadValue, UnsupportedModel), match=key) as caught:
         from_data(LLAMA | {key: value}, "x", "x")
     one_line(caught.value)
 
 
 @pytest.mark.parametrize("key", [*DIMENSIONS, "model_type"])
-def test_a_missing_key_is_named(key: str) -> None:
+def test_config__missing_key_is_named(key: str) -> None:
     with pytest.raises((BadValue, UnsupportedModel), match=key):
         from_data({name: value for name, value in LLAMA.items() if name != key}, "x", "x")
 
@@ -133,18 +133,18 @@ def test_a_missing_key_is_named(key: str) -> None:
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings"),
     ],
 )
-def test_what_changes_the_arithmetic_is_never_ignored(extra: dict[str, Any], says: str) -> None:
+def test_config__keys_that_change_arithmetic_are_never_ignored(extra: dict[str, Any], says: str) -> None:
     with pytest.raises((BadValue, UnsupportedModel), match=says) as caught:
         from_data(LLAMA | extra, "x", "x")
     one_line(caught.value)
 
 
-def test_keys_that_change_nothing_are_ignored() -> None:
+def test_config__keys_without_effect_are_ignored() -> None:
     extra = {"attention_dropout": 0.1, "rope_scaling": {"factor": 8.0}, "eos_token_id": 2, "auto_map": {"x": "y"}, "use_cache": True}
     assert float(whole.total_params(from_data(LLAMA | extra, "x", "x"))) == 8030261248
 
 
-def test_remote_code_is_never_run() -> None:
+def test_config__remote_code_is_never_run() -> None:
     extra = {"auto_map": {"AutoConfig": "configuration_evil.Evil"}, "model_type": "evil"}
     with pytest.raises(UnsupportedModel):
         from_data(LLAMA | extra, "x", "x")
@@ -189,7 +189,7 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(mutated())
-def test_a_mutated_config_is_a_model_or_one_clear_error(config: dict[str, Any]) -> None:
+def test_config__mutation_is_a_sound_model_or_one_line(config: dict[str, Any]) -> None:
     try:
         found = bounded(lambda: from_data(config, "mutant", "mutant"))
     except HeadwayError as error:
@@ -204,7 +204,7 @@ def test_a_mutated_config_is_a_model_or_one_clear_error(config: dict[str, Any]) 
         st.one_of(st.none(), st.booleans(), st.floats(), st.text(max_size=4)), lambda inner: st.lists(inner, max_size=3), max_leaves=6
     )
 )
-def test_any_value_under_quantization_config(value: Any) -> None:
+def test_quantization_config__any_value_is_a_sound_model_or_one_line(value: Any) -> None:
     for config in (LLAMA | {"quantization_config": value}, LLAMA | {"quantization_config": {"quant_method": value, "ignore": value}}):
         try:
             sound(from_data(config, "mutant", "mutant"))

@@ -56,7 +56,7 @@ def numbers(found) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("row", TRUTH, ids=[row["model"] for row in TRUTH])
-def test_catalogue_models_match_the_truth_table(row: dict[str, str]) -> None:
+def test_params_and_kv_bytes_per_token__match_the_truth_table(row: dict[str, str]) -> None:
     got = numbers(from_file(CONFIGS / row["config_file"]))
     extra, _ = EXPLAINED.get(row["model"], (0, ""))
     assert got["total_params"] == int(row["total_params"]) + extra
@@ -67,13 +67,13 @@ def test_catalogue_models_match_the_truth_table(row: dict[str, str]) -> None:
     assert got["state_bytes_per_sequence"] == 2 * int(row["state_elements"])
 
 
-def test_every_catalogue_model_is_in_the_truth_table() -> None:
+def test_models__every_catalogue_model_is_in_the_truth_table() -> None:
     shipped = {path.name for path in CONFIGS.glob("*.json")}
     assert {row["file"] for row in catalogue_index()} == {row["config_file"] for row in TRUTH} == shipped
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_relatives_match_the_count_on_their_page(name: str) -> None:
+def test_total_params__published_count_of_relatives(name: str) -> None:
     row = PUBLISHED[name]
     assert integer(whole.total_params(from_data(row["config"], name, name))) == row["total_params"]
 
@@ -88,7 +88,7 @@ def test_relatives_match_the_count_on_their_page(name: str) -> None:
         ("dbrx", {"active_params": 36e9}),
     ],
 )
-def test_relatives_match_their_papers_rounded_counts(name: str, expected: dict[str, float]) -> None:
+def test_params_and_kv__rounded_counts_of_the_papers(name: str, expected: dict[str, float]) -> None:
     hunyuan = {
         "model_type": "hunyuan", "hidden_size": 6400, "intermediate_size": 18304, "num_hidden_layers": 64, "num_attention_heads": 80,
         "num_key_value_heads": 8, "vocab_size": 128512, "num_experts": 16, "num_shared_expert": 1, "moe_topk": 1, "use_cla": True,
@@ -103,7 +103,7 @@ def test_relatives_match_their_papers_rounded_counts(name: str, expected: dict[s
         assert got["kv_bytes_per_token"] == 64 * 2 * 8 * 80 * 2 // 2
 
 
-def test_gemma_3n_shares_kv_in_its_last_layers() -> None:
+def test_kv_bytes_per_token__gemma_3n_shares_kv_in_its_last_layers() -> None:
     e2b = {"num_hidden_layers": 30, "num_kv_shared_layers": 10, "intermediate_size": [8192] * 30}
     small, large = (
         from_data({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"} | more}, "gemma-3n", "gemma-3n")
@@ -117,7 +117,7 @@ def test_gemma_3n_shares_kv_in_its_last_layers() -> None:
     assert float(whole.kv_stored_bytes(large, 8192)) == one_layer * (4 * 8192 + 16 * 512)
 
 
-def test_index_equals_what_is_computed() -> None:
+def test_list_models__index_equals_computed_params() -> None:
     for listed in list_models():
         found = model(listed.name)
         assert (listed.total_params, listed.active_params) == (integer(whole.total_params(found)), integer(whole.active_params(found)))
@@ -125,7 +125,7 @@ def test_index_equals_what_is_computed() -> None:
         assert {found.precision.mixer, found.precision.ffn, found.precision.expert, found.precision.embedding} <= set(DTYPES)
 
 
-def test_spellings_people_type() -> None:
+def test_model__common_spellings() -> None:
     for text, name in {
         "llama-3.1-70b": "llama-3.1-70b", "LLaMA_3.1_70B": "llama-3.1-70b", "meta-llama/Llama-3.1-70B-Instruct": "llama-3.1-70b",
         "deepseek-v3": "deepseek-v3", "deepseek-ai/DeepSeek-V3": "deepseek-v3", "gpt-oss-120b": "gpt-oss-120b",
@@ -135,12 +135,12 @@ def test_spellings_people_type() -> None:
         assert model(text).name == name, text
 
 
-def test_an_unknown_name_offers_the_nearest() -> None:
+def test_model__unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UnknownName, match=r"llama-3\.1-70b"):
         model("lama-3.1-70b")
 
 
-def test_a_hugging_face_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model__hugging_face_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # as if not installed
     with pytest.raises(MissingExtra, match=r"headway\[hub\]"):
@@ -152,7 +152,7 @@ def test_a_hugging_face_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.name, found.source, integer(whole.total_params(found))) == ("their-model", "someone/their-model", 8190735360)
 
 
-def test_a_file_and_its_folder_are_the_same_model(tmp_path: Path) -> None:
+def test_model__file_equals_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "config.json").write_text((CONFIGS / "Qwen--Qwen3-8B.json").read_text())
@@ -163,7 +163,7 @@ def test_a_file_and_its_folder_are_the_same_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [row["name"] for row in catalogue_index()])
-def test_every_number_explains_itself(name: str) -> None:
+def test_params_and_kv__every_number_replays(name: str) -> None:
     found = model(name)
     with record():
         answers = [whole.total_params(found), whole.active_params(found), whole.matmul_params(found), whole.kv_bytes_per_token(found)]
@@ -174,7 +174,7 @@ def test_every_number_explains_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [row["name"] for row in catalogue_index()])
-def test_parts_sum_to_the_whole_and_reads_stay_within_what_is_stored(name: str) -> None:
+def test_params_and_kv__parts_sum_to_total_and_kv_read_within_stored(name: str) -> None:
     found = model(name)
     assert math.isclose(sum(map(float, whole.params_by_part(found).values())), float(whole.total_params(found)), rel_tol=1e-12)
     for context in (1, 100, 8192, 1_000_000):
@@ -185,7 +185,7 @@ def test_parts_sum_to_the_whole_and_reads_stay_within_what_is_stored(name: str) 
     assert grown == pytest.approx(both, abs=1e-3), "far beyond every window the cache grows by the marginal bytes"
 
 
-def test_matmul_params_count_the_head_and_not_the_lookup() -> None:
+def test_matmul_params__include_the_head_and_not_the_embedding() -> None:
     llama = model("llama-3.1-8b")
     assert integer(whole.matmul_params(llama)) == 8030261248 - 128256 * 4096 - 65 * 4096  # less look-up and 65 norms
     tied = model("qwen3-0.6b")
@@ -194,7 +194,7 @@ def test_matmul_params_count_the_head_and_not_the_lookup() -> None:
     assert integer(whole.matmul_params(tied)) == integer(parts["mixers"] + parts["dense_ffn_shared_experts_and_routers"]) + head
 
 
-def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None:
+def test_precision__quantised_checkpoint_keeps_its_counts() -> None:
     plain, fp8 = model("qwen3-235b-a22b"), model("qwen3-235b-a22b-fp8")
     assert numbers(plain) == numbers(fp8)
     assert (plain.precision.expert, fp8.precision.expert, fp8.precision.embedding) == ("bf16", "fp8", "bf16")
@@ -216,12 +216,12 @@ def test_a_quantised_checkpoint_keeps_its_counts_and_changes_its_bytes() -> None
         ({"quant_method": "fbgemm_fp8"}, "fp8"),
     ],
 )
-def test_quantisation_schemes(scheme: dict, stored: str) -> None:
+def test_precision__quantisation_schemes(scheme: dict, stored: str) -> None:
     config = Config({"torch_dtype": "bfloat16", "quantization_config": scheme}, "x", "x")
     assert precision(config) == StoredPrecision(mixer=stored, ffn=stored, expert=stored, embedding="bf16")
 
 
-def test_parts_a_scheme_spares_keep_their_type() -> None:
+def test_precision__ignored_parts_keep_their_type() -> None:
     scheme = {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}}}
     scheme["ignore"] = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"]
     found = precision(Config({"torch_dtype": "bfloat16", "quantization_config": scheme}, "x", "x"))
@@ -230,7 +230,7 @@ def test_parts_a_scheme_spares_keep_their_type() -> None:
         precision(Config({"quantization_config": {"quant_method": "hqq"}}, "x", "x"))
 
 
-def test_what_if_attention() -> None:
+def test_with_attention__kv_read_and_stored_by_kind() -> None:
     dense, context = model("llama-3.1-70b"), 65536
     full = float(whole.kv_read_bytes(dense, context))
     near, few, root = (with_attention(dense, kind) for kind in ("window:4k", "topk:2k", "sqrt:4096"))
@@ -244,7 +244,7 @@ def test_what_if_attention() -> None:
     assert float(whole.kv_bytes_per_token(back)) == 131072
 
 
-def test_what_if_sharing_halves_what_is_stored_and_not_what_is_read() -> None:
+def test_with_kv_share__halves_kv_stored_and_not_read() -> None:
     dense = model("llama-3.1-70b")
     shared = with_kv_share(dense, "2")
     assert float(whole.kv_bytes_per_token(shared)) == 327680 / 2
@@ -255,20 +255,20 @@ def test_what_if_sharing_halves_what_is_stored_and_not_what_is_read() -> None:
 
 
 @pytest.mark.parametrize("kind", ["", "dense:4", "window", "window:0", "window:-4", "topk:x", "sqrt:4GB", "moon:4k", "window:nan"])
-def test_what_if_attention_refuses(kind: str) -> None:
+def test_with_attention__bad_kind_is_refused(kind: str) -> None:
     with pytest.raises(BadValue):
         with_attention(model("llama-3.1-8b"), kind)
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, "two", float("nan"), True])
-def test_what_if_sharing_refuses(share: object) -> None:
+def test_with_kv_share__bad_share_is_refused(share: object) -> None:
     with pytest.raises(BadValue):
         with_kv_share(model("llama-3.1-8b"), share)
     with pytest.raises(BadValue, match="none"):
         with_kv_share(model("mamba2-2.7b"), 2)
 
 
-def test_about_states_the_contract_keys() -> None:
+def test_about_model__params_and_kv_columns() -> None:
     row = about_model(model("deepseek-v3"), 8192)
     assert (row.total_params, row.kv_bytes_per_token, row.kv_read_bytes_per_token) == (671026419200, 70272, 70272)
     near = about_model(model("gpt-oss-120b"), 8192)  # 18 full layers and 18 of window 128, 2048 bytes each
@@ -277,11 +277,11 @@ def test_about_states_the_contract_keys() -> None:
     assert sparse.kv_read_bytes_per_token == 70272 * 2048 / 8192 + 15616
 
 
-def test_deepseek_v4_at_a_million_tokens_is_the_published_cache() -> None:
+def test_kv_stored_bytes__published_cache_of_deepseek_v4_at_1m_tokens() -> None:
     pro, context = model("deepseek-v4-pro"), 2**20
     assert float(whole.kv_stored_bytes(pro, context)) / 2**30 == pytest.approx(9.62, abs=0.005)  # the published 9.62 GiB
 
 
-def test_a_model_is_read_with_little_work() -> None:
+def test_model__takes_little_work_to_read() -> None:
     """Some two thousand calls, 61 layers or not; bench/bench_read.py measures the time."""
     assert calls(lambda: whole.works(from_file(CONFIGS / "deepseek-ai--DeepSeek-V3.json"))) < 4000

@@ -26,7 +26,7 @@ def row(layout: Layout = WIDE, batch: int = 8192, context: int = 4000, **assumed
 # -- two batches ----------------------------------------------------------------------------------------------------------------
 
 
-def test_two_batches_hide_the_shorter_of_work_and_collectives() -> None:
+def test_two_batch__hides_the_shorter_of_work_and_collectives() -> None:
     """Against the same law by hand: two halves, the slower side of each, and one layer's share of the other."""
     both, half = row(communication="two-batch"), row(batch=4096)
     network = half["network_s"]
@@ -34,26 +34,26 @@ def test_two_batches_hide_the_shorter_of_work_and_collectives() -> None:
     assert both["step_s"] == pytest.approx(2 * max(work, network) + min(work, network) / 61, rel=1e-12)
 
 
-def test_two_batches_lose_when_weights_bind_and_win_when_collectives_do() -> None:
+def test_two_batch__slower_when_weights_bind_faster_when_network_binds() -> None:
     assert row(batch=64, communication="two-batch")["step_s"] > row(batch=64)["step_s"]
     slow = {"eff_exchange": 0.05}
     assert row(communication="two-batch", **slow)["step_s"] < row(**slow)["step_s"]
 
 
-def test_the_floor_does_not_depend_on_what_hides_collectives() -> None:
+def test_two_batch__leaves_step_floor_unchanged() -> None:
     assert row(communication="two-batch")["step_floor_s"] == row()["step_floor_s"]
 
 
 # -- expert load ----------------------------------------------------------------------------------------------------------------
 
 
-def test_imbalance_slows_routed_compute_and_leaves_the_floor() -> None:
+def test_imbalance__slows_compute_and_leaves_the_floor() -> None:
     even, uneven = row(imbalance=1), row(imbalance=1.5)
     assert uneven["compute_s"] > even["compute_s"]
     assert uneven["step_floor_s"] == even["step_floor_s"]
 
 
-def test_a_measured_load_gives_the_imbalance_of_the_layout(tmp_path: Path) -> None:
+def test_expert_load__gives_the_imbalance_of_the_layout(tmp_path: Path) -> None:
     """One expert of 256 twice as busy: its chip of four experts does 5/4 of four, of a mean of 257/256."""
     path = tmp_path / "load.json"
     path.write_text(json.dumps([2.0] + [1.0] * 255))
@@ -62,14 +62,14 @@ def test_a_measured_load_gives_the_imbalance_of_the_layout(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[1, -1]", "[0, 0]", '["a"]', "{}", "[NaN]", "1\ntwo\n", "[" * 100_000])
-def test_a_load_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_expert_load__malformed_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "load.json"
     path.write_text(text)
     with pytest.raises(BadFile):
         read_expert_load(str(path))
 
 
-def test_a_load_of_another_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_expert_load__file_of_another_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "load.txt"
     path.write_text("1\n" * 128)
     with pytest.raises(BadValue, match="256 experts"):
@@ -82,14 +82,14 @@ def test_a_load_of_another_model_is_refused(tmp_path: Path, capsys: pytest.Captu
 # -- copies of experts ----------------------------------------------------------------------------------------------------------
 
 
-def test_copies_even_out_experts_that_do_not_divide_the_chips() -> None:
+def test_redundant_experts__even_out_uneven_placement() -> None:
     """Lecture MOE-03: 256 over 72 chips put 4 on the fullest and leave others short; with 32 copies every chip has 4."""
     short, full = (row(Layout(dp=72, ep=72, redundant=copies), batch=9216) for copies in (0, 32))
     assert full["weights_bytes_chip"] == short["weights_bytes_chip"]
     assert full["compute_s"] < short["compute_s"]
 
 
-def test_copies_take_memory_and_need_experts() -> None:
+def test_redundant_experts__take_memory_and_need_a_moe() -> None:
     plain, copied = row(WIDE), row(Layout(dp=64, ep=64, redundant=64))
     assert copied["weights_bytes_chip"] > plain["weights_bytes_chip"]
     with pytest.raises(IllegalLayout, match="redundant experts"):

@@ -78,14 +78,14 @@ def least(term: CollectiveTerm) -> float:
 
 
 @pytest.mark.parametrize("members, stride, domain", list(itertools.product((1, 2, 4, 8, 16, 18), (1, 2, 4, 8, 16), (8, 72))))
-def test_domains_of_a_group_are_those_its_chips_fall_in(members: int, stride: int, domain: int) -> None:
+def test_group_domains__equals_counted_domains(members: int, stride: int, domain: int) -> None:
     if domain % stride and stride % domain:
         return  # a group that starts elsewhere straddles one domain more: the placement of a whole replica avoids it
     assert float(group_domains(members, stride, domain)) == len({chip * stride // domain for chip in range(members)})
 
 
 @pytest.mark.parametrize("sides", [(4, 4, 8), (2, 4, 4), (4, 8), (16, 16)])
-def test_a_block_of_a_torus_holds_its_group(sides: tuple[int, ...]) -> None:
+def test_torus__block_holds_its_group(sides: tuple[int, ...]) -> None:
     whole = math.prod(sides)
     powers = [2**power for power in range(whole.bit_length())]
     for members, stride in itertools.product(powers, powers):
@@ -150,13 +150,13 @@ TORI = [
 
 
 @pytest.mark.parametrize("sides, wraps, members, stride", TORI)
-def test_all_to_all_on_a_torus_is_its_busiest_link(sides: tuple[int, ...], wraps: tuple[int, ...], members: int, stride: int) -> None:
+def test_all_to_all__busiest_link_of_a_torus(sides: tuple[int, ...], wraps: tuple[int, ...], members: int, stride: int) -> None:
     joined = torus(sides, wraps)
     slope = least(all_to_all_term(joined, group(joined, members, stride), MESSAGE, FREE))
     assert slope == pytest.approx(busiest_link(sides, wraps, members, stride))
 
 
-def test_a_ring_of_even_side_is_the_textbook_eighth() -> None:
+def test_all_to_all__even_ring_is_an_eighth_of_its_side() -> None:
     for side in (4, 8, 16):
         joined = torus((side,), (1,))
         assert least(all_to_all_term(joined, group(joined, side, 1), MESSAGE, FREE)) == pytest.approx(side / 8)
@@ -166,7 +166,7 @@ def test_a_ring_of_even_side_is_the_textbook_eighth() -> None:
 
 
 @pytest.mark.parametrize("members, domain", [(8, 8), (16, 8), (32, 8), (6, 3)])
-def test_direct_exchange_over_two_levels_is_counted(members: int, domain: int) -> None:
+def test_all_to_all__two_levels_equal_counted_bytes(members: int, domain: int) -> None:
     inside = sum(1 for other in range(1, members) if other < domain) / members
     beyond = sum(1 for other in range(members) if other >= domain) / members
     joined = switch(domain)
@@ -175,7 +175,7 @@ def test_direct_exchange_over_two_levels_is_counted(members: int, domain: int) -
 
 
 @pytest.mark.parametrize("inside, domains", [(8, 1), (8, 2), (4, 4), (2, 3)])
-def test_rings_one_per_rail_are_counted(inside: int, domains: int) -> None:
+def test_all_gather__rings_per_rail_equal_counted_bytes(inside: int, domains: int) -> None:
     """Ring r visits each domain from chip r on, and crosses from the last chip it visits."""
     members = inside * domains
     up, out = [0.0] * members, [0.0] * members
@@ -189,7 +189,7 @@ def test_rings_one_per_rail_are_counted(inside: int, domains: int) -> None:
     assert max(out) == pytest.approx(float(ring_out(members, inside, domains)))
 
 
-def test_a_pair_in_a_mesh_has_one_link_and_all_chips_have_all() -> None:
+def test_all_gather__mesh_pair_has_one_link_and_full_group_all() -> None:
     joined = mesh(8)
     pair, whole = (least(gather_term(joined, group(joined, size, 1), MESSAGE, FREE)) for size in (2, 8))
     assert pair == pytest.approx(0.5 / 64e9)
@@ -198,21 +198,21 @@ def test_a_pair_in_a_mesh_has_one_link_and_all_chips_have_all() -> None:
 
 @pytest.mark.parametrize("joined", [one for one in FABRICS if not one.in_switch])
 @pytest.mark.parametrize("members", SIZES)
-def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(joined: Fabric, members: int) -> None:
+def test_all_reduce__twice_an_all_gather(joined: Fabric, members: int) -> None:
     who = group(joined, members, 1)
     whole, half = least(all_reduce_term(joined, who, MESSAGE, FREE)), least(gather_term(joined, who, MESSAGE, FREE))
     assert whole == pytest.approx(min(2 * half, whole)) and whole >= half
     assert whole == pytest.approx(2 * half) or members == 2  # two chips swap the message in one shot
 
 
-def test_a_summing_switch_sends_each_message_once() -> None:
+def test_all_reduce__in_switch_sum_sends_each_message_once() -> None:
     plain, summing = switch(8), switch(8, in_switch=True)
     who = group(plain, 8, 1)
     assert least(all_reduce_term(plain, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.75)
     assert least(all_reduce_term(summing, who, MESSAGE, FREE)) * 450e9 == pytest.approx(1.0)
 
 
-def test_levels_beat_a_flat_exchange_across_scale_out() -> None:
+def test_all_reduce__hierarchical_beats_flat_across_scale_out() -> None:
     """16 chips on two servers: along the rails 2*(1/2)/8 of the message leaves a chip, in a flat exchange 2*8/16."""
     joined = switch(8)
     assert least(all_reduce_term(joined, group(joined, 16, 1), MESSAGE, FREE)) == pytest.approx(max(1.75 / 450e9, 0.125 / 50e9))
@@ -227,14 +227,14 @@ def time(term: CollectiveTerm, tokens: float) -> float:
 
 @pytest.mark.parametrize("joined", FABRICS)
 @pytest.mark.parametrize("every", [all_reduce_term, gather_term, all_to_all_term])
-def test_one_chip_sends_nothing(joined: Fabric, every: Any) -> None:
+def test_collectives__one_chip_sends_nothing(joined: Fabric, every: Any) -> None:
     assert time(every(joined, group(joined, 1, 1), MESSAGE, COSTLY), 1e9) == 0
 
 
 @pytest.mark.parametrize("joined", FABRICS)
 @pytest.mark.parametrize("every", [all_reduce_term, gather_term, all_to_all_term])
 @pytest.mark.parametrize("members", SIZES)
-def test_short_messages_cost_alpha_and_long_ones_bytes(joined: Fabric, every: Any, members: int) -> None:
+def test_collectives__alpha_for_short_and_bytes_for_long_messages(joined: Fabric, every: Any, members: int) -> None:
     term = every(joined, group(joined, members, 1), MESSAGE, COSTLY)
     assert time(term, 0) == pytest.approx(min(float(line.alpha) for line in term.lines)) and time(term, 0) >= 1e-6
     assert time(term, 1e18) == pytest.approx(min(float(line.slope) for line in term.lines) * 1e18, rel=1e-4)
@@ -245,7 +245,7 @@ def test_short_messages_cost_alpha_and_long_ones_bytes(joined: Fabric, every: An
 
 @given(st.sampled_from(FABRICS), st.sampled_from(SIZES), st.floats(1.1, 10))
 @settings(max_examples=60)
-def test_faster_links_and_fewer_microseconds_are_never_slower(joined: Fabric, members: int, factor: float) -> None:
+def test_collectives__faster_links_and_lower_alpha_are_never_slower(joined: Fabric, members: int, factor: float) -> None:
     faster = replace(joined, up=joined.up * factor, exchange=joined.exchange * factor, out=joined.out * factor)
     quicker = replace(COSTLY, up=COSTLY.up / factor, out=COSTLY.out / factor)
     for every in (all_reduce_term, gather_term, all_to_all_term):
@@ -257,7 +257,7 @@ def test_faster_links_and_fewer_microseconds_are_never_slower(joined: Fabric, me
 
 
 @pytest.mark.parametrize("joined", FABRICS)
-def test_no_line_is_beaten_everywhere(joined: Fabric) -> None:
+def test_all_reduce__no_algorithm_line_is_dominated(joined: Fabric) -> None:
     lines = all_reduce_term(joined, group(joined, 8, 1), MESSAGE, COSTLY).lines
     for one, other in itertools.permutations(lines, 2):
         assert one.alpha < other.alpha or one.slope < other.slope
@@ -266,7 +266,7 @@ def test_no_line_is_beaten_everywhere(joined: Fabric) -> None:
 # Exchanges of experts
 
 
-def test_moe_11_to_the_microsecond() -> None:
+def test_exchange_bytes__moe_11_to_the_microsecond() -> None:
     sent = exchange_bytes(2400 / 64, 8, 7168.0, 2 * 7168.0)
     assert sent == pytest.approx(6.45e6, rel=1e-3)
     assert round(sent / 900e9 * 1e6, 1) == 7.2
@@ -274,7 +274,7 @@ def test_moe_11_to_the_microsecond() -> None:
     assert [round(58 * sent / rate * 1e3, 1) for rate in (100e9, 50e9)] == [3.7, 7.5]
 
 
-def test_the_engine_lands_on_moe_11_less_what_stays() -> None:
+def test_exchange_term__moe_11_less_the_local_share() -> None:
     """Without scales, one copy per expert, 1/64 of them at home: 63/64 of 7.2 us; fewer where chips share a token."""
     joined, layout = switch(72, up=900e9), Layout(dp=64, ep=64)
     free = EIGHT_OF_256
@@ -289,13 +289,13 @@ def slope_at(term: CollectiveTerm, alpha: float) -> float:
     return next(float(line.slope) for line in term.lines if float(line.alpha) == pytest.approx(alpha))
 
 
-def test_distinct_chips_of_moe_12() -> None:
+def test_places_hit__distinct_chips_of_moe_12() -> None:
     assert float(places_hit(64, 256, 8, 1, 1)) == pytest.approx(7.58, rel=0.02)
     assert float(places_hit(64, 2**30, 32, 1, 1)) == pytest.approx(25.3, rel=0.01)  # choices at random, 32 over 64
 
 
 @pytest.mark.parametrize("places, groups, chosen", [(8, 8, 4), (16, 8, 4), (64, 8, 4), (4, 8, 4), (64, 1, 1), (256, 1, 1), (8, 1, 1)])
-def test_distinct_places_against_drawn_routings(places: int, groups: int, chosen: int) -> None:
+def test_places_hit__matches_sampled_routings(places: int, groups: int, chosen: int) -> None:
     draw, total, rounds = random.Random(7), 0, 4000
     for _ in range(rounds):
         pool = [group * (256 // groups) + expert for group in draw.sample(range(groups), chosen) for expert in range(256 // groups)]
@@ -309,7 +309,7 @@ DEEPEP = {16: (118, 195), 32: (155, 273), 64: (173, 314), 128: (192, 369), 256: 
 
 
 @pytest.mark.parametrize("ep", DEEPEP)
-def test_one_copy_per_expert_is_the_published_kernel(ep: int) -> None:
+def test_exchange_term__one_copy_per_expert_matches_deepep(ep: int) -> None:
     joined = switch(8, up=200e9)
     for vector, published in zip((FP8, BF16), DEEPEP[ep], strict=True):
         term = exchange_term(joined, Layout(dp=ep, ep=ep), EIGHT_OF_256, vector, COSTLY)
@@ -317,7 +317,7 @@ def test_one_copy_per_expert_is_the_published_kernel(ep: int) -> None:
         assert one_way * 1e6 == pytest.approx(published, rel=0.12)
 
 
-def test_several_racks_slow_an_exchange_by_what_leaves() -> None:
+def test_exchange_term__slowdown_over_several_racks() -> None:
     """MOE-08: with a copy per expert, R racks take ratio*(1-1/R) as long as one; a router's limit then helps."""
     for racks, slower in ((2, 4.0), (3, 16 / 3), (4, 6.0), (8, 7.0)):
         joined = switch(64, up=400e9, out=50e9)
@@ -329,7 +329,7 @@ def test_several_racks_slow_an_exchange_by_what_leaves() -> None:
         assert least(many) < direct * COSTLY.efficiency  # one copy per rack
 
 
-def test_tensor_parallel_chips_of_one_rank_exchange_nothing() -> None:
+def test_exchange_term__zero_within_one_tensor_parallel_rank() -> None:
     for joined in FABRICS:
         traffic = MessageTraffic(layers=n(58), sublayers=n(116), routed=(DEEPSEEK,), depth=n(1.0), vector=BF16)
         assert len(network_terms(traffic, joined, Layout(tp=8, ep=8), COSTLY)) == 1
@@ -350,7 +350,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("joined", FABRICS)
-def test_many_layouts_at_once_are_each_alone(joined: Fabric) -> None:
+def test_collectives_s__stacked_layouts_equal_single_layouts(joined: Fabric) -> None:
     names = ("tp", "ep", "dp", "pp", "cp")
     stacked = Layout(**{name: np.array([getattr(layout, name) for layout in LAYOUTS]) for name in names})
     tokens = 37.0
@@ -363,14 +363,14 @@ def test_many_layouts_at_once_are_each_alone(joined: Fabric) -> None:
 
 @pytest.mark.parametrize("joined", FABRICS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_fixed_costs_and_at_peak_the_network_is_its_floor(joined: Fabric, layout: Layout) -> None:
+def test_collectives_floor_s__equals_time_without_fixed_costs_at_peak(joined: Fabric, layout: Layout) -> None:
     for tokens in (1.0, 64.0, 8192.0):
         floor = float(collectives_floor_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens, 0.0))
         assert float(collectives_s(network_terms(TRAFFIC, joined, layout, FREE), tokens, 0.0)) == pytest.approx(floor, rel=1e-12)
         assert float(collectives_s(network_terms(TRAFFIC, joined, layout, COSTLY), tokens, 0.0)) >= floor
 
 
-def test_stages_in_one_rack_hop_over_its_switch() -> None:
+def test_pp__stages_in_one_rack_hop_over_its_switch() -> None:
     rack, servers = switch(72), switch(8)
     for joined, alpha, rate in ((rack, COSTLY.up, 450e9), (servers, COSTLY.out, 50e9)):
         hops = network_terms(TRAFFIC, joined, Layout(tp=8, pp=4), COSTLY)[-1]
@@ -378,7 +378,7 @@ def test_stages_in_one_rack_hop_over_its_switch() -> None:
         assert float(hops.floor) == pytest.approx(3 * BF16 / 8 / rate)
 
 
-def test_every_leaf_has_an_origin_and_the_tree_replays() -> None:
+def test_collectives_s__every_leaf_has_an_origin_and_replays() -> None:
     for name in ("4xgb200-nvl72", "8xh100-sxm", "mi300x-node", "tpu-v5p-4x4x8", "tpu-8i-pod", "trn3-ultraserver-gen2"):
         one = system(name)
         ways = {"tp": n(2), "ep": n(4), "dp": n(2), "pp": n(2), "cp": n(1)}
@@ -391,33 +391,33 @@ def test_every_leaf_has_an_origin_and_the_tree_replays() -> None:
 
 
 @pytest.mark.parametrize("name", ["8xh100-sxm", "gb200-nvl72", "mi300x-node", "gaudi3-node", "tpu-v5e-pod", "8xtpu-v4", "tpu-8i-pod"])
-def test_a_systems_links_are_read(name: str) -> None:
+def test_fabric__links_of_a_system(name: str) -> None:
     joined = fabric(system(name))
     assert joined.kind == NEAREST[system(name).topology][0]
     assert math.prod(int(side) for side in joined.sides) == (joined.domain if joined.kind == "torus" else 1)
 
 
-def test_wrap_around_links_are_those_of_a_tpu_slice() -> None:
+def test_fabric__wrap_around_links_of_a_tpu_slice() -> None:
     assert [int(wrap) for wrap in fabric(system("tpu-v5p-4x4x8")).wraps] == [1, 1, 1]
     assert [int(wrap) for wrap in fabric(system("tpu-v5p-2x2x4")).wraps] == [0, 0, 1]
     assert [int(wrap) for wrap in fabric(system("tpu-v5e-4x8")).wraps] == [0, 0]
     assert [int(wrap) for wrap in fabric(system("tpu-v5e-pod")).wraps] == [1, 1]
 
 
-def test_scale_out_of_unknown_rate_is_asked_for_only_where_it_is_used() -> None:
+def test_need_scale_out__missing_rate_fails_only_across_domains() -> None:
     unknown = Fabric(kind="switch", domain=8, up=450e9, exchange=450e9, out=float("inf"), out_is_missing=True)
     need_scale_out(unknown, Layout(tp=8), "test")
     with pytest.raises(MissingFact, match="scale_out_bw"):
         need_scale_out(unknown, Layout(tp=8, pp=2), "test")
 
 
-def test_two_batches_hide_the_smaller_part_but_one_layers() -> None:
+def test_two_batch_step_s__hides_the_smaller_part_but_one_layer() -> None:
     assert float(two_batch_step_s(10.0, 4.0, 50)) == pytest.approx(20 + 4 / 50)
     assert float(two_batch_step_s(4.0, 10.0, 50)) == pytest.approx(20 + 4 / 50)
     # Worth it only where the network costs more than reading the weights again: 20 + 2 against 11 + 8.
     assert float(two_batch_step_s(10.0, 4.0, 50)) > 11.0 + 8.0
 
 
-def test_a_group_is_spread_evenly_over_the_domains_it_needs() -> None:
+def test_group__spread_evenly_over_its_domains() -> None:
     who = group(switch(72), 100, 1)
     assert (float(who.domains), float(who.inside)) == (2, 50) and isinstance(who, ChipGroup)

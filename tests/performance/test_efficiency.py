@@ -39,7 +39,7 @@ def name(point: Any) -> str:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("point", POINTS[::2] + REQUESTS[::3], ids=name)
-def test_no_engine_is_below_the_floor(point: Point, engine: str) -> None:
+def test_engine__no_estimate_below_the_floor(point: Point, engine: str) -> None:
     row = point.assuming(engine=engine).row()
     for stem in (stem for stem in ("step", "ttft", "tpot") if row[f"{stem}_s"] is not None):
         floor, low, expected, high = (row[f"{stem}{end}_s"] for end in ("_floor", "_lo", "", "_hi"))
@@ -48,7 +48,7 @@ def test_no_engine_is_below_the_floor(point: Point, engine: str) -> None:
 
 @pytest.mark.parametrize("overlap", STEP_MODELS)
 @pytest.mark.parametrize("point", REQUESTS, ids=name)
-def test_more_sequences_on_a_rank_cost_less_each_and_take_longer(point: Point, overlap: str) -> None:
+def test_batch__larger_costs_less_per_token_and_takes_longer(point: Point, overlap: str) -> None:
     """What the exact search rests on."""
     ranks = point.layout.dp * point.layout.pp
     each = np.array([*range(1, 40), 64, 100, 255, 256, 257, 1000, 4096, 10**5])
@@ -61,7 +61,7 @@ def test_more_sequences_on_a_rank_cost_less_each_and_take_longer(point: Point, o
 
 
 @pytest.mark.parametrize("point", POINTS[:30], ids=name)
-def test_the_factor_on_fixed_costs_scales_them_alone(point: Point) -> None:
+def test_fixed__factor_scales_only_fixed_costs(point: Point) -> None:
     none, one, two = (point.assuming(fixed=factor, **LINKS).row() for factor in (0, 1, 2))
     assert two["step_s"] - one["step_s"] == pytest.approx(one["step_s"] - none["step_s"], rel=1e-6)
     assert two["overhead_s"] - one["overhead_s"] == pytest.approx(one["overhead_s"] - none["overhead_s"], rel=1e-9)
@@ -69,7 +69,7 @@ def test_the_factor_on_fixed_costs_scales_them_alone(point: Point) -> None:
     assert one["step_s"] - none["step_s"] == pytest.approx(one["overhead_s"] - none["overhead_s"], rel=1e-6)
 
 
-def test_given_shares_and_t0_stand_in_for_the_fitted_ones() -> None:
+def test_eff_compute_and_t0__user_values_replace_fitted_ones() -> None:
     half = {"eff_compute": 0.5, "eff_memory": 0.25, "t0": 1e-6}
     row, peak = (LLAMA.assuming(**given, engine="none").row() for given in (half, {"eff_compute": 1, "eff_memory": 1, "t0": 0}))
     activation, small = shares("gemm", "8xh100-sxm", "bf16", "activation")[0], shares("elementwise", "8xh100-sxm", "bf16", "memory")[0]
@@ -133,19 +133,19 @@ def llama(tokens: int, sampled: int, score: float, kv: float, blocks: int, pairs
     return matmul + vectors + decode + (prefill if pairs else 0) + norms + fixed + 160 * (tokens * 8192 * 2 / LINK / 0.5 + 2 * 3e-6)
 
 
-def test_a_decode_step_of_llama_70b_on_eight_h100_by_hand() -> None:
+def test_step_s__decode_of_llama_70b_on_eight_h100_by_hand() -> None:
     row = LLAMA.assuming(**LINKS).row()
     kv = 64 * 8193 * 80 * 2 * 128 * 2  # one KV head of eight a chip; each token attended is read, the new one written
     assert row["step_s"] == pytest.approx(llama(64, 64, 64 * 8192 * 80 * 4 * 8 * 128, kv, 64 * 80, 0), rel=1e-12)
 
 
-def test_a_prefill_of_llama_70b_on_eight_h100_by_hand() -> None:
+def test_ttft__prefill_of_llama_70b_on_eight_h100_by_hand() -> None:
     row = LLAMA.assuming(**LINKS).row()
     written = 8192 * 80 * 2 * 128 * 2
     assert row["ttft_s"] == pytest.approx(llama(8192, 1, 0, written, 0, 8192**2 / 2), rel=1e-12)
 
 
-def test_a_decode_step_of_deepseek_v3_on_a_rack_by_hand() -> None:
+def test_step_s__decode_of_deepseek_v3_on_a_rack_by_hand() -> None:
     """One rank a chip, 64 sequences each; the fullest chips hold 4 of 256 experts; fp8 weights, bf16 cache and head."""
     row, chip = RACK.assuming(**LINKS).row(), "gb200-nvl72"
     bw, fp8, bf16, link = 8e12, 5e15, 2.5e15, 0.9e12
@@ -190,7 +190,7 @@ def test_a_decode_step_of_deepseek_v3_on_a_rack_by_hand() -> None:
 
 
 @for_each(NUMBERS)
-def test_a_fitted_number_has_a_meaning_an_error_and_a_range(place: str) -> None:
+def test_fitted_numbers__have_meaning_error_and_range(place: str) -> None:
     one = NUMBERS[place]
     assert one["meaning"].strip()
     assert one["error"] >= 0 and one["rows"] >= 0
@@ -198,14 +198,14 @@ def test_a_fitted_number_has_a_meaning_an_error_and_a_range(place: str) -> None:
 
 
 @for_each([place for place in NUMBERS if not place.startswith("collective")])
-def test_a_number_with_a_unit_says_it_in_its_name(place: str) -> None:
+def test_fitted_numbers__unit_in_the_name(place: str) -> None:
     """Those of links are named as the assumptions that replace them."""
     ending = {"": "", "s": "_s", "byte": "_bytes", "token": "_tokens"}[NUMBERS[place]["unit"]]
     assert place.endswith(ending)
     assert ending or not place.endswith(("_s", "_bytes", "_tokens"))
 
 
-def test_a_class_has_the_numbers_that_ship() -> None:
+def test_fitted_numbers__each_kernel_class_has_its_keys() -> None:
     shipped: dict[str, set[str]] = {}
     for section, numbers_of in efficiencies().sections.items():
         shipped.setdefault(section.partition(".")[0], set()).update(numbers_of)
@@ -213,7 +213,7 @@ def test_a_class_has_the_numbers_that_ship() -> None:
 
 
 @for_each([place for place in NUMBERS if not place.startswith(("engine", "interval", "platform"))])
-def test_a_kernel_s_share_is_at_most_one(place: str) -> None:
+def test_fitted_numbers__kernel_share_at_most_one(place: str) -> None:
     value, key = NUMBERS[place]["value"], place.rpartition(".")[2]
     if key in ("compute", "memory", "eff_network", "eff_in_switch"):
         assert 0 < value <= 1
@@ -236,7 +236,9 @@ def test_a_kernel_s_share_is_at_most_one(place: str) -> None:
         ("mamba2-2.7b", "h100-sxm", {}, {"gemm": "bf16"}),
     ],
 )  # fmt: skip
-def test_a_class_and_a_format_have_their_own_numbers(model: str, machine: str, formats: dict[str, str], wanted: dict[str, str]) -> None:
+def test_efficiency__numbers_of_the_chip_class_and_format(
+    model: str, machine: str, formats: dict[str, str], wanted: dict[str, str]
+) -> None:
     """A number may be that of bf16 where the format has none of its own; never that of another format or class."""
     tree = Point(model, machine, formats=tuple(formats.items())).table().explain("step_s")
     places = {leaf.name for _, leaf in leaves(tree) if leaf.kind == "fitted"}
@@ -249,7 +251,7 @@ def test_a_class_and_a_format_have_their_own_numbers(model: str, machine: str, f
     assert found.keys() - {"engine", "platform", "collective", "elementwise", "prefill", "mla_prefill", "decode"} <= wanted.keys()
 
 
-def test_a_number_is_looked_for_in_the_family_then_the_format_then_bf16() -> None:
+def test_efficiency__lookup_by_family_then_format_then_bf16() -> None:
     wide = {"gemm.hopper.bf16": {"b": 3, "c": 3}, "gemm.other.bf16": {"d": 4}}
     found = Efficiencies({"gemm.hopper.fp8": {"a": 1}, "gemm.other.fp8": {"a": 2, "b": 2}, **wide})
     assert [found.kernel("gemm", "hopper", "fp8", key) for key in "abcd"] == [1, 2, 3, 4]
@@ -258,7 +260,7 @@ def test_a_number_is_looked_for_in_the_family_then_the_format_then_bf16() -> Non
         found.kernel("gemm", "hopper", "fp8", "e")
 
 
-def test_every_chip_of_a_family_is_in_the_catalogue() -> None:
+def test_families__every_chip_is_in_the_catalogue() -> None:
     from headway.hardware.chip import chip
 
     document = tomllib.loads((PACKAGED / "families.toml").read_text(encoding="utf-8"))
@@ -275,16 +277,16 @@ def notes(machine: str, **taken: Any) -> tuple[str, ...]:
     return Point("llama-3.1-8b", machine).assuming(**taken).table().notes
 
 
-def test_every_answer_says_what_its_times_are_fitted_on() -> None:
+def test_notes__fitted_step_model_says_its_evidence() -> None:
     assert notes("h100-sxm").count(FITTED) == 1
     assert not any("unfitted" in note or UNMEASURED in note for note in notes("h100-sxm"))
 
 
 @pytest.mark.parametrize("overlap", ["full", "operators", "serial"])
-def test_the_flat_step_models_say_that_they_are_not_fitted(overlap: str) -> None:
+def test_notes__flat_step_models_say_unfitted(overlap: str) -> None:
     found = notes("h100-sxm", overlap=overlap)
     assert FITTED not in found and sum(note.startswith("unfitted: ") and repr(overlap) in note for note in found) == 1
 
 
-def test_a_chip_whose_kernels_were_not_measured_says_so() -> None:
+def test_notes__chip_without_measured_kernels() -> None:
     assert f"mi300x: {UNMEASURED}" in notes("1xmi300x")

@@ -38,7 +38,7 @@ def stems(row: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
-def test_ideal_and_fully_overlapped_is_the_floor_exactly(point: Point) -> None:
+def test_step_floor_s__equals_ideal_fully_overlapped_step(point: Point) -> None:
     row = point.assuming(**IDEAL).row()
     for stem in stems(row):
         assert row[f"{stem}_s"] == row[f"{stem}_floor_s"] == row[f"{stem}_lo_s"]
@@ -60,7 +60,7 @@ def load_of(load: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("point", [point for point in POINTS if "context" in dict(point.load)], ids=name)
-def test_operators_is_the_sum_of_each_operators_own_maximum(point: Point) -> None:
+def test_overlap_operators__sum_of_each_operators_maximum(point: Point) -> None:
     """Worked out here from the coefficients, without the project's own sums."""
     load, c = dict(point.load), coefficients(point)
     ranks = point.layout.dp * point.layout.pp
@@ -78,13 +78,13 @@ def test_operators_is_the_sum_of_each_operators_own_maximum(point: Point) -> Non
 
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
-def test_serial_is_the_sum_of_the_parts(point: Point) -> None:
+def test_overlap_serial__sum_of_the_parts(point: Point) -> None:
     row = point.assuming(overlap="serial").row()
     assert row["step_s"] == same(sum(row[part] for part in PARTS))
 
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
-def test_less_overlap_is_never_faster(point: Point) -> None:
+def test_overlap__less_is_never_faster(point: Point) -> None:
     full, operators, serial = (point.assuming(overlap=name).row() for name in ("full", "operators", "serial"))
     for stem in stems(full):
         assert full[f"{stem}_s"] <= operators[f"{stem}_s"] <= serial[f"{stem}_s"]
@@ -92,7 +92,7 @@ def test_less_overlap_is_never_faster(point: Point) -> None:
 
 @pytest.mark.parametrize("point", POINTS, ids=name)
 @pytest.mark.parametrize("spread", [None, 1, 1.6, 100])
-def test_floor_low_expected_high_are_in_order(point: Point, spread: float) -> None:
+def test_interval__floor_low_expected_high_in_order(point: Point, spread: float) -> None:
     row = point.assuming(spread=spread).row()
     for stem in stems(row):
         floor, low, expected, high = (row[f"{stem}{end}_s"] for end in ("_floor", "_lo", "", "_hi"))
@@ -110,14 +110,14 @@ LLAMA_MATRICES = 80 * LLAMA_LAYER + LLAMA_TABLE  # the head multiplies, the embe
 H100_PEAK, H100_BW, H100_LINK = 989.4e12, 3.35e12, 450e9
 
 
-def test_an_endless_batch_is_bound_by_compute() -> None:
+def test_step_floor_s__large_batch_is_compute_bound() -> None:
     row = LLAMA.assuming(**IDEAL).but(batch=10**9, context=1).row()
     attention = 80 * 4 * 64 * 128  # multiply and add, score and value, each head, one token looked at
     assert row["step_floor_s"] == same(10**9 * (2 * LLAMA_MATRICES + attention) / 8 / H100_PEAK, 1e-9)
     assert row["compute_s"] == max(row[part] for part in PARTS)
 
 
-def test_an_endless_batch_of_experts_is_bound_by_the_active_ones() -> None:
+def test_step_floor_s__large_moe_batch_is_bound_by_active_params() -> None:
     attention, expert, router = 4096 * 128 * (32 + 32 + 8 + 8), 3 * 4096 * 14336, 4096 * 8
     active = 32 * (attention + router + 2 * expert) + 32000 * 4096
     row = Point("mixtral-8x7b-v0.1", "h200").assuming(**IDEAL).but(batch=10**9, context=1).row()
@@ -125,7 +125,7 @@ def test_an_endless_batch_of_experts_is_bound_by_the_active_ones() -> None:
     assert row["compute_s"] == max(row[part] for part in PARTS)
 
 
-def test_one_sequence_takes_weights_over_bandwidth() -> None:
+def test_step_floor_s__one_sequence_takes_weights_over_bandwidth() -> None:
     row = LLAMA.assuming(**IDEAL).but(batch=1, context=1).row()
     norms = 80 * 2 * 8192 * 2  # every chip keeps them whole
     cache = 2 * 80 * 2 * 8 * 128 * 2 / 8  # the one token, written and read
@@ -133,7 +133,7 @@ def test_one_sequence_takes_weights_over_bandwidth() -> None:
     assert row["bound"] == "weights"
 
 
-def test_one_sequence_reads_the_experts_it_touches() -> None:
+def test_step_floor_s__one_sequence_reads_only_active_experts() -> None:
     attention, expert, router = 4096 * 128 * (32 + 32 + 8 + 8), 3 * 4096 * 14336, 4096 * 8
     read = 32 * (attention + router + 2 * 4096 + 2 * expert) + 32000 * 4096
     cache = 2 * 32 * 2 * 8 * 128 * 2
@@ -141,7 +141,7 @@ def test_one_sequence_reads_the_experts_it_touches() -> None:
     assert row["step_floor_s"] == same((read * 2 + cache) / 4.8e12, 1e-9)
 
 
-def test_a_batch_touches_more_experts_until_it_touches_all() -> None:
+def test_weights_s__experts_touched_grow_with_batch() -> None:
     rows = [Point("deepseek-v3", "gb200-nvl72").assuming(**IDEAL).but(batch=batch).row() for batch in (1, 2, 32, 10**5)]
     expert, head, fp8_bw = 58 * 3 * 7168 * 2048, 2 * 129280 * 7168, 8e12
     shares = [1 - (1 - 8 / 256) ** batch for batch in (1, 2, 32, 10**5)]
@@ -151,7 +151,7 @@ def test_a_batch_touches_more_experts_until_it_touches_all() -> None:
         assert row["weights_s"] == same(dense + 256 * share * expert / fp8_bw, 1e-9)
 
 
-def test_pipelines_split_weights_and_not_kv() -> None:
+def test_pp__splits_weights_and_not_kv() -> None:
     """At b sequences per stage, each stage holds pp micro-batches of its share of the layers."""
     rows = {pp: Point("llama-3.1-70b", "8xh100-sxm", Layout(pp=pp)).but(batch=16 * pp, context=8000).row() for pp in (1, 2, 4, 5, 8)}
     layers = 80 * (LLAMA_LAYER + 2 * 8192) * 2
@@ -162,21 +162,21 @@ def test_pipelines_split_weights_and_not_kv() -> None:
         assert row["kv_bytes_chip"] == same(16 * 8000 * 80 * 2 * 8 * 128 * 2)
 
 
-def test_a_window_caps_what_is_read_and_kept() -> None:
+def test_window__caps_kv_read_and_stored() -> None:
     point = Point("mistral-7b-v0.1", "h100").but(batch=4, context=4096)
     row, longer = point.row(), point.but(context=400_000).row()
     assert longer["kv_s"] == row["kv_s"]
     assert longer["kv_bytes_chip"] == row["kv_bytes_chip"] == 4 * 4096 * 32 * 2 * 8 * 128 * 2
 
 
-def test_windows_in_half_of_the_layers_halve_the_slope() -> None:
+def test_window__in_half_of_the_layers_halves_kv_slope() -> None:
     """gpt-oss-120b: 36 layers, every other one with a window of 128 tokens."""
     point = Point("gpt-oss-120b", "h200").assuming(**IDEAL).but(batch=8)
     short, long = (point.but(context=context).row()["kv_s"] for context in (10_000, 110_000))
     assert long - short == same(8 * 100_000 * 18 * 2 * 8 * 64 * 2 / 4.8e12, 1e-9)
 
 
-def test_a_recurrent_model_does_not_slow_down_with_context() -> None:
+def test_step_s__constant_in_context_for_a_recurrent_model() -> None:
     point = Point("mamba2-2.7b", "h100").but(batch=8)
     assert point.but(context=10).row()["step_s"] == point.but(context=10**6).row()["step_s"]
 
@@ -186,7 +186,7 @@ def test_a_recurrent_model_does_not_slow_down_with_context() -> None:
 
 @pytest.mark.parametrize("point", POINTS[:40] + REQUESTS[:10], ids=name)
 @pytest.mark.parametrize("overlap", ["fitted", "operators"])
-def test_a_better_machine_is_never_slower(point: Point, overlap: str) -> None:
+def test_system__better_machine_is_never_slower(point: Point, overlap: str) -> None:
     point = point.assuming(overlap=overlap)
     machine, before = system(point.system), point.row()
     known = {key for key in before if isinstance(before[key], float)}
@@ -203,7 +203,7 @@ def test_a_better_machine_is_never_slower(point: Point, overlap: str) -> None:
 
 @pytest.mark.parametrize("point", [point for point in POINTS if "context" in dict(point.load)][:25], ids=name)
 @pytest.mark.parametrize("overlap", STEP_MODELS)
-def test_a_step_grows_with_batch_and_context(point: Point, overlap: str) -> None:
+def test_step_s__grows_with_batch_and_context(point: Point, overlap: str) -> None:
     batches, contexts = [1, 2, 3, 7, 8, 9, 64, 100, 1000, 4096, 10**6], [1, 100, 127, 128, 129, 4096, 5000, 10**5, 10**7]
     table = point.assuming(overlap=overlap).but(batch=batches, context=contexts).table()
     for key in ("step_s", "step_floor_s", "kv_s", "compute_s", "weights_s", "network_s", "kv_bytes_chip"):
@@ -214,7 +214,7 @@ def test_a_step_grows_with_batch_and_context(point: Point, overlap: str) -> None
 
 @pytest.mark.parametrize("point", REQUESTS[:15], ids=name)
 @pytest.mark.parametrize("overlap", ["fitted", "operators"])
-def test_longer_prompts_and_answers_take_longer(point: Point, overlap: str) -> None:
+def test_ttft_and_tpot__grow_with_prompt_and_output(point: Point, overlap: str) -> None:
     table = point.assuming(overlap=overlap).but(prompt=[1, 10, 1000, 10**5], output=[1, 10, 1000, 10**4]).table()
     for key in ("ttft_s", "tpot_s", "kv_bytes_chip"):
         values = np.asarray(table[key])  # layout, batch, prompt, output
@@ -235,7 +235,7 @@ DENSE = ("llama-3.1-70b", "qwen2.5-0.5b", "palm-62b", "mistral-7b-v0.1", "phi-4"
 
 
 @pytest.mark.parametrize("point", POINTS + REQUESTS, ids=name)
-def test_a_network_is_never_free(point: Point) -> None:
+def test_network_s__positive_where_chips_communicate(point: Point) -> None:
     for costs in ({}, dict.fromkeys(LATENCIES, 0)):
         network = point.assuming(**costs).row()["network_s"]
         assert network > 0 if talks(point) else network == 0
@@ -245,7 +245,7 @@ def test_a_network_is_never_free(point: Point) -> None:
         assert slow["step_s"] >= slow["network_s"]
 
 
-def test_beyond_a_scale_up_domain_the_slow_links_pace_a_replica() -> None:
+def test_network_s__scale_out_links_pace_tp_beyond_the_domain() -> None:
     inside, beyond = (Point("llama-3.1-70b", "16xh100-sxm", Layout(tp=tp)).assuming(**IDEAL).row()["network_s"] for tp in (8, 16))
     assert inside == same(160 * 8192 * 2 / 450e9)  # the switch adds: a chip sends a vector once, and receives the sum
     assert beyond == same(160 * 2 / 16 * 8192 * 2 / 50e9)  # each rail carries an eighth of it, both ways
@@ -255,7 +255,7 @@ def test_beyond_a_scale_up_domain_the_slow_links_pace_a_replica() -> None:
 
 
 @pytest.mark.parametrize("point", REQUESTS, ids=name)
-def test_rates_are_one_story(point: Point) -> None:
+def test_rates__consistent_with_tpot_and_batch(point: Point) -> None:
     row = point.row()
     batch, replicas, chips = row["batch"], point.layout.replicas, row["chips"]
     assert row["concurrency"] == batch * replicas
@@ -268,7 +268,7 @@ def test_rates_are_one_story(point: Point) -> None:
 
 
 @pytest.mark.parametrize("point", REQUESTS, ids=name)
-def test_what_requests_cost_is_what_the_machine_costs(point: Point) -> None:
+def test_usd_per_mtok__requests_pay_for_the_whole_machine(point: Point) -> None:
     """In an hour: prompt tokens at their price and output tokens at theirs pay for all chips, idle ones included."""
     row = dataclasses.replace(point, system=edit(system(point.system), "chip.price", "$3.60/h")).row()
     load = dict(point.load)
@@ -276,7 +276,7 @@ def test_what_requests_cost_is_what_the_machine_costs(point: Point) -> None:
     assert request * row["tok_per_s"] / load["output"] == same(row["chips"] * 1e-3, 1e-9)
 
 
-def test_idle_chips_are_paid_for() -> None:
+def test_usd_per_mtok__includes_idle_chips() -> None:
     whole = Point("llama-3.1-8b", "8xh100-sxm", Layout(replicas=8)).but(batch=16, context=None, prompt=1000, output=1000)
     half = dataclasses.replace(whole, layout=Layout(replicas=4))
     full, idle = whole.row(), half.row()
@@ -286,14 +286,14 @@ def test_idle_chips_are_paid_for() -> None:
     assert idle["tpot_s"] == full["tpot_s"]
 
 
-def test_prefill_is_paid_for_in_the_sustained_rate() -> None:
+def test_tok_per_s__sustained_rate_includes_prefill() -> None:
     point = LLAMA.but(batch=64, context=None, prompt=1000, output=1000)
     row = point.row()
     request = 1000 * row["tpot_s"] / 64 + row["ttft_s"]  # no pipeline and one rank: a prompt takes the replica for its TTFT
     assert row["tok_per_s"] == same(1000 / request)
 
 
-def test_what_fits_is_what_the_memory_holds() -> None:
+def test_fits__largest_batch_by_hand() -> None:
     """72 GB less 17.64 GB of weights, 40,960 bytes of KV per token and chip."""
     weights = (80 * LLAMA_LAYER + 2 * LLAMA_TABLE) * 2 / 8 + 80 * 2 * 8192 * 2
     most = math.floor((0.9 * 80e9 - weights) / (8192 * 80 * 2 * 128 * 2))
@@ -308,7 +308,7 @@ def test_what_fits_is_what_the_memory_holds() -> None:
 # -- by hand --------------------------------------------------------------------------------------------------------------------
 
 
-def test_llama_70b_on_eight_h100_by_hand() -> None:
+def test_step_s__llama_70b_on_eight_h100_by_hand() -> None:
     row = LLAMA.assuming(**FLAT).but(batch=64, context=8192).row()
     weights = LLAMA_MATRICES * 2 / 8 + 80 * 2 * 8192 * 2
     kv = 64 * 8193 * 80 * 2 * 128 * 2  # one KV head of eight per chip; each token attended is read, the new one written
@@ -328,7 +328,7 @@ def test_llama_70b_on_eight_h100_by_hand() -> None:
     assert row["hbm_bytes_chip"] == same(72e9)
 
 
-def test_deepseek_v3_on_a_rack_by_hand() -> None:
+def test_step_s__deepseek_v3_on_a_rack_by_hand() -> None:
     """One rank per chip, experts spread over 72 chips of which the fullest hold 4; fp8 weights, bf16 cache, table and head."""
     point = Point("deepseek-v3", "gb200-nvl72", Layout(ep=72, dp=72)).but(batch=72 * 64, context=8192).assuming(**FLAT)
     row = point.row()
@@ -352,7 +352,7 @@ def test_deepseek_v3_on_a_rack_by_hand() -> None:
     assert row["chips_idle"] == 0
 
 
-def test_palm_on_48_of_64_tpu_v4_is_above_its_weight_floor() -> None:
+def test_step_floor_s__palm_on_tpu_v4_below_the_measured_time() -> None:
     """Pope et al. 2022 measured 29 ms per token on 64 chips at a small batch; the weights alone take 7 ms there, 9 ms on 48."""
     row = Point("palm-540b", "tpu-v4-4x4x4", Layout(tp=48), formats=(("weights", "int8"),)).but(batch=1, context=64).row()
     shared = 118 * 18432 * 2 * 256  # the one key and value head, which every chip projects whole

@@ -24,7 +24,7 @@ from headway.serving.serve import serve
 CHAT = Load(prompt=4000, output=1000)
 
 
-def test_decode_replicas_fill_what_prefill_leaves() -> None:
+def test_decode_replicas_held__fill_the_room_left_by_prefill() -> None:
     """Domain by domain: prefill replicas first, then as many decode replicas as the rest of each domain has room for."""
     for domain, whole, rest, a, b in itertools.product((4, 6, 8), (1, 2, 3), (0, 3), (1, 2, 3, 4), (1, 2, 3, 4)):
         for count in range(1, whole * (domain // a) + 1):
@@ -36,7 +36,7 @@ def test_decode_replicas_fill_what_prefill_leaves() -> None:
             assert decode_replicas_held(count, whole * domain + rest, domain, a, b) == free, (domain, whole, rest, a, b, count)
 
 
-def test_replicas_beyond_a_domain_take_whole_ones() -> None:
+def test_replicas_held__beyond_a_domain_take_whole_domains() -> None:
     assert replicas_held(144, 8, 32) == 4 and replicas_held(148, 8, 32) == 4 and replicas_held(16, 8, 24) == 0
     assert decode_replicas_held(2, 144, 8, 32, 16) == 5 and decode_replicas_held(3, 144, 8, 8, 16) == 7
     assert decode_replicas_held(2, 144, 8, 32, 4) == 20 and decode_replicas_held(5, 144, 8, 4, 120) == 1
@@ -70,7 +70,7 @@ def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float, link: 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pools_are_those_of_brute_force(seed: int) -> None:
+def test_disaggregate__pools_equal_brute_force(seed: int) -> None:
     rng = random.Random(seed)
     machine = edit(system(rng.choice(("8xh200-sxm", "7xh200-sxm", "6xb200"))), "chip.price", 1e-3)
     load = Load(prompt=rng.choice((1000, 4000, 20_000)), output=rng.choice((200, 1000)))
@@ -85,7 +85,7 @@ def test_pools_are_those_of_brute_force(seed: int) -> None:
         assert best["prefill_chips"] + best["decode_chips"] + best["chips_idle"] == best["chips"]
 
 
-def test_two_pools_of_many_domains() -> None:
+def test_disaggregate__two_pools_over_many_domains() -> None:
     machine = edit(system("18x8xh800-sxm"), "chip.price", 1e-3)
     answer = plan("deepseek-v3", machine, CHAT, tpot="50ms", ttft="3s", disaggregate=True)
     best, *front = answer.rows()
@@ -102,7 +102,7 @@ def test_two_pools_of_many_domains() -> None:
     assert speeds == sorted(speeds, reverse=True)
 
 
-def test_deepseeks_own_units_are_in_the_space() -> None:
+def test_space__contains_the_published_deepseek_units() -> None:
     """DeepSeek-V3: prefill over 32 chips (EP32), decode over 144 (EP144), nodes of 8 (arXiv:2412.19437, section 3.4)."""
     machine = edit(system("22x8xh800-sxm"), "chip.price", 1e-3)
     decode = plan("deepseek-v3", machine, CHAT, ways={"tp": 1, "dp": 144, "ep": 144, "pp": 1}, tpot="50ms", elasticities=False)
@@ -111,7 +111,7 @@ def test_deepseeks_own_units_are_in_the_space() -> None:
     assert prefill.fails == "" and prefill.table.row(0)["replicas"] == 5
 
 
-def test_an_infinite_link_costs_nothing() -> None:
+def test_transfer_s__zero_over_an_infinite_link() -> None:
     machine = edit(system("8xh200-sxm"), "chip.price", 1e-3)
     slow, fast = (edit(machine, "system.scale_up_bw", bandwidth) for bandwidth in (4e11, 1e25))
     rows = [plan("llama-3.1-70b", one, CHAT, tpot="50ms", disaggregate=True).table.row(0) for one in (slow, fast)]
@@ -122,14 +122,14 @@ def test_an_infinite_link_costs_nothing() -> None:
     assert rows[1]["capacity_req_per_s"] >= rows[0]["capacity_req_per_s"]
 
 
-def test_a_slow_link_is_in_ttft_and_in_the_rate() -> None:
+def test_transfer_s__slow_link_lowers_the_rate_and_raises_ttft() -> None:
     machine = dataclasses.replace(edit(system("16xh200-sxm"), "chip.price", 1e-3))
     fast = plan("llama-3.1-70b", machine, CHAT, disaggregate=True).table.row(0)
     slow = plan("llama-3.1-70b", edit(machine, "system.scale_out_bw", 1e8), CHAT, disaggregate=True).table.row(0)
     assert slow["transfer_s"] > 20 * fast["transfer_s"] and slow["capacity_req_per_s"] < fast["capacity_req_per_s"]
 
 
-def test_a_rate_sizes_both_pools() -> None:
+def test_disaggregate__rate_sizes_both_pools() -> None:
     load = Load(prompt=4000, output=1000, rate=20.0)
     best = plan("llama-3.1-70b", "h200-sxm", load, tpot="50ms", disaggregate=True).table.row(0)
     assert best["fits"] and 0.5 < best["utilisation"] <= 1 and best["chips"] >= best["prefill_chips"] + best["decode_chips"]
@@ -139,7 +139,7 @@ def test_a_rate_sizes_both_pools() -> None:
         plan("llama-3.1-70b", "8xh200-sxm", CHAT, disaggregate=True, ways={"replicas": 2})
 
 
-def test_every_number_of_two_pools_explains_itself() -> None:
+def test_explain__every_number_of_two_pools() -> None:
     answer = plan("deepseek-v3", "4xgb200-nvl72", Load(prompt=4000, output=1000, rate=100.0), tpot="50ms", disaggregate=True)
     texts = {"kind", "model", "system", "weights", "kv", "compute", "bound", "why", "input", "cause", "fits"}
     for key, value in answer.table.row(0).items():
@@ -150,6 +150,6 @@ def test_every_number_of_two_pools_explains_itself() -> None:
         assert float(tree) == pytest.approx(value, rel=1e-12) and float(replay(tree)) == pytest.approx(value, rel=1e-12), key
 
 
-def test_the_same_pools_come_again() -> None:
+def test_disaggregate__answer_repeats() -> None:
     one, two = (plan("gpt-oss-120b", "8xh200-sxm", CHAT, tpot="20ms", e2e="15s", disaggregate=True).rows() for _ in range(2))
     assert one == two and one[0]["e2e_s"] <= 15

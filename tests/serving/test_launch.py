@@ -44,35 +44,35 @@ def words(text: str) -> dict[str, str]:
 # -- what a person would type ------------------------------------------------------------------------------------------------------
 
 
-def test_vllm_dense_over_eight_chips() -> None:
+def test_launch_vllm__dense_over_eight_chips() -> None:
     assert line("vllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
         "vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 8"
         " --max-num-seqs 64 --max-model-len 5120 --gpu-memory-utilization 0.9"
     )
 
 
-def test_sglang_dense_over_eight_chips() -> None:
+def test_launch_sglang__dense_over_eight_chips() -> None:
     assert line("sglang", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
         "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-70B --tp-size 8"
         " --max-running-requests 64 --context-length 5120 --mem-fraction-static 0.9"
     )
 
 
-def test_tensorrt_llm_dense_over_eight_chips() -> None:
+def test_launch_trtllm__dense_over_eight_chips() -> None:
     assert line("trtllm", LLAMA, Layout(tp=8), Precision(), CHAT, memory=0.9) == (
         "trtllm-serve meta-llama/Meta-Llama-3.1-70B --tp_size 8"
         " --max_batch_size 64 --max_seq_len 5120 --kv_cache_free_gpu_memory_fraction 0.9"
     )
 
 
-def test_vllm_wide_expert_parallel_counts_sequences_per_rank() -> None:
+def test_launch_vllm__wide_expert_parallel_counts_sequences_per_rank() -> None:
     assert line("vllm", DEEPSEEK, Layout(dp=72, ep=72), Precision(), LONG) == (
         "vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1 --data-parallel-size 72 --enable-expert-parallel"
         " --max-num-seqs 64 --max-model-len 8192"
     )
 
 
-def test_vllm_over_eighteen_hosts_of_four() -> None:
+def test_launch_vllm__eighteen_hosts_of_four_chips() -> None:
     first, others = launch("vllm", DEEPSEEK, Layout(dp=72, ep=72), chips_per_host=4).lines
     shared = (
         "vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1 --data-parallel-size 72 --enable-expert-parallel"
@@ -82,13 +82,13 @@ def test_vllm_over_eighteen_hosts_of_four() -> None:
     assert others == shared + " --headless --data-parallel-start-rank $((4 * NODE))"
 
 
-def test_sglang_tensor_and_expert_parallel() -> None:
+def test_launch_sglang__tensor_and_expert_parallel() -> None:
     assert line("sglang", DEEPSEEK, Layout(tp=8, ep=8)) == (
         "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 8 --ep-size 8"
     )
 
 
-def test_sglang_tp_counts_every_chip_of_a_stage() -> None:
+def test_launch_sglang__tp_size_counts_every_chip_of_a_stage() -> None:
     """And 256 experts over 72 chips need 4 slots on each, 288 in all: 32 copies."""
     assert line("sglang", DEEPSEEK, Layout(dp=72, ep=72), Precision(), LONG) == (
         "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp-size 72 --attn-dp-size 72 --ep-size 72"
@@ -97,7 +97,7 @@ def test_sglang_tp_counts_every_chip_of_a_stage() -> None:
     assert words(line("sglang", DEEPSEEK, Layout(tp=4, dp=8, ep=16)))["--tp-size"] == "32"
 
 
-def test_tensorrt_llm_attention_data_parallel_is_in_the_options_file() -> None:
+def test_launch_trtllm__attention_data_parallel_in_the_options_file() -> None:
     options, serve = launch("trtllm", DEEPSEEK, Layout(dp=72, ep=72), Precision(kv="fp8"), LONG).lines
     assert options == (
         "printf 'enable_attention_dp: true\\nmoe_config:\\n  load_balancer:\\n    num_slots: 288\\n    layer_updates_per_iter: 1\\n"
@@ -117,17 +117,17 @@ def test_tensorrt_llm_attention_data_parallel_is_in_the_options_file() -> None:
         ("trtllm", "--tp_size 4 --pp_size 2 --max_batch_size 32"),  # its batch is one micro-batch
     ],
 )
-def test_two_pipeline_stages(engine: str, expected: str) -> None:
+def test_launch__two_pipeline_stages(engine: str, expected: str) -> None:
     assert expected in line(engine, LLAMA, Layout(tp=4, pp=2), Precision(), Load(batch=64))
 
 
 @pytest.mark.parametrize(("engine", "flag"), [("vllm", "--decode-context-parallel-size"), ("sglang", "--dcp-size")])
-def test_context_parallel_chips_are_tensor_parallel_ones_too(engine: str, flag: str) -> None:
+def test_launch__context_parallel_chips_count_as_tensor_parallel(engine: str, flag: str) -> None:
     found = words(line(engine, DEEPSEEK, Layout(cp=8, ep=8)))
     assert found[flag] == "8" and "8" in (found.get("--tensor-parallel-size"), found.get("--tp-size"))
 
 
-def test_formats() -> None:
+def test_launch__weight_and_kv_formats() -> None:
     low = Precision(weights="fp8", kv="fp8")
     assert "--quantization fp8_per_tensor --kv-cache-dtype fp8" in line("vllm", LLAMA, Layout(tp=8), low)
     assert "--quantization fp8 --kv-cache-dtype fp8_e4m3" in line("sglang", LLAMA, Layout(tp=8), low)
@@ -137,13 +137,13 @@ def test_formats() -> None:
     assert "int4 KV cache; it has bf16, fp8, fp4" in launch("sglang", LLAMA, Layout(tp=8), Precision(kv="int4")).unsupported
 
 
-def test_replicas_have_a_port_each() -> None:
+def test_launch__one_port_per_replica() -> None:
     made = launch("vllm", LLAMA, Layout(tp=4, replicas=3))
     assert made.lines == ("vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 4 --port $((8000 + REPLICA))",)
     assert any("REPLICA=0..2" in note and "its own 4 chips" in note for note in made.notes)
 
 
-def test_a_config_file_is_served_from_its_folder() -> None:
+def test_launch__config_file_is_served_from_its_folder() -> None:
     at = Layout(tp=8)
     assert line("vllm", replace(LLAMA, source="/models/my llama/config.json"), at).startswith("vllm serve '/models/my llama' ")
     assert line("vllm", replace(LLAMA, source="lone.json"), at).startswith("vllm serve $MODEL ")
@@ -152,7 +152,7 @@ def test_a_config_file_is_served_from_its_folder() -> None:
 # -- what an engine cannot do ------------------------------------------------------------------------------------------------------
 
 
-def test_vllm_expert_parallel_is_all_or_none() -> None:
+def test_launch_vllm__expert_parallel_is_all_or_none() -> None:
     made = launch("vllm", DEEPSEEK, Layout(tp=8, ep=4))
     assert made.lines == () and made.nearest == Layout(tp=8, ep=8)
     assert made.unsupported == ("vLLM: expert parallelism is off (ep=1) or over all tp*cp*dp = 8 chips, not 4; nearest it can: tp=8 ep=8")
@@ -160,14 +160,14 @@ def test_vllm_expert_parallel_is_all_or_none() -> None:
     assert words(line("trtllm", DEEPSEEK, Layout(tp=8, ep=4)))["--ep_size"] == "4"
 
 
-def test_tensorrt_llm_attention_is_one_kind_of_parallel() -> None:
+def test_launch_trtllm__attention_has_one_kind_of_parallelism() -> None:
     assert launch("trtllm", DEEPSEEK, Layout(tp=4, dp=8, ep=16)).nearest == Layout(dp=32, ep=16)
     assert launch("trtllm", LLAMA, Layout(tp=8, cp=2)).nearest == Layout(tp=16)
     dense = launch("trtllm", LLAMA, Layout(tp=4, dp=2))
     assert dense.nearest == Layout(tp=4, replicas=2) and dense.unsupported.endswith("tp=4, 2 replicas")
 
 
-def test_context_parallelism_needs_more_chips_than_kv_heads() -> None:
+def test_launch__context_parallel_needs_more_chips_than_kv_heads() -> None:
     """Llama-3.1-70B has 8 KV heads and 8 query heads for each: tp=4 holds no head twice, and 16 does not divide 8."""
     for engine in ("vllm", "sglang"):
         assert "8 KV heads" in launch(engine, LLAMA, Layout(tp=4, cp=2)).unsupported
@@ -175,14 +175,14 @@ def test_context_parallelism_needs_more_chips_than_kv_heads() -> None:
         assert launch(engine, LLAMA, Layout(tp=8, cp=2)).unsupported == ""
 
 
-def test_an_expert_shared_by_chips_that_do_not_divide_it() -> None:
+def test_launch__expert_width_must_divide_over_its_chips() -> None:
     """DeepSeek-V3's experts are 2,048 wide: 72 chips cannot share one, 64 can."""
     made = launch("vllm", DEEPSEEK, Layout(dp=72, ep=1))
     assert "does not divide its width 2048" in made.unsupported and made.nearest == Layout(dp=72, ep=72)
     assert launch("vllm", DEEPSEEK, Layout(dp=64, ep=1)).unsupported == ""
 
 
-def test_bad_input_is_one_clear_error() -> None:
+def test_launch__bad_input_is_a_typed_error() -> None:
     with pytest.raises(UnknownName, match="did you mean sglang"):
         launch("sglan", LLAMA, Layout(tp=8))
     with pytest.raises(BadValue, match="tp"):
@@ -227,13 +227,13 @@ def every(request: pytest.FixtureRequest) -> tuple[str, list[Launch]]:
     return request.param, answers(request.param)
 
 
-def test_an_answer_is_lines_or_a_reason(every: tuple[str, list[Launch]]) -> None:
+def test_launch__lines_or_a_reason_for_every_layout(every: tuple[str, list[Launch]]) -> None:
     engine, found = every
     assert all(bool(made.lines) != bool(made.unsupported) for made in found)
     assert sum(bool(made.lines) for made in found) > 100 and sum(bool(made.unsupported) for made in found) > 20, engine
 
 
-def test_every_flag_and_value_is_on_the_kept_list(every: tuple[str, list[Launch]]) -> None:
+def test_serve_flags__every_flag_and_value_is_on_record(every: tuple[str, list[Launch]]) -> None:
     engine, found = every
     kept = flags(engine).flags
     for made in found:
@@ -245,7 +245,7 @@ def test_every_flag_and_value_is_on_the_kept_list(every: tuple[str, list[Launch]
             assert set(FLAG.findall(text)) <= kept.keys(), text
 
 
-def test_every_key_of_the_options_file_is_on_the_kept_list(every: tuple[str, list[Launch]]) -> None:
+def test_serve_flags__every_key_of_the_options_file_is_on_record(every: tuple[str, list[Launch]]) -> None:
     engine, found = every
     kept, seen = flags(engine).keys, set()
     for made in found:
@@ -262,7 +262,7 @@ def test_every_key_of_the_options_file_is_on_the_kept_list(every: tuple[str, lis
     assert seen == kept.keys() or seen | {"dtype"} == kept.keys()
 
 
-def test_nothing_is_kept_that_no_line_or_note_uses(every: tuple[str, list[Launch]]) -> None:
+def test_serve_flags__every_recorded_flag_is_used(every: tuple[str, list[Launch]]) -> None:
     engine, found = every
     used = {flag for made in found for text in (*made.lines, *made.notes) for flag in FLAG.findall(text)}
     if engine == "vllm":
@@ -272,7 +272,7 @@ def test_nothing_is_kept_that_no_line_or_note_uses(every: tuple[str, list[Launch
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_kept_flag_says_where_and_when_it_was_read(engine: str) -> None:
+def test_serve_flags__source_and_date_of_every_flag(engine: str) -> None:
     kept = flags(engine)
     assert kept.version and all("http" in source for source in kept.sources.values())
     for name, flag in {**kept.flags, **kept.keys}.items():
@@ -281,7 +281,7 @@ def test_a_kept_flag_says_where_and_when_it_was_read(engine: str) -> None:
     assert {flag.source for flag in {**kept.flags, **kept.keys}.values()} == kept.sources.keys()
 
 
-def test_the_nearest_layout_is_one_the_engine_can_do(every: tuple[str, list[Launch]]) -> None:
+def test_nearest_layout__is_supported_by_the_engine(every: tuple[str, list[Launch]]) -> None:
     engine, found = every
     offers = {made.nearest for made in found if made.nearest}
     assert offers
@@ -293,7 +293,7 @@ def test_the_nearest_layout_is_one_the_engine_can_do(every: tuple[str, list[Laun
         assert nearest is None or launch(engine, DEEPSEEK, nearest).unsupported == ""
 
 
-def test_copies_of_experts_are_written_or_refused() -> None:
+def test_launch__redundant_experts_are_written_or_refused() -> None:
     layout = Layout(dp=8, ep=8, redundant=32)
     assert "--ep-num-redundant-experts 32" in launch("sglang", DEEPSEEK, layout).lines[0]
     refused = launch("vllm", DEEPSEEK, layout)

@@ -85,13 +85,11 @@ def everything(model: Model, machine: System, load: Load, kvs: tuple[str, ...], 
     layouts = every_layout(model, machine)
     parts: dict[str, list[Any]] = {}
     for kv in kvs:
-        batches = np.arange(1, 65)
-        while True:
-            what = {"batch": batches, "prompt": load.prompt, "output": load.output, "precision": Precision(kv=kv), "assumptions": taken}
-            table = serve(model, machine, layouts, **what)
-            if not table["fits"][:, -1].any():
-                break
-            batches = np.arange(1, 2 * len(batches) + 1)
+        what = {"prompt": load.prompt, "output": load.output, "precision": Precision(kv=kv), "assumptions": taken}
+        most = 64
+        while serve(model, machine, layouts, batch=[most], **what)["fits"].any():
+            most *= 2
+        table = serve(model, machine, layouts, batch=np.arange(1, most + 1), **what)
         for key in ("fits", "ttft_s", "tpot_s", "tok_per_s_chip", "tok_per_s_user", "usd_per_mtok_in", "usd_per_mtok_out"):
             parts.setdefault(key, []).append(table[key].ravel())
     found = {key: np.concatenate(values) for key, values in parts.items()}
@@ -104,7 +102,7 @@ def cost_of(row: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_plan_finds_what_brute_force_finds(part: int) -> None:
+def test_plan__equals_brute_force(part: int) -> None:
     feasible = 0
     for seed in range(part, PROBLEMS, 4):
         rng = random.Random(seed)
@@ -136,7 +134,7 @@ def test_plan_finds_what_brute_force_finds(part: int) -> None:
     assert feasible > 25  # the problems are not all hopeless
 
 
-def test_the_frontier_is_beaten_by_no_candidate() -> None:
+def test_frontier__dominated_by_no_candidate() -> None:
     for seed in range(12):
         rng = random.Random(1000 + seed)
         load = Load(prompt=1000, output=200)
@@ -159,7 +157,7 @@ def test_the_frontier_is_beaten_by_no_candidate() -> None:
 # -- the space ------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_space_is_every_legal_layout() -> None:
+def test_space__every_legal_layout_and_no_other() -> None:
     machine = system("gb200-nvl72")
     what = shape(query("deepseek-v3", machine, Layout(), 1, 1, None, None, Precision(), None).work.blocks)
     found = space.space(what, machine, {})
@@ -174,7 +172,7 @@ def test_the_space_is_every_legal_layout() -> None:
     assert (chips * found.layouts.replicas <= 72).all() and (chips * (found.layouts.replicas + 1) > 72).all()
 
 
-def test_a_replica_stays_in_one_domain_or_takes_whole_ones() -> None:
+def test_plan__replica_stays_in_one_domain_or_takes_whole_domains() -> None:
     answer = plan("llama-3.1-70b", "20xh100-sxm", CHAT, ttft="5s", elasticities=False)
     for row in answer.rows():
         chips = row["tp"] * row["dp"] * row["pp"]
@@ -183,14 +181,14 @@ def test_a_replica_stays_in_one_domain_or_takes_whole_ones() -> None:
         assert row["chips"] == 20 and row["chips_idle"] == 20 - row["replicas"] * chips
 
 
-def test_many_candidates() -> None:
+def test_plan__searches_many_candidates() -> None:
     answer = plan("deepseek-v3", "gb200-nvl72", CHAT, ttft="2s", tpot="50ms", elasticities=False)
     counted = next(note for note in answer.notes if note.startswith("searched"))
     layouts, points = (int(word) for word in counted.split() if word.isdigit())
     assert layouts >= 800 and points >= 50_000
 
 
-def test_a_very_large_domain_is_answered() -> None:
+def test_plan__answers_for_a_very_large_domain() -> None:
     answer = plan("qwen3-235b-a22b", edit(system("tpu-v7-pod"), "chip.price", 1e-3), CHAT, elasticities=False)
     assert not answer.infeasible and any("domain of" in note for note in answer.notes)
 
@@ -211,7 +209,7 @@ def same_place(rows: dict[str, dict[str, Any]], best: dict[str, Any]) -> bool:
 @pytest.mark.parametrize(
     ("name", "machine"), [("deepseek-v3", "gb200-nvl72"), ("llama-3.1-70b", "8xh100-sxm"), ("gpt-oss-120b", "4xh200-sxm")]
 )
-def test_elasticities_have_the_right_sign(name: str, machine: str, objective: str, overlap: str) -> None:
+def test_elasticity__sign_of_each_input(name: str, machine: str, objective: str, overlap: str) -> None:
     taken = defaults(Assumptions, {"overlap": overlap})
     rows = helps(plan(name, machine, CHAT, ttft="4s", tpot="60ms", objective=objective, assumptions=taken))
     assert set(rows) == {"chip.hbm_bw", "chip.peak", "chip.hbm", "system.scale_up_bw", "fixed", "alpha"}
@@ -221,7 +219,7 @@ def test_elasticities_have_the_right_sign(name: str, machine: str, objective: st
 
 
 @pytest.mark.parametrize("overlap", STEP_MODELS)
-def test_every_input_has_an_elasticity(overlap: str) -> None:
+def test_elasticity__one_row_per_input(overlap: str) -> None:
     """On a machine of two domains, whose network between them an input is as well."""
     answer = plan("llama-3.1-405b", "16xh100-sxm", CHAT, ways={"tp": 8, "pp": 2}, assumptions=defaults(Assumptions, {"overlap": overlap}))
     rows = helps(answer)
@@ -234,7 +232,7 @@ def test_every_input_has_an_elasticity(overlap: str) -> None:
 
 
 @pytest.mark.parametrize("overlap", STEP_MODELS)
-def test_a_fixed_layout_is_faster_by_as_much_as_all_its_times_shrink(overlap: str) -> None:
+def test_elasticity__sums_to_one_for_a_fixed_layout(overlap: str) -> None:
     """Every time is work over a rate, or a fixed cost, or alpha: scaling them all by 1 % scales the cost by 1 %."""
     taken = defaults(Assumptions, {"overlap": overlap, "engine": "none"})  # an engine's work for each sequence is no such time
     answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, batch=32, ways={"tp": 8, "pp": 1}, kv="bf16", assumptions=taken)
@@ -244,7 +242,7 @@ def test_a_fixed_layout_is_faster_by_as_much_as_all_its_times_shrink(overlap: st
     assert rates - rows["fixed"]["elasticity"] - rows["alpha"]["elasticity"] == pytest.approx(1.0, abs=0.006)
 
 
-def test_an_elasticity_is_the_share_of_time_that_the_input_binds() -> None:
+def test_elasticity__share_of_tpot_when_nothing_overlaps() -> None:
     """With nothing overlapped and almost no prompt, each part's share of TPOT is its input's elasticity."""
     taken = defaults(Assumptions, {"overlap": "serial"})
     answer = plan("llama-3.1-70b", "8xh100-sxm", Load(prompt=1, output=20_000), batch=64, ways={"tp": 8}, kv="bf16", assumptions=taken)
@@ -258,7 +256,7 @@ def test_an_elasticity_is_the_share_of_time_that_the_input_binds() -> None:
         assert rows[key]["elasticity"] == pytest.approx(exact, rel=0.01), key
 
 
-def test_with_operators_overlapped_only_what_binds_counts() -> None:
+def test_elasticity__only_the_binding_input_when_operators_overlap() -> None:
     """A small batch reads weights and KV and computes in their shadow: FLOP/s helps prefill alone, and that is a sliver here."""
     taken = defaults(Assumptions, FLAT)
     answer = plan("llama-3.1-70b", "8xh100-sxm", Load(prompt=1, output=20_000), batch=8, ways={"tp": 8}, kv="bf16", assumptions=taken)
@@ -269,7 +267,7 @@ def test_with_operators_overlapped_only_what_binds_counts() -> None:
     assert rows["chip.peak"]["elasticity"] == pytest.approx(0, abs=1e-3)
 
 
-def test_capacity_is_worth_something_where_memory_binds() -> None:
+def test_elasticity__hbm_is_positive_where_memory_binds() -> None:
     rows = helps(plan("llama-3.1-70b", "4xh100-sxm", CHAT))
     assert rows["chip.hbm"]["elasticity"] > 0.05 and rows["chip.hbm"]["batch"] > 0
 
@@ -277,7 +275,7 @@ def test_capacity_is_worth_something_where_memory_binds() -> None:
 # -- answers --------------------------------------------------------------------------------------------------------------------
 
 
-def test_rows_have_the_contract_s_columns_and_the_best_comes_first() -> None:
+def test_plan_rows__contract_columns_and_best_first() -> None:
     answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, tpot="50ms", current="tp=8 batch=64")
     rows = answer.rows()
     assert {*SERVE, "input", "elasticity"} <= rows[0].keys()
@@ -286,7 +284,7 @@ def test_rows_have_the_contract_s_columns_and_the_best_comes_first() -> None:
     assert rows[0]["tpot_interleaved_s"] > rows[0]["tpot_s"]
 
 
-def test_every_number_of_every_row_explains_itself() -> None:
+def test_explain__every_number_of_every_plan_row() -> None:
     answer = plan("deepseek-v3", "gb200-nvl72", CHAT, ttft="2s", tpot="50ms", current="tp=8 batch=64")
     rows = answer.rows()
     texts = {"kind", "model", "system", "weights", "kv", "compute", "bound", "why", "input", "cause", "fits"}
@@ -300,13 +298,13 @@ def test_every_number_of_every_row_explains_itself() -> None:
             assert float(replay(tree)) == pytest.approx(value, rel=1e-12), (number, key)
 
 
-def test_what_a_row_does_not_say_is_not_explained() -> None:
+def test_explain__column_absent_from_a_row_is_an_error() -> None:
     answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, elasticities=False)
     with pytest.raises(HeadwayError, match="kind = elasticity"):
         answer.explain("elasticity")
 
 
-def test_the_same_point_by_serve_is_the_same_row() -> None:
+def test_plan_rows__equal_serve_at_the_same_point() -> None:
     best = plan("gpt-oss-120b", "8xh100-sxm", CHAT, tpot="30ms").table.row(0)
     ways = Layout(**{name: best[name] for name in ("tp", "ep", "dp", "pp", "cp", "replicas")})
     load = {"batch": best["batch"], "prompt": 8000, "output": 1000}
@@ -323,26 +321,26 @@ def test_the_same_point_by_serve_is_the_same_row() -> None:
         ("llama-3.1-8b", "1xh100-sxm", {"tpot": "2ms"}, "TPOT at batch 1 is"),
     ],
 )
-def test_what_cannot_be_says_which_limit_fails_and_by_how_much(name: str, machine: str, limits: dict[str, Any], words: str) -> None:
+def test_infeasible__names_the_failing_limit_and_the_amount(name: str, machine: str, limits: dict[str, Any], words: str) -> None:
     answer = plan(name, machine, CHAT, **limits)
     best = answer.table.row(0)
     assert answer.infeasible.startswith(words) and best["why"] == answer.infeasible and best["fits"] is False
     assert any(word in answer.infeasible for word in ("limit", "usable"))
 
 
-def test_memory_for_weights_and_not_for_a_sequence() -> None:
+def test_infeasible__weights_fit_and_the_kv_cache_does_not() -> None:
     answer = plan("llama-3.1-8b", edit(system("1xh100-sxm"), "chip.hbm", 18.2e9), Load(prompt=100_000, output=1000))
     assert "KV cache" in answer.infeasible
 
 
-def test_a_pinned_layout_beyond_the_domain_does_not_fit() -> None:
+def test_infeasible__pinned_layout_beyond_the_domain() -> None:
     answer = plan("llama-3.1-70b", "16xh100-sxm", CHAT, ways={"tp": 16})
     assert "one scale-up domain of 16xh100-sxm has 8" in answer.infeasible
     answer = plan("llama-3.1-70b", "16xh100-sxm", CHAT, ways={"tp": 8, "replicas": 3})
     assert "3 replicas need at least 24 chips" in answer.infeasible
 
 
-def test_pins_are_kept_and_illegal_ones_named() -> None:
+def test_pinned_layout__respected_and_illegal_values_noted() -> None:
     answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, ways={"tp": (2, 3, 4), "pp": 1}, batch=(4, 8))
     assert any("dropped 1 of 3 values as illegal" in note for note in answer.notes)
     assert all(row["tp"] in (2, 4) and row["pp"] == 1 and row["batch"] in (4, 8) for row in answer.rows())
@@ -350,7 +348,7 @@ def test_pins_are_kept_and_illegal_ones_named() -> None:
         plan("llama-3.1-70b", "8xh100-sxm", CHAT, ways={"tp": 3})
 
 
-def test_the_cheapest_machine_that_meets_the_limits_comes_first() -> None:
+def test_plan__cheapest_machine_within_the_limits_first() -> None:
     machines = ["8xh100-sxm", "8xh200-sxm", "1xh100-sxm"]
     answer = plan("llama-3.1-70b", machines, CHAT, ttft="2s", tpot="50ms", elasticities=False)
     best = [row for row in answer.rows() if row["kind"] == "best"]
@@ -360,7 +358,7 @@ def test_the_cheapest_machine_that_meets_the_limits_comes_first() -> None:
     assert cost_of(best[0]) == pytest.approx(min(cost_of(alone[name]) for name in machines[:2]), rel=1e-12)
 
 
-def test_a_chip_without_a_price_comes_last_and_says_so() -> None:
+def test_plan__machine_without_a_price_last_with_a_note() -> None:
     bare = edit(system("8xh100-sxm"), "chip.hbm_bw", 4e12)
     import dataclasses
 
@@ -371,7 +369,7 @@ def test_a_chip_without_a_price_comes_last_and_says_so() -> None:
     assert any("chip-seconds per request" in note for note in answer.notes)
 
 
-def test_the_gain_over_the_current_layout_and_its_cause() -> None:
+def test_current_layout__gain_and_its_cause() -> None:
     answer = plan("llama-3.1-70b", "8xh100-sxm", CHAT, current="tp=8 batch=4", kv="bf16", elasticities=False)
     own = answer.rows()[-1]
     assert own["kind"] == "current" and own["batch"] == 4 and own["tp"] == 8
@@ -384,7 +382,7 @@ def test_the_gain_over_the_current_layout_and_its_cause() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "tp=8", "tp=8 batch=x", "batch=0", "tp batch=4", "width=3 batch=4", "batch=-1"])
-def test_a_current_layout_that_cannot_be_read(text: str) -> None:
+def test_current_layout__bad_text_is_an_error(text: str) -> None:
     with pytest.raises(HeadwayError):
         parse(text)
 
@@ -396,13 +394,13 @@ def test_a_current_layout_that_cannot_be_read(text: str) -> None:
         {"ways": {"tp": 0}}, {"current": "tp=7 batch=4"}, {"weights": "fp7"},
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_line(asked: dict[str, Any]) -> None:
+def test_plan__bad_input_is_a_one_line_error(asked: dict[str, Any]) -> None:
     with pytest.raises(HeadwayError) as raised:
         plan("llama-3.1-70b", "8xh100-sxm", CHAT, **asked)
     assert "\n" not in str(raised.value)
 
 
-def test_pins_that_no_layout_can_keep_are_wrong_input_and_large_ones_do_not_fit() -> None:
+def test_pinned_layout__illegal_is_an_error_and_too_large_does_not_fit() -> None:
     with pytest.raises(IllegalLayout, match="does not divide"):
         plan("deepseek-v3", "8xh200-sxm", CHAT, ways={"ep": 7, "tp": 2, "dp": 1})
     answer = plan("deepseek-v3", "8xh200-sxm", CHAT, ways={"ep": 7, "tp": 2})

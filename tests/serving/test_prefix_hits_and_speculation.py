@@ -27,12 +27,12 @@ def point(layout: Layout, name: str = "llama-3.1-70b", machine: str = "8xh100-sx
     return serve(name, machine, layout, **load, assumptions=defaults(Assumptions, taken)).row(0)
 
 
-def test_defaults_change_nothing() -> None:
+def test_prefix_hits_and_speculation__defaults_change_nothing() -> None:
     tp8 = Layout(tp=8)
     assert point(tp8) == point(tp8, hit_rate=0, accept_length=1, draft_cost=0)
 
 
-def test_hits_are_loaded_and_the_rest_is_prefilled_behind_them() -> None:
+def test_ttft__prefix_hits_are_loaded_and_the_rest_prefilled() -> None:
     """TTFT at a hit rate: the last tokens of a prompt as a chunk, which the prefill of the whole and of its start bracket, and the load."""
     none, half = point(Layout(tp=8)), point(Layout(tp=8), hit_rate=0.5)
     kv_bytes = 2 * 80 * 8 * 128 * 2 * 4000 / 8  # K and V, layers, KV heads, head size, bf16, hit tokens, over tp
@@ -45,7 +45,7 @@ def test_hits_are_loaded_and_the_rest_is_prefilled_behind_them() -> None:
 
 
 @pytest.mark.parametrize(("tp", "pp", "dp"), [(2, 1, 1), (2, 4, 1), (1, 2, 4)])
-def test_a_load_costs_each_stage_its_share_of_each_prompt(tp: int, pp: int, dp: int) -> None:
+def test_capacity_req_per_s__kv_load_time_is_divided_among_ranks(tp: int, pp: int, dp: int) -> None:
     """With a host link twice as fast a request takes less by its load's time over the ranks, on as many stages as there are."""
     machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": user_input(0.9, "hit_rate")})
     model, layers, heads, size = ("llama-3.1-70b", 80, 8, 128)
@@ -59,14 +59,14 @@ def test_a_load_costs_each_stage_its_share_of_each_prompt(tp: int, pp: int, dp: 
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-70b", "mistral-7b-v0.1", "qwen3-next-80b-a3b", "deepseek-v3.2"])
-def test_more_hits_never_prefill_longer_than_none(name: str) -> None:
+def test_ttft__falls_with_the_hit_rate(name: str) -> None:
     machine = "8xh200-sxm"
     layout = Layout(tp=2, dp=4, ep=8) if name.startswith(("deepseek", "qwen")) else Layout(tp=2)
     ttft = [point(layout, name, machine, hit_rate=rate)["ttft_s"] for rate in (0, 0.3, 0.6, 0.95)]
     assert ttft == sorted(ttft, reverse=True)
 
 
-def test_speculation_divides_and_drafts_add() -> None:
+def test_tpot__divided_by_accept_length_and_raised_by_draft_cost() -> None:
     none, two = point(Layout(tp=8)), point(Layout(tp=8), accept_length=2.5, draft_cost=0.2)
     for key in ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "usd_per_mtok_out"):
         assert two[key] == pytest.approx(none[key] * 1.2 / 2.5, rel=1e-12)
@@ -78,13 +78,13 @@ def test_speculation_divides_and_drafts_add() -> None:
     assert fast["decode_tok_per_s"] == pytest.approx(2 * slow["decode_tok_per_s"], rel=1e-12)
 
 
-def test_accepted_tokens_are_a_geometric_sum() -> None:
+def test_expected_accept_length__geometric_sum() -> None:
     for rate, drafted in ((0.3, 1), (0.8, 4), (0.95, 7)):
         assert expected_accept_length(rate, drafted) == pytest.approx(sum(rate**i for i in range(drafted + 1)), rel=1e-12)
 
 
 @pytest.mark.parametrize("taken", [{"hit_rate": 0.7}, {"accept_length": 1.8, "draft_cost": 0.1}])
-def test_the_search_weighs_what_the_row_says(taken: dict[str, Any]) -> None:
+def test_plan__evaluates_prefix_hits_and_speculation_as_its_row(taken: dict[str, Any]) -> None:
     assumed = defaults(Assumptions, {name: user_input(value, name) for name, value in taken.items()})
     answer = plan("deepseek-v3", "8xh200-sxm", CHAT, tpot="30ms", ttft="2s", assumptions=assumed, elasticities=False)
     best = answer.table.row(0)
@@ -98,19 +98,19 @@ def test_the_search_weighs_what_the_row_says(taken: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("taken", [{"hit_rate": 0.96}, {"hit_rate": -0.1}, {"accept_length": 0.5}, {"draft_cost": -1}])
-def test_illegal_values_are_named(taken: dict[str, float]) -> None:
+def test_assumptions__illegal_hit_rate_accept_length_and_draft_cost(taken: dict[str, float]) -> None:
     from headway.core.schema import fields
 
     name, value = next(iter(taken.items()))
     assert fields(Assumptions)[name][0].illegal(value)
 
 
-def test_wrong_words_are_errors() -> None:
+def test_serve__rate_is_not_an_argument() -> None:
     with pytest.raises(HeadwayError):
         serve("llama-3.1-70b", "8xh100-sxm", batch=1, context=1000, rate=3.0)
 
 
-def test_speculation_saves_no_arithmetic() -> None:
+def test_speculation__saves_no_arithmetic() -> None:
     """Where compute binds, four accepted tokens cost four tokens' arithmetic: no faster than one token's compute, floor included."""
     taken = defaults(Assumptions, {"accept_length": 4})
     row = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=1024, prompt=1000, output=1000, assumptions=taken).row(0)

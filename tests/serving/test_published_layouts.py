@@ -32,14 +32,14 @@ def decode_unit() -> dict[str, Any]:
     return table.row(0)
 
 
-def test_the_decode_unit_fits_and_its_published_rate_lies_in_the_interval() -> None:
+def test_deepseek_decode_unit__fits_and_published_rate_in_interval() -> None:
     row = decode_unit()
     assert row["fits"]
     assert row["decode_tok_per_s_lo"] <= 14_800 * 18 <= row["decode_tok_per_s_hi"]
     assert row["tpot_lo_s"] <= 1 / 21 <= row["tpot_hi_s"]
 
 
-def test_the_decode_unit_is_near_the_frontier() -> None:
+def test_deepseek_decode_unit__near_the_frontier() -> None:
     """Against the decode pool that the planner would build at the same TPOT, in the same formats."""
     row = decode_unit()
     load = Load(prompt=4489, output=1000)
@@ -50,7 +50,7 @@ def test_the_decode_unit_is_near_the_frontier() -> None:
     assert row["decode_tok_per_s"] / 144 >= NEAR * found["decode_tok_per_s"] / chips
 
 
-def test_the_prefill_unit_is_near_the_cheapest_prefill() -> None:
+def test_deepseek_prefill_unit__near_the_cheapest_prefill() -> None:
     """Cost of a prompt token is chip time over rate, so that layouts compare whatever they decode."""
     node = edit(system("4x8xh800"), "chip.price", "$2/h")
     layouts = [PREFILL, *(Layout(tp=tp, dp=dp, pp=pp, ep=tp * dp) for tp in (1, 2, 4, 8) for pp in (1, 2, 4) for dp in (32 // tp // pp,))]
@@ -66,7 +66,7 @@ def test_the_prefill_unit_is_near_the_cheapest_prefill() -> None:
     [(Layout(), "h800"), (Layout(tp=16), "16xh800"), (Layout(dp=72, ep=72), "gb200-nvl72")],
     ids=["one chip", "tp 16", "ep 72"],
 )
-def test_odd_layouts_are_answered_or_refused_with_a_reason(layout: Layout, chips: str) -> None:
+def test_layout__odd_layouts_are_evaluated_or_refused_with_a_reason(layout: Layout, chips: str) -> None:
     """MoE on one chip does not fit; tp beyond the one KV latent repeats it; 256 experts over 72 chips put 4 on the fullest."""
     row = serve("deepseek-v3", chips, layout, batch=1, context=1000).row(0)
     if chips == "h800":

@@ -20,13 +20,13 @@ SHORT = Load(prompt=2000, output=300)
 BUSY = Load(prompt=2000, output=300, rate=40.0)
 
 
-def test_chips_needed_are_the_fewest_that_hold_the_replicas() -> None:
+def test_chips_needed__fewest_that_hold_the_replicas() -> None:
     for domain, replica, count in itertools.product((4, 8, 9), (1, 2, 3, 4, 12, 16, 18), range(1, 30)):
         fewest = next(chips for chips in itertools.count(1) if replicas_held(chips, domain, replica) >= count)
         assert chips_needed(count, domain, replica) == fewest
 
 
-def test_a_bare_chip_gets_as_many_as_the_rate_needs() -> None:
+def test_rate__bare_chip_gets_the_fewest_chips_of_brute_force() -> None:
     """Brute force: each way and batch by `serve` on one replica, replicas by the rate, chips by the rule of filling nodes."""
     answer = plan("llama-3.1-70b", "h200-sxm", BUSY, ttft="1s", tpot="30ms")
     best = answer.table.row(0)
@@ -54,7 +54,7 @@ def test_a_bare_chip_gets_as_many_as_the_rate_needs() -> None:
 
 
 @pytest.mark.parametrize("disaggregate", [False, True])
-def test_a_bare_chip_whose_domain_does_not_hold_the_model_gets_several(disaggregate: bool) -> None:
+def test_rate__bare_chip_takes_several_domains_per_replica(disaggregate: bool) -> None:
     """DeepSeek-V3's 671 GB of fp8 do not fit in a node of eight H100: each replica takes two nodes or more."""
     load = Load(prompt=1000, output=500, rate=10.0)
     answer = plan("deepseek-v3", "h100-sxm", load, tpot="60ms", disaggregate=disaggregate)
@@ -67,12 +67,12 @@ def test_a_bare_chip_whose_domain_does_not_hold_the_model_gets_several(disaggreg
     assert best["chips"] == own + pool
 
 
-def test_a_model_that_no_number_of_chips_holds_says_so_of_one_domain() -> None:
+def test_infeasible__memory_on_any_number_of_chips() -> None:
     answer = plan("deepseek-v3", "h100-sxm", Load(prompt=1000, output=500, rate=10.0), ways={"tp": 1, "dp": 1, "pp": 1})
     assert answer.fails == "memory" and "weights need" in answer.infeasible
 
 
-def test_a_rate_above_the_machine_is_infeasible_with_the_number() -> None:
+def test_rate__above_capacity_is_infeasible_with_the_number() -> None:
     answer = plan("llama-3.1-70b", "8xh200-sxm", BUSY, ttft="1s", tpot="30ms")
     most = plan("llama-3.1-70b", "8xh200-sxm", SHORT, ttft="1s", tpot="30ms", objective="throughput").table.row(0)
     assert answer.fails == "rate" and not answer.table.row(0)["fits"]
@@ -80,7 +80,7 @@ def test_a_rate_above_the_machine_is_infeasible_with_the_number() -> None:
     assert f"{most['capacity_req_per_s']:.3g}" in answer.infeasible and "40" in answer.infeasible
 
 
-def test_a_rate_within_the_machine_says_how_loaded_it_is() -> None:
+def test_rate__within_capacity_gives_utilisation() -> None:
     load = Load(prompt=2000, output=300, rate=10.0)
     one = plan("llama-3.1-70b", "8xh200-sxm", load, ttft="1s", tpot="30ms", elasticities=False).table.row(0)
     assert one["fits"] and one["utilisation"] == pytest.approx(10 / one["capacity_req_per_s"])
@@ -89,7 +89,7 @@ def test_a_rate_within_the_machine_says_how_loaded_it_is() -> None:
     assert fast["utilisation"] <= 1 and fast["tpot_s"] > free["tpot_s"] and free["batch"] == 1
 
 
-def test_the_fewest_chips_of_a_machine_and_of_a_bare_chip() -> None:
+def test_objective__chips_is_the_fewest_of_machine_and_bare_chip() -> None:
     load = Load(prompt=2000, output=300, rate=4.0)
     used = plan("llama-3.1-70b", "8xh200-sxm", load, tpot="30ms", objective="chips").table.row(0)
     bare = plan("llama-3.1-70b", "h200-sxm", load, tpot="30ms", objective="chips").table.row(0)
@@ -100,7 +100,7 @@ def test_the_fewest_chips_of_a_machine_and_of_a_bare_chip() -> None:
 
 
 @pytest.mark.parametrize("objective", ["cost", "throughput", "latency", "chips"])
-def test_every_limit_is_kept_and_the_same_answer_comes_again(objective: str) -> None:
+def test_plan__every_slo_is_met_and_the_answer_repeats(objective: str) -> None:
     slo = SLO(ttft=2.0, tpot=0.05, tpot_interleaved=0.06, e2e=30.0)
     load = Load(prompt=4000, output=1000)
     one, two = (plan("llama-3.1-70b", "8xh100-sxm", load, slo, objective=objective, elasticities=False).rows() for _ in range(2))
@@ -109,7 +109,7 @@ def test_every_limit_is_kept_and_the_same_answer_comes_again(objective: str) -> 
     assert one[0]["e2e_s"] == pytest.approx(one[0]["ttft_s"] + 999 * one[0]["tpot_s"], rel=1e-12)
 
 
-def test_limits_of_their_own_bind() -> None:
+def test_slo__interleaved_tpot_and_e2e_limits_bind() -> None:
     load = Load(prompt=4000, output=1000)
     free = plan("llama-3.1-70b", "8xh100-sxm", load, elasticities=False).table.row(0)
     for key, limit in (("tpot_interleaved", free["tpot_interleaved_s"] / 2), ("e2e", free["e2e_s"] / 2)):
@@ -120,7 +120,7 @@ def test_limits_of_their_own_bind() -> None:
     assert plan("deepseek-v3", "4xh100-sxm", load).fails == "memory"
 
 
-def test_interleaved_tpot_is_what_a_user_sees_in_steady_state() -> None:
+def test_tpot_interleaved__littles_law_in_steady_state() -> None:
     """Little's law: batch sequences, each in decode for output tokens, leave as fast as the replica finishes them."""
     row = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000).row(0)
     assert row["tpot_interleaved_s"] == pytest.approx(64 / row["capacity_req_per_s"] / 1000, rel=1e-12)
@@ -128,7 +128,7 @@ def test_interleaved_tpot_is_what_a_user_sees_in_steady_state() -> None:
     assert serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, context=4000).row(0)["tpot_interleaved_s"] is None
 
 
-def test_speed_is_latency_and_pins_of_a_free_size_are_errors() -> None:
+def test_objective__speed_is_latency_and_bad_rates_are_errors() -> None:
     one, two = (plan("llama-3.1-8b", "h100-sxm", SHORT, objective=name, elasticities=False) for name in ("speed", "latency"))
     assert one.rows() == two.rows() and one.objective == "latency"
     with pytest.raises(HeadwayError, match="replicas"):

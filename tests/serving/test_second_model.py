@@ -26,12 +26,12 @@ def speed(params: float, layers: int, chips: float | np.ndarray, batch: float) -
     return 1 / np.asarray(latency_bound_token_s(reductions_s(layers, PER_LAYER, chips), work))
 
 
-def test_the_table_is_here() -> None:
+def test_erdil_table__has_every_row() -> None:
     assert len(ROWS) == 12 and len(MAX) == 4
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['setting']} {row['point']}")
-def test_every_point_of_the_simple_model(row: dict[str, str]) -> None:
+def test_erdil_model__published_speed_and_cost_of_every_point(row: dict[str, str]) -> None:
     """At the published chips and batch: the published speed within 3 %, and $ per Mtok with it."""
     chips, batch = float(row["gpus"]), float(row["batch"])
     found = float(speed(*model(row), chips, batch))
@@ -42,7 +42,7 @@ def test_every_point_of_the_simple_model(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", MAX, ids=lambda row: row["setting"])
-def test_the_fastest_point_is_found_not_given(row: dict[str, str]) -> None:
+def test_erdil_model__published_maximum_speed_and_its_chips(row: dict[str, str]) -> None:
     """Speed within 3 % of the published maximum; chips within 10 %: the fewest within 1 % of the top, which is flat."""
     params, layers = model(row)
     chips = np.geomspace(1, 100, 4000)
@@ -53,14 +53,14 @@ def test_the_fastest_point_is_found_not_given(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_closed_form_is_the_top(name: str) -> None:
+def test_fastest_chips__closed_form_is_the_maximum(name: str) -> None:
     params, layers = MODELS[name]
     chips = np.geomspace(1, 100, 20000)
     top = chips[np.argmax(speed(params, layers, chips, 1.0))]
     assert fastest_chips(2 * params, layers, PER_LAYER, BW) == pytest.approx(top, rel=1e-3)
 
 
-def test_latency_grows_as_the_root_of_size_and_falls_as_the_cube_root_of_bandwidth() -> None:
+def test_latency_bound_token_s__inverse_cube_root_of_bandwidth() -> None:
     """The paper's headline: with latency and drain balanced, time beyond the fixed part scales as BW^(-1/3)."""
 
     def beyond(bandwidth: float) -> float:

@@ -29,7 +29,7 @@ CONTRACT = """
 """
 
 
-def test_the_contract_is_whole() -> None:
+def test_serve_row__has_every_contract_column() -> None:
     row = LLAMA.but(context=None, prompt=1000, output=1000).row()
     assert set(CONTRACT.split()) <= row.keys()
     for key in row:
@@ -39,7 +39,7 @@ def test_the_contract_is_whole() -> None:
     assert [key for key in CONTRACT.split() if row[key] is None] == []
 
 
-def test_a_context_alone_has_no_request_and_no_price() -> None:
+def test_context__alone_leaves_request_columns_and_costs_null() -> None:
     row = LLAMA.but(batch=8, context=4000).row()
     assert [row[key] for key in OF_REQUESTS] == [None] * len(OF_REQUESTS)
     assert row["prompt"] is None and row["output"] is None
@@ -47,7 +47,7 @@ def test_a_context_alone_has_no_request_and_no_price() -> None:
     assert row["context"] == 4000
 
 
-def test_a_request_is_seen_half_way_through_its_answer() -> None:
+def test_serve_row__context_is_halfway_through_the_answer() -> None:
     point = LLAMA.but(batch=8, context=None, prompt=4000, output=1000)
     row, middle = point.row(), LLAMA.but(batch=8, context=4500).row()
     assert row["context"] == 4500
@@ -56,7 +56,7 @@ def test_a_request_is_seen_half_way_through_its_answer() -> None:
     assert row["ttft_s"] == LLAMA.but(batch=1, context=4000).row()["ttft_s"]  # the first token waits for the prompt alone
 
 
-def test_tpot_is_the_mean_step_over_a_growing_context() -> None:
+def test_tpot__mean_step_over_growing_context() -> None:
     point = LLAMA.but(batch=64)
     contexts = np.linspace(8000, 108_000, 1001)
     steps = np.asarray(point.but(context=list(contexts)).table()["step_s"]).ravel()
@@ -65,7 +65,7 @@ def test_tpot_is_the_mean_step_over_a_growing_context() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_grid_is_its_points(seed: int) -> None:
+def test_serve__grid_equals_its_points(seed: int) -> None:
     point = drawn(seed, requests=bool(seed % 2))
     axes: dict[str, Any] = {"batch": [1, 17, 300], **{key: [5, 12_345] for key in dict(point.load) if key != "batch"}}
     layouts = [point.layout, Layout(), Layout(replicas=2)]
@@ -79,7 +79,7 @@ def test_a_grid_is_its_points(seed: int) -> None:
         assert {key: value for key, value in row.items() if value != one[key] and value != pytest.approx(one[key], rel=1e-13)} == {}
 
 
-def test_rows_come_layout_first_and_the_last_axis_fastest() -> None:
+def test_serve_rows__layout_first_and_last_axis_fastest() -> None:
     table = hw.serve("llama-3.1-8b", "8xh100-sxm", [Layout(tp=2), Layout(tp=4)], batch=[1, 2], context=[10, 20, 30])
     seen = [(row["tp"], row["batch"], row["context"]) for row in table.rows()]
     assert seen == [(tp, batch, context) for tp in (2, 4) for batch in (1, 2) for context in (10, 20, 30)]
@@ -89,18 +89,18 @@ def test_rows_come_layout_first_and_the_last_axis_fastest() -> None:
 
 
 @pytest.mark.parametrize(("batch", "sequences"), [(1, 1), (72, 1), (73, 2), (144, 2), (145, 3)])
-def test_the_fullest_rank_holds_whole_sequences(batch: int, sequences: int) -> None:
+def test_kv_bytes_chip__fullest_rank_has_whole_sequences(batch: int, sequences: int) -> None:
     row = Point("deepseek-v3", "gb200-nvl72", Layout(dp=72, ep=72)).but(batch=batch, context=1000).row()
     assert row["kv_bytes_chip"] == sequences * 1000 * 70272
 
 
-def test_the_fullest_chip_holds_a_whole_number_of_experts() -> None:
+def test_weights_bytes_chip__fullest_chip_has_whole_experts() -> None:
     """256 experts over 72 chips: four on the fullest, the same as over 64."""
     rows = [Point("deepseek-v3", "gb200-nvl72", Layout(dp=ways, ep=ways)).but(batch=72 * 64).row() for ways in (64, 72)]
     assert rows[0]["weights_bytes_chip"] == rows[1]["weights_bytes_chip"]
 
 
-def test_kv_heads_are_copied_beyond_their_number() -> None:
+def test_kv_heads__replicated_when_tp_exceeds_their_number() -> None:
     """Llama-3.1-70B has 8 KV heads: tensor parallel 16 keeps one whole head on each chip."""
     eight, sixteen = (Point("llama-3.1-70b", "16xh100-sxm", Layout(tp=tp)).but(context=1000).row() for tp in (8, 16))
     assert eight["kv_bytes_chip"] == sixteen["kv_bytes_chip"]
@@ -108,13 +108,13 @@ def test_kv_heads_are_copied_beyond_their_number() -> None:
     assert sixteen["weights_bytes_chip"] == pytest.approx((eight["weights_bytes_chip"] + copied) / 2, rel=1e-3)
 
 
-def test_context_parallel_chips_share_the_cache_and_not_the_weights() -> None:
+def test_context_parallel__divides_kv_and_not_weights() -> None:
     one, four = (Point("llama-3.1-8b", "8xh100-sxm", Layout(cp=cp)).but(context=100_000).row() for cp in (1, 4))
     assert four["kv_bytes_chip"] == one["kv_bytes_chip"] / 4
     assert four["weights_bytes_chip"] == one["weights_bytes_chip"]
 
 
-def test_replicas_multiply_rates_and_nothing_else() -> None:
+def test_replicas__multiply_rates_only() -> None:
     point = Point("llama-3.1-8b", "8xh100-sxm").but(batch=32, context=None, prompt=1000, output=100)
     one, four = point.row(), Point("llama-3.1-8b", "8xh100-sxm", Layout(replicas=4), point.load).row()
     assert four["tok_per_s"] == pytest.approx(4 * one["tok_per_s"], rel=1e-12)
@@ -131,7 +131,7 @@ def formatted(system: str, **formats: str) -> Any:
     return hw.serve("llama-3.1-8b", system, batch=4, context=1000, precision=hw.Precision(**formats))
 
 
-def test_narrow_formats_weigh_less_and_run_faster() -> None:
+def test_precision__narrow_formats_are_smaller_and_faster() -> None:
     wide, narrow, kv = (formatted("h100", **formats).row(0) for formats in ({}, {"weights": "fp8"}, {"kv": "fp8"}))
     assert (wide["weights"], wide["kv"], wide["compute"]) == ("bf16", "bf16", "bf16")
     assert (narrow["weights"], narrow["kv"], narrow["compute"]) == ("fp8", "bf16", "fp8")
@@ -141,7 +141,7 @@ def test_narrow_formats_weigh_less_and_run_faster() -> None:
     assert narrow["compute_s"] < wide["compute_s"]
 
 
-def test_a_format_the_chip_lacks_is_multiplied_in_a_wider_one_and_said() -> None:
+def test_precision__unsupported_format_computes_in_a_wider_one_with_a_note() -> None:
     table = formatted("a100-sxm-80", weights="fp8")
     assert table.row(0)["weights"] == "fp8"
     assert table.row(0)["compute"] == "bf16"
@@ -152,7 +152,7 @@ def test_a_format_the_chip_lacks_is_multiplied_in_a_wider_one_and_said() -> None
 # -- prices ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_a_chip_without_a_price_has_null_costs_and_a_note() -> None:
+def test_cost__null_with_a_note_for_a_chip_without_a_price() -> None:
     table = hw.serve("llama-3.1-8b", "rtx-4090", batch=1, prompt=100, output=100)
     row = table.row(0)
     assert [row[key] for key in row if key.startswith("usd")] == [None] * 9
@@ -160,14 +160,14 @@ def test_a_chip_without_a_price_has_null_costs_and_a_note() -> None:
     assert any("no rental_3yr price" in note for note in table.notes)
 
 
-def test_a_price_is_stated_with_its_metric() -> None:
+def test_cost__note_gives_the_price_and_its_metric() -> None:
     assert any("rental_3yr" in note and "$1.3/h" in note for note in LLAMA.but(context=None, prompt=100, output=100).table().notes)
 
 
 # -- what does not fit ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_says_which_limit_fails_first_and_by_how_much() -> None:
+def test_fits__reason_names_the_first_failing_limit_and_the_amount() -> None:
     chips = Point("llama-3.1-8b", "h100", Layout(tp=2)).row()
     weights = Point("llama-3.1-405b", "h100").row()
     cache = Point("llama-3.1-8b", "h100").but(batch=1000, context=100_000).row()
@@ -179,14 +179,14 @@ def test_what_does_not_fit_says_which_limit_fails_first_and_by_how_much() -> Non
     assert all(row["step_s"] > 0 for row in (chips, weights, cache))
 
 
-def test_a_large_table_gives_the_reason_without_the_amount() -> None:
+def test_fits__reason_without_the_amount_in_a_large_table() -> None:
     table = hw.serve("llama-3.1-8b", "h100", batch=list(range(1, 101)), context=[1000 * n for n in range(1, 31)])
     reasons = {row["why"] for row in table.rows()}
     assert reasons == {"", "weights and KV cache exceed the usable HBM of the fullest chip"}
     assert all((row["why"] == "") == row["fits"] for row in table.rows())
 
 
-def test_the_bound_is_the_largest_part_of_a_step() -> None:
+def test_bound__largest_part_of_a_step() -> None:
     parts = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
     table = LLAMA.but(batch=[1, 8, 64, 160], context=[1, 1000, 8000]).table()
     for row in table.rows():
@@ -225,19 +225,19 @@ GOOD: dict[str, Any] = {"model": "llama-3.1-8b", "system": "h100", "batch": 1, "
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_wrong_input_is_a_typed_error_of_one_line(wrong: dict[str, Any], error: type[HeadwayError], says: str) -> None:
+def test_serve__bad_input_is_a_typed_one_line_error(wrong: dict[str, Any], error: type[HeadwayError], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
         hw.serve(**{**GOOD, **wrong})
     assert "\n" not in str(caught.value)
 
 
-def test_the_public_names() -> None:
+def test_public_names__are_exported_and_serve_a_grid() -> None:
     assert set(hw.__all__) >= {"model", "system", "serve", "plan", "Layout", "Load", "Precision", "Assumptions"}
     found = hw.serve(hw.model("deepseek-v3"), hw.system("gb200-nvl72"), hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192)
     assert len(found) == 3
 
 
-def test_a_table_prints_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table__prints_the_chosen_columns(capsys: pytest.CaptureFixture[str]) -> None:
     LLAMA.but(batch=[1, 64]).table().table(["batch", "step_s"])
     out = capsys.readouterr().out
     assert "batch" in out and "64" in out and "ms" in out

@@ -41,13 +41,13 @@ def found(run: SimulatedRun) -> int:
 
 
 @pytest.mark.parametrize("room", [40, 60, 100, 200, 400, None])
-def test_one_at_a_time_the_loop_finds_what_a_replay_finds(room: int | None) -> None:
+def test_prefix_cache__sequential_requests_hit_as_in_replay(room: int | None) -> None:
     traffic = whole_blocks(read_trace(TRACE).traffic)
     asked = {"capacity_blocks": room, "leaf_first": True}
     assert found(alone(traffic, room)) == replay_hits(traffic.blocks, traffic.block_start, **asked).sum()
 
 
-def test_part_full_blocks_are_asked_for_and_never_found() -> None:
+def test_hit_rate__partial_blocks_count_as_lookups_and_never_hit() -> None:
     traffic = read_trace(TRACE).traffic
     run = alone(traffic)
     hits = np.minimum(replay_hits(traffic.blocks, traffic.block_start), traffic.prompt // BLOCK)
@@ -57,7 +57,7 @@ def test_part_full_blocks_are_asked_for_and_never_found() -> None:
     assert rates["hit_rate_tokens"] == pytest.approx(cached.sum() / traffic.prompt.sum())
 
 
-def test_by_prefix_four_caches_are_as_good_as_one() -> None:
+def test_prefix_aware__four_idle_replicas_hit_as_one_cache() -> None:
     """Where nobody waits a prefix always wins: with room enough each conversation stays where it began."""
     traffic = whole_blocks(read_trace(TRACE).traffic)
     best = replay_hits(traffic.blocks, traffic.block_start).sum()
@@ -67,7 +67,7 @@ def test_by_prefix_four_caches_are_as_good_as_one() -> None:
 
 @pytest.mark.skipif(not Path(WHOLE).is_file(), reason=f"{CONVERSATION} names no file")
 @pytest.mark.parametrize("room", PUBLISHED)
-def test_hit_ratios_of_mooncakes_conversation_trace_through_the_loop(room: int | None) -> None:
+def test_hit_rate__published_values_of_the_mooncake_trace_through_the_loop(room: int | None) -> None:
     """The loop lets a prompt's last block go first, the published counts its first: of 5,000 blocks that is worth 0.0015."""
     traffic = read_trace(WHOLE).traffic
     hits = found(alone(whole_blocks(traffic), room))

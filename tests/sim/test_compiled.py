@@ -16,7 +16,7 @@ from support.work import calls
 CALLS_PER_S = 4e6  # Python functions, with what they do, on the machine that `plain_s` was measured on
 
 
-def test_a_second_run_loads_nothing_again():
+def test_runner__second_run_reuses_the_loaded_code():
     pytest.importorskip("numba")
     law = pace("0.01 + 1e-4 * batch")
     first, second = (runner(law.source, law.step, 0.0, "compiled") for _ in range(2))
@@ -24,7 +24,7 @@ def test_a_second_run_loads_nothing_again():
     assert second.run_one is first.run_one
 
 
-def test_many_small_runs_pay_for_compiling_together():
+def test_choose_form__long_total_time_compiles():
     pytest.importorskip("numba")
     law = pace("0.01 + 1e-4 * batch")
     assert choose_form(law.source, 300.0, "auto") == "compiled"
@@ -33,7 +33,7 @@ def test_many_small_runs_pay_for_compiling_together():
 
 
 @pytest.mark.parametrize(("routed", "shared"), [(False, False), (True, False), (False, True)])
-def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
+def test_choose_form__missing_code_is_compiled_only_for_longer_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routed: bool, shared: bool
 ) -> None:
     """Each of the two loops by itself: the one is no sign of the other."""
@@ -57,7 +57,7 @@ def test_what_is_not_there_yet_is_compiled_for_longer_runs_only(
 
 
 @pytest.mark.parametrize("output", [1, 2, 50])
-def test_plain_python_takes_no_less_than_is_taken_to_compare(output: int) -> None:
+def test_plain_s__at_most_twice_the_real_cost_of_plain_python(output: int) -> None:
     """Else what is compiled for a run would end later than plain Python; bench/bench_sim.py measures the times."""
     traffic = Traffic.of(np.zeros(5000) if output == 1 else np.arange(5000) * 0.01, 10, output)
     count = calls(lambda: play(traffic, "0.001", seats=200, capacity=100_000))

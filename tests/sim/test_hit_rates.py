@@ -88,7 +88,7 @@ COUNTED = [(None, np.inf, 1086, 556032), (20, np.inf, 238, 121856), (50, np.inf,
 
 
 @pytest.mark.parametrize(("capacity", "ttl", "blocks", "tokens"), COUNTED)
-def test_hits_of_a_small_trace(capacity: int | None, ttl: float, blocks: int, tokens: int) -> None:
+def test_replay_hits__counts_on_a_small_trace(capacity: int | None, ttl: float, blocks: int, tokens: int) -> None:
     hits = replay_hits(IDS, OFFSETS, TIMES, capacity_blocks=capacity, ttl_s=ttl)
     assert hits.sum() == blocks
     assert hit_share(hits, OFFSETS) == pytest.approx(blocks / 1828)
@@ -99,7 +99,7 @@ def test_hits_of_a_small_trace(capacity: int | None, ttl: float, blocks: int, to
 
 
 @pytest.mark.skipif(not Path(WHOLE).is_file(), reason=f"{CONVERSATION} names no file")
-def test_hits_of_mooncakes_conversation_trace() -> None:
+def test_replay_hits__published_values_of_the_mooncake_trace() -> None:
     prompts, times, lengths = rows(Path(WHOLE))
     ids, offsets = flat(prompts)
     for capacity, share in PUBLISHED.items():
@@ -132,7 +132,7 @@ SEEDS, FEW = st.integers(0, 10_000), st.integers(0, 60)
 
 @settings(max_examples=40)
 @given(SEEDS, FEW, st.sampled_from([1.0, 7.0, 40.0, np.inf]), st.booleans())
-def test_replay_is_a_plain_lru_with_expiry(seed: int, capacity: int, ttl: float, leaf_first: bool) -> None:
+def test_replay_hits__equals_brute_force_lru_with_ttl(seed: int, capacity: int, ttl: float, leaf_first: bool) -> None:
     prompts, times = a_trace(seed, 40)
     ids, offsets = flat(prompts)
     truth = brute(prompts, times, capacity, ttl, leaf_first)
@@ -143,7 +143,7 @@ def test_replay_is_a_plain_lru_with_expiry(seed: int, capacity: int, ttl: float,
 
 @settings(max_examples=40)
 @given(SEEDS, st.sampled_from([5.0, 30.0, np.inf]), st.booleans())
-def test_more_room_and_more_time_never_hit_less_and_never_more_than_a_cache_without_end(seed: int, ttl: float, leaf_first: bool) -> None:
+def test_replay_hits__monotone_in_capacity_and_ttl(seed: int, ttl: float, leaf_first: bool) -> None:
     prompts, times = a_trace(seed, 40)
     ids, offsets = flat(prompts)
     best = replay_hits(ids, offsets)
@@ -156,7 +156,7 @@ def test_more_room_and_more_time_never_hit_less_and_never_more_than_a_cache_with
 
 @settings(max_examples=40)
 @given(SEEDS, st.lists(st.integers(1, 25), min_size=2, max_size=3), st.sampled_from([10.0, np.inf]))
-def test_tiers_of_exclusive_copies_hit_as_one_pool_of_their_size(seed: int, room: list[int], ttl: float) -> None:
+def test_tiers__exclusive_copies_hit_as_one_pool_of_their_total_size(seed: int, room: list[int], ttl: float) -> None:
     """What the upper tier lets go is what the lower one takes: together they are one LRU stack, cut in pieces."""
     prompts, times = a_trace(seed, 40)
     prompts = [prompt[: room[0]] for prompt in prompts]  # a prompt that the first tier cannot hold has to go around it
@@ -171,7 +171,7 @@ def test_tiers_of_exclusive_copies_hit_as_one_pool_of_their_size(seed: int, room
 @needs_numba
 @settings(max_examples=10)
 @given(SEEDS, st.booleans())
-def test_compiled_is_the_same(seed: int, leaf_first: bool) -> None:
+def test_replay_hits__compiled_equals_plain(seed: int, leaf_first: bool) -> None:
     prompts, times = a_trace(seed, 60)
     ids, offsets = flat(prompts)
     plain, fast = (replay_hits(ids, offsets, times, capacity_blocks=[6, 9, 30], ttl_s=[20.0, 30.0, np.inf], leaf_first=leaf_first,
@@ -181,14 +181,14 @@ def test_compiled_is_the_same(seed: int, leaf_first: bool) -> None:
     assert np.array_equal(one.distance, two.distance) and np.array_equal(one.age, two.age)
 
 
-def test_without_numba_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled__missing_numba_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "available", lambda: False)
     assert replay_hits(IDS, OFFSETS).sum() == 1086
     with pytest.raises(MissingExtra, match="fast"):
-        compiled.compiled(test_without_numba_the_message_names_the_extra)
+        compiled.compiled(test_compiled__missing_numba_error_names_the_extra)
 
 
-def test_the_last_block_goes_first_and_keeps_the_beginnings() -> None:
+def test_eviction__leaf_first_keeps_the_prefix() -> None:
     """Two prompts of four blocks in a pool of six: leaf first keeps what the first prompt begins with, block by block loses it."""
     prompts = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
     ids, offsets = flat(prompts)
@@ -256,7 +256,7 @@ def serve(pools: CachePools, prompt: list[int], now: float, done: float, p: int 
 
 @settings(max_examples=40)
 @given(SEEDS, st.lists(st.integers(40, 80), min_size=1, max_size=3), st.sampled_from([1, 4]), st.sampled_from([10.0, np.inf]))
-def test_step_by_step_is_the_replay_when_requests_do_not_overlap(seed: int, room: list[int], pages: int, ttl: float) -> None:
+def test_prefix_cache__requests_without_overlap_equal_replay(seed: int, room: list[int], pages: int, ttl: float) -> None:
     prompts, times = a_trace(seed, 30)
     prompts = [prompt[: room[0] - 1] for prompt in prompts]
     ids, offsets = flat(prompts)
@@ -270,7 +270,7 @@ def test_step_by_step_is_the_replay_when_requests_do_not_overlap(seed: int, room
 
 @settings(max_examples=40)
 @given(st.data())
-def test_overlapping_requests_keep_the_arrays_sound_and_no_block_without_those_before_it(data: st.DataObject) -> None:
+def test_prefix_cache__overlapping_requests_keep_prefixes_whole(data: st.DataObject) -> None:
     prompts, _ = a_trace(data.draw(SEEDS), 30)
     prompts = [prompt[:12] for prompt in prompts if prompt]
     ids, offsets = flat(prompts)
@@ -307,7 +307,7 @@ def test_overlapping_requests_keep_the_arrays_sound_and_no_block_without_those_b
     assert pools.pool[PRIVATE] == pools.pool[PINNED] == 0
 
 
-def test_a_block_is_found_once_it_is_computed_and_not_before() -> None:
+def test_prefix_cache__block_is_a_hit_only_once_computed() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
     assert prefix_cache.hold(pools, 0, 4, 0.0)
     assert find(pools, [0, 1, 2, 3], 0.0) == (0, [0])
@@ -315,7 +315,7 @@ def test_a_block_is_found_once_it_is_computed_and_not_before() -> None:
     assert find(pools, [0, 1, 2, 3], 1.0) == (3, [3])
 
 
-def test_two_requests_that_computed_the_same_share_one_copy() -> None:
+def test_prefix_cache__equal_blocks_of_two_requests_share_one_copy() -> None:
     pools, prompt = make_pools(4, [10]), np.arange(4)
     for _ in range(2):
         assert prefix_cache.hold(pools, 0, 4, 0.0)
@@ -330,7 +330,7 @@ def test_two_requests_that_computed_the_same_share_one_copy() -> None:
     assert [kv_pools.evict(pools, 0, 4.0) for _ in range(5)] == [3, 2, 1, 0, NOWHERE]
 
 
-def test_blocks_in_use_are_not_evicted_and_do_not_expire() -> None:
+def test_eviction__blocks_in_use_stay_and_do_not_expire() -> None:
     pools = make_pools(6, [4], ttl_s=[5.0])
     assert prefix_cache.hold(pools, 0, 3, 0.0)
     prefix_cache.publish(pools, 0, np.arange(3), 0, 3, 0.0)
@@ -348,7 +348,7 @@ def test_blocks_in_use_are_not_evicted_and_do_not_expire() -> None:
     assert stored(pools, 0) == set()
 
 
-def test_a_preempted_request_finds_its_blocks_and_they_are_no_prefix_hits() -> None:
+def test_preemption__return_hits_are_not_prefix_hits() -> None:
     pools, prompt, counted, found = make_pools(8, [10]), np.arange(4), np.zeros(4, np.int64), np.zeros(1, np.int64)
     least = np.zeros(1, np.int64)
     prefix_cache.count_lookups(pools, counted, found, 4, False)  # the first admission: nothing is there
@@ -365,7 +365,7 @@ def test_a_preempted_request_finds_its_blocks_and_they_are_no_prefix_hits() -> N
     assert counted.tolist() == [8, 4, 4, 4]
 
 
-def test_held_pages_push_cached_blocks_out() -> None:
+def test_eviction__private_pages_push_cached_blocks_out() -> None:
     pools = make_pools(6, [6])
     for prompt in ([0, 1, 2], [3, 4]):
         serve(pools, prompt, 0.0, 0.0)
@@ -376,7 +376,7 @@ def test_held_pages_push_cached_blocks_out() -> None:
     assert not prefix_cache.hold_just(pools, 0, 7, 1.0)
 
 
-def test_blocks_go_down_the_tiers_and_come_up_when_found() -> None:
+def test_tiers__evicted_blocks_move_down_and_hits_move_up() -> None:
     pools = make_pools(9, [4, 3, 2])
     serve(pools, [0, 1, 2], 0.0, 0.0)
     serve(pools, [3, 4, 5], 1.0, 1.0)
@@ -390,7 +390,7 @@ def test_blocks_go_down_the_tiers_and_come_up_when_found() -> None:
     assert stored(pools, 0) >= {0, 1}
 
 
-def test_what_is_computed_anew_leaves_the_tier_below() -> None:
+def test_tiers__recomputed_blocks_leave_the_lower_tier() -> None:
     """A prefix that is not worth loading is computed again: its old copy goes, and was not read."""
     pools, prompt = make_pools(6, [3, 9]), np.arange(3)
     serve(pools, [0, 1], 0.0, 0.0)
@@ -405,7 +405,7 @@ def test_what_is_computed_anew_leaves_the_tier_below() -> None:
     assert (pools.pool[POOL + READS], pools.pool[POOL + REMOVED]) == (0, 2)
 
 
-def test_tiers_keep_for_different_times() -> None:
+def test_ttl__each_tier_expires_by_its_own() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 60.0])
     serve(pools, [0, 1], 0.0, 0.0)
     prefix_cache.expire(pools, 0, 6.0)
@@ -415,7 +415,7 @@ def test_tiers_keep_for_different_times() -> None:
     assert [stored(pools, p) for p in range(2)] == [set(), set()]
 
 
-def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
+def test_ttl__expired_blocks_are_written_to_no_tier() -> None:
     pools = make_pools(2, [4, 4], ttl_s=[5.0, 5.0])
     serve(pools, [0, 1], 0.0, 0.0)
     prefix_cache.expire(pools, 0, 6.0)
@@ -423,14 +423,14 @@ def test_what_is_too_old_for_every_tier_is_written_to_none() -> None:
     assert pools.pool[POOL + WRITES] == 0
 
 
-def test_a_request_that_pins_what_it_finds_cannot_evict_it_too() -> None:
+def test_admits__blocks_pinned_by_hits_leave_no_room() -> None:
     pools = make_pools(3, [6])
     serve(pools, [0, 1, 2], 0.0, 0.0)
     assert prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 3)
     assert not prefix_cache.admits(pools, 0, np.arange(3), 0, 3, 4)
 
 
-def test_replicas_with_own_pools_share_the_lowest() -> None:
+def test_tiers__replicas_share_the_lowest() -> None:
     pools = make_pools(6, [3, 3, 10], below=[2, 2, NOWHERE])
     serve(pools, [0, 1], 0.0, 0.0, p=0)
     assert find(pools, [0, 1], 1.0, p=1)[0] == 0
@@ -440,12 +440,12 @@ def test_replicas_with_own_pools_share_the_lowest() -> None:
     assert stored(pools, 1) == {0, 1}
 
 
-def test_a_request_needs_its_last_token_computed() -> None:
+def test_cached_tokens__last_token_is_always_computed() -> None:
     assert prefix_cache.cached_tokens(2, 512, 1024) == 1023
     assert prefix_cache.cached_tokens(2, 512, 1025) == 1024
 
 
-def test_the_pools_of_a_replay_are_left_for_the_next() -> None:
+def test_replayed__pools_carry_over_to_the_next_replay() -> None:
     dense, count = dense_ids(IDS)
     pools = make_pools(count, [200])
     half = len(OFFSETS) // 2
@@ -473,13 +473,13 @@ def test_the_pools_of_a_replay_are_left_for_the_next() -> None:
         (lambda: make_pools(3, [4], pages=0), "page"),
     ],
 )
-def test_wrong_input_is_one_clear_line(call: Any, says: str) -> None:
+def test_replay_hits__bad_input_is_a_one_line_error(call: Any, says: str) -> None:
     with pytest.raises(BadValue, match=says) as caught:
         call()
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_asked_is_no_hit() -> None:
+def test_replay_hits__empty_requests_have_none() -> None:
     assert replay_hits([], [0]).tolist() == []
     assert replay_hits([], [0, 0, 0]).tolist() == [0, 0]
     assert hit_share(np.zeros(2), np.zeros(3)) == 0.0

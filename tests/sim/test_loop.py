@@ -25,7 +25,7 @@ UNLOADED = (
 
 
 @pytest.mark.parametrize(("model", "system", "layout"), UNLOADED, ids=[case[0] for case in UNLOADED])
-def test_alone_a_request_takes_what_the_step_law_says(model: str, system: str, layout: Layout) -> None:
+def test_simulate__lone_request_has_ttft_and_tpot_of_serve(model: str, system: str, layout: Layout) -> None:
     prompt, output = 3000, 700
     traffic = Traffic.of([0.0, 1e5], prompt, output)
     made = real(model, system, layout, traffic)
@@ -39,7 +39,7 @@ def test_alone_a_request_takes_what_the_step_law_says(model: str, system: str, l
     assert run.first - run.arrival == pytest.approx(unloaded["ttft_s"], rel=1e-9)
 
 
-def test_prompts_in_chunks_beside_decodes_by_hand() -> None:
+def test_chunked_prefill__beside_decodes_by_hand() -> None:
     # A: 3 tokens of prompt, 4 of answer; B comes at 0.5 with 6 and 2. Four tokens a step, a step takes 1 s.
     run = play(Traffic.of([0.0, 0.5], [3, 6], [4, 2]), "1.0", budget=4, chunk=4)
     assert run.first.tolist() == [1.0, 3.0]  # B's prompt goes in chunks of 3 beside A's decodes
@@ -47,24 +47,24 @@ def test_prompts_in_chunks_beside_decodes_by_hand() -> None:
     assert run.scheduled.tolist() == [0.0, 1.0]
 
 
-def test_prompts_first_by_hand() -> None:
+def test_prefill_first__decodes_wait_by_hand() -> None:
     run = play(Traffic.of([0.0, 0.5], [3, 6], [4, 2]), "1.0", budget=4, chunk=4, mixed=0)
     assert run.first.tolist() == [1.0, 3.0]  # A waits while B's prompt takes two steps
     assert run.finish.tolist() == [6.0, 4.0]
 
 
-def test_departures_are_on_the_beat() -> None:
+def test_departures__steps_start_on_the_beat() -> None:
     run = play(Traffic.of([0.003, 0.031], 1, [3, 1]), "0.004 + 0.02 * (1.0 if tokens > 1.0 else 0.0)", departures=0.02)
     assert run.scheduled == pytest.approx([0.02, 0.04])
     assert run.finish == pytest.approx([0.08, 0.06])
 
 
-def test_a_step_longer_than_the_beat_misses_departures() -> None:
+def test_departures__long_step_misses_the_next_beat() -> None:
     run = play(Traffic.of([0.0], 1, 3), "0.025", departures=0.02)
     assert run.finish == pytest.approx([0.12])
 
 
-def test_the_cache_sends_back_whoever_came_last() -> None:
+def test_preemption__latest_request_goes_back_to_the_queue() -> None:
     # 10 blocks of 2: each request ends with 6 blocks, so that two do not fit.
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
     assert run.total_count(of.PREEMPTED) == 1
@@ -77,29 +77,29 @@ def test_the_cache_sends_back_whoever_came_last() -> None:
     assert reserved.first[1] == 9.0
 
 
-def test_what_never_fits_is_refused_and_the_rest_goes_on() -> None:
+def test_admission__refuses_only_the_request_that_never_fits() -> None:
     run = play(Traffic.of([0.0, 0.1, 0.2], [10, 500, 10], 5), "1.0", capacity=20, block=16)
     assert run.refused.tolist() == [False, True, False]
     assert run.completed.tolist() == [True, False, True]
 
 
-def test_the_first_class_goes_before_the_second() -> None:
+def test_priority__first_class_is_scheduled_first() -> None:
     run = play(Traffic.of([0.0, 0.1, 0.2], 1, 5), "1.0", seats=1, lanes=2 * of.LANE, ranks=[1, 1, 0])
     assert run.scheduled.tolist() == [0.0, 10.0, 5.0]
 
 
-def test_speculation_yields_several_tokens_a_step() -> None:
+def test_speculation__several_tokens_per_step() -> None:
     run = play(Traffic.of([0.0], 4, 9), "1.0", accept=2.0)
     assert run.finish.tolist() == [5.0]
 
 
-def test_a_closed_loop_asks_again_when_it_was_answered() -> None:
+def test_closed_loop__next_request_follows_the_answer() -> None:
     traffic = Traffic.of(np.zeros(6), 1, 3)
     run = simulate(traffic, pace("1.0"), RULES._replace(closed=1), users=2, think=np.full(6, 0.5), how="plain")
     assert run.finish.tolist() == [3.0, 3.0, 6.5, 6.5, 10.0, 10.0]
 
 
-def test_drafts_lengthen_decodes_and_no_prompt() -> None:
+def test_draft_cost__lengthens_decode_and_not_prefill() -> None:
     from headway.cli.main import main
 
     def first(*argv: str) -> dict[str, float]:

@@ -42,7 +42,7 @@ def share_left(run: SimulatedRun) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("load", "servers", "patience"), [(0.8, 1, 0.1), (1.0, 1, 0.3), (1.5, 1, 0.2), (0.9, 4, 0.05), (1.3, 8, 0.1)])
-def test_impatient_users(load: float, servers: int, patience: float) -> None:
+def test_patience__share_abandoned_in_mmc_with_deadline(load: float, servers: int, patience: float) -> None:
     """M/M/c+D (Barrer 1957), below capacity and above it."""
     service = 0.2
     run = queue(load * servers / service, service, servers, patience)
@@ -52,7 +52,7 @@ def test_impatient_users(load: float, servers: int, patience: float) -> None:
 
 
 @pytest.mark.parametrize(("load", "servers"), [(0.8, 1), (1.2, 6)])
-def test_with_no_patience_to_wait_it_is_a_loss_system(load: float, servers: int) -> None:
+def test_patience__none_is_an_erlang_b_loss_system(load: float, servers: int) -> None:
     """Erlang B: whoever does not begin at once is lost; two steps are the least in which a first token can come."""
     service = 0.2
     run = queue(load * servers / service, service, servers, 2.0 * service / LENGTH)
@@ -60,7 +60,7 @@ def test_with_no_patience_to_wait_it_is_a_loss_system(load: float, servers: int)
     assert share == pytest.approx(float(erlang_b(load * servers / service, service, servers)), abs=3.5 * error + 2e-3)
 
 
-def test_endless_patience_changes_nothing() -> None:
+def test_patience__infinite_changes_nothing() -> None:
     rate, service = 4.0, 0.2
     patient, endless = queue(rate, service, 1, None), queue(rate, service, 1, 1e6)
     for key in ("scheduled", "first", "finish"):
@@ -70,7 +70,7 @@ def test_endless_patience_changes_nothing() -> None:
     assert (endless.scheduled - endless.arrival).mean() == pytest.approx(float(mmc_wait_s(rate, service, 1)), rel=0.2)
 
 
-def test_who_gives_up_in_the_queue_and_in_work_by_hand() -> None:
+def test_patience__abandons_in_queue_and_in_prefill_by_hand() -> None:
     """Prompts of ten tokens, one a step: the second has waited 4.5 s at the end of a step, the third is in work when it has."""
     run = play(Traffic.of([0.0, 0.5, 9.0, 9.5], [10, 10, 10, 1], 1), "1.0", [99.0, 4.5, 4.5, 9.0], budget=1, chunk=1)
     assert run.finish[0] == 10.0
@@ -84,13 +84,13 @@ def test_who_gives_up_in_the_queue_and_in_work_by_hand() -> None:
     assert (row["completed"], row["cancelled"], row["rejected"]) == (2, 2, 0)
 
 
-def test_a_first_token_in_time_is_enough() -> None:
+def test_patience__ends_with_the_first_token() -> None:
     run = play(Traffic.of([0.0], 4, 100), "1.0", 1.0)
     assert run.completed.all() and run.first[0] == 1.0
     assert not play(Traffic.of([0.0], 4, 100), "1.0", 0.999).completed.any()
 
 
-def test_the_engines_own_work_counts() -> None:
+def test_patience__includes_engine_overhead() -> None:
     """Half a second of it, and a step of one: patience for one and a half is just enough."""
     traffic = Traffic.of([0.0, 10.0], 4, 2)
     assert play(traffic, "1.0", 1.5, overhead_s=0.5).completed.all()
@@ -98,7 +98,7 @@ def test_the_engines_own_work_counts() -> None:
     assert short.abandonment == pytest.approx(traffic.arrival + 1.4)
 
 
-def test_what_they_leave_behind_is_free_and_only_what_was_made_counts() -> None:
+def test_patience__abandoned_requests_free_their_blocks() -> None:
     rng = np.random.default_rng(5)
     traffic = Traffic.of(np.cumsum(rng.exponential(0.02, 400)), rng.integers(1, 300, 400), rng.integers(2, 60, 400))
     ways: tuple[dict[str, Any], ...] = ({}, {"mixed": 0}, {"swap": 100, "copy_s": 0.001}, {"reserve": 1.0}, {"departures": 0.02})
@@ -117,7 +117,7 @@ def test_what_they_leave_behind_is_free_and_only_what_was_made_counts() -> None:
             assert seen * float(state.at[of.NOW]) == pytest.approx(waiting.sum(), rel=1e-6)
 
 
-def test_users_of_a_closed_loop_ask_something_else() -> None:
+def test_closed_loop__user_sends_the_next_request_after_abandoning() -> None:
     """One server for two users, who wait three seconds: the second leaves at 3, and again three seconds after each time it asks."""
     run = play(Traffic.of(np.zeros(4), 1, 10), "1.0", 3.0, seats=1, users=2, think=np.full(4, 1.0))
     assert run.finish[0] == 10.0 and run.abandonment[1] == 3.0
@@ -127,14 +127,14 @@ def test_users_of_a_closed_loop_ask_something_else() -> None:
 
 
 @pytest.mark.parametrize("routing", ["round-robin", "least-loaded"])
-def test_replicas_lose_fewer_together(routing: str) -> None:
+def test_patience__more_replicas_lose_fewer_requests(routing: str) -> None:
     rng = np.random.default_rng(6)
     traffic = Traffic.of(np.cumsum(rng.exponential(0.5, 2000)), 1, rng.geometric(1 / 50, 2000))
     lost = [int(np.isfinite(play(traffic, "0.01", 0.3, seats=1, replicas=n, routing=routing).abandonment).sum()) for n in (1, 2, 4)]
     assert lost[0] > lost[1] > lost[2]
 
 
-def test_apart_patience_is_for_both_queues_and_the_hand_over() -> None:
+def test_patience__disaggregated_spans_both_queues_and_the_transfer() -> None:
     pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=np.full(4, 0.5))
     traffic = Traffic.of([0.0, 0.1, 0.2, 30.0], 10, [20, 2, 2, 2])
     run, _ = split(traffic, pace("1.0", 1), RULES._replace(seats=1), pools, how="plain", patience=2.5)

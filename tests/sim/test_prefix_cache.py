@@ -39,7 +39,7 @@ def play(traffic: Traffic, prefix: Prefix = HBM, how: str = "plain", **changes: 
     return simulate(traffic, pace(LAW), rules, prefix=prefix, how=how)
 
 
-def test_what_was_computed_is_found() -> None:
+def test_prefix_cache__hit_tokens_are_not_prefilled() -> None:
     run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3], [1, 2, 3, 4], [9, 2]], extra=1))
     assert run.first - run.arrival == pytest.approx([0.023, 0.015, 0.019])  # 13 tokens; 5 of 17; all 9
     assert run.total(of.PREFILLED) == 13 + 5 + 9
@@ -49,18 +49,18 @@ def test_what_was_computed_is_found() -> None:
     assert hit_rates([cache], ("hbm",))["hit_rate"] == pytest.approx(3 / 9)
 
 
-def test_a_prompt_that_is_wholly_cached_computes_its_last_token() -> None:
+def test_prefix_cache__fully_cached_prompt_computes_its_last_token() -> None:
     run = play(talks([0.0, 10.0], [[1, 2], [1, 2]]))
     assert run.first - run.arrival == pytest.approx([0.018, 0.011])
 
 
-def test_the_least_recently_used_goes_when_room_is_needed() -> None:
+def test_eviction__least_recently_used_first() -> None:
     run = play(talks([0.0, 10.0, 20.0, 30.0], [[1, 2], [3, 4], [3, 4], [1, 2]], output=2), capacity=8)
     counted = run.states[0].cache.tally
     assert counted[HITS] == 2 + 1  # the third finds both, the fourth its first: the second had made room
 
 
-def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
+def test_tiers__blocks_load_from_a_lower_tier_when_faster() -> None:
     tiers = parse_tiers("ddr:1GB@1GB/s")
     prefix = Prefix(below=tiers, ttl=np.inf, names=("hbm", "ddr"))
     run = play(talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2), prefix, capacity=10)
@@ -72,7 +72,7 @@ def test_what_lies_lower_is_loaded_when_that_is_sooner() -> None:
 
 
 @pytest.mark.parametrize(("usd_per_s", "loads"), [(None, False), (1e-2, True), (1e-9, False)])
-def test_by_cost_what_is_slower_may_be_worth_loading_and_what_is_dear_not(usd_per_s: float | None, loads: bool) -> None:
+def test_tiers__loading_is_decided_by_cost_when_priced(usd_per_s: float | None, loads: bool) -> None:
     """A block takes some 5 ms to compute and 10 ms to load, which takes a terabyte of memory that costs 0.14 mUSD a second."""
     prefix = Prefix(below=parse_tiers("ddr:1TB@0.1GB/s"), ttl=np.inf, names=("hbm", "ddr"), usd_per_s=usd_per_s)
     traffic = talks([0.0, 10.0, 20.0], [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]], output=2)
@@ -80,7 +80,7 @@ def test_by_cost_what_is_slower_may_be_worth_loading_and_what_is_dear_not(usd_pe
     assert (run.states[0].cache.tally[HITS + 1] > 0) == loads
 
 
-def test_the_price_at_which_loading_costs_what_computing_does() -> None:
+def test_tiers__break_even_price_of_loading() -> None:
     """Loading takes the tier's devices for bytes over bandwidth, computing the chips for a block's time: prices in inverse ratio."""
     [tier] = parse_tiers("ddr:1TB@1GB/s")
     year, block_s, block_bytes = 365.25 * 86400.0, 0.004, 1e6
@@ -91,14 +91,14 @@ def test_the_price_at_which_loading_costs_what_computing_does() -> None:
         assert (prefix.least(block_bytes, block_s)[0] < NEVER) == loads
 
 
-def test_a_tier_without_a_price_cannot_be_weighed() -> None:
+def test_tiers__missing_price_is_an_error() -> None:
     unknown = replace(parse_tiers("ddr:1TB")[0], device=MemoryTier(name="mine", memory="ddr"))
     with pytest.raises(MissingFact, match="price"):
         prefix_of([unknown], 1.0)
     assert prefix_of([unknown])[0].usd_per_s is None
 
 
-def test_a_preempted_request_is_no_hit() -> None:
+def test_preemption__return_counts_no_prefix_hit() -> None:
     traffic = talks([0.0, 0.0], [[1, 2], [3, 4]], output=16)
     run = play(traffic, capacity=18)
     counted = run.states[0].cache.tally
@@ -137,13 +137,13 @@ def sound(run: SimulatedRun) -> None:
 
 @settings(max_examples=150)
 @given(shared(), some.sampled_from((HBM, TIERED)))
-def test_nothing_leaks(drawn: tuple[Traffic, dict[str, Any]], prefix: Prefix) -> None:
+def test_prefix_cache__leaks_no_blocks(drawn: tuple[Traffic, dict[str, Any]], prefix: Prefix) -> None:
     traffic, rules = drawn
     sound(play(traffic, prefix, chunk=rules["budget"], **rules))
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba (extra fast)")
-def test_compiled_it_finds_the_same() -> None:
+def test_compiled_loop__same_prefix_hits_as_plain() -> None:
     rng = np.random.default_rng(8)
     ids = [[100 * int(rng.integers(0, 20)) + level for level in range(int(rng.integers(1, 30)))] for _ in range(1000)]
     traffic = talks(np.cumsum(rng.exponential(0.05, 1000)), ids, rng.integers(1, 60, 1000))

@@ -63,14 +63,14 @@ def sound(run: SimulatedRun) -> None:
 
 @settings(max_examples=120)
 @given(traffics(), POLICIES, some.integers(1, 3))
-def test_nothing_is_lost_and_nothing_overflows(traffic: Traffic, policy: dict[str, Any], replicas: int) -> None:
+def test_simulate__conserves_requests_and_never_overflows(traffic: Traffic, policy: dict[str, Any], replicas: int) -> None:
     ranks = np.arange(len(traffic)) % (policy["lanes"] // of.LANE)
     sound(play(traffic, KINKED, replicas=replicas, ranks=ranks, chunk=policy["budget"], **policy))
 
 
 @settings(max_examples=30)
 @given(traffics(), POLICIES, some.integers(1, 60))
-def test_a_run_in_slices_is_the_same_run(traffic: Traffic, policy: dict[str, Any], slices: int) -> None:
+def test_simulate__in_slices_equals_one_run(traffic: Traffic, policy: dict[str, Any], slices: int) -> None:
     whole = play(traffic, KINKED, chunk=policy["budget"], **policy)
     before = running.PLAIN_SLICE
     running.PLAIN_SLICE = slices
@@ -83,7 +83,7 @@ def test_a_run_in_slices_is_the_same_run(traffic: Traffic, policy: dict[str, Any
 
 @settings(max_examples=40)
 @given(traffics())
-def test_jumps_add_up_to_the_steps_they_stand_for(traffic: Traffic) -> None:
+def test_simulate__jumps_equal_single_steps(traffic: Traffic) -> None:
     """Against a step law whose every value differs: each step of the batch looked at, by a beat that allows no jump."""
     rules = RULES._replace(capacity=10**6, seats=8)
     made = pace(KINKED, 8, float((traffic.prompt + traffic.output).max()))
@@ -122,7 +122,7 @@ def _step_by_step(traffic: Traffic, step: Any, rules: Any) -> Any:
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba (extra fast)")
-def test_compiled_it_does_the_same() -> None:
+def test_compiled_loop__same_run_as_plain() -> None:
     rng = np.random.default_rng(3)
     traffic = Traffic.of(np.cumsum(rng.exponential(0.05, 2000)), rng.integers(1, 3000, 2000), rng.integers(1, 400, 2000))
     for layout, model in ((Layout(tp=8), "llama-3.1-70b"), (Layout(tp=8), "gpt-oss-120b")):
@@ -136,7 +136,7 @@ def test_compiled_it_does_the_same() -> None:
             assert getattr(fast, key) == pytest.approx(getattr(plain, key), rel=1e-9)
 
 
-def test_no_step_is_faster_than_the_floor() -> None:
+def test_step_time__never_below_the_floor_in_a_run() -> None:
     rng = np.random.default_rng(4)
     traffic = Traffic.of(np.cumsum(rng.exponential(0.1, 200)), rng.integers(1, 3000, 200), rng.integers(1, 300, 200))
     made = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), traffic)
@@ -161,7 +161,7 @@ def _run_with(made: Any, traffic: Traffic, step: Any) -> None:
     simulate(traffic, replace(made.pace, line=line, step=step), made.scheduler.rules, how="plain")
 
 
-def test_an_interrupt_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulate__interrupt_returns_the_completed_part(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def interrupted(*given_: Any) -> int:

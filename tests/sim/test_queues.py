@@ -17,7 +17,7 @@ from support.steady import BEAT, COUNT, agrees, near, play, random, response, wa
 
 
 @pytest.mark.parametrize(("load", "output"), [(0.3, 1), (0.6, 50), (0.8, 1), (0.8, 20), (0.95, 1)])
-def test_one_server_of_constant_service(load: float, output: int) -> None:
+def test_queue_wait__md1_for_constant_service(load: float, output: int) -> None:
     """M/D/1: a prompt of one step, or an answer of so many."""
     rate, count = load / BEAT, (4 if load > 0.9 else 2 if load > 0.7 else 1) * COUNT // (1 if output == 1 else 2)
     run = play(Traffic.of(random(rate, 8, count), 1, output), f"{BEAT / output!r}", seats=1)
@@ -37,7 +37,7 @@ def drawn(kind: str, count: int) -> tuple[Any, float, float]:
 
 @pytest.mark.parametrize("part", ["prompt", "chunked prompt", "output"])
 @pytest.mark.parametrize(("kind", "load"), [("geometric", 0.6), ("uniform", 0.75), ("two lengths", 0.5)])
-def test_one_server_of_varied_service(kind: str, load: float, part: str) -> None:
+def test_queue_wait__mg1_for_varied_service(kind: str, load: float, part: str) -> None:
     """M/G/1: prompts of varied length in one step or in chunks, or answers of varied length."""
     lengths, mean, cv = drawn(kind, COUNT)
     each = 1e-4
@@ -49,19 +49,19 @@ def test_one_server_of_varied_service(kind: str, load: float, part: str) -> None
 
 
 @pytest.mark.parametrize(("together", "load"), [(4, 0.8), (9, 0.5), (2, 0.3)])
-def test_requests_that_come_together(together: int, load: float) -> None:
+def test_queue_wait__batch_arrivals(together: int, load: float) -> None:
     rate = load / BEAT
     arrival = np.repeat(random(rate / together, 11, 2 * COUNT // together), together)
     agrees(wait(play(Traffic.of(arrival, 1, 1), f"{BEAT}", seats=1)), batch_arrival_wait_s(rate, BEAT, together))
 
 
-def test_requests_that_come_evenly_never_wait() -> None:
+def test_queue_wait__zero_for_even_arrivals() -> None:
     run = play(Traffic.of(np.arange(5000) * BEAT * 1.001, 1, 1), f"{BEAT}", seats=1)
     assert np.abs(wait(run)).max() < 1e-9
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.3, 0.4), (0.6, 0.2)])
-def test_the_first_class_waits_as_if_it_were_nearly_alone(first: float, second: float) -> None:
+def test_priority__waits_of_two_classes_follow_cobham(first: float, second: float) -> None:
     """Cobham 1954: two classes, none interrupted: the work that is found in service, over what the classes before leave."""
     load = first + second
     rate = load / BEAT
@@ -82,7 +82,7 @@ def exponential(rate: float, seed: int, count: int) -> Traffic:
 
 
 @pytest.mark.parametrize(("seats", "load"), [(10, 0.8), (3, 0.6), (1, 0.5), (16, 0.85)])
-def test_seats_as_servers(seats: int, load: float) -> None:
+def test_queue_wait__erlang_c_with_slots_as_servers(seats: int, load: float) -> None:
     service = 0.2
     rate = load * seats / service
     run = play(exponential(rate, 14, max(COUNT, 30_000)), f"{service / LENGTH!r}", seats=seats)
@@ -91,7 +91,7 @@ def test_seats_as_servers(seats: int, load: float) -> None:
 
 
 @pytest.mark.parametrize(("replicas", "load"), [(2, 0.7), (5, 0.5)])
-def test_replicas_in_turn(replicas: int, load: float) -> None:
+def test_round_robin__each_replica_waits_as_gim1(replicas: int, load: float) -> None:
     """Each of c replicas gets every c-th request, so that its arrivals are Erlang-c: the GI/M/1 queue."""
     service = 0.2
     rate = load * replicas / service
@@ -122,7 +122,7 @@ def shortest_of_two(rate: float, service: float, most: int = 40) -> float:
 
 
 @pytest.mark.parametrize(("load", "count"), [(0.3, 15_000), (0.55, 30_000)])
-def test_the_shorter_of_two_queues(load: float, count: int) -> None:
+def test_least_loaded__waits_as_the_shorter_of_two_queues(load: float, count: int) -> None:
     service = 0.2
     rate = load * 2 / service
     run = play(exponential(rate, 22, min(COUNT, count)), f"{service / LENGTH!r}", seats=1, replicas=2, routing="least-loaded")
@@ -139,7 +139,7 @@ def finite_source(users: int, seats: int, think: float, service: float) -> float
 
 
 @pytest.mark.parametrize(("users", "seats", "think"), [(6, 1, 1.0), (40, 8, 0.5)])
-def test_users_who_wait_for_their_answers(users: int, seats: int, think: float) -> None:
+def test_closed_loop__response_of_a_finite_source_queue(users: int, seats: int, think: float) -> None:
     """A closed loop: M/M/c with a finite source."""
     service, count = 0.2, COUNT // 2
     traffic = exponential(1.0, 16, count)
@@ -150,7 +150,7 @@ def test_users_who_wait_for_their_answers(users: int, seats: int, think: float) 
 
 
 @pytest.mark.parametrize(("users", "replicas"), [(1, 2), (2, 3), (3, 2), (7, 3)])
-def test_users_who_do_not_divide_by_replicas(users: int, replicas: int) -> None:
+def test_closed_loop__rate_is_even_when_replicas_do_not_divide_users(users: int, replicas: int) -> None:
     """Each has half a second of work at a time and thinks as long: all of them ask as often as one alone, and nobody is left out."""
     traffic = Traffic.of(np.zeros(1200), 1, 50)
     run = play(traffic, "0.01", replicas=replicas, users=users, think=np.full(1200, 0.5))
@@ -170,7 +170,7 @@ QUEUES = {
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_littles_law_on_those_in_service(queue: str) -> None:
+def test_littles_law__requests_in_service(queue: str) -> None:
     rate, output, formula, changes = QUEUES[queue]
     run = play(Traffic.of(random(rate, 20, 5000), 1, output), formula, **changes)
     time = sum(float(state.at[of.NOW]) for state in run.states)
@@ -178,7 +178,7 @@ def test_littles_law_on_those_in_service(queue: str) -> None:
 
 
 @pytest.mark.parametrize("queue", QUEUES)
-def test_littles_law_on_those_who_wait(queue: str) -> None:
+def test_littles_law__requests_waiting(queue: str) -> None:
     """Counted over time by the loop they are what the requests themselves say, exactly."""
     rate, output, formula, changes = QUEUES[queue]
     run = play(Traffic.of(random(rate, 20, 5000), 1, output), formula, **changes)
@@ -187,7 +187,7 @@ def test_littles_law_on_those_who_wait(queue: str) -> None:
     assert seen["waiting_mean"] == pytest.approx(wait(run).sum() / time, rel=1e-6)
 
 
-def test_the_reports_interval_holds_the_true_mean() -> None:
+def test_confidence_interval__covers_the_true_mean_wait() -> None:
     rate, held, runs = 25.0, 0, 40
     for seed in range(runs):
         run = play(Traffic.of(random(rate, 1000 + seed, 4000), 1, 1), f"{BEAT}", seats=1)
@@ -197,7 +197,7 @@ def test_the_reports_interval_holds_the_true_mean() -> None:
 
 
 @pytest.mark.parametrize("load", [1.1, 1.5])
-def test_overload_is_a_rate_of_growth(load: float) -> None:
+def test_overload__queue_grows_at_the_excess_rate(load: float) -> None:
     rate = load / BEAT
     run = play(Traffic.of(random(rate, 21, 12_000), 1, 1), f"{BEAT}", seats=1)
     stands = capacity.stand(run, 1 / BEAT)

@@ -53,7 +53,7 @@ def rate_of(run: SimulatedRun, cache: Prefix) -> float:
 # -- routing by prefix -------------------------------------------------------------------------------------------------------------
 
 
-def test_by_prefix_several_pools_find_what_one_would() -> None:
+def test_prefix_aware__four_pools_hit_nearly_as_one() -> None:
     traffic, cache = talks(), prefix()
     one = rate_of(play(traffic, 1, "round-robin", cache, capacity=4 * ROOM, seats=256), cache)
     by_prefix, in_turn, by_load = (rate_of(play(traffic, 4, way, cache), cache) for way in ("prefix-aware", "round-robin", "least-loaded"))
@@ -62,12 +62,12 @@ def test_by_prefix_several_pools_find_what_one_would() -> None:
     assert by_load < 0.7 * one
 
 
-def test_where_all_are_busy_nobody_gets_more_for_the_sake_of_a_prefix() -> None:
+def test_prefix_aware__overloaded_replicas_stay_balanced() -> None:
     run = play(talks(rate=60.0, shared=500), 4, "prefix-aware", prefix())
     assert np.bincount(run.replica).min() > 0.8 * len(run.traffic) / 4
 
 
-def test_without_anything_in_common_load_decides() -> None:
+def test_prefix_aware__no_shared_prefix_equals_least_loaded() -> None:
     rng = np.random.default_rng(1)
     arrival, blocks = np.cumsum(rng.exponential(0.1, 600)), rng.integers(1, 20, 600)
     start = np.concatenate(([0], np.cumsum(blocks)))
@@ -78,7 +78,7 @@ def test_without_anything_in_common_load_decides() -> None:
 
 
 @pytest.mark.parametrize(("before", "stays"), [(9, True), (11, False)])
-def test_a_prefix_of_ten_blocks_is_left_where_more_waits_before_it(before: int, stays: bool) -> None:
+def test_prefix_aware__leaves_a_prefix_behind_a_longer_queue(before: int, stays: bool) -> None:
     ids = [list(range(10)), list(range(100, 100 + before)), [*range(10), 999]]
     start = np.concatenate(([0], np.cumsum([len(one) for one in ids])))
     traffic = Traffic.of([0.0, 9.0, 9.0], np.diff(start) * BLOCK, 5, blocks=np.concatenate(ids), block_start=start, block_tokens=BLOCK)
@@ -86,7 +86,7 @@ def test_a_prefix_of_ten_blocks_is_left_where_more_waits_before_it(before: int, 
     assert run.replica.tolist() == [0, 0, 0 if stays else 1]
 
 
-def test_by_prefix_needs_a_cache() -> None:
+def test_prefix_aware__requires_a_prefix_cache() -> None:
     with pytest.raises(BadValue, match="--prefix-cache"):
         play(talks(10), 2, "prefix-aware", None)
 
@@ -95,7 +95,7 @@ def test_by_prefix_needs_a_cache() -> None:
 
 
 @pytest.mark.parametrize("way", ["round-robin", "least-loaded"])
-def test_in_a_tier_of_all_every_replica_finds_what_any_computed(way: str) -> None:
+def test_shared_tier__every_replica_hits_blocks_of_any_other(way: str) -> None:
     traffic, cache = talks(1000, rate=1.0), prefix("ddr:1TB@100GB/s:shared")
     whole = traffic.prompt // BLOCK
     best = np.minimum(replay_hits(traffic.blocks, traffic.block_start), whole).sum() / len(traffic.blocks)
@@ -105,7 +105,7 @@ def test_in_a_tier_of_all_every_replica_finds_what_any_computed(way: str) -> Non
     assert rate_of(play(traffic, 4, way, alone), alone) < 0.85 * best
 
 
-def test_its_bandwidth_is_that_of_all() -> None:
+def test_shared_tier__bandwidth_is_divided_among_replicas() -> None:
     """Four requests on four replicas, each with the same 20 blocks to load over 1 GB/s: 20 ms one after the other."""
     ids = list(range(20))
     prompts = [ids] * 5
@@ -118,7 +118,7 @@ def test_its_bandwidth_is_that_of_all() -> None:
     assert run.states[0].cache.paths is run.states[1].cache.paths
 
 
-def test_turns_of_replicas_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routing__interleaving_of_replicas_leaves_results_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic, cache = talks(1200, rate=6.0), prefix("ddr:1.5GB@10GB/s:shared")
     found = []
     for ahead in (routing.AHEAD, 1e-3):
@@ -129,7 +129,7 @@ def test_turns_of_replicas_hide_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert found[0][1] == pytest.approx(found[1][1], rel=0.01)
 
 
-def test_shared_pools_hold_no_more_than_they_can() -> None:
+def test_shared_tier__pools_never_exceed_their_capacity() -> None:
     cache = prefix("ddr:300MB@10GB/s,flash:500MB@1GB/s:shared")
     run = play(talks(800, rate=6.0), 3, "prefix-aware", cache, capacity=800)
     pool = np.asarray(run.states[0].cache.pools.pool).reshape(-1, POOL)
@@ -141,7 +141,7 @@ def test_shared_pools_hold_no_more_than_they_can() -> None:
 
 @pytest.mark.skipif(not COMPILED, reason="needs numba (extra fast)")
 @pytest.mark.parametrize("way", ["round-robin", "prefix-aware"])
-def test_compiled_replicas_meet_alike(way: str) -> None:
+def test_compiled_loop__shared_tiers_same_as_plain(way: str) -> None:
     traffic, cache = talks(800, rate=6.0, shared=300), prefix("ddr:300MB@10GB/s,flash:1GB@1GB/s:shared")
     plain, fast = (play(traffic, 3, way, cache, how, capacity=900) for how in ("plain", "compiled"))
     assert plain.replica.tolist() == fast.replica.tolist()
@@ -152,7 +152,7 @@ def test_compiled_replicas_meet_alike(way: str) -> None:
 # -- answers -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_next_turn_finds_the_answer() -> None:
+def test_turns__next_turn_hits_the_blocks_of_the_answer() -> None:
     """Two turns of 640 tokens and an answer of 321, the last of which no step computed with: 15 whole blocks."""
     count, answer = 2, 321
     context = np.array([640, 640 + answer + 100])
@@ -164,7 +164,7 @@ def test_the_next_turn_finds_the_answer() -> None:
     assert run.completed.sum() == count
 
 
-def test_conversations_name_what_answers_fill() -> None:
+def test_conversation__block_ids_cover_prompt_and_answer() -> None:
     traffic = talks(300, shared=100)
     for turn in range(len(traffic)):
         later = np.flatnonzero((traffic.conversation == traffic.conversation[turn]) & (np.arange(len(traffic)) > turn))
@@ -176,7 +176,7 @@ def test_conversations_name_what_answers_fill() -> None:
             assert traffic.blocks[traffic.block_start[later[0]] :][: len(left)].tolist() == left.tolist()
 
 
-def test_in_the_limit_of_room_only_new_words_are_computed() -> None:
+def test_prefill__only_new_tokens_when_the_cache_is_unlimited() -> None:
     traffic, cache = talks(500, rate=0.5, gap=100.0), prefix()
     run = play(traffic, 1, "round-robin", cache, capacity=10**6)
     before = np.array([np.flatnonzero(traffic.conversation[:at] == traffic.conversation[at]).max(initial=-1) for at in range(len(traffic))])

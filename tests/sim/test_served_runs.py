@@ -51,7 +51,7 @@ def present(start: Any, end: Any, at: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_real_run_is_followed(name: str) -> None:
+def test_simulate__ttft_and_queues_of_real_runs(name: str) -> None:
     seen, run = replayed(name)
     assert run.completed.all()
     ttft = np.mean(seen["first_token_s"] - seen["arrival_s"])

@@ -29,7 +29,7 @@ def crowded(traffic: Traffic | None = None, **changes: Any) -> SimulatedRun:
     return play(traffic or crowd(), LAW, **{"capacity": 60, "seats": 16, **changes})
 
 
-def test_a_cache_is_copied_out_and_back_by_hand() -> None:
+def test_swap__cache_copied_out_and_back_by_hand() -> None:
     """Blocks of 2: after 7 tokens each has 10 tokens of cache, the next step wants 6 blocks of each of the 10 that there are."""
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2, swap=100, copy_s=0.5)
     assert run.total_count(of.PREEMPTED) == run.total_count(of.SWAPPED) == 1
@@ -40,14 +40,14 @@ def test_a_cache_is_copied_out_and_back_by_hand() -> None:
     assert run.total_count(of.HOSTED) == 0
 
 
-def test_copies_that_take_no_time_keep_nobody_waiting() -> None:
+def test_swap__instant_copies_delay_nothing() -> None:
     """Everyone's cache is out at once, and no time passes until the first is back."""
     run = play(Traffic.of([0.0, 0.0, 0.0], 1, [4, 3, 4]), "1.0", budget=1, chunk=1, seats=2, capacity=5, block=1, mixed=0, swap=12)
     assert run.total_count(of.SWAPPED) == 1
     assert run.finish.tolist() == [5.0, 6.0, 10.0]
 
 
-def test_others_decode_while_a_cache_comes_back() -> None:
+def test_swap__other_requests_decode_during_swap_in() -> None:
     """A third request, small enough to stay, takes its steps meanwhile."""
     law = {"capacity": 12, "block": 2, "swap": 100, "copy_s": 1.0}
     run = play(Traffic.of([0.0, 0.0, 0.5], [4, 4, 1], [8, 8, 12]), "1.0", **law)
@@ -58,7 +58,7 @@ def test_others_decode_while_a_cache_comes_back() -> None:
 
 
 @pytest.mark.parametrize("mixed", [1, 0])
-def test_without_room_in_the_hosts_memory_all_is_computed_again(mixed: int) -> None:
+def test_swap__no_host_memory_falls_back_to_recompute(mixed: int) -> None:
     with_none, without = crowded(mixed=mixed, swap=0, copy_s=0.1), crowded(mixed=mixed)
     assert with_none.total_count(of.PREEMPTED) == without.total_count(of.PREEMPTED) > 0
     assert with_none.total_count(of.SWAPPED) == 0
@@ -67,7 +67,7 @@ def test_without_room_in_the_hosts_memory_all_is_computed_again(mixed: int) -> N
 
 
 @pytest.mark.parametrize("changes", [{}, {"mixed": 0}, {"reserve": 0.5}, {"departures": 0.02}, {"lanes": 2 * of.LANE}])
-def test_over_an_endless_link_no_work_is_lost(changes: dict[str, Any]) -> None:
+def test_swap__infinite_link_loses_no_work(changes: dict[str, Any]) -> None:
     """Nothing is computed twice, and no time passes but in steps and without work."""
     traffic = crowd()
     ranks = np.arange(len(traffic)) % 2 if "lanes" in changes else None
@@ -82,7 +82,7 @@ def test_over_an_endless_link_no_work_is_lost(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("mixed", [1, 0])
 @pytest.mark.parametrize("copy_s", [0.0, 0.001, 0.02])
-def test_times_between_tokens_still_add_up(copy_s: float, mixed: int) -> None:
+def test_itl__sums_to_decode_time_with_swap(copy_s: float, mixed: int) -> None:
     run = crowded(swap=5, copy_s=copy_s, mixed=mixed)
     assert run.total_count(of.PREEMPTED) > run.total_count(of.SWAPPED) > 0  # both ways of being sent back
     tokens = np.sum([np.asarray(state.log[: of.GAPS]) for state in run.states], axis=0)
@@ -91,13 +91,13 @@ def test_times_between_tokens_still_add_up(copy_s: float, mixed: int) -> None:
     assert (tokens * middle).sum() == pytest.approx((run.finish - run.first).sum(), rel=0.005)  # bins of 1 %
 
 
-def test_a_slower_link_takes_longer() -> None:
+def test_swap__slower_link_lengthens_e2e() -> None:
     runs = [crowded(swap=10**6, copy_s=copy_s) for copy_s in (0.0, 0.01, 0.1)]
     taken = [float((run.finish - run.arrival).mean()) for run in runs]
     assert taken[0] < taken[1] < taken[2]
 
 
-def test_swapped_blocks_are_no_prefix_hits() -> None:
+def test_swap__swapped_blocks_are_not_prefix_hits() -> None:
     """Requests that share nothing find nothing, however often they come back; what is computed again does find its own blocks."""
     count, each = 60, 8
     ids = np.arange(count * each)
@@ -115,7 +115,7 @@ def test_swapped_blocks_are_no_prefix_hits() -> None:
         assert run.total_count(of.SHARED) == 0
 
 
-def test_the_time_of_a_copy_is_the_caches_bytes_over_the_hosts_link() -> None:
+def test_swap__copy_time_is_kv_bytes_over_host_link_bandwidth() -> None:
     """Llama-3.1-70B in bf16 over 8 H100: 40,960 bytes a token and chip, 64 GB/s to the host."""
     made = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), crowd(), Policy(preemption="swap"))
     link = float(made.query.system.chip.host_link_bw)
@@ -124,6 +124,6 @@ def test_the_time_of_a_copy_is_the_caches_bytes_over_the_hosts_link() -> None:
     assert real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), crowd()).scheduler.rules.swap == 0
 
 
-def test_a_chip_without_a_host_link_cannot_swap() -> None:
+def test_swap__chip_without_a_host_link_is_an_error() -> None:
     with pytest.raises(BadValue, match="link to its host"):
         real("qwen2.5-0.5b", "apple-m2", Layout(), crowd(), Policy(preemption="swap"))

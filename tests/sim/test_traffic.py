@@ -55,7 +55,7 @@ def blocked() -> Traffic:
     return Traffic.of([0, 1.0, 4.0], [5, 3, 9], 2, blocks=[1, 2, 1, 1, 2, 7], block_start=[0, 2, 3, 6], block_tokens=4)
 
 
-def test_a_part_begins_at_0_and_keeps_its_blocks() -> None:
+def test_traffic_part__starts_at_zero_and_keeps_its_blocks() -> None:
     part = blocked().part(1, 3)
     assert part.arrival.tolist() == [0.0, 3.0] and part.prompt.tolist() == [3, 9] and part.output.tolist() == [2, 2]
     assert part.blocks.tolist() == [1, 1, 2, 7] and part.block_start.tolist() == [0, 1, 4]
@@ -65,7 +65,7 @@ def test_a_part_begins_at_0_and_keeps_its_blocks() -> None:
     assert len(blocked().head(99)) == 3
 
 
-def test_a_scaled_rate_keeps_the_shape() -> None:
+def test_scale_rate__keeps_the_shape_of_arrivals() -> None:
     before = Traffic.of([0, 1.0, 4.0, 5.0], 5, 5)
     after = before.scale_rate(2.5)
     assert after.arrival * 2.5 == pytest.approx(before.arrival)
@@ -93,7 +93,7 @@ def test_a_scaled_rate_keeps_the_shape() -> None:
         ({"arrival": [[0.0, 1.0, 2.0]]}, "dimension"),
     ],
 )  # fmt: skip
-def test_a_record_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) -> None:
+def test_traffic__impossible_requests_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(BadValue, match=says):
         Traffic.of(**{"arrival": [0, 1.0, 2.0], "prompt": [1, 1, 1], "output": 1, **wrong})
 
@@ -116,7 +116,7 @@ def test_a_record_that_cannot_be_is_refused(wrong: dict[str, Any], says: str) ->
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("packed", [False, True])
-def test_formats_are_recognised(
+def test_read_trace__recognises_every_format(
     tmp_path: Path, text: str, name: str, arrival: list[float], prompt: list[int], output: list[int], packed: bool
 ) -> None:
     data = gzip.compress(text.encode()) if packed else text.encode()
@@ -126,7 +126,7 @@ def test_formats_are_recognised(
     assert trace.traffic.prompt.tolist() == prompt and trace.traffic.output.tolist() == output
 
 
-def test_failed_requests_are_counted_and_conversations_numbered(tmp_path: Path) -> None:
+def test_read_trace__counts_failures_and_numbers_conversations(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, BURST))
     assert (trace.lines, trace.failed, trace.malformed_count) == (4, 1, 0)
     assert trace.traffic.conversation.tolist() == [0, 0, NO_CONVERSATION]
@@ -135,7 +135,7 @@ def test_failed_requests_are_counted_and_conversations_numbered(tmp_path: Path) 
     assert plain.traffic.conversation.tolist() == [0, 1, 0]
 
 
-def test_prefix_identities_go_with_their_requests(tmp_path: Path) -> None:
+def test_read_trace__block_ids_stay_with_their_requests(tmp_path: Path) -> None:
     rows = [request(20, 1025, 5, [1, 2, 3]), request(10, 512, 5, [9]), request(10, 5, 5, []), request(30, 600, 5, [1, 4])]
     trace = read_trace(written(tmp_path, mooncake(*rows)))
     assert trace.traffic.block_tokens == 512 and trace.sorted == 2
@@ -143,7 +143,7 @@ def test_prefix_identities_go_with_their_requests(tmp_path: Path) -> None:
     assert trace.traffic.blocks.tolist() == [9, 1, 2, 3, 1, 4] and trace.traffic.block_start.tolist() == [0, 1, 1, 4, 6]
 
 
-def test_unsorted_arrivals_are_sorted_and_said(tmp_path: Path) -> None:
+def test_read_trace__sorts_arrivals_with_a_note(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, "arrival_s,prompt,output\n3,1,1\n1,2,1\n1,3,1\n2,4,1\n9,5,1\n"))
     assert trace.traffic.prompt.tolist() == [2, 3, 4, 1, 5] and trace.traffic.arrival.tolist() == [0.0, 0.0, 1.0, 2.0, 8.0]
     assert trace.notes() == ["3 of 5 requests stood after one that arrived later; sorted by arrival"]
@@ -157,7 +157,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("bad", BAD_LINES)
-def test_a_malformed_line_is_named_and_left_out(tmp_path: Path, bad: str) -> None:
+def test_read_trace__malformed_csv_line_is_skipped_and_named(tmp_path: Path, bad: str) -> None:
     good = [f"{second},10,10" for second in range(99)]
     trace = read_trace(written(tmp_path, "\n".join(["arrival_s,prompt,output", *good[:50], bad, *good[50:]])))
     assert (trace.lines, trace.malformed_count, len(trace.traffic)) == (100, 1, 99)
@@ -175,7 +175,7 @@ ROWS = {  # by format: the first line, and a request at a second with a prompt a
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_every_format_names_its_malformed_lines_and_keeps_the_others(tmp_path: Path, name: str) -> None:
+def test_read_trace__every_format_skips_and_names_malformed_lines(tmp_path: Path, name: str) -> None:
     """Unsorted arrivals, a prompt of 0, lengths below 0, a line that breaks off, a quote that is never closed, and words."""
     header, row = ROWS[name]
     lines = [row.format(second, 100 + second, 5) for second in range(50)]
@@ -195,14 +195,14 @@ def test_every_format_names_its_malformed_lines_and_keeps_the_others(tmp_path: P
 
 
 @pytest.mark.parametrize(("block", "count"), [(16, 0), (512, 1)])
-def test_ids_may_stand_for_blocks_of_any_size(tmp_path: Path, block: int, count: int) -> None:
+def test_read_trace__block_size_is_a_parameter(tmp_path: Path, block: int, count: int) -> None:
     lines = mooncake(*(request(second, 100, 5, [1]) for second in range(40)), request(50, 100, 5, list(range(7))))
     trace = read_trace(written(tmp_path, lines), block=block)
     assert trace.malformed_count == count and trace.traffic.block_tokens == block
     assert not count or "--trace-block" in trace.malformed[0].why
 
 
-def test_many_malformed_lines_are_refused_above_the_stated_share(tmp_path: Path) -> None:
+def test_read_trace__too_many_malformed_lines_are_an_error(tmp_path: Path) -> None:
     lines = ["arrival_s,prompt,output", *(f"{second},{0 if second % 10 == 3 else 10},10" for second in range(20_000))]
     path = written(tmp_path, "\n".join(lines))
     with pytest.raises(BadFile, match=r"2000 of 20000 lines malformed \(line 5: prompt: got 0.*; \.\.\.\); more than 0.05 of the lines"):
@@ -222,7 +222,7 @@ def test_many_malformed_lines_are_refused_above_the_stated_share(tmp_path: Path)
     json.dumps(request(math.nan, 5, 5, [])), json.dumps({"timestamp": 0}),
     json.dumps(request(0, 5, 5, [2**70])), json.dumps(request(0, True, 5, [])),
 ])  # fmt: skip
-def test_a_malformed_json_line_is_named_and_left_out(tmp_path: Path, bad: str) -> None:
+def test_read_trace__malformed_json_line_is_skipped_and_named(tmp_path: Path, bad: str) -> None:
     good = mooncake(*(request(second, 600, 5, [second, second + 1]) for second in range(40)))
     trace = read_trace(written(tmp_path, good + bad + "\n"))
     assert (trace.lines, trace.malformed_count, trace.malformed[0].line) == (41, 1, 41)
@@ -242,24 +242,24 @@ def test_a_malformed_json_line_is_named_and_left_out(tmp_path: Path, bad: str) -
         (b'{"timestamp": "x"}\n', "1 of 1 lines malformed"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_trace_is_refused_in_one_line(tmp_path: Path, data: bytes, says: str) -> None:
+def test_read_trace__unknown_file_is_a_one_line_error(tmp_path: Path, data: bytes, says: str) -> None:
     with pytest.raises(BadFile, match=says) as error:
         read_trace(written(tmp_path, data))
     assert "\n" not in str(error.value) and len(str(error.value)) < 600
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_read_trace__missing_file_is_an_error(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(BadFile, match="cannot be read"):
             read_trace(path)
 
 
-def test_bytes_that_are_no_text_are_a_malformed_line(tmp_path: Path) -> None:
+def test_read_trace__binary_bytes_are_a_malformed_line(tmp_path: Path) -> None:
     lines = b"arrival_s,prompt,output\n" + b"".join(b"%d,10,10\n" % second for second in range(60)) + b"\xff\xfe\x00,\x01,5\n"
     assert read_trace(written(tmp_path, lines)).malformed[0].line == 62
 
 
-def test_two_hundred_thousand_lines_are_read_at_once(tmp_path: Path) -> None:
+def test_read_trace__few_calls_per_line(tmp_path: Path) -> None:
     path = written(tmp_path, "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "2023-11-16 18:15:46.6805900,374,44\n" * COUNT)
     traces = []
     assert calls(lambda: traces.append(read_trace(path))) < 4 * COUNT  # bench/bench_read.py measures the time
@@ -270,14 +270,14 @@ def test_two_hundred_thousand_lines_are_read_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "cv"), [("poisson", 1.0), ("even", 0.0), ("bursty:2.5", 2.5), ("bursty:0.3", 0.3)])
-def test_arrivals_have_the_rate_and_the_spread_they_say(text: str, cv: float) -> None:
+def test_parse_arrivals__rate_and_variation_as_specified(text: str, cv: float) -> None:
     gaps = np.diff(parse_arrivals(text, 40.0).draw(np.random.default_rng(1), COUNT))
     assert gaps.min() >= 0
     assert gaps.mean() == pytest.approx(1 / 40, rel=4 * max(cv, 1e-9) / math.sqrt(COUNT))
     assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.05, abs=1e-9)
 
 
-def test_diurnal_arrivals_follow_their_levels() -> None:
+def test_parse_arrivals__diurnal_follows_its_levels() -> None:
     times = parse_arrivals("diurnal:100s,1,0,3,4", 40.0).draw(np.random.default_rng(2), COUNT)
     assert COUNT / times[-1] == pytest.approx(40.0, rel=0.02)
     part = np.bincount((times % 100 // 25).astype(int), minlength=4) / COUNT
@@ -289,7 +289,7 @@ def test_diurnal_arrivals_follow_their_levels() -> None:
 @pytest.mark.parametrize(
     ("text", "mean", "deviation"), [("lognormal:2k,1.2", 2000, 1.2), ("lognormal:400,0.5", 400, 0.5), ("lognormal:64,0", 64, 0)]
 )
-def test_a_lognormal_has_the_mean_it_says(text: str, mean: float, deviation: float) -> None:
+def test_parse_lengths__lognormal_mean_and_deviation(text: str, mean: float, deviation: float) -> None:
     drawn = parse_lengths(text, "--prompt").draw(np.random.default_rng(3), COUNT)
     spread = math.sqrt(math.expm1(deviation**2))
     assert drawn.mean() == pytest.approx(mean, rel=5 * spread / math.sqrt(COUNT) + 1e-12)
@@ -298,7 +298,7 @@ def test_a_lognormal_has_the_mean_it_says(text: str, mean: float, deviation: flo
     assert drawn.min() >= 1
 
 
-def test_other_lengths() -> None:
+def test_parse_lengths__constant_and_uniform() -> None:
     rng = np.random.default_rng(4)
     assert parse_lengths("2k", "--prompt") == parse_lengths("constant:2000", "--prompt") == Constant(tokens=2000)
     assert set(Constant(tokens=7).draw(rng, 9)) == {7}
@@ -306,7 +306,7 @@ def test_other_lengths() -> None:
     assert np.bincount(drawn) / COUNT == pytest.approx([0, 0, 0, 0.25, 0.25, 0.25, 0.25], abs=0.01)
 
 
-def test_lengths_of_a_trace_come_in_pairs(tmp_path: Path) -> None:
+def test_parse_lengths__trace_keeps_prompt_and_output_paired(tmp_path: Path) -> None:
     path = written(tmp_path, "arrival_s,prompt,output\n" + "".join(f"{n},{n + 1},{2 * n + 5}\n" for n in range(50)))
     prompt, output = parse_lengths(f"trace:{path}", "--prompt"), parse_lengths(f"trace:{path}", "--output", answers=True)
     assert isinstance(prompt, Recorded)
@@ -321,7 +321,7 @@ def drawn(arrivals: Arrivals, count: int = 1000, seed: int = 1) -> Traffic:
     return generate(arrivals, Lognormal(mean=500, sigma=1.0), Lognormal(mean=200, sigma=1.0), count, seed)
 
 
-def test_a_seed_gives_the_same_traffic_and_its_beginning_whatever_follows() -> None:
+def test_generate__seed_fixes_the_traffic_and_its_beginning() -> None:
     poisson = parse_arrivals("poisson", 40.0)
     one, again, longer, other = drawn(poisson), drawn(poisson), drawn(poisson, 5000), drawn(poisson, seed=2)
     for name in ("arrival", "prompt", "output"):
@@ -337,7 +337,7 @@ def talk(count: int, turns: str = "5,60s,1k", seed: int = 1, rate: float = 40.0)
     return generate_conversations(parse_arrivals("poisson", rate), rate, *lengths, parse_turns(turns), count, seed)
 
 
-def test_a_turn_begins_with_all_that_was_said_before() -> None:
+def test_conversation__each_prompt_starts_with_all_earlier_turns() -> None:
     traffic = talk(5000)
     before: dict[int, int] = {}
     part_full = []
@@ -362,7 +362,7 @@ def test_a_turn_begins_with_all_that_was_said_before() -> None:
     assert all(len(talks) == 1 for talks in of_one.values())
 
 
-def test_conversations_have_the_rate_the_turns_and_the_gaps_they_say() -> None:
+def test_conversation__rate_turns_and_gaps_as_specified() -> None:
     traffic = talk(60_000, "5,10s")
     assert traffic.part(20_000, 60_000).mean_rate() == pytest.approx(40.0, rel=0.03)
     order = np.lexsort((traffic.arrival, traffic.conversation))
@@ -377,7 +377,7 @@ def test_conversations_have_the_rate_the_turns_and_the_gaps_they_say() -> None:
     assert slow.mean_rate() == pytest.approx(40 / 5, rel=0.1)
 
 
-def test_a_closed_loop_is_described_for_the_one_who_plays_it() -> None:
+def test_generate_loop__users_ramp_and_think_times() -> None:
     loop = generate_loop(8, Think(mean=2.0, exponential=True), Constant(tokens=5), Constant(tokens=9), 20_000, 1, ramp=4.0)
     assert loop.users == 8 and len(loop.traffic) == len(loop.think) == 20_000
     assert loop.traffic.arrival[:8].tolist() == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
@@ -390,7 +390,7 @@ def test_a_closed_loop_is_described_for_the_one_who_plays_it() -> None:
     "", "0", "1.5", "-3", "x", "lognormal", "lognormal:2k", "lognormal:2k,1,2", "lognormal:0,1", "lognormal:2k,-1", "lognormal:2k,99",
     "lognormal:nan,1", "uniform:5", "uniform:9,3", "uniform:0,3", "gauss:3,4", "constant:1,2", "2s", "1e12", "lognormal:2k,x", "constant:",
 ])  # fmt: skip
-def test_lengths_that_cannot_be_are_refused(text: str) -> None:
+def test_parse_lengths__bad_text_is_an_error(text: str) -> None:
     with pytest.raises(BadValue, match=r"^--prompt: got "):
         parse_lengths(text, "--prompt")
 
@@ -399,18 +399,18 @@ def test_lengths_that_cannot_be_are_refused(text: str) -> None:
     "", "poison", "poisson:3", "bursty", "bursty:0", "bursty:-1", "bursty:nan", "bursty:1e9", "diurnal", "diurnal:24h", "diurnal:0s,1",
     "diurnal:24h,0,0", "diurnal:24h,-1,2", "diurnal:24h,x", "diurnal:5tokens,1",
 ])  # fmt: skip
-def test_arrivals_that_cannot_be_are_refused(text: str) -> None:
+def test_parse_arrivals__bad_text_is_an_error(text: str) -> None:
     with pytest.raises(BadValue, match=r"^--arrivals: got "):
         parse_arrivals(text, 1.0)
 
 
 @pytest.mark.parametrize("text", ["", "5", "0.5,60s", "5,-1s", "5,60s,1.5", "5,60s,1k,2", "x,60s", "5,x"])
-def test_turns_that_cannot_be_are_refused(text: str) -> None:
+def test_parse_turns__bad_text_is_an_error(text: str) -> None:
     with pytest.raises(BadValue, match=r"^--turns: got "):
         parse_turns(text)
 
 
-def test_other_demands_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_generate__bad_values_name_their_flag(tmp_path: Path) -> None:
     poisson, five = parse_arrivals("poisson", 1.0), Constant(tokens=5)
     for text in ("", "-1s", "normal:2s", "exponential:x", "inf"):
         with pytest.raises(BadValue, match="--think"):

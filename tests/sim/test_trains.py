@@ -35,7 +35,7 @@ from support.steady import BEAT, COUNT, FAST, FEWER, HOW, agrees, near, play, ra
 
 
 @pytest.mark.parametrize(("rate", "beat"), [(5000.0, BEAT), (40.0, 0.25)])
-def test_train_with_seats_for_all(rate: float, beat: float) -> None:
+def test_departures__wait_half_a_beat_with_unlimited_slots(rate: float, beat: float) -> None:
     run = play(Traffic.of(random(rate, 1), 1, 1), "0.004", departures=beat)
     agrees(wait(run), beat / 2)
     agrees(response(run), beat_response_s(beat))
@@ -47,21 +47,21 @@ def test_train_with_seats_for_all(rate: float, beat: float) -> None:
     ("seats", "load", "beat"),
     [(1, 0.8, BEAT), (4, 0.8, BEAT), (32, 0.9, BEAT), (2, 0.3, 0.1), (7, 0.85, 0.005), (64, 0.8, 0.03), (16, 0.95, 0.014)],
 )
-def test_train_with_few_seats(seats: int, load: float, beat: float) -> None:
+def test_departures__wait_with_limited_slots(seats: int, load: float, beat: float) -> None:
     rate = float(train_rate(load, beat, seats))
     run = play(Traffic.of(random(rate, 2, 2 * COUNT if load >= 0.8 else COUNT), 1, 1), "0.001", seats=seats, departures=beat)
     agrees(wait(run), timetable_wait_s(rate, beat, seats), near(load))
     agrees(response(run), timetable_response_s(rate, beat, seats), near(load))
 
 
-def test_a_train_that_leaves_anyway_waits_ten_times_less_than_one_that_fills() -> None:
+def test_departures__wait_a_tenth_of_filling_the_batch() -> None:
     seats, load = 2000, 0.1
     rate = float(train_rate(load, BEAT, seats))
     mean, _ = agrees(wait(play(Traffic.of(random(rate, 3), 1, 1), "0.015", seats=seats, departures=BEAT)), BEAT / 2)
     assert filling_wait_s(rate, seats) / mean == pytest.approx(10.0, rel=0.02)
 
 
-def test_riders_of_many_stops_take_a_beat_for_each() -> None:
+def test_departures__each_token_takes_one_beat() -> None:
     """N tokens are N beats on board, and as many seats as Little's law says."""
     rate, output = 100.0, 50
     run = play(Traffic.of(random(rate, 4, max(COUNT // 4, 12_000)), 1, output), "0.012", departures=BEAT)
@@ -74,7 +74,7 @@ def test_riders_of_many_stops_take_a_beat_for_each() -> None:
 
 
 @pytest.mark.parametrize(("seats", "load", "ride"), [(4, 0.5, BEAT), (1, 0.7, BEAT), (3, 0.6, 0.1), (16, 0.9, 0.007), (8, 0.2, 1.0)])
-def test_triggered_train(seats: int, load: float, ride: float) -> None:
+def test_queue_wait__triggered_batches(seats: int, load: float, ride: float) -> None:
     rate = float(train_rate(load, ride, seats))
     run = play(Traffic.of(random(rate, 5), 1, 1), f"{ride}", seats=seats)
     agrees(wait(run), triggered_wait_s(rate, ride, seats))
@@ -99,7 +99,7 @@ def affine(fixed: float, each: float) -> StepPace:
 @pytest.mark.parametrize(
     ("rate", "fixed", "each"), [(5000.0, BEAT, 0.0001), (50.0, BEAT, 0.001), (100.0, BEAT, 0.008), (1.0, 0.5, 0.5), (800.0, 0.002, 0.0001)]
 )
-def test_iterations_that_grow_with_their_batch(rate: float, fixed: float, each: float) -> None:
+def test_queue_wait__step_time_affine_in_batch(rate: float, fixed: float, each: float) -> None:
     run = play(Traffic.of(random(rate, 6, max(COUNT, 40_000)), 1, 1), affine(fixed, each))
     agrees(wait(run), affine_wait_s(rate, fixed, each))
     agrees(response(run), affine_response_s(rate, fixed, each))
@@ -112,7 +112,7 @@ NEARLY_FULL = [(160.0, 50, BEAT, 0.0001)] if FAST else []  # takes long to settl
 @pytest.mark.parametrize(
     ("rate", "output", "fixed", "each"), [(5.0, 400, BEAT, 0.0001), (30.0, 200, 0.01, 0.00005), (100.0, 50, BEAT, 0.0001), *NEARLY_FULL]
 )
-def test_a_batch_settles_where_the_fluid_limit_says(rate: float, output: int, fixed: float, each: float) -> None:
+def test_tpot__fluid_limit_of_an_open_loop(rate: float, output: int, fixed: float, each: float) -> None:
     run = play(Traffic.of(random(rate, 7, max(COUNT // 4, 12_000)), 1, output), affine(fixed, each))
     tpot = (run.finish - run.first) / (output - 1)
     mean, _ = agrees(tpot, fluid_tpot_s(rate, output, fixed, each))
@@ -121,7 +121,7 @@ def test_a_batch_settles_where_the_fluid_limit_says(rate: float, output: int, fi
 
 
 @pytest.mark.parametrize(("output", "seats"), [(400, 64), (50, 700)])
-def test_capacity_is_what_full_seats_carry(output: int, seats: int) -> None:
+def test_capacity__rate_of_a_full_batch(output: int, seats: int) -> None:
     fixed, each = BEAT, 0.0001
     rules = RULES._replace(seats=seats, capacity=10**9, budget=10**6, chunk=10**6)
     able = saturation.capacity(Traffic.of(np.zeros(10), 1, output), affine(fixed, each), rules, 1, HOW)
@@ -131,7 +131,7 @@ def test_capacity_is_what_full_seats_carry(output: int, seats: int) -> None:
 
 @pytest.mark.parametrize("seats", [1, 20, 50, 300])
 @pytest.mark.parametrize("output", [3, 41, 400])
-def test_capacity_of_waves_is_that_of_a_wave(output: int, seats: int) -> None:
+def test_capacity__synchronised_waves_carry_one_batch_per_wave(output: int, seats: int) -> None:
     """Like requests, prompts first: all are let in together and end together, ten prompts a step of 0.11 s, then steps of 10 ms."""
     rules = RULES._replace(seats=seats, capacity=10**9, budget=1000, chunk=1000, mixed=0)
     able = saturation.capacity(Traffic.of(np.zeros(10), 100, output), pace_from(STEP.format("0.01 + 1e-4 * tokens"), 300, 512.0), rules, 1)
@@ -139,7 +139,7 @@ def test_capacity_of_waves_is_that_of_a_wave(output: int, seats: int) -> None:
     assert able == pytest.approx(seats / (prompts + (output - 1) * 0.01), rel=0.01)
 
 
-def test_capacity_of_very_many_seats_is_not_that_of_filling_them() -> None:
+def test_capacity__large_batch_excludes_the_ramp_up() -> None:
     """With so many seats that few requests go round: 10 ms a step whatever is in it, 60 steps an answer."""
     rules = RULES._replace(seats=5000, capacity=10**9, budget=10**6, chunk=10**6)
     lengths = np.random.default_rng(31).integers(1, 119, 10_000, endpoint=True)
@@ -151,7 +151,7 @@ def test_capacity_of_very_many_seats_is_not_that_of_filling_them() -> None:
 
 
 @pytest.mark.parametrize(("rate", "output", "step"), [(5.0, 400, BEAT), (50.0, 30, 0.01)])
-def test_seats_that_never_run_out_are_poisson(rate: float, output: int, step: float) -> None:
+def test_batch_size__poisson_with_unlimited_slots(rate: float, output: int, step: float) -> None:
     count = COUNT
     lengths = np.random.default_rng(18).geometric(1 / output, count)
     run = play(Traffic.of(random(rate, 19, count), 1, lengths), f"{step}")
@@ -165,7 +165,7 @@ def test_seats_that_never_run_out_are_poisson(rate: float, output: int, step: fl
         agrees((batch <= part * mean).astype(float), share[int(part * mean)], 0.02)
 
 
-def test_one_reading_of_a_full_memory_is_the_longest_step() -> None:
+def test_step_time__at_most_the_drain_time_of_hbm() -> None:
     """288 GB at 20 TB/s: 14.4 ms. A step of 30 ms would have read all of it twice, and one beside an emptier cache is shorter."""
     capacity, block, drain = 500, 16, 288e9 / 20e12
     rng, seen = np.random.default_rng(23), []

@@ -31,7 +31,7 @@ def crowd(count: int = 300, seed: int = 1) -> Traffic:
     return Traffic.of(np.cumsum(rng.exponential(0.05, count)), rng.integers(1, 300, count), rng.integers(2, 60, count))
 
 
-def test_who_comes_on_the_beat_leaves_with_it() -> None:
+def test_departures__arrival_on_the_beat_starts_at_once() -> None:
     """Multiples of a beat that are rounded to either side of the time that was written."""
     times = np.arange(1, 1000) * 330 / 1000
     run = play(Traffic.of(times, 1, 1), "0.004", departures=0.03)
@@ -39,7 +39,7 @@ def test_who_comes_on_the_beat_leaves_with_it() -> None:
     assert run.finish - run.scheduled == pytest.approx(0.03)
 
 
-def test_what_a_preemption_threw_away_is_computed_again() -> None:
+def test_preemption__prompt_and_answer_are_prefilled_again() -> None:
     """Without a prefix cache nothing of it is found: prompt and answer so far are prefilled once more."""
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
     assert run.total_count(of.PREEMPTED) == 1
@@ -48,14 +48,14 @@ def test_what_a_preemption_threw_away_is_computed_again() -> None:
     assert play(Traffic.of([0.0, 0.0], 4, 8), "1.0").total(of.PREFILLED) == 8
 
 
-def test_a_router_does_not_see_the_end_of_a_step_before_it_comes() -> None:
+def test_least_loaded__router_never_sees_a_step_end_early() -> None:
     run = simulate(Traffic.of([0.0, 0.001], 1, 1), pace("0.02"), RULES._replace(seats=1), replicas=2, routing="least-loaded", how="plain")
     assert run.replica.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("mixed", [1, 0])
 @pytest.mark.parametrize("capacity", [1000, 60])
-def test_times_between_tokens_add_up_to_the_time_of_decoding(capacity: int, mixed: int) -> None:
+def test_itl__sums_to_decode_time_with_preemption(capacity: int, mixed: int) -> None:
     """Preempted or not, each token but the first of a request has one time since the one before, and no time is lost."""
     run = play(crowd(), "0.004 + 1e-5 * tokens", capacity=capacity, seats=16, mixed=mixed)
     assert (run.total_count(of.PREEMPTED) > 0) == (capacity == 60)
@@ -66,7 +66,7 @@ def test_times_between_tokens_add_up_to_the_time_of_decoding(capacity: int, mixe
 
 @pytest.mark.parametrize("changes", [{}, {"mixed": 0}, {"reserve": 1.0}, {"departures": 0.02}, {"seats": 1}])
 @pytest.mark.parametrize("routing", ["round-robin", "least-loaded"])
-def test_requests_beyond_the_cache_are_refused_under_every_policy(changes: dict[str, Any], routing: str) -> None:
+def test_admission__requests_beyond_the_kv_cache_refused_by_every_policy(changes: dict[str, Any], routing: str) -> None:
     output = np.where(np.arange(60) % 7 == 0, 2000, 20)
     traffic = Traffic.of(np.arange(60) * 0.01, 30, output)
     run = simulate(traffic, pace("0.003"), RULES._replace(capacity=20, **changes), replicas=2, routing=routing, how="plain")
@@ -74,7 +74,7 @@ def test_requests_beyond_the_cache_are_refused_under_every_policy(changes: dict[
     assert (run.completed == ~run.refused).all()
 
 
-def test_users_whose_requests_are_refused_do_not_stop_the_others() -> None:
+def test_closed_loop__refused_requests_do_not_stop_other_users() -> None:
     prompt = np.where(np.arange(40) % 5 == 1, 5000, 10)
     run = simulate(
         Traffic.of(np.zeros(40), prompt, 5), pace("0.01"), RULES._replace(capacity=20, closed=1), users=4, think=np.zeros(40), how="plain"
@@ -82,13 +82,13 @@ def test_users_whose_requests_are_refused_do_not_stop_the_others() -> None:
     assert (run.completed == (prompt == 10)).all()
 
 
-def test_a_cache_for_nobody_refuses_everybody() -> None:
+def test_admission__kv_cache_of_zero_blocks_refuses_all_requests() -> None:
     for routing in ("round-robin", "least-loaded"):
         run = simulate(crowd(), pace("0.01"), RULES._replace(capacity=0), replicas=2, routing=routing, how="plain")
         assert run.refused.all() and not run.completed.any()
 
 
-def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
+def test_ttft__disaggregated_is_two_queues_and_the_kv_transfer() -> None:
     """Prompts of exponential length leave an M/M/1 queue as they came (Burke), so that the decode pool is one too, with its own wait."""
     count, rate, length, transfer = 12_000, 3.0, 2000, 0.25
     rng = np.random.default_rng(2)
@@ -107,14 +107,14 @@ def test_ttft_of_split_pools_is_two_queues_and_the_transfer() -> None:
     assert (run.first >= before.finish + transfer - 1e-9).all()
 
 
-def test_a_request_beyond_the_decode_pools_cache_takes_no_time_of_the_prefill_pool() -> None:
+def test_disaggregated__refused_request_takes_no_prefill_time() -> None:
     pools = PrefillDecodePools(prefill=1, decode=1, transfer_s=np.zeros(2))
     run, _ = split(Traffic.of([0.0, 0.001], [100, 10], [500, 5]), pace("0.1"), RULES._replace(seats=1, capacity=20), pools, how="plain")
     assert run.refused.tolist() == [True, False]
     assert run.first[1] == pytest.approx(0.101)
 
 
-def test_those_whose_prefix_loads_are_counted_in_service() -> None:
+def test_occupancy__requests_loading_a_prefix_are_in_service() -> None:
     ids, length = np.array([1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4]), 16
     start = np.array([0, 4, 8, 12])
     traffic = Traffic.of([0.0, 10.0, 20.0], length, 2, blocks=ids, block_start=start, block_tokens=4)
@@ -124,7 +124,7 @@ def test_those_whose_prefix_loads_are_counted_in_service() -> None:
     assert report.occupancy(run)["running_mean"] * run.end == pytest.approx((run.finish - run.scheduled).sum())
 
 
-def test_host_time_is_in_every_step() -> None:
+def test_step_time__host_overhead_is_in_every_step() -> None:
     """One millisecond more of it is one millisecond more for each iteration of a busy replica."""
     traffic = Traffic.of(np.zeros(50), 100, 40)
     bare, more = (play(traffic, f"{host!r} + 0.002 + 1e-5 * tokens") for host in (0.0, 0.001))
@@ -142,7 +142,7 @@ def test_host_time_is_in_every_step() -> None:
         ("gpt-oss-120b", "8xb200", Layout(tp=4)),
     ],
 )
-def test_no_step_is_faster_than_the_chips_peak(model: str, system: str, layout: Layout, engine: str) -> None:
+def test_step_time__never_below_the_floor_of_the_chip(model: str, system: str, layout: Layout, engine: str) -> None:
     traffic = Traffic.of([0.0], 4000, 1000)
     made = real(model, system, layout, traffic, engine=engine)
     assert made.pace and made.pace.floor
@@ -164,7 +164,7 @@ def near(load: float, count: int = 6000) -> tuple[SimulatedRun, saturation.Satur
 
 
 @pytest.mark.parametrize("load", [0.5, 0.9, 0.97])
-def test_utilisation_is_told_and_the_interval_is_wide_where_the_tail_is_uncertain(load: float) -> None:
+def test_utilisation__interval_widens_near_saturation(load: float) -> None:
     run, stands = near(load)
     assert stands.capacity == pytest.approx(50.0, rel=0.01)
     assert stands.utilisation == pytest.approx(load, rel=0.03)
@@ -175,7 +175,7 @@ def test_utilisation_is_told_and_the_interval_is_wide_where_the_tail_is_uncertai
         assert abs(row["mean_queue_s"] - float(md1_wait_s(load * 50, 0.02))) < 2 * row["mean_queue_ci_s"]
 
 
-def test_beyond_saturation_there_is_a_growth_and_no_latency() -> None:
+def test_overload__row_has_queue_growth_and_no_latencies() -> None:
     made = real("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), Traffic.of([0.0], 500, 20))
     assert made.pace
     arrival, rules = np.cumsum(np.random.default_rng(5).exponential(1.0, 3000)), made.scheduler.rules

@@ -38,20 +38,20 @@ def before(traffic: Traffic) -> Any:
     return np.array([(last.get(name, -1), last.update({name: i}))[0] for i, name in enumerate(traffic.conversation.tolist())])
 
 
-def test_a_turn_follows_the_answer_by_hand() -> None:
+def test_turns__arrive_a_pause_after_the_previous_answer_by_hand() -> None:
     traffic = Traffic.of([0.0, 1.0, 2.0], 1, [3, 2, 2], conversation=[7, 8, 7], pause=[0.0, 0.0, 2.5])
     run = play(traffic, "1.0")
     assert run.arrival.tolist() == [0.0, 1.0, 5.5]
     assert run.finish.tolist() == [3.0, 3.0, 7.5]
 
 
-def test_without_pauses_turns_come_as_recorded() -> None:
+def test_turns__without_pauses_arrive_as_recorded() -> None:
     traffic = Traffic.of([0.0, 1.0, 2.0], 1, [30, 2, 2], conversation=[7, 8, 7])
     assert play(traffic, "1.0").arrival.tolist() == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_every_turn_is_sent_a_pause_after_the_answer_where_the_conversation_began(replicas: int) -> None:
+def test_turns__arrive_after_the_answer_on_the_same_replica(replicas: int) -> None:
     traffic = talk()
     run = play(traffic, "0.01 + 1e-4 * tokens", replicas=replicas, overhead_s=0.1)
     prior = before(traffic)
@@ -63,20 +63,20 @@ def test_every_turn_is_sent_a_pause_after_the_answer_where_the_conversation_bega
     assert len(set(run.replica)) == replicas
 
 
-def test_routed_anew_turns_come_as_drawn() -> None:
+def test_turns__routed_by_load_arrive_as_drawn() -> None:
     traffic = talk()
     run = play(traffic, "0.01 + 1e-4 * tokens", replicas=3, routing="least-loaded")
     assert np.array_equal(run.arrival, traffic.arrival)
 
 
-def test_answers_in_no_time_leave_the_arrivals_that_were_drawn() -> None:
+def test_turns__arrive_as_drawn_when_steps_take_no_time() -> None:
     traffic = talk()
     run = play(traffic, "1e-9", seats=1000, capacity=10**9)
     assert run.arrival == pytest.approx(traffic.arrival, abs=1e-4)
 
 
 @pytest.mark.parametrize("load", [0.5, 0.8])
-def test_one_server_with_feedback(load: float) -> None:
+def test_turns__queue_with_feedback_waits_as_mm1(load: float) -> None:
     """Jackson 1957: conversations begin at random, turns are exponential, who comes back after thinking: a server like any M/M/1."""
     service, length, turns, think = 0.2, 2000, 4.0, 5.0
     rate = load / service
@@ -94,7 +94,7 @@ def test_one_server_with_feedback(load: float) -> None:
     agrees((run.scheduled - run.arrival)[np.argsort(run.arrival)], mmc_wait_s(rate, service, 1), 0.01, 0.1)
 
 
-def test_a_conversation_ends_with_a_turn_that_is_refused_or_given_up() -> None:
+def test_conversation__ends_at_a_refused_or_abandoned_turn() -> None:
     traffic = Traffic.of(np.arange(6.0), [1, 900, 1, 1, 1, 1], 5, conversation=[1, 1, 1, 2, 2, 2], pause=np.ones(6))
     run = play(traffic, "1.0", capacity=20)
     assert run.refused.tolist() == [False, True, True, False, False, False]
@@ -105,7 +105,7 @@ def test_a_conversation_ends_with_a_turn_that_is_refused_or_given_up() -> None:
     assert np.isnan(given_up.arrival[5])
 
 
-def test_a_conversation_has_one_class() -> None:
+def test_conversation__all_turns_have_one_priority_class() -> None:
     traffic = talk()
     first = np.flatnonzero(before(traffic) < 0)
     ranks = np.isin(traffic.conversation, traffic.conversation[first[::2]]).astype(int)
@@ -116,7 +116,7 @@ def test_a_conversation_has_one_class() -> None:
 
 
 @pytest.mark.skipif(HOW == "plain", reason="needs numba (extra fast)")
-def test_compiled_it_does_the_same_with_everything_on() -> None:
+def test_compiled_loop__same_run_with_turns_patience_and_swap() -> None:
     """Turns, users who give up and swapped caches, on one replica and on two."""
     traffic = talk("4,0.5s", 3000, 60.0)
     made, patience = pace("0.004 + 1e-5 * batch + 5e-5 * tokens + 1e-8 * context", 24), np.random.default_rng(2).exponential(20.0, 3000)

@@ -37,7 +37,7 @@ GIVEN = os.environ.get("HEADWAY_VLLM_RUNS", "")
 REAL = sorted(path.parent for path in Path(GIVEN).glob("*/requests.jsonl")) if GIVEN else []
 
 
-def test_clocks_are_laid_on_each_other_where_a_request_is_queued_soonest():
+def test_read_run__clocks_aligned_at_the_shortest_queueing_delay():
     run = read_run(HAND)
     assert run.arrival == pytest.approx([0, 0.5, 1.5], abs=1e-6)
     assert run.prompt.tolist() == [100, 200, 50]
@@ -52,7 +52,7 @@ def test_clocks_are_laid_on_each_other_where_a_request_is_queued_soonest():
     assert seen.tpot_s == pytest.approx((0.01 + 0.02 + 0.05) / 3)
 
 
-def test_settings_become_a_scheduler():
+def test_fleet_of__engine_settings_set_the_scheduler():
     run = read_run(HAND)
     rules = fleet_of(run).scheduler.rules
     assert (rules.budget, rules.seats, rules.capacity, rules.block, rules.mixed) == (256, 4, 256, 16, 1)
@@ -64,7 +64,7 @@ def test_settings_become_a_scheduler():
     [("meta.json", "{"), ("meta.json", '{"model": "x"}'), ("requests.jsonl", '{"input_toks": 3}'), ("requests.jsonl", ""),
      ("timeseries.csv", "t,running\n1,2\n"), ("timeseries.csv", "t,running,waiting\n1,2,x\n")],
 )  # fmt: skip
-def test_what_is_no_run_is_one_line(tmp_path, file, text):
+def test_read_run__bad_file_is_a_one_line_error(tmp_path, file, text):
     shutil.copytree(HAND, tmp_path / "run")
     (tmp_path / "run" / file).write_text(text)
     with pytest.raises(BadFile) as error:
@@ -72,7 +72,7 @@ def test_what_is_no_run_is_one_line(tmp_path, file, text):
     assert "\n" not in str(error.value)
 
 
-def test_a_card_that_the_engine_did_not_name(tmp_path):
+def test_read_run__hardware_from_the_folder_name(tmp_path):
     shutil.copytree(HAND, tmp_path / "A100-SXM-80GB_Llama")
     path = tmp_path / "A100-SXM-80GB_Llama" / "meta.json"
     meta = json.loads(path.read_text())
@@ -81,7 +81,7 @@ def test_a_card_that_the_engine_did_not_name(tmp_path):
     assert read_run(path.parent).settings.hardware == "A100-SXM-80GB"
 
 
-def test_what_prompts_share_is_computed_once(tmp_path):
+def test_with_prefixes__shared_blocks_are_prefilled_once(tmp_path):
     run, path = read_run(HAND), tmp_path / "prompts.jsonl"
     ids = [list(range(6)), [*range(5), *range(10, 17)], [0, 1, 2]]
     rows = [{"input_length": int(prompt), "hash_ids": one} for prompt, one in zip(run.prompt, ids, strict=True)]
@@ -115,7 +115,7 @@ def recorded(factor: float, count: int = 60) -> MeasuredRun:
     )  # fmt: skip
 
 
-def test_a_known_factor_is_found_and_nothing_else_is_left():
+def test_fitted_replay__recovers_a_known_step_factor():
     run = recorded(1.3)
     made = fleet_of(run)
     plain, found = replay(run, made), fitted_replay(run, made)
@@ -126,7 +126,7 @@ def test_a_known_factor_is_found_and_nothing_else_is_left():
     assert found.waiting_error < 0.02
 
 
-def test_sampled_curves_count_requests():
+def test_running_and_waiting_curves__count_requests():
     run = recorded(1.0)
     inside = (run.scheduled[:, None] <= run.at) & (run.last[:, None] > run.at)
     waits = (run.arrival[:, None] <= run.at) & (run.scheduled[:, None] > run.at)
@@ -136,7 +136,7 @@ def test_sampled_curves_count_requests():
 
 @pytest.mark.skipif(not REAL, reason="HEADWAY_VLLM_RUNS names no folder of runs")
 @pytest.mark.parametrize("folder", REAL, ids=lambda path: path.name)
-def test_real_runs_scaled_to_their_tpot(folder):
+def test_fitted_replay__ttft_and_running_of_real_runs(folder):
     run = read_run(folder)
     found = fitted_replay(run, fleet_of(run))
     assert abs(found.ttft_error) < 0.15

@@ -70,7 +70,9 @@ def test_training_states__gpt3_published() -> None:
         ((128, 25600, 160), {"tp": 8, "pp": 64}, 1, (32.96, 131.25, 26.56)),
     ],
 )
-def test_activations__four_models_of_korthikanti(shape: tuple[int, int, int], ways: dict[str, Any], batch: int, expected: tuple[float, ...]) -> None:
+def test_activations__four_models_of_korthikanti(
+    shape: tuple[int, int, int], ways: dict[str, Any], batch: int, expected: tuple[float, ...]
+) -> None:
     gpt, schedule = decoder(*shape), "interleaved" if "vpp" in ways else "1f1b"
     alone = held(gpt, {"sequence_parallel": 0, "schedule": schedule}, micro_batch=batch, **ways)
     both = held(gpt, {"sequence_parallel": 1, "recompute": "selective", "schedule": schedule}, micro_batch=batch, **ways)

@@ -167,7 +167,6 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """Answer with a row per line of the file, in file order."""
     if args.training:
-
         return run_training(args)
     from headway.evidence.rows.row import read_rows
 

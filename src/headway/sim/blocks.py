@@ -1,7 +1,7 @@
-"""Blocks of KV cache: what requests hold now and will hold, what they share, and who gives way when that is too much.
+"""Blocks of KV cache: blocks that requests hold now and will hold, blocks they share, and preemption when memory runs out.
 
-All decoding sequences grow by one token a step, so that (context - step) modulo the block never changes: counted by that, the growth
-of the whole batch is known without looking at any sequence.
+All decoding sequences grow by one token a step, so (context - step) modulo the block size never changes. Counts by this remainder give
+the growth of the whole batch without visiting any sequence.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from headway.sim.state import (
 
 
 def block_limit(state: State, rules: Rules) -> int:
-    """Blocks that requests may hold, each counted by itself: what they share is there once."""
+    """Blocks that requests may hold when shared blocks are counted once per request, though stored once."""
     if rules.caching == 0:
         return rules.capacity
     return (
@@ -57,7 +57,7 @@ def block_limit(state: State, rules: Rules) -> int:
 
 
 def let_go(state: State, rules: Rules, seat: int) -> None:
-    """A request needs its prompt's blocks no more; they stay cached until something else needs the room."""
+    """Release a request's prompt blocks, which stay cached until eviction."""
     if rules.caching == 0 or state.seat[seat + PUBLISHED] == 0:
         return
     start = state.cache.start[state.seat[seat + REQUEST]]
@@ -67,18 +67,18 @@ def let_go(state: State, rules: Rules, seat: int) -> None:
 
 
 def blocks_for(tokens: float, block: int) -> int:
-    """Blocks of so many tokens."""
+    """Blocks that hold `tokens` tokens."""
     return int((tokens + block - 1) // block)
 
 
 def held_blocks_bound(state: State, rules: Rules) -> int:
-    """At least as many blocks as are held, without counting."""
+    """An upper bound on the blocks held, without counting."""
     return int(state.count[PROMPT_BLOCKS] + state.at[CONTEXT] // rules.block + state.count[RUNNING] + 1)
 
 
 def decode_blocks(state: State, rules: Rules) -> int:
-    """Blocks that the next step's decoding sequences hold."""
-    if rules.accept != 1.0:  # contexts that are no whole numbers: a block each is taken to be half full
+    """Blocks that decoding sequences hold in the next step."""
+    if rules.accept != 1.0:  # fractional contexts: assume each sequence's last block is half full
         return int(state.at[CONTEXT] // rules.block + (state.count[RUNNING] + 1) // 2)
     step, total = state.count[STEP], 0
     for key in range(rules.block):
@@ -94,7 +94,7 @@ def blocks_held(state: State, rules: Rules) -> int:
 
 
 def room_for(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
-    """Whether a request's prompt, and what it has made of its answer, fits now with what it sets aside."""
+    """Whether the blocks of a request's prompt and output so far fit now."""
     need = blocks_for(state.lengths[2 * request + PROMPT] + output_so_far + 1, rules.block)
     return held_blocks_bound(state, rules) + need <= block_limit(state, rules) or blocks_held(state, rules) + need <= block_limit(
         state, rules
@@ -102,12 +102,12 @@ def room_for(state: State, rules: Rules, request: int, output_so_far: int) -> bo
 
 
 def set_aside(state: State, rules: Rules, request: int) -> int:
-    """Blocks that are set aside for a request when it is admitted."""
+    """Blocks reserved for a request at admission."""
     return blocks_for(state.lengths[2 * request + PROMPT] + rules.reserve * state.lengths[2 * request + OUTPUT], rules.block)
 
 
 def steps_of_room(state: State, rules: Rules, most: int) -> int:
-    """Steps, at most so many, until the decoding sequences need more blocks than there are."""
+    """Decode steps, at most `most`, until the sequences need more blocks than there are."""
     if state.count[PROMPT_BLOCKS] + (state.at[CONTEXT] + state.count[RUNNING] * rules.accept * most) // rules.block + state.count[
         RUNNING
     ] + 1 <= block_limit(state, rules):
@@ -115,11 +115,11 @@ def steps_of_room(state: State, rules: Rules, most: int) -> int:
     if rules.accept != 1.0:
         return 1
     blocks, running = blocks_held(state, rules), state.count[RUNNING]
-    rounds = max(0, (block_limit(state, rules) - blocks) // running)  # in as many steps as a block has tokens each sequence takes one block
+    rounds = max(0, (block_limit(state, rules) - blocks) // running)  # in `block` steps each sequence takes one block
     steps = rounds * rules.block
     blocks += rounds * running
     while steps < most:
-        blocks += state.phase[(-(state.count[STEP] + steps)) % rules.block]  # whose context fills its blocks in this step
+        blocks += state.phase[(-(state.count[STEP] + steps)) % rules.block]  # sequences that need a new block in this step
         steps += 1
         if blocks > block_limit(state, rules):
             break
@@ -127,7 +127,7 @@ def steps_of_room(state: State, rules: Rules, most: int) -> int:
 
 
 def make_room(state: State, rules: Rules) -> None:
-    """Preempt those that came last, of the lowest class first, until the next step's blocks fit."""
+    """Preempt the newest requests, lowest class first, until the next step's blocks fit."""
     most = held_blocks_bound(state, rules)
     if most > block_limit(state, rules):
         most = blocks_held(state, rules)
@@ -145,7 +145,7 @@ def _last(state: State, rules: Rules) -> int:
 
 
 def leave(state: State, rules: Rules, seat: int) -> None:
-    """A sequence decodes no more, and its blocks are free."""
+    """Take a sequence out of the decoding batch and free its blocks."""
     request = state.seat[seat + REQUEST]
     remove(state, state.seat[seat + CLASS] + DECODING, seat)
     let_go(state, rules, seat)
@@ -159,7 +159,7 @@ def leave(state: State, rules: Rules, seat: int) -> None:
 
 
 def preempt(state: State, rules: Rules, seat: int) -> None:
-    """Back to the front of the queue; what was computed goes to the host's memory where that has room, else it is computed again."""
+    """Preempt a sequence to the front of its queue; its KV moves to host memory if there is room, else it is recomputed."""
     remove_at(state.heap, state.count[HEAPED], place_of(state.heap, seat))
     state.count[HEAPED] -= 1
     output_so_far = int(state.seat[seat + OUTPUT_SO_FAR] + (state.count[STEP] - state.seat[seat + JOINED]) * rules.accept)
@@ -171,7 +171,7 @@ def preempt(state: State, rules: Rules, seat: int) -> None:
         state.since[seat // WIDE] = max(state.since[seat // WIDE], state.at[TOKEN_AT])
     away = blocks_for(
         state.lengths[2 * state.seat[seat + REQUEST] + PROMPT] + output_so_far - 1, rules.block
-    )  # its last token has not been attended to
+    )  # the last token has no KV yet
     if state.count[HOSTED] + away > rules.swap:
         away = 0
     state.seat[seat + AWAY] = away

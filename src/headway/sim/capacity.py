@@ -1,7 +1,7 @@
-"""How much traffic replicas could carry, whether they carry what they were given, and the highest load that meets limits.
+"""Capacity of replicas, stability of their queue at a load, and the highest load that meets limits.
 
-Capacity is simulated, not derived: the same requests with all of them waiting from the start, and the rate at which they end once the
-batch has settled and while somebody still waits.
+Capacity is simulated, not derived: all requests wait from the start, and the completion rate is measured once the batch has settled and
+while requests still wait.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from headway.sim.state import Rules
 from headway.sim.step_time import StepPace
 from headway.sim.traffic.requests import Traffic
 
-CLOSE = 0.005  # of the rate, between one that meets the limits and one that does not
+CLOSE = 0.005  # relative gap between a rate that meets the limits and a rate that does not
 MOST_HALVINGS = 30
 DOUBLINGS = 5
-START = 1 / 64  # of the capacity
+START = 1 / 64  # first rate tried, as a share of the capacity
 
 
 def meets_limits(row: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a row meets every limit; a figure that it does not have meets none."""
+    """Whether a row is stable and meets every limit; a missing figure fails its limit."""
     return bool(row["stable"]) and all(row.get(key) is not None and row[key] <= most for key, most in limits.items())
 
 
 def between(rows: Sequence[Mapping[str, Any]], limits: Mapping[str, float]) -> tuple[Any, Any]:
-    """Of the rows tried: that at the highest rate that meets the limits, and at the lowest that does not; None where there is none."""
+    """The tried rows at the highest rate that meets the limits and at the lowest that does not, None if there is none."""
     good = [row for row in rows if meets_limits(row, limits)]
     bad = [row for row in rows if not meets_limits(row, limits)]
     return max(good, key=lambda row: row["rate"], default=None), min(bad, key=lambda row: row["rate"], default=None)
 
 
 def highest(at: Callable[[float], Mapping[str, Any]], capacity: float, limits: Mapping[str, float]) -> tuple[Any, Any]:
-    """The row at the highest rate that meets the limits, and the row at the lowest that was seen not to; None where there is none."""
+    """The row at the highest rate that meets the limits and the row at the lowest rate tried that does not, None if there is none."""
     low, high = capacity * START, capacity * 1.2
     good = at(low)
     if not meets_limits(good, limits):
         return None, good
     bad = at(high)
-    for _ in range(DOUBLINGS):  # prefixes that are found, or users who give up, may carry more than the capacity
+    for _ in range(DOUBLINGS):  # with prefix hits or abandonment replicas may carry more than the capacity
         if not meets_limits(bad, limits):
             break
         good, low, high = bad, high, 2.0 * high
@@ -61,25 +61,25 @@ def highest(at: Callable[[float], Mapping[str, Any]], capacity: float, limits: M
     return good, bad
 
 
-ROUNDS, FEWEST_ROUNDS = 20, 6  # requests for each place in the batch; fewer where that are very many
-SETTLED = 0.4  # share of ends while others wait that come before counting begins
+ROUNDS, FEWEST_ROUNDS = 20, 6  # requests per batch slot; fewer for very large batches
+SETTLED = 0.4  # share of completions under a queue that pass before counting begins
 LEAST, MOST = 400, 20_000
-SURE = 3.0  # standard deviations of the count of arrivals, beyond which a queue does not grow by chance
-NEAR, CLEAR = 0.9, 1.05  # utilisation below which no queue grows for ever, and from which every queue does
+SURE = 3.0  # standard deviations of the arrival count beyond which queue growth is not chance
+NEAR, CLEAR = 0.9, 1.05  # utilisation below which every queue is stable, and from which none is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """Where a run stands against what its replicas can carry."""
+    """Utilisation and stability of a run against the capacity of its replicas."""
 
-    capacity: float | None  # requests per second of all replicas
+    capacity: float | None  # requests per second, all replicas
     utilisation: float | None
-    growth: float  # requests per second by which the queue grew over the second half of the arrivals
+    growth: float  # queue growth in requests per second over the second half of the arrivals
     stable: bool
 
 
 def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how: str = "auto") -> float | None:
-    """Requests per second that replicas finish while others wait; None where nothing can be served."""
+    """Requests per second that replicas complete under a full queue; None if no request can be served."""
     fits = (traffic.prompt + traffic.output + rules.block - 1) // rules.block <= rules.capacity
     if not fits.any():
         return None
@@ -96,23 +96,23 @@ def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how:
 
 
 def rate_while_full(run: SimulatedRun, places: int) -> float:
-    """Requests per second that end between the settling of the batch and the end of the queue.
+    """Completed requests per second between the settling of the batch and the end of the queue.
 
-    Requests of like lengths that were let in together end together: as the mean over spans that begin with each of as many ends as the
-    batch has places, it does not matter where in a wave the counting begins.
+    Requests of similar length that are admitted together end together. A mean over spans that begin at each of `places` completions
+    makes the rate independent of where in such a wave the count begins.
     """
     ends = np.sort(run.finish[run.completed])
     full = int((ends <= float(np.nanmax(run.scheduled))).sum())
     first = int(SETTLED * full)
     span = full - first - places
-    if span < places:  # the queue ends before the batch settles: everything counts
+    if span < places:  # the queue ends before the batch settles, so all completions count
         return len(ends) / float(ends[-1])
     begins = ends[first : first + places]
     return span / float((ends[first + span : full] - begins).mean())
 
 
 def stand(run: SimulatedRun, able: float | None, only: Any = True) -> Saturation:
-    """Whether the queue (of `only` some requests) grew for good, and how far replicas are from capacity; where users give up none does."""
+    """Stability of the queue (of the `only` requests) and utilisation of the replicas; with abandonment every queue is stable."""
     is_offered = run.is_sent & ~run.refused & only
     count, (first, last) = int(is_offered.sum()), run.sent_between(is_offered)
     if count < 2 or last <= first or run.rules.closed == 1:
@@ -127,10 +127,10 @@ def stand(run: SimulatedRun, able: float | None, only: Any = True) -> Saturation
     grows = growth > chance and (utilisation is None or utilisation > NEAR)
     over = (
         utilisation is not None and utilisation >= CLEAR and not run.rules.caching
-    )  # prefixes that are found carry more than the capacity without
+    )  # with prefix hits replicas carry more than this capacity
     return Saturation(capacity=able, utilisation=utilisation, growth=growth, stable=not (grows or over))
 
 
 def queued_at(run: SimulatedRun, is_offered: Any, time: float) -> int:
-    """Of the requests sent, those that wait for the first time."""
+    """Requests sent by `time` that wait for their first admission."""
     return int((is_offered & (run.arrival <= time) & ~(run.scheduled <= time)).sum())

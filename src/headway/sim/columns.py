@@ -72,4 +72,4 @@ COLUMNS: dict[str, Column] = (
         "compile_s": Column("s", "time that compiling it took, before"),
     }
 )
-IDENTITY = ("users",)  # what says which row it is
+IDENTITY = ("users",)  # columns that identify a row

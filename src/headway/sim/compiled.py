@@ -1,7 +1,7 @@
-"""Plain functions of the numba-safe subset, compiled: the same source, all that it calls compiled with it.
+"""Compiles plain functions of the numba-safe subset, together with the functions they call.
 
-Machine code is kept between runs in a folder named after the sources: numba notices a change of the function that is called first, not
-one of a function which that one calls.
+Machine code is cached between runs in a folder named after a hash of the sources, since numba notices a change of the entry function but
+not of its callees.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PACKAGE = "headway."
 
 
 def available() -> bool:
-    """Whether numba is installed; asking does not import it."""
+    """Whether numba is installed; does not import it."""
     return importlib.util.find_spec("numba") is not None
 
 
 @functools.cache
 def compiled(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...] = ()) -> Callable[..., Any]:
-    """`run` as machine code, made at its first call with arguments of each type; MissingExtra without numba.
+    """`run` as machine code, compiled at its first call with each set of argument types; MissingExtra without numba.
 
-    Functions of this package that it names, in whatever module, are compiled into it; so are those that they name. `instead` of some of
-    them (the first of each pair) others are called.
+    Functions of this package that it calls, directly or not, are compiled into it. `instead` holds (function, replacement) pairs for
+    functions to replace.
     """
     if not available():
         raise MissingExtra("compiled simulation", "fast")
@@ -47,14 +47,14 @@ def compiled(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...] = ())
 
 @functools.cache
 def _part(run: Callable[..., Any], instead: tuple[tuple[Any, Any], ...]) -> Callable[..., Any]:
-    """A function that only compiled ones call: nothing is made for calls from Python, and nothing kept apart from its callers."""
+    """A function that only compiled functions call, without a Python entry point or its own cache."""
     from headway.sim.machine_code import part
 
     return part(_rebound(run, instead))
 
 
 def _rebound(run: Any, instead: tuple[tuple[Any, Any], ...]) -> types.FunctionType:
-    """A copy of a function whose names of other functions of the package, laws among them, mean their compiled forms."""
+    """A copy of a function whose references to functions of the package, laws included, are their compiled forms."""
     package_functions = {
         name: run.__globals__[name]
         for name in run.__code__.co_names
@@ -74,7 +74,7 @@ def _is_package_function(value: Any) -> bool:
 
 @functools.cache
 def folder() -> Path:
-    """Where machine code made from the present sources is kept."""
+    """Folder of the machine code compiled from the current sources."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
@@ -82,6 +82,6 @@ def folder() -> Path:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
         folder = home / "headway" / f"compiled-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, or not one to write to
+    except (OSError, RuntimeError):  # no home folder, or a read-only one
         folder = Path(tempfile.gettempdir()) / f"headway-compiled-{digest.hexdigest()[:16]}"
     return folder

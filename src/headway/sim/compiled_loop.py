@@ -1,4 +1,4 @@
-"""The loop and the flat step as machine code, and whether compiling pays: never for a run that plain Python ends sooner."""
+"""The loop and the flat step as machine code, and the choice of form: compiled only if plain Python would take longer."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from headway.sim.state import LANE, Rules, State, make_state
 from headway.sim.traffic.requests import Traffic
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"
-REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least in plain Python: a request, its tokens after the first, a block in a prefix cache
-COMPILE_S = 8.0  # what compiling takes,
-LOAD_S = 0.6  # and what it takes to load numba and what was compiled before
-LOOP, SENDING = "loop.compiled", "sending.compiled"  # files that say what has been
+REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least s in plain Python per request, its later tokens, a cached block
+COMPILE_S = 8.0  # seconds to compile
+LOAD_S = 0.6  # seconds to load numba and cached machine code
+LOOP, SENDING = "loop.compiled", "sending.compiled"  # marker files of finished compilations
 NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
     budget=1, chunk=1, seats=1, capacity=1, block=1, mixed=1, handed=0, reserve=0.0, departures=0.0, accept=1.0, closed=0, lanes=LANE
@@ -34,7 +34,7 @@ NO_RULES = Rules(
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """The loop, the routing and the step, in the form that runs: lists in plain Python, arrays compiled."""
+    """The loop, the routing and the step in the chosen form: lists for plain Python, arrays for machine code."""
 
     run_one: Callable[..., int]
     send: Callable[..., int]
@@ -43,36 +43,36 @@ class Runner:
     compile_s: float
 
     def hold(self, states: list[State]) -> Any:
-        """Replicas as the first argument of both; they must be kept alive beside it."""
+        """Replicas as the first argument of loop and routing; the caller must keep `states` alive."""
         return states if self.lists else _tables()[0].rows(states)
 
     def rule_table(self, rules: Rules) -> Any:
-        """The rules as an argument of both."""
+        """The rules as an argument of loop and routing."""
         return [rules] if self.lists else _tables()[1].rows([rules])
 
 
 def plain_s(traffic: Traffic, cached: bool = False) -> float:
-    """About the least that traffic takes in plain Python; `cached` with a prefix cache."""
+    """Approximate least seconds that traffic takes in plain Python; `cached`: with a prefix cache."""
     return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + BLOCK_S * cached * len(traffic.blocks)
 
 
 def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:
-    """The form that ends soonest what takes plain Python so long; `how` is auto, plain or compiled.
+    """The fastest form for a run that takes plain Python `takes_s` seconds; `how` is auto, plain or compiled.
 
-    Replicas meet where requests are `routed`, or in a `shared` tier.
+    Replicas interact if requests are `routed` or a tier is `shared`.
     """
     if how == "plain" or (how == "auto" and not _pays(source, takes_s, routed, shared)):
         return Runner(routing.run_one, routing.send, plain, True, 0.0)
     start = time.perf_counter()
     with compiling():
         step = _machine_step(source)
-        loop = routing.run_one if shared else _machine_loop()  # then replicas never run by themselves
+        loop = routing.run_one if shared else _machine_loop()  # with a shared tier replicas never run independently
         sending = _machine_send() if routed or shared else routing.send
     return Runner(loop, sending, step, False, time.perf_counter() - start)
 
 
 def choose_form(source: str, takes_s: float, how: str, routed: bool = False, shared: bool = False) -> str:
-    """`how` for runs that take so long in all: several small ones may together pay for compiling where none does alone."""
+    """The form (plain or compiled) for runs of `takes_s` seconds in total; several small runs may together justify compiling."""
     return "compiled" if how == "auto" and _pays(source, takes_s, routed, shared) else how
 
 
@@ -87,7 +87,7 @@ def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
 
 @functools.cache
 def _tables() -> tuple[Any, Any]:
-    """How compiled code sees replicas, and the rules."""
+    """Table types through which compiled code sees replicas and rules."""
     from headway.sim.machine_code import PointerTable
 
     return PointerTable("State", _sample_state()), PointerTable("Rules", NO_RULES)
@@ -95,16 +95,16 @@ def _tables() -> tuple[Any, Any]:
 
 @functools.cache
 def _stand_ins() -> tuple[tuple[Any, Any], ...]:
-    """What compiled code calls where plain Python takes replicas and rules from a list."""
+    """(function, replacement) pairs: compiled code reads replicas and rules from tables instead of lists."""
     from headway.sim.machine_code import row_at
 
     states, rules = _tables()
     return (routing.state_at, row_at(states)), (routing.rules_at, row_at(rules))
 
 
-@functools.cache  # loading what was compiled takes longer than ten thousand requests
+@functools.cache  # loading machine code takes longer than ten thousand requests
 def _machine_loop() -> Callable[..., int]:
-    """The loop, compiled for any step: nothing is simulated here."""
+    """The loop as machine code for any step; simulates nothing itself."""
     loop, state, step = compiled(routing.run_one, _stand_ins()), _sample_state(), _machine_step(NO_STEP)
     states, rules = _tables()
     loop(states.rows([state]), 0, rules.rows([NO_RULES]), step, 0.0, 0)
@@ -114,7 +114,7 @@ def _machine_loop() -> Callable[..., int]:
 
 @functools.cache
 def _machine_send() -> Callable[..., int]:
-    """The routing, compiled for any step."""
+    """The routing as machine code for any step."""
     sending, state, none = compiled(routing.send, _stand_ins()), _sample_state(), np.zeros(1, np.int64)
     states, rules = _tables()
     sending(states.rows([state]), 1, rules.rows([NO_RULES]), _machine_step(NO_STEP), none.astype(np.int32), none, none, 0, 0, 0)
@@ -132,7 +132,7 @@ def _file(source: str) -> Path:
 
 @functools.cache
 def _machine_step(source: str) -> Any:
-    """A C function, so that the compiled loop is the same for every step."""
+    """The flat step as a C function, so that one compiled loop serves every step."""
     import numba
 
     path, space = _file(source), {**GLOBALS, "__name__": __name__}
@@ -143,9 +143,9 @@ def _machine_step(source: str) -> Any:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """What is compiled here is kept in the project's folder for machine code, unless the user named another.
+    """Context in which numba caches machine code in the project's folder, unless the user set another.
 
-    Light optimisation: the full one takes half as long again and gains nothing here.
+    Light optimisation: full optimisation takes half as long again and gains nothing here.
     """
     import numba
 
@@ -153,7 +153,7 @@ def compiling() -> Iterator[None]:
     folder, level = config.CACHE_DIR, config.OPT
     config.CACHE_DIR, config.OPT = folder or str(cache_folder()), type(level)(1)
     collects = gc.isenabled()
-    gc.disable()  # it would look at all that numba knows again and again
+    gc.disable()  # collections would scan numba's objects again and again
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What happens to one request: it arrives, is admitted, gets its first token, decodes, ends."""
+"""Events of a request: arrival, admission, first token, decoding, end, abandonment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NEVER = inf
 
 
 def arrive(state: State, rules: Rules) -> None:
-    """Everyone who has come by now queues; who has waited too long leaves."""
+    """Queue the requests that have arrived by now, and drop queued requests past their patience."""
     now = state.at[NOW]
     while state.count[COMING] > 0 and state.coming[0] <= now:
         name = int(state.coming[1])
@@ -80,25 +80,25 @@ def arrive(state: State, rules: Rules) -> None:
 
 
 def thin(state: State, rules: Rules, lane: int) -> None:
-    """Those at the front of a class's queue who have waited too long leave it."""
+    """Drop requests past their patience from the front of a class's queue."""
     while state.ends[lane + SERVED] < state.ends[lane + ARRIVED] and overdue(state, state.order[state.ends[lane + SERVED]]):
         request = state.order[state.ends[lane + SERVED]]
         state.ends[lane + SERVED] += 1
         state.count[QUEUED] -= 1
-        waited(state, -state.times[4 * request + FIRST], -1.0)  # was counted until now
+        waited(state, -state.times[4 * request + FIRST], -1.0)  # it was counted as waiting until now
         if rules.caching:
             state.at[DUE] -= state.cache.expected[request]
         lose(state, rules, request)
 
 
 def overdue(state: State, request: int) -> bool:
-    """Whether a request's first token has not come in time."""
+    """Whether a request is past its patience without a first token."""
     by = -state.times[4 * request + FIRST]
     return 0.0 < by < state.at[NOW]
 
 
 def lose(state: State, rules: Rules, request: int) -> None:
-    """A user has given up; one of a closed loop asks something else, a conversation is over."""
+    """Record an abandoned request; its closed-loop user sends another, its conversation ends."""
     state.times[4 * request + FINISH] = state.times[4 * request + FIRST]
     state.count[ABANDONED] += 1
     if rules.closed == 1:
@@ -106,21 +106,21 @@ def lose(state: State, rules: Rules, request: int) -> None:
 
 
 def give_up(state: State, rules: Rules, seat: int) -> None:
-    """A user has given up while the prompt was in work."""
+    """Abandon a request in prefill and free its seat and blocks."""
     state.count[PROMPT_BLOCKS] -= state.seat[seat + PREFILL_BLOCKS]
     lose(state, rules, state.seat[seat + REQUEST])
     vacate(state, rules, seat)
 
 
 def vacate(state: State, rules: Rules, seat: int) -> None:
-    """A request that does not decode leaves its seat and its cache."""
+    """Free the seat and the cache of a request that does not decode."""
     state.count[RESERVED] -= set_aside(state, rules, state.seat[seat + REQUEST])
     let_go(state, rules, seat)
     give_seat(state, seat)
 
 
 def next_arrival(state: State, rules: Rules) -> float:
-    """When the next request comes, as far as is known."""
+    """Time of the next known arrival, NEVER without one."""
     comes = state.coming[0] if state.count[COMING] > 0 else NEVER
     for lane in range(0, rules.lanes, LANE):
         at = state.ends[lane + ARRIVED]
@@ -130,7 +130,7 @@ def next_arrival(state: State, rules: Rules) -> float:
 
 
 def next_leaving(state: State, rules: Rules) -> float:
-    """When the first of those at the front of a queue gives up."""
+    """Earliest time at which a request at the front of a queue is abandoned, NEVER without one."""
     leaves = NEVER
     for lane in range(0, rules.lanes, LANE):
         at = state.ends[lane + SERVED]
@@ -141,7 +141,7 @@ def next_leaving(state: State, rules: Rules) -> float:
 
 
 def admit(state: State, rules: Rules, lane: int) -> int:
-    """The first of a class's queue, those sent back before others, out of the queue and into work; its seat."""
+    """Admit the first request of a class's queue, preempted requests first; returns its seat."""
     seat = state.ends[lane + BACK]
     if seat >= 0:
         remove(state, lane + BACK, seat)
@@ -168,7 +168,7 @@ def admit(state: State, rules: Rules, lane: int) -> int:
 
 
 def begin(state: State, rules: Rules, seat: int) -> None:
-    """A prompt is done: its token comes with it, and the sequence decodes from the next step on."""
+    """Finish a prompt: emit its first token, and decode from the next step on."""
     now, request, output_so_far = state.at[NOW], state.seat[seat + REQUEST], state.seat[seat + OUTPUT_SO_FAR] + 1
     if rules.caching:
         offer(state, rules, seat)
@@ -188,7 +188,7 @@ def begin(state: State, rules: Rules, seat: int) -> None:
 
 
 def decode(state: State, rules: Rules, seat: int) -> None:
-    """A sequence decodes from the next step on."""
+    """Add a sequence to the decoding batch from the next step on."""
     request, step = state.seat[seat + REQUEST], state.count[STEP]
     context = state.lengths[2 * request + PROMPT] + state.seat[seat + OUTPUT_SO_FAR]
     state.count[PROMPT_BLOCKS] -= state.seat[seat + PREFILL_BLOCKS]
@@ -208,14 +208,14 @@ def decode(state: State, rules: Rules, seat: int) -> None:
 
 
 def steps_left(tokens: int, accept: float) -> int:
-    """Steps that yield so many tokens."""
+    """Decode steps that yield `tokens` tokens, with `accept` tokens per step."""
     if accept == 1.0:
         return tokens
     return int(-((-tokens / accept) // 1.0))
 
 
 def end(state: State, rules: Rules, seat: int) -> None:
-    """The last token is out; the seat is free already, and nobody else has it yet."""
+    """Complete a request whose seat is already free but not yet reused."""
     now, request = state.at[NOW], state.seat[seat + REQUEST]
     state.times[4 * request + FINISH] = now
     state.count[COMPLETED] += 1
@@ -224,7 +224,7 @@ def end(state: State, rules: Rules, seat: int) -> None:
 
 
 def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -> None:
-    """Who has an answer sends the next request after the pause that stands for its arrival until now."""
+    """Schedule the user's or conversation's next request after its pause, which its arrival holds until then."""
     comes_next = state.after[request] if rules.closed == 2 else -1
     if rules.closed == 1 and state.ends[NEXT_REQUEST] < state.count[TOTAL]:
         comes_next = state.order[state.ends[NEXT_REQUEST]]
@@ -239,7 +239,7 @@ def ask_again(state: State, rules: Rules, request: int, lane: int, now: float) -
 
 
 def retire(state: State, rules: Rules) -> None:
-    """Every sequence whose last step is over leaves."""
+    """End every sequence whose last decode step is over."""
     while state.count[RUNNING] > 0 and state.heap[0] <= state.count[STEP]:
         seat = int(state.heap[1])
         remove_at(state.heap, state.count[HEAPED], 0)

@@ -1,7 +1,7 @@
-"""A law's arithmetic at fixed coefficients as a flat function of the numbers that vary: what a loop can afford to call.
+"""A law's arithmetic at fixed coefficients as a flat function of its varying inputs, cheap enough for a loop.
 
-The law is run once on symbols; every operation that touches one is written down, all others are done. Nothing is derived again:
-the flat function does the law's own operations in the law's own order, and is compiled as it stands or run as plain Python.
+The law runs once on symbols: operations on symbols are written down, all others are evaluated. Nothing is derived again: the flat
+function does the law's own operations in the law's own order, as machine code or plain Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-Step = Callable[[float, float, float, float, float], float]  # batch, context, prompt tokens, pairs, ranks that the prompts keep busy
+Step = Callable[[float, float, float, float, float], float]  # batch, context, prompt tokens, pairs, ranks with prompts
 INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "true_divide": "/"}
 CALLS = {"sqrt": "sqrt({0})", "ceil": "float(ceil({0}))", "floor": "float(floor({0}))", "negative": "-{0}", "log": "log({0})",
          "exp": "exp({0})"}  # fmt: skip
@@ -23,14 +23,14 @@ COMMUTES = ("add", "multiply", "minimum", "maximum")
 
 
 class SourceLines:
-    """The lines written so far; an operation done before is not written again."""
+    """The lines written so far; a repeated operation is written once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.known: dict[str, str] = {}
 
     def name(self, text: str) -> Symbol:
-        """The symbol of an expression."""
+        """The symbol of an expression, with a new line if the expression is new."""
         if text not in self.known:
             self.known[text] = f"t{len(self.lines)}"
             self.lines.append(f"{self.known[text]} = {text}")
@@ -38,7 +38,7 @@ class SourceLines:
 
 
 class Symbol:
-    """A number that is not known yet."""
+    """A number unknown until the flat function runs."""
 
     __array_priority__ = 1000
 
@@ -93,7 +93,7 @@ class Symbol:
 
 
 def applied(sheet: SourceLines, name: str, inputs: tuple[Any, ...]) -> Any:
-    """One operation on symbols and numbers, written down unless it changes nothing."""
+    """The result of an operation on symbols and numbers, written down unless it is an identity."""
     values = [value if isinstance(value, Symbol) else float(value) for value in inputs]
     if len(values) == 2:
         first, second = values
@@ -117,7 +117,7 @@ def applied(sheet: SourceLines, name: str, inputs: tuple[Any, ...]) -> Any:
 
 
 def _power(texts: list[str], values: list[Any]) -> str:
-    """Square roots and their like are much quicker than a general power."""
+    """The text of a power, with square roots and small powers as faster operations."""
     exponent = values[1]
     known = {0.5: "sqrt({0})", 1.5: "{0} * sqrt({0})", 2.0: "{0} * {0}"}
     if not isinstance(exponent, Symbol) and exponent in known:
@@ -132,7 +132,7 @@ def _number(value: float) -> str:
 
 
 def flattened(law: Callable[..., Any], names: tuple[str, ...]) -> str:
-    """The source of `def step(names)`: what `law` does to so many numbers.
+    """The source of `def step(names)`: the arithmetic of `law` on these numbers.
 
     >>> print(flattened(lambda x, y: np.maximum(2 * x, 3.0) + y * 0 + 1, ("x", "y")))
     def step(x, y):
@@ -150,7 +150,7 @@ def flattened(law: Callable[..., Any], names: tuple[str, ...]) -> str:
 
 
 def _needed_lines(lines: list[str], last: str) -> list[str]:
-    """The lines that the result needs."""
+    """The lines on which the result depends."""
     needed, needed_lines = {last}, []
     for line in reversed(lines):
         name, _, text = line.partition(" = ")

@@ -1,6 +1,6 @@
-"""What is simulated: a model on a machine in one layout, or prefill and decode on replicas of their own, with room, chips and cost.
+"""The subject of a simulation: a model on a machine in one layout, or in separate prefill and decode pools, with memory and cost.
 
-The first token is out when the decode pool has taken the request in: its queue and the hand-over are part of TTFT.
+With pools, the first token is out when the decode pool admits the request, so its queue and the KV transfer are part of TTFT.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from headway.sim.traffic.requests import Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillDecodePools:
-    """Replicas for prompts and replicas for answers, of the same layout."""
+    """Numbers of prefill and decode replicas, which share one layout."""
 
     prefill: int
     decode: int
-    transfer_s: Any  # of each request's KV cache
+    transfer_s: Any  # KV transfer time of each request, s
 
 
 def split(
     traffic: Traffic, pace: StepPace, rules: Rules, pools: PrefillDecodePools, *, overhead_s: float = 0.0, how: str = "auto",
     prefix: Any = None, routing: str = "least-loaded", patience: float | None = None,
 ) -> tuple[SimulatedRun, SimulatedRun]:  # fmt: skip
-    """What a client sees, with what the decode pool did; and the run of the prefill pool, to which prompts go by `routing`.
+    """The run as clients see it, with the decode pool's states; and the run of the prefill pool, to which `routing` sends prompts.
 
     A user gives up after `patience` seconds without a first token; turns of conversations are sent as recorded.
     """
-    routing = "least-loaded" if routing == "round-robin" else routing  # a prompt's steps are too long to take turns
+    routing = "least-loaded" if routing == "round-robin" else routing  # prefill steps are too long for round-robin
     prompts = replace(traffic, output=np.ones_like(traffic.output), pause=None)
     waits = None if patience is None else patience - overhead_s
-    beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # of the decode pool's cache
+    beyond = (traffic.prompt + traffic.output + rules.block - 1) // rules.block > rules.capacity  # larger than the decode pool's cache
     before = simulate(
         prompts, pace, rules._replace(mixed=0), replicas=pools.prefill, how=how, routing=routing, prefix=prefix, barred=beyond,
         patience=waits,
@@ -79,7 +79,7 @@ def split(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Replicas of one layout, ready to be sent traffic; `why` says why they cannot run."""
+    """Replicas of one layout, ready for traffic; `why` is the reason if they cannot run, else ""."""
 
     query: ServeRequest
     layout: Layout
@@ -87,16 +87,16 @@ class Fleet:
     scheduler: Scheduler
     pace: StepPace | None
     why: str
-    pools: PrefillDecodePools | None  # of prefill and decode apart
+    pools: PrefillDecodePools | None  # separate prefill and decode pools
     prefix: Prefix | None
 
     @property
     def replicas(self) -> int:
-        """Independent copies."""
+        """Number of replicas."""
         return int(self.layout.replicas)
 
     def identity(self) -> dict[str, Any]:
-        """What identifies it in a row."""
+        """The identifying columns of a row."""
         row: dict[str, Any] = {"kind": "point", "model": self.query.model.name, "system": self.query.system.name}
         row |= {"prefill_replicas": self.pools.prefill} if self.pools else {}
         row |= {"chips": int(self.query.system.chips)} | {name: int(getattr(self.layout, name)) for name in NAMES if name != "redundant"}
@@ -106,7 +106,7 @@ class Fleet:
 def fleet(
     query: ServeRequest, layout: Layout, policy: Policy, traffic: Traffic, *, classes: int = 1, closed: bool = False, tiers: Any = ()
 ) -> Fleet:
-    """Compile a layout for traffic whose longest request and mean context are known."""
+    """The fleet of a layout, compiled for the traffic's longest request and mean context."""
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     room = _kv_tokens(query, layout, compiled, traffic)
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
@@ -133,7 +133,7 @@ def fleet(
 
 
 def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> PrefillDecodePools | None:
-    """Prefill and decode apart, both on this layout: replicas of each, and what handing a prompt's cache over takes."""
+    """Prefill and decode pools of one layout: replicas of each, and the KV transfer time of each request; None without pools."""
     if policy.policy != "disaggregated":
         return None
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, traffic.prompt.astype(float))
@@ -145,7 +145,7 @@ def _pools(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Pol
 
 
 def _rank_usd(query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy) -> float | None:
-    """Price of a second of the chips that compute a prompt, where loading is set against it."""
+    """Price per second of the chips that prefill a prompt, if loading is judged by cost; else None."""
     if policy.reload == "time":
         return None
     if query.price is None:
@@ -154,7 +154,7 @@ def _rank_usd(query: ServeRequest, layout: Layout, compiled: StepModel, policy: 
 
 
 def _with_swap(rules: Rules, query: ServeRequest, layout: Layout, compiled: StepModel, policy: Policy, traffic: Traffic) -> Rules:
-    """The rules with room in the hosts' memory, and the time that a block takes there; each chip has its own part of a rank's cache."""
+    """The rules with host memory for preempted requests, in blocks, and the copy time of a block; each chip copies its shard."""
     link = query.system.chip.host_link_bw
     if link is None:
         raise BadValue("--preemption", policy.preemption, f"a chip with a link to its host, which {query.system.chip.name} has not")
@@ -166,14 +166,14 @@ def _with_swap(rules: Rules, query: ServeRequest, layout: Layout, compiled: Step
 
 
 def _token_bytes(layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
-    """KV cache of a prompt's token on all chips of the rank that holds it, at the mean prompt."""
+    """KV bytes of a prompt token on all chips of its rank, at the mean prompt."""
     context = float(traffic.prompt.mean())
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)
     return float(kv_bytes_chip(ONE_RANK, kv_bytes, compiled.stage, layout.cp)) / context * float(compiled.chips) / int(layout.dp)
 
 
 def _kv_tokens(query: ServeRequest, layout: Layout, compiled: StepModel, traffic: Traffic) -> float:
-    """Tokens whose KV fits beside the weights of a replica; with windows and state that depends on the traffic's mean context."""
+    """Tokens whose KV fits next to the weights of a replica; with windows or state this depends on the traffic's mean context."""
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     context = float((traffic.prompt + traffic.output / 2).mean())
     kv_bytes = sequence_bytes(compiled.stores, compiled.state_bytes, context)

@@ -1,13 +1,13 @@
-"""Hit rates of a prefix cache on a trace, by time to live and by room: reuse distances and idle times from one pass, or a replay.
+"""Hit rates of a prefix cache on a trace, by time to live and by capacity: reuse distances and idle times from one pass, or a replay.
 
-The same as `reuse(...).age`, block by block and without the pool's order, so that a million requests take a second.
+`idle_before` and `leading` count the hits of `reuse(...).age` block by block, without the pool's order: a million requests take a second.
 
-An LRU pool of C blocks that forgets what was idle for longer than T holds exactly the blocks that were used within T and are among the
-C used last (Mattson et al. 1970: what a small pool holds, a larger one holds too). So a block is found if its distance is at most C and
-its age at most T, and is a hit if that holds for all blocks before it in the prompt as well.
+An LRU pool of C blocks that drops blocks idle for longer than T holds exactly the blocks used within T that are among the C most recent
+(Mattson et al. 1970: a larger pool holds all blocks of a smaller pool). So a block is found if its distance is at most C and its age at
+most T, and is a hit if all blocks before it in the prompt are found too.
 
-A time to live begins anew with each use, so that without a limit on room a block is found if and only if it was used within that time:
-the gaps between uses answer for all times to live at once, and with room for C blocks so do the reuse distances.
+Each use restarts the time to live, so in an unlimited pool a block is found if and only if it was used within that time: the gaps between
+uses give the hits for all times to live at once, and the reuse distances for all capacities.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headway.sim.traffic.requests import NO_CONVERSATION, Traffic
 
 
 def idle_before(blocks: Any, request: Any, times: Any) -> Any:
-    """Seconds since the use of each block before this one; inf at its first."""
+    """Seconds since the previous use of each block; inf at its first use."""
     order, same = _by_block(blocks)
     when = np.asarray(times, np.float64)[np.asarray(request)[order]]
     idle = np.full(len(order), np.inf)
@@ -37,7 +37,7 @@ def idle_before(blocks: Any, request: Any, times: Any) -> Any:
 
 
 def idle_after(blocks: Any, request: Any, times: Any) -> Any:
-    """Seconds from this use of each block to the next; inf after its last."""
+    """Seconds until the next use of each block; inf at its last use."""
     order, same = _by_block(blocks)
     when = np.asarray(times, np.float64)[np.asarray(request)[order]]
     idle = np.full(len(order), np.inf)
@@ -46,20 +46,20 @@ def idle_after(blocks: Any, request: Any, times: Any) -> Any:
 
 
 def leading(is_cached: Any, starts: Any) -> Any:
-    """Of each request's blocks, those before the first that is not held."""
+    """Number of each request's leading blocks that are cached."""
     first, end = np.asarray(starts)[:-1], np.asarray(starts)[1:]
     missing = np.append(np.flatnonzero(~np.asarray(is_cached)), len(is_cached))
     return np.minimum(missing[np.searchsorted(missing, first)], end) - first
 
 
 def _by_block(blocks: Any) -> tuple[Any, Any]:
-    """Uses in the order of blocks and, of one block, of time; and whether each is of the same block as the one before it."""
+    """Uses sorted by block and time; and whether each use has the previous use's block."""
     order = np.argsort(blocks, kind="stable")
     ids = np.asarray(blocks)[order]
     return order, ids[1:] == ids[:-1]
 
 
-COMPILE_ABOVE = 1_000_000  # blocks: plain Python takes longer over them than the compiler does
+COMPILE_ABOVE = 1_000_000  # blocks from which plain Python takes longer than compiling
 
 
 def replay_hits(
@@ -72,11 +72,11 @@ def replay_hits(
     leaf_first: bool = False,
     compile: bool | None = None,
 ) -> Any:
-    """Blocks that each request finds in the cache, in the order given: those of its leading blocks that are still held.
+    """Leading blocks that each request finds in the cache, in the given order of requests.
 
-    Blocks of request i are `blocks[offsets[i]:offsets[i + 1]]`; any integers do. `capacity_blocks` is one LRU pool's room (None: no
-    limit), or those of several tiers, the fastest first: then the answer has a column for each. A block unused for longer than `ttl_s`
-    is gone; each use begins the time anew. Without `times` nothing expires.
+    Blocks of request i are `blocks[offsets[i]:offsets[i + 1]]`, any integers. `capacity_blocks` is the size of one LRU pool (None:
+    unlimited) or of several tiers, fastest first: then the answer has a column per tier. A block unused for longer than `ttl_s` is
+    dropped; each use restarts the time. Without `times` nothing expires.
     """
     tiers = isinstance(capacity_blocks, Sequence)
     dense, count = dense_ids(blocks)
@@ -89,7 +89,7 @@ def replay_hits(
 
 
 def replayed(pools: CachePools, dense: Any, starts: Any, clock: Any, *, leaf_first: bool = True, compile: bool | None = None) -> Any:
-    """Hits of each request at each depth below pool 0; the pools are left as the last request leaves them."""
+    """Hits of each request at each depth from pool 0 down; the pools keep their state after the last request."""
     hits, least = np.zeros((len(starts) - 1, pools.tiers), np.int64), np.zeros(pools.tiers, np.int64)
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
     if fast:
@@ -102,25 +102,25 @@ def replayed(pools: CachePools, dense: Any, starts: Any, clock: Any, *, leaf_fir
 
 
 def replay(pools: CachePools, blocks: Any, starts: Any, clock: Any, least: Any, leaf_first: bool, hits: Any) -> None:
-    """Every request in turn; numba-safe."""
+    """Replay every request in turn and fill `hits`; numba-safe."""
     for request in range(len(starts) - 1):
         use(pools, 0, blocks, starts[request], starts[request + 1], clock[request], least, hits[request], leaf_first)
 
 
 def hit_share(hits: Any, offsets: Any) -> float:
-    """Hits over all blocks asked for; of no blocks, 0."""
+    """Hits over all blocks requested; 0 without blocks."""
     lookups = int(offsets[-1]) - int(offsets[0])
     return float(np.sum(hits)) / lookups if lookups else 0.0
 
 
 def hit_token_share(hits: Any, prompts: Any, block_tokens: int) -> float:
-    """Cached tokens over all prompt tokens: a request's last block may be part full, so that its hits are not more than its prompt."""
+    """Cached tokens over all prompt tokens; a request's last block may be partly filled, so its prompt caps its hits."""
     prompt_tokens = float(np.sum(prompts))
     return float(np.sum(np.minimum(np.asarray(hits) * block_tokens, prompts))) / prompt_tokens if prompt_tokens else 0.0
 
 
 def requests(offsets: Any, times: Any, blocks: int) -> tuple[Any, Any]:
-    """Offsets and times as arrays, refused where they do not fit."""
+    """Offsets and times as checked arrays; BadValue if they do not fit the blocks."""
     starts = np.ascontiguousarray(offsets, np.int64)
     if not len(starts) or starts[0] != 0 or starts[-1] != blocks or np.any(np.diff(starts) < 0):
         raise BadValue("offsets", starts.tolist()[:5], f"never falling, from 0 to the {blocks} blocks")
@@ -135,13 +135,13 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reuse:
-    """For each block of each prompt, the least that a cache must have for it to be a hit."""
+    """For each block of each prompt, the least capacity and time to live with which it is a hit."""
 
-    distance: Any  # blocks of an LRU pool; NEVER where the block or one before it is new
-    age: Any  # seconds that an unused block is kept; inf likewise
+    distance: Any  # blocks of an LRU pool; NEVER if the block or an earlier block of the prompt is new
+    age: Any  # time to live in seconds; inf if new
 
     def share(self, capacity_blocks: Any, ttl_s: Any) -> Any:
-        """Hits over all blocks: one number for each pair of capacity and TTL, which are broadcast."""
+        """Hits over all blocks, for each pair of capacity and TTL; both broadcast."""
         capacity, ttl = np.broadcast_arrays(capacity_blocks, ttl_s)
         is_reused = self.distance < NEVER
         distance, age = self.distance[is_reused], self.age[is_reused]
@@ -150,7 +150,7 @@ class Reuse:
 
 
 def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = False, compile: bool | None = None) -> Reuse:
-    """Distances and ages of a trace; arguments as `replay_hits` takes them."""
+    """Reuse distances and ages of a trace; arguments as for `replay_hits`."""
     dense, count = dense_ids(blocks)
     starts, clock = requests(offsets, times, len(dense))
     fast = compiled.available() and len(dense) > COMPILE_ABOVE if compile is None else compile
@@ -164,9 +164,9 @@ def reuse(blocks: Any, offsets: Any, times: Any = None, *, leaf_first: bool = Fa
 
 
 def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, last_use: Any, when: Any, tree: Any, distance: Any, age: Any) -> None:
-    """Distance and age of each block as its request finds it, the largest of the prompt so far; numba-safe.
+    """Fill in the distance and age of each block on arrival, each the maximum over the prompt so far; numba-safe.
 
-    `tree` sums over uses in order (Fenwick 1994), each block counted at its last use `last_use`, `when` in time.
+    `tree` sums over uses in order (Fenwick 1994), with each block counted at its last use `last_use`, at time `when`.
     """
     uses = 0
     for request in range(len(starts) - 1):
@@ -190,7 +190,7 @@ def distances(blocks: Any, starts: Any, clock: Any, leaf_first: bool, last_use: 
 
 
 def add(tree: Any, place: int, change: int) -> None:
-    """Change one member of the summed row."""
+    """Add `change` to one element of a Fenwick tree."""
     place += 1
     while place < len(tree):
         tree[place] += change
@@ -198,7 +198,7 @@ def add(tree: Any, place: int, change: int) -> None:
 
 
 def total(tree: Any, count: int) -> int:
-    """Sum of the first `count` members."""
+    """Sum of the first `count` elements of a Fenwick tree."""
     subtotal = 0
     while count > 0:
         subtotal += tree[count]
@@ -211,18 +211,18 @@ WANTS = "a trace that says what prompts share: Mooncake's JSON lines with hash_i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixUses:
-    """Every use of a block, block by block in order of time."""
+    """Every use of every block, sorted by block, then time."""
 
-    tokens: Any  # of the block
+    tokens: Any  # tokens of the block
     time: Any  # s
-    next: Any  # seconds to the next use of the same block; inf for the last
-    last: Any  # seconds since the one before; inf for the first
-    end: float  # time of the last use of any
+    next: Any  # seconds to the block's next use; inf for its last use
+    last: Any  # seconds since the block's previous use; inf for its first use
+    end: float  # time of the last use of any block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitCurve:
-    """A trace's prompts as a cache sees them."""
+    """Uses of a trace's blocks, from which hits and held tokens follow for any time to live and capacity."""
 
     requests: int
     prompt_tokens: int
@@ -230,31 +230,31 @@ class HitCurve:
     output: float  # tokens, mean
     span: float  # s from the first arrival to the last
     block_tokens: int
-    answers: bool  # whether it is known what answers leave for the next turn
-    tokens: Any  # of each block of each prompt, its last perhaps part full
+    answers: bool  # whether the blocks of answers are known
+    tokens: Any  # tokens of each block of each prompt; a prompt's last block may be partly filled
     reuse: Reuse
     uses: PrefixUses
 
     def hit_tokens(self, ttl: float = math.inf, room: float = math.inf) -> int:
-        """Prompt tokens found by a cache that keeps blocks for `ttl` seconds after their last use, and at most `room` blocks (LRU)."""
+        """Prompt tokens found in an LRU cache of at most `room` blocks that keeps a block for `ttl` seconds after its last use."""
         is_hit = (self.reuse.distance < NEVER) & (self.reuse.age <= ttl) & (self.reuse.distance <= room)
         return int(self.tokens[is_hit].sum())
 
     def hit_share(self, ttl: float = math.inf, room: float = math.inf) -> float:
-        """The same over all prompt tokens."""
+        """Prompt tokens found over all prompt tokens."""
         return self.hit_tokens(ttl, room) / self.prompt_tokens
 
     def blocks_in(self, room: float | None, token_bytes: float) -> float:
-        """Whole blocks that so many bytes hold; None: no limit."""
+        """Whole blocks that fit in `room` bytes; None: unlimited."""
         return math.inf if room is None else room // (token_bytes * self.block_tokens)
 
     def held_token_s(self, ttl: float = math.inf) -> float:
-        """Tokens held, over the time from the first arrival to the last, without a limit on room."""
+        """Token-seconds held from the first arrival to the last, by an unlimited cache."""
         remaining_s = self.uses.end - self.uses.time
         return float(np.sum(self.uses.tokens * np.minimum(np.minimum(self.uses.next, remaining_s), ttl)))
 
     def held_peak(self, ttl: float = math.inf) -> int:
-        """The most tokens held at any time, without a limit on room."""
+        """The most tokens held at any time, by an unlimited cache."""
         begins, ends = ((gap > ttl) | np.isinf(gap) for gap in (self.uses.last, self.uses.next))
         order = np.argsort(self.uses.time[begins], kind="stable")
         start, come = self.uses.time[begins][order], np.cumsum(self.uses.tokens[begins][order])
@@ -265,20 +265,20 @@ class HitCurve:
         return int(np.max(come[at] - gone[np.searchsorted(stop, start, side="left")], initial=0))
 
     def gaps(self, most: int = 60) -> Any:
-        """Times to live worth a look: from the shortest gap to the longest, evenly by ratio."""
+        """Times to live to plot, in seconds: geometric from the shortest gap to the longest."""
         known = self.reuse.age[np.isfinite(self.reuse.age) & (self.reuse.age > 0)]
         if not len(known):
             raise BadValue("trace", "no block is used twice", "a trace in which prompts share something")
         return np.geomspace(max(float(known.min()), 1e-3), max(float(known.max()), 2e-3), most)
 
     def rooms(self, most: int = 60) -> Any:
-        """Rooms worth a look, in blocks, likewise."""
+        """Capacities to plot, in blocks, spaced geometrically."""
         known = self.reuse.distance[self.reuse.distance < NEVER]
         return np.unique(np.geomspace(1, max(2, int(known.max(initial=2))), most).astype(np.int64))
 
 
 def curve(traffic: Traffic) -> HitCurve:
-    """One pass over a trace; an answer whose blocks are known is stored when its prompt has been, and asked for by the next turn."""
+    """The hit curve of a trace, from one pass; known blocks of an answer are stored after its prompt and reused by the next turn."""
     shared = with_blocks(traffic)
     counts = np.stack([np.diff(shared.block_start), np.diff(shared.answer_start)], axis=1).ravel()  # a prompt, its answer, a prompt, ...
     start = np.concatenate([[0], np.cumsum(counts)])
@@ -305,7 +305,7 @@ def curve(traffic: Traffic) -> HitCurve:
 
 
 def with_blocks(traffic: Traffic) -> Traffic:
-    """The traffic with the blocks of its prompts: its own, or those that the turns of a conversation share."""
+    """The traffic with blocks of its prompts: its own, or blocks shared by the turns of a conversation."""
     if len(traffic.blocks):
         return traffic
     talking = traffic.conversation != NO_CONVERSATION

@@ -1,12 +1,12 @@
-"""KV cache pools as flat arrays, so that the same functions run plain and compiled; which block a pool lets go, and where it goes.
+"""KV cache pools as flat arrays, for functions that run as plain Python and compiled; eviction and demotion of blocks.
 
-A pool is one tier of one replica: pool 0 may be its HBM, pool 1 the host memory below it. Each pool names the one below it, so that
-replicas may have tiers of their own and share the lowest, from pool `shared` on. A block is known by a dense id, which stands for itself
-and all before it.
+A pool is one tier of one replica: pool 0 may be its HBM, pool 1 the host memory below it. Each pool names the pool below it, so that
+replicas may have tiers of their own and share the lowest, from pool `shared` on. A block has a dense id, which stands for the block and
+its whole prefix.
 
-All in the numba-safe subset. A pool's ring of unpinned slots is in order of last use, so that the oldest is both the next to be evicted
-and the first to expire. Whoever puts a sequence's blocks back at one time puts its last block first: then no block outlives the blocks
-before it, without which it is useless.
+All in the numba-safe subset. A pool's ring of unpinned slots is in order of last use, so that the oldest slot is both the next to be
+evicted and the first to expire. A caller that returns a sequence's blocks at one time returns the last block first, so that no block
+outlives the blocks before it, without which it is useless.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from headway.core.errors import BadValue
 
 NOWHERE = -1
 # `node` has NODE entries for each slot: entry BLOCK of a slot is `node[slot * NODE + BLOCK]`. Slots of all pools are numbered through;
-# after them comes one for each pool, which closes its ring.
+# then comes one row per pool, which closes the pool's ring.
 NODE = 4
-BLOCK = 0  # the block in the slot, NOWHERE when it is empty
-NEWER = 1  # the slot used next after this one, the ring's end after the newest; in an empty slot the next empty one
-OLDER = 2  # the slot used next before this one, the ring's end before the oldest
+BLOCK = 0  # the block in the slot, NOWHERE if empty
+NEWER = 1  # the next more recently used slot, the ring's end after the newest; for an empty slot the next empty slot
+OLDER = 2  # the next less recently used slot, the ring's end before the oldest
 PINS = 3  # running requests that use the block: a pinned slot is in no ring
 # `pool` has POOL entries for each pool.
 POOL = 12
-CAPACITY = 0  # room, in pages
-PAGES = 1  # pages that one block with an id takes
+CAPACITY = 0  # capacity in pages
+PAGES = 1  # pages of a block with an id
 STORED = 2  # blocks in the pool
-PINNED = 3  # of them, those that running requests use
-PRIVATE = 4  # pages of running requests that have no id: a part-filled block, an answer
-EMPTY = 5  # the first empty slot, NOWHERE when there is none
-BELOW = 6  # the pool that takes what this one lets go, NOWHERE when nobody does
+PINNED = 3  # stored blocks that running requests use
+PRIVATE = 4  # pages of running requests without an id: a partly filled block, an answer
+EMPTY = 5  # the first empty slot, NOWHERE if none
+BELOW = 6  # the pool that takes evicted blocks, NOWHERE if none
 WRITES = 7  # blocks put into the pool so far
-READS = 8  # blocks taken up from it to the pool above
-EVICTED = 9  # blocks that made room
-EXPIRED = 10  # blocks idle for longer than the pool keeps them
-REMOVED = 11  # blocks that left because they were computed again in a pool above
+READS = 8  # blocks moved to the pool above
+EVICTED = 9  # blocks evicted to make room
+EXPIRED = 10  # blocks expired after the pool's time to live
+REMOVED = 11  # blocks removed because a pool above computed them again
 ARRAYS = ("slot", "node", "last", "pool", "ttl")
 
 
 class CachePools(NamedTuple):
-    """Every pool of a simulation. Rows follow one another in flat arrays: plain Python is several times faster with lists of them."""
+    """Every pool of a simulation, as flat arrays of concatenated rows; plain Python is several times faster with lists."""
 
-    slot: Any  # int32[pools * ids]: where a block is in each pool, NOWHERE when it is not there
+    slot: Any  # int32[pools * ids]: slot of a block in each pool, NOWHERE if absent
     node: Any  # int32[(slots + pools) * NODE]
     last: Any  # float64[slots + pools]: time of last use
     pool: Any  # int64[pools * POOL]
-    ttl: Any  # float64[pools]: seconds that an unused block is kept, inf for ever
-    ids: int  # blocks that there can be
-    slots: int  # of all pools together
-    tiers: int  # pools on the way from the first to the last below it: the length of what is found
-    shared: int  # the first that all replicas reach, NOWHERE when none is
+    ttl: Any  # float64[pools]: seconds that an unused block is kept, inf for no limit
+    ids: int  # number of block ids
+    slots: int  # slots of all pools together
+    tiers: int  # tiers of a replica, shared tiers included: the length of `depth_hits`
+    shared: int  # the first pool shared by all replicas, NOWHERE if none
 
 
 def make_pools(
@@ -63,8 +63,8 @@ def make_pools(
 ) -> CachePools:  # fmt: skip
     """Empty pools for blocks 0..ids-1.
 
-    `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). Each pool
-    lets go to the next, the last to nobody, unless `below` says otherwise. Pools from `shared` on are those of all replicas.
+    `capacity` is in pages, of which a block with an id takes `pages` (blocks of 512 tokens on an engine with pages of 16: 32). By default
+    each pool evicts to the next and the last pool drops blocks; `below` overrides this. All replicas share the pools from `shared` on.
     """
     count = len(capacity)
     _check(ids, capacity, pages)
@@ -110,12 +110,12 @@ def _depth(below: list[int]) -> int:
 
 
 def as_lists(pools: CachePools) -> CachePools:
-    """The same state in lists, for plain Python."""
+    """The pools as lists, for plain Python."""
     return pools._replace(**{name: getattr(pools, name).tolist() for name in ARRAYS})
 
 
 def into_arrays(pools: CachePools, lists: CachePools) -> None:
-    """Write the state of lists back to the arrays that it came from."""
+    """Copy the state of lists back into the arrays."""
     for name in ARRAYS:
         getattr(pools, name)[:] = getattr(lists, name)
 
@@ -128,7 +128,7 @@ def _check(ids: int, capacity: Sequence[int], pages: int) -> None:
 
 
 def dense_ids(ids: Any) -> tuple[Any, int]:
-    """Any integers as 0..n-1, the same for the same, and n.
+    """Integers mapped to 0..n-1, equal for equal, and n.
 
     >>> dense_ids([7, 10**12, 7])
     (array([0, 1, 0], dtype=int32), 2)
@@ -138,31 +138,31 @@ def dense_ids(ids: Any) -> tuple[Any, int]:
 
 
 def free_pages(pools: CachePools, pool_id: int) -> int:
-    """Pages of a pool that hold nothing."""
+    """Free pages of a pool."""
     pool = pools.pool
     return pool[pool_id * POOL + CAPACITY] - pool[pool_id * POOL + PRIVATE] - pool[pool_id * POOL + PAGES] * pool[pool_id * POOL + STORED]
 
 
 def claimable_pages(pools: CachePools, pool_id: int) -> int:
-    """Pages of a pool that running requests do not use: free, or of blocks that can be let go."""
+    """Pages of a pool that running requests do not use: free, or in blocks that can be evicted."""
     pool = pools.pool
     return pool[pool_id * POOL + CAPACITY] - pool[pool_id * POOL + PRIVATE] - pool[pool_id * POOL + PAGES] * pool[pool_id * POOL + PINNED]
 
 
 def ring_end(pools: CachePools, pool_id: int) -> int:
-    """The row of `node` that closes a pool's ring: after it comes the oldest, before it the newest."""
+    """The row of `node` that closes a pool's ring, between the newest slot and the oldest."""
     return pools.slots + pool_id
 
 
 def oldest(pools: CachePools, pool_id: int) -> int:
-    """The slot of the block used longest ago that no running request uses, NOWHERE when there is none."""
+    """The slot of the least recently used unpinned block, NOWHERE if none."""
     end = ring_end(pools, pool_id)
     slot = pools.node[end * NODE + NEWER]
     return NOWHERE if slot == end else slot
 
 
 def link(pools: CachePools, pool_id: int, slot: int) -> None:
-    """Put a slot at the ring's newest end."""
+    """Insert a slot at the newest end of its pool's ring."""
     node, end = pools.node, ring_end(pools, pool_id)
     newest = node[end * NODE + OLDER]
     node[slot * NODE + OLDER] = newest
@@ -172,7 +172,7 @@ def link(pools: CachePools, pool_id: int, slot: int) -> None:
 
 
 def unlink(pools: CachePools, slot: int) -> None:
-    """Take a slot out of its ring."""
+    """Remove a slot from its ring."""
     node = pools.node
     newer, older = node[slot * NODE + NEWER], node[slot * NODE + OLDER]
     node[older * NODE + NEWER] = newer
@@ -180,7 +180,7 @@ def unlink(pools: CachePools, slot: int) -> None:
 
 
 def put(pools: CachePools, pool_id: int, block: int, last: float) -> int:
-    """Store a block in an empty slot, in no ring yet; the caller has made room."""
+    """Store a block in an empty slot outside the ring and return the slot; the caller has made room."""
     node, pool = pools.node, pools.pool
     slot = pool[pool_id * POOL + EMPTY]
     pool[pool_id * POOL + EMPTY] = node[slot * NODE + NEWER]
@@ -193,7 +193,7 @@ def put(pools: CachePools, pool_id: int, block: int, last: float) -> int:
 
 
 def drop(pools: CachePools, pool_id: int, slot: int) -> None:
-    """Forget the block in an unpinned slot."""
+    """Drop the block in an unpinned slot."""
     unlink(pools, slot)
     node, pool = pools.node, pools.pool
     pools.slot[pool_id * pools.ids + node[slot * NODE + BLOCK]] = NOWHERE
@@ -204,12 +204,12 @@ def drop(pools: CachePools, pool_id: int, slot: int) -> None:
 
 
 def let_go(pools: CachePools, pool_id: int, slot: int, now: float) -> None:
-    """Move an unpinned block to the pool below, whose own oldest makes room and goes further down in its turn."""
+    """Move an unpinned block to the pool below, whose oldest block makes room by moving further down."""
     block, last, lower_id = pools.node[slot * NODE + BLOCK], pools.last[slot], pools.pool[pool_id * POOL + BELOW]
     drop(pools, pool_id, slot)
     while lower_id != NOWHERE:
         lower_slot = pools.slot[lower_id * pools.ids + block]
-        if lower_slot != NOWHERE:  # from another replica, in a pool that both share
+        if lower_slot != NOWHERE:  # another replica stored it in a shared pool
             renew(pools, lower_id, lower_slot, max(last, pools.last[lower_slot]))
             return
         if now - last <= pools.ttl[lower_id] and pools.pool[lower_id * POOL + CAPACITY] >= pools.pool[lower_id * POOL + PAGES]:
@@ -226,14 +226,14 @@ def let_go(pools: CachePools, pool_id: int, slot: int, now: float) -> None:
 
 
 def renew(pools: CachePools, pool_id: int, slot: int, last: float) -> None:
-    """Make an unpinned slot its pool's newest."""
+    """Make an unpinned slot the newest of its pool."""
     unlink(pools, slot)
     link(pools, pool_id, slot)
     pools.last[slot] = last
 
 
 def expire(pools: CachePools, pool_id: int, now: float) -> None:
-    """Let go of what was idle for longer than its pool keeps it, in this pool and those below."""
+    """Evict blocks idle for longer than their pool's time to live, in this pool and the pools below."""
     while pool_id != NOWHERE:
         slot = oldest(pools, pool_id)
         while slot != NOWHERE and now - pools.last[slot] > pools.ttl[pool_id]:
@@ -244,7 +244,7 @@ def expire(pools: CachePools, pool_id: int, now: float) -> None:
 
 
 def evict(pools: CachePools, pool_id: int, now: float) -> int:
-    """Let a pool's oldest unpinned block go; which block it was, NOWHERE when there is none."""
+    """Evict a pool's oldest unpinned block and return it, NOWHERE if none."""
     slot = oldest(pools, pool_id)
     if slot == NOWHERE:
         return NOWHERE
@@ -255,7 +255,7 @@ def evict(pools: CachePools, pool_id: int, now: float) -> int:
 
 
 def make_room(pools: CachePools, pool_id: int, pages: int, now: float) -> bool:
-    """Evict until so many pages are free; False, with nothing evicted, when running requests use the rest."""
+    """Evict until `pages` pages are free; False, with nothing evicted, if running requests use too many."""
     if claimable_pages(pools, pool_id) < pages:
         return False
     while free_pages(pools, pool_id) < pages:

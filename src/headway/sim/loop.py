@@ -1,7 +1,7 @@
-"""The loop: continuous batching, iteration by iteration where something happens, in one jump where nothing does.
+"""The loop of continuous batching: iteration by iteration around events, in one jump between them.
 
-Written in the subset that numba compiles; plain Python runs the same lines. `step(batch, context, prompt tokens, pairs, ranks)` is the
-flat form of the one step law.
+Written in the subset that numba compiles; plain Python runs it too. `step(batch, context, prompt tokens, pairs, ranks)` is the flat form
+of the step law.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from headway.sim.state import (
 from headway.sim.step_time import departed, step_at, steps_s, steps_until
 from headway.sim.timings import elapse, gap
 
-IDLE, PAUSED, STUCK = 0, 1, 2  # nothing left to do; at the time or the number of events asked for; a request that nothing can serve
+IDLE, PAUSED, STUCK = 0, 1, 2  # no work left; reached the time or number of iterations; a request cannot be served
 
 
 def advance(state: State, rules: Rules, step: Step, until: float, most: int) -> int:
-    """Run until a time, or so many iterations; a step that has begun is seen through."""
+    """Run until a time or for `most` iterations; a step that has begun is completed. Returns IDLE, PAUSED or STUCK."""
     for _ in range(most):
         arrive(state, rules)
         if state.count[RUNNING] == 0 and state.count[PARTIAL] == 0 and state.count[QUEUED] == 0:
@@ -74,20 +74,20 @@ def advance(state: State, rules: Rules, step: Step, until: float, most: int) -> 
 
 
 def on_beat(rules: Rules, time: float) -> float:
-    """The first departure that is not before a time."""
+    """The first multiple of the step period at or after a time."""
     if rules.departures > 0.0:
-        return max(time, rules.departures * -((-time / rules.departures + 1e-9) // 1.0))  # a beat may be rounded to before who came on it
+        return max(time, rules.departures * -((-time / rules.departures + 1e-9) // 1.0))  # after rounding: never before `time`
     return time
 
 
 def stand_by(state: State, rules: Rules, until: float) -> None:
-    """No step until a time: everyone in service waits for a copy."""
+    """Advance the clock without a step, while all requests in service wait for copies."""
     elapse(state, rules, until - state.at[NOW], 0)
     state.at[NOW] = until
 
 
 def with_prompts(state: State, rules: Rules, step: Step, tokens: int) -> None:
-    """One step that computes prompts, and in mixed steps decodes."""
+    """Run one step that computes prompt chunks, and with chunked prefill also decodes."""
     running = state.count[RUNNING] * rules.mixed
     ranks = state.spread[min(state.count[PACKED], state.count[SPREAD])]
     context = state.at[CONTEXT] if running else 0.0
@@ -104,7 +104,7 @@ def with_prompts(state: State, rules: Rules, step: Step, tokens: int) -> None:
 
 
 def jump(state: State, rules: Rules, step: Step, until: float) -> None:
-    """As many decode steps as pass without anything else: until one ends, someone comes who may be let in, or blocks run out."""
+    """Run all decode steps until the next event: a sequence ends, a request that may be admitted arrives, or blocks run out."""
     steps = steps_of_room(state, rules, int(state.heap[0]) - state.count[STEP])
     if state.count[QUEUED] == 0:
         until = min(until, next_arrival(state, rules))
@@ -123,12 +123,12 @@ def jump(state: State, rules: Rules, step: Step, until: float) -> None:
 
 
 def late_tokens(state: State) -> bool:
-    """Whether those who decode have waited for more than the next step: for steps of prompts alone, or for copies."""
+    """Whether decoding sequences have waited for more than the next step: for prefill-only steps or copies."""
     return state.at[TOKEN_AT] < state.at[NOW] or state.count[RETURNED] > 0
 
 
 def late_gaps(state: State, rules: Rules, time: float) -> None:
-    """The decode step after such a wait: each sequence has waited since its own last token."""
+    """Record the inter-token times of the decode step after such a wait, each since its sequence's last token."""
     for lane in range(0, rules.lanes, LANE):
         seat = state.ends[lane + DECODING]
         while seat >= 0:
@@ -145,7 +145,7 @@ def late_gaps(state: State, rules: Rules, time: float) -> None:
 
 
 def spread_gaps(state: State, rules: Rules, step: Step, first: int, steps: int) -> None:
-    """The time between tokens, of each sequence in each of so many steps from `first` on; long runs in up to eight parts."""
+    """Record the inter-token times of decode steps from `first` to `steps`, all sequences, in up to eight parts."""
     running = state.count[RUNNING]
     parts, span = min(8, 1 + steps // 64), steps - first
     for part in range(parts):
@@ -155,7 +155,7 @@ def spread_gaps(state: State, rules: Rules, step: Step, first: int, steps: int) 
 
 
 def move_on(state: State, rules: Rules, steps: int) -> None:
-    """The decoding sequences are so many steps further."""
+    """Advance the decoding sequences by `steps` steps."""
     state.count[STEP] += steps
     state.at[TOKEN_AT] = state.at[NOW]
     state.at[CONTEXT] += state.count[RUNNING] * rules.accept * steps

@@ -1,12 +1,12 @@
-"""How compiled code sees a replica and the rules, as addresses of tables; and functions that only compiled ones call. Made of numba.
+"""numba extensions: replicas and rules as addresses of tables, and functions that only compiled code calls.
 
-Left to itself numba does both for each function together with all that it calls, and again for each caller.
+By default numba optimises and emits each function together with its callees, and again for each caller.
 
-A replica has some forty arrays and a run twenty rules. As tuples every function of the loop would take and hand on all of them, which takes
-long to compile and long to run. Here it takes two addresses, and naming an array reads the table. The table never changes, so that machine
-code reads it where that is cheapest. Whole numbers of 32 bits are read as of 64: no function is compiled for both.
+A replica has some forty arrays and a run twenty rules. As tuples, every function of the loop would pass on all of them, which is slow to
+compile and to run. Here it takes two addresses, and naming an array reads the table. The table never changes, so machine code may read it
+wherever that is cheapest. 32-bit integers are read as 64-bit, so that no function is compiled for both.
 
-Imported where something is compiled: numba takes a while.
+Import only to compile, since numba loads slowly.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from numba.np.numpy_support import from_dtype
 
 
 class PartLibrary(JITCodeLibrary):
-    """Code that is there to be linked: it has no address, and nothing asks for one."""
+    """Code for linking only, without an address."""
 
     def _optimize_final_module(self) -> None:
-        """The caller's concern."""
+        """No-op: the caller's library is optimised."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """None, as of a function without a wrapper for Python."""
+        """0, as for a function without a wrapper for Python."""
         return 0
 
     @property
     def codegen(self) -> Any:
-        """Who is told of an environment for Python objects, which such functions never have."""
+        """The object that numba gives an environment for Python objects, which such functions never have."""
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Nothing to set."""
+        """No-op: there is no environment."""
 
 
 class PartCompiler(Compiler):
-    """The usual passes into such code."""
+    """The usual compiler passes of numba, emitting a PartLibrary."""
 
     def define_pipelines(self) -> Any:
-        """numba makes a library where there is none yet."""
+        """The usual pipelines, with a PartLibrary set before numba creates its own library."""
         state: Any = self.state
         state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
@@ -61,7 +61,7 @@ class PartCompiler(Compiler):
 
 
 def part(run: Any) -> Any:
-    """A function for compiled ones, made once for whole numbers and not again for each that a caller writes out."""
+    """A function for compiled callers, compiled once for integers rather than for each literal argument."""
     njit: Any = numba.njit
     dispatcher = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler, error_model="numpy", no_rewrites=True)(
         run
@@ -72,11 +72,11 @@ def part(run: Any) -> Any:
 
 
 infer: Any = infer_global
-FIRST = {"target": "cpu"}  # before what numba has for any target, which it tries one by one
+FIRST = {"target": "cpu"}  # tried before numba's generic targets
 
 
 class Numbers(types.Type):
-    """The address of numbers as an array keeps them."""
+    """Type of the address of an array's numbers."""
 
     def __init__(self, array_dtype: Any) -> None:
         self.array_dtype = array_dtype
@@ -85,7 +85,7 @@ class Numbers(types.Type):
 
 
 class PointerTable(types.Type):
-    """The address of a named tuple's words; a named tuple in it is a table in the table, and what is no array is a number."""
+    """Type of the address of a named tuple's words; a nested named tuple is a nested table, other fields are arrays or numbers."""
 
     def __init__(self, name: str, record: Any, first: int = 0) -> None:
         self.places: dict[str, tuple[int, Any]] = {}
@@ -105,11 +105,11 @@ class PointerTable(types.Type):
         return types.float64 if isinstance(value, float) else types.int64
 
     def rows(self, records: Any) -> Any:
-        """Named tuples like the first as rows of words; their arrays must be kept alive beside them."""
+        """Rows of words for named tuples of equal layout; the caller must keep their arrays alive."""
         return np.array([self.row(record) for record in records], np.int64)
 
     def row(self, record: Any) -> list[int]:
-        """The words of one."""
+        """The words of one named tuple."""
         words: list[int] = []
         for (_, kind), value in zip(self.places.values(), record, strict=True):
             words += kind.row(value) if isinstance(kind, PointerTable) else [_word(kind, value)]
@@ -126,7 +126,7 @@ def _word(kind: Any, value: Any) -> int:
 
 @register_model(PointerTable)
 class TableModel(models.PrimitiveModel):
-    """An address of words."""
+    """Data model of a table: an address of words."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, manager[types.int64].get_value_type().as_pointer())
@@ -134,7 +134,7 @@ class TableModel(models.PrimitiveModel):
 
 @register_model(Numbers)
 class NumbersModel(models.PrimitiveModel):
-    """An address of such numbers."""
+    """Data model of numbers: an address."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, manager[from_dtype(kind.array_dtype)].get_value_type().as_pointer())
@@ -142,18 +142,18 @@ class NumbersModel(models.PrimitiveModel):
 
 @infer_getattr
 class FieldGetter(AttributeTemplate):
-    """table.name."""
+    """Type of `table.name`."""
 
     key = PointerTable
 
     def generic_resolve(self, table: Any, name: str) -> Any:
-        """What is there."""
+        """The type of the field `name`."""
         return table.places[name][1] if name in table.places else None
 
 
 @lower_getattr_generic(PointerTable)
 def read_field(context: Any, builder: Any, table: Any, address: Any, name: str) -> Any:
-    """The word, as what it stands for."""
+    """Code that reads a field's word as its type."""
     place, kind = table.places[name]
     if isinstance(kind, PointerTable):
         return address
@@ -166,12 +166,12 @@ def read_field(context: Any, builder: Any, table: Any, address: Any, name: str) 
 
 @infer(operator.getitem)
 class Get(AbstractTemplate):
-    """numbers[index]."""
+    """Type of `numbers[index]`."""
 
     metadata: Any = FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """A double, or a whole number of 64 bits."""
+        """The signature: a double or a 64-bit integer."""
         numbers, index = args
         fits = isinstance(numbers, Numbers) and isinstance(index, types.Integer)
         return numbers.dtype(numbers, types.intp) if fits else None
@@ -179,12 +179,12 @@ class Get(AbstractTemplate):
 
 @infer(operator.setitem)
 class Set(AbstractTemplate):
-    """numbers[index] = value."""
+    """Type of `numbers[index] = value`."""
 
     metadata: Any = FIRST
 
     def generic(self, args: Any, kws: Any) -> Any:
-        """Of the same kind."""
+        """The signature: a value of the kind that `numbers[index]` gives."""
         numbers, index, _ = args
         fits = isinstance(numbers, Numbers) and isinstance(index, types.Integer)
         return types.none(numbers, types.intp, numbers.dtype) if fits else None
@@ -192,21 +192,21 @@ class Set(AbstractTemplate):
 
 @lower_builtin(operator.getitem, Numbers, types.Integer)
 def get(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Read, and widen."""
+    """Code that reads a number and widens it."""
     numbers, value = signature.args[0], builder.load(builder.gep(args[0], [args[1]]))
     return context.cast(builder, value, from_dtype(numbers.array_dtype), numbers.dtype)
 
 
 @lower_builtin(operator.setitem, Numbers, types.Integer, types.Any)
 def put(context: Any, builder: Any, signature: Any, args: Any) -> None:
-    """Narrow, and write."""
+    """Code that narrows a number and writes it."""
     address, index, value = args
     numbers = signature.args[0]
     builder.store(context.cast(builder, value, numbers.dtype, from_dtype(numbers.array_dtype)), builder.gep(address, [index]))
 
 
 def row_at(table: PointerTable) -> Any:
-    """What finds a row of such a table: of compiled code, (rows, number)."""
+    """The compiled function (rows, number) -> row of such a table."""
 
     @intrinsic
     def row(typing: Any, rows: Any, number: Any) -> Any:

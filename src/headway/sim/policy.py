@@ -1,4 +1,4 @@
-"""How requests are scheduled: what the user asks for, else what the engine family does (data/efficiency.toml)."""
+"""Scheduling of requests: the user's choices, else the defaults of the engine family (data/efficiency.toml)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ POLICIES = ("chunked", "prefill-first", "disaggregated")
 ROUTES = ("round-robin", "least-loaded", "prefix-aware")
 RELOADS = ("time", "cost")
 PREEMPTIONS = ("recompute", "swap")
-BLOCK = 16  # vLLM's default
-SWAP_SPACE = 4 * 2**30  # byte of each chip's host, vLLM's default
+BLOCK = 16  # tokens, vLLM's default
+SWAP_SPACE = 4 * 2**30  # bytes of host memory per chip, vLLM's default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One replica's scheduler; None stands for what the engine family does."""
+    """The scheduler of one replica; None for the default of the engine family."""
 
     policy: Annotated[str, Field(choices=(*POLICIES, ""), help="prompts: beside decodes, before them, or on replicas of their own")] = ""
     token_budget: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e9, help="tokens of a rank's step")] = None
@@ -51,16 +51,16 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """A policy with every number found, and where each one comes from."""
+    """A policy with every number resolved, and the origin of each."""
 
-    rules: Any  # Rules of the loop
+    rules: Any  # Rules for the loop
     overhead_s: float
     patience_s: float | None
     notes: tuple[str, ...]
 
 
 def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
-    """The rules of a replica of `dp` ranks with room for so many tokens."""
+    """The scheduler of a replica of `dp` ranks with KV memory for `kv_tokens` tokens."""
     from headway.sim.state import LANE, Rules
 
     table, kind = efficiencies(), platform(chip)
@@ -74,7 +74,7 @@ def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_
     reserve_share = number(policy.reserve, "reserved_output_share")
     reserve = (
         reserve_share if policy.reserve is not None or reserve_share >= 1 else 0.0
-    )  # a mean over an answer's growth is for formulas: here it grows
+    )  # the simulator grows each answer, so it needs no mean over its growth
     is_known_engine = assumptions.engine not in ("none", "other")
     overhead = number(policy.request_overhead, "request_overhead_s") if is_known_engine or policy.request_overhead is not None else 0.0
     rules = Rules(

@@ -1,4 +1,4 @@
-"""Which prompt tokens go into the next step: those in work first, then those who wait, as far as budget, seats and cache go."""
+"""Choice of the prompt chunks of the next step: prompts in progress first, then the queue, within token budget, seats and cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headway.sim.state import (
 
 
 def choose(state: State, rules: Rules) -> int:
-    """Give prompts their chunks of the next step; the tokens in all."""
+    """Assign prompts their chunks of the next step; returns their total tokens."""
     state.count[PACKED] = 0
     if state.count[PARTIAL] == 0 and state.count[QUEUED] == 0:
         return 0
@@ -45,18 +45,18 @@ def choose(state: State, rules: Rules) -> int:
         if state.count[RUNNING] + state.count[PARTIAL] >= rules.seats or not fits(state, rules, lane):
             break
         seat = admit(state, rules, lane)
-        if state.seat[seat + OWED] == 0:  # its prompt was computed elsewhere
+        if state.seat[seat + OWED] == 0:  # the prefill pool computed its prompt
             state.count[PARTIAL] -= 1
             begin(state, rules, seat)
         else:
             tokens += _cut(state, rules, seat, room - tokens)
     if rules.swap > 0 and state.count[PACKED] == 0 and state.count[RUNNING] == 0:
-        come_back(state, rules)  # copies that take no time
+        come_back(state, rules)  # copies without delay
     return tokens
 
 
 def come_back(state: State, rules: Rules) -> None:
-    """Sequences whose blocks are back from the host's memory decode on."""
+    """Resume decoding of sequences whose blocks are back from host memory."""
     partial_count = 0
     for place in range(state.count[PARTIAL]):
         seat = state.partial[place]
@@ -72,7 +72,7 @@ def come_back(state: State, rules: Rules) -> None:
 
 
 def first_lane(state: State) -> int:
-    """The highest class that anyone waits in."""
+    """The lane of the highest class with a waiting request."""
     lane = 0
     while state.ends[lane + BACK] < 0 and state.ends[lane + SERVED] >= state.ends[lane + ARRIVED]:
         lane += LANE
@@ -80,7 +80,7 @@ def first_lane(state: State) -> int:
 
 
 def fits(state: State, rules: Rules, lane: int) -> bool:
-    """Whether the cache has room for the first of a class's queue."""
+    """Whether the cache has room for the first request of a class's queue."""
     seat = state.ends[lane + BACK]
     request, output_so_far = (
         state.order[state.ends[lane + SERVED]] if seat < 0 else state.seat[seat + REQUEST],
@@ -88,7 +88,7 @@ def fits(state: State, rules: Rules, lane: int) -> bool:
     )
     if rules.reserve > 0.0 and state.count[RESERVED] + set_aside(state, rules, request) > rules.capacity:
         return False
-    beside = rules.caching != 0 and (seat < 0 or state.seat[seat + AWAY] == 0)  # what was copied out comes back whole
+    beside = rules.caching != 0 and (seat < 0 or state.seat[seat + AWAY] == 0)  # swapped blocks come back whole
     return room_beside_hits(state, rules, request, output_so_far) if beside else room_for(state, rules, request, output_so_far)
 
 
@@ -105,7 +105,7 @@ def _cut(state: State, rules: Rules, seat: int, room: int) -> int:
 
 
 def pairs(state: State) -> float:
-    """(query, key) pairs of the chunks that are in the step."""
+    """(query, key) pairs of the step's prompt chunks."""
     total = 0.0
     for place in range(state.count[PARTIAL]):
         seat = state.partial[place]
@@ -114,7 +114,7 @@ def pairs(state: State) -> float:
 
 
 def compute(state: State, rules: Rules) -> None:
-    """The step is over: chunks are computed, and whose prompt is done begins to decode."""
+    """Complete the step's prompt chunks; requests with a finished prompt begin to decode."""
     partial_count = 0
     for place in range(state.count[PARTIAL]):
         seat = state.partial[place]

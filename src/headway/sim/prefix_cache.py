@@ -1,4 +1,4 @@
-"""The prefix cache of running requests: what a prompt finds, what it pins, what it leaves behind.
+"""The prefix cache of running requests: lookup of prompts, pinning of blocks, and storage of computed blocks.
 
 All in the numba-safe subset, over the arrays of `CachePools`. A request's blocks are `blocks[start:end]`, in the order of its prompt. The
 order of calls for a request whose prompt runs on pool `pool_id`:
@@ -10,9 +10,9 @@ order of calls for a request whose prompt runs on pool `pool_id`:
     publish(pools, pool_id, blocks, start, end, now)           each time that such blocks have been computed: held pages get their ids
     release(pools, pool_id, pages); leave(pools, pool_id, blocks, start, published, now)    at its end, or when it is preempted
 
-Pools that replicas share get a copy of a block as soon as it is published, and keep it when it is read: others may want it too.
+Shared pools get a copy of a block as soon as it is published, and keep it after a read, since other replicas may need it.
 
-A preempted request finds the blocks it left behind. That saves work, but it is no prefix hit: `count_lookups` counts it apart.
+A preempted request finds the blocks that it left behind. That saves work but is no prefix hit, so `count_lookups` counts it apart.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from headway.sim.kv_pools import (
     unlink,
 )
 
-# Entries of a tally: prompt blocks looked up by new requests, by preempted ones that return, what the latter found; then hits by depth, and
-# in the loop after those: prompt tokens of new requests, and of them those that need no computing.
+# Entries of a tally: prompt blocks looked up by new requests, blocks looked up by returning preempted requests, their hits; then hits by
+# depth; then, in the loop, prompt tokens of new requests and cached tokens among them.
 LOOKUPS, RETURN_LOOKUPS, RETURN_HITS, HITS = 0, 1, 2, 3
 
 
 def match(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float, least: Any, depth_hits: Any) -> int:
-    """Leading blocks of a prompt that are cached in a pool or below it; `depth_hits` gets how many at each depth.
+    """Number of leading blocks of a prompt cached in a pool or below it; `depth_hits` gets the number at each depth.
 
-    `least[depth]` is the fewest blocks that are worth taking up from a depth: where there are fewer, the prefix ends before them.
+    `least[depth]` is the fewest blocks worth loading from a depth; a prefix with fewer ends before them.
     """
     last = prefix_end(pools, pool_id, blocks, start, end, now, depth_hits)
     for depth in range(pools.tiers - 1, 0, -1):
@@ -79,7 +79,7 @@ def prefix_end(pools: CachePools, pool_id: int, blocks: Any, start: int, end: in
 
 
 def first_at(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, depth: int) -> int:
-    """The index of the first block that is so many pools below this one."""
+    """The index of the first block found `depth` pools below this pool, `end` if none."""
     tier_id = pool_id
     for _ in range(depth):
         tier_id = pools.pool[tier_id * POOL + BELOW]
@@ -90,7 +90,7 @@ def first_at(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int,
 
 
 def admits(pools: CachePools, pool_id: int, blocks: Any, start: int, hits: int, pages: int) -> bool:
-    """Whether a request fits: its hits and so many pages more, with everything evicted that nobody uses."""
+    """Whether a request's hits and `pages` more pages fit after eviction of all unpinned blocks."""
     needed = pages
     for index in range(start, start + hits):
         slot = pools.slot[pool_id * pools.ids + blocks[index]]
@@ -100,7 +100,7 @@ def admits(pools: CachePools, pool_id: int, blocks: Any, start: int, hits: int, 
 
 
 def take(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
-    """Pin the blocks of a found prefix, those of lower pools after moving them up; the caller has asked `admits`."""
+    """Pin the blocks of a cached prefix, moved up from lower pools if needed; the caller has checked `admits`."""
     for index in range(start, end):
         block = blocks[index]
         slot = pools.slot[pool_id * pools.ids + block]
@@ -115,7 +115,7 @@ def take(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now
 
 
 def pin(pools: CachePools, pool_id: int, slot: int, now: float) -> None:
-    """Count one more running request that uses a stored block."""
+    """Pin a stored block for one more running request."""
     if pools.node[slot * NODE + PINS] == 0:
         unlink(pools, slot)
         pools.pool[pool_id * POOL + PINNED] += 1
@@ -124,13 +124,13 @@ def pin(pools: CachePools, pool_id: int, slot: int, now: float) -> None:
 
 
 def store_pinned(pools: CachePools, pool_id: int, block: int, now: float) -> None:
-    """Store a block that one running request uses; the caller has made room."""
+    """Store a block pinned by one running request; the caller has made room."""
     pools.node[put(pools, pool_id, block, now) * NODE + PINS] = 1
     pools.pool[pool_id * POOL + PINNED] += 1
 
 
 def withdraw(pools: CachePools, pool_id: int, block: int, read: bool, now: float) -> None:
-    """Remove a block from the replica's own pools below this one, where it is about to be stored anew: it is in one of them at most."""
+    """Remove a block, about to be stored here anew, from the replica's lower pools; at most one of them has it."""
     lower_id = pools.pool[pool_id * POOL + BELOW]
     while lower_id != NOWHERE:
         slot = pools.slot[lower_id * pools.ids + block]
@@ -147,7 +147,7 @@ def withdraw(pools: CachePools, pool_id: int, block: int, read: bool, now: float
 
 
 def hold(pools: CachePools, pool_id: int, pages: int, now: float) -> bool:
-    """Give a running request so many pages without ids, evicting for them; False, and nothing given, when others use the rest."""
+    """Give a running request `pages` pages without ids, with evictions; False, with nothing changed, if they do not fit."""
     if not make_room(pools, pool_id, pages, now):
         return False
     pools.pool[pool_id * POOL + PRIVATE] += pages
@@ -155,23 +155,23 @@ def hold(pools: CachePools, pool_id: int, pages: int, now: float) -> bool:
 
 
 def hold_just(pools: CachePools, pool_id: int, pages: int, now: float) -> bool:
-    """Running requests have so many pages without ids by now, which a loop that jumps ahead counts itself; False when they do not fit."""
+    """Set the pages without ids of running requests, as counted by a loop that jumps ahead; False if they do not fit."""
     pools.pool[pool_id * POOL + PRIVATE] = pages
     return make_room(pools, pool_id, 0, now)
 
 
 def release(pools: CachePools, pool_id: int, pages: int) -> None:
-    """Take pages without ids back."""
+    """Free pages without ids."""
     pools.pool[pool_id * POOL + PRIVATE] -= pages
 
 
 def publish(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
-    """Blocks that a request has computed in its held pages get their ids: from now on others find them."""
+    """Give ids to blocks that a request computed in its pages, so that other requests find them."""
     for index in range(start, end):
         block = blocks[index]
         slot = pools.slot[pool_id * pools.ids + block]
         pools.pool[pool_id * POOL + PRIVATE] -= pools.pool[pool_id * POOL + PAGES]
-        if slot != NOWHERE:  # another request has computed the same meanwhile: one copy is enough
+        if slot != NOWHERE:  # another request computed this block meanwhile: keep one copy
             pin(pools, pool_id, slot, now)
         else:
             withdraw(pools, pool_id, block, False, now)
@@ -180,7 +180,7 @@ def publish(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, 
 
 
 def share(pools: CachePools, block: int, now: float) -> None:
-    """Write a block that was computed to the first of the pools that replicas share, or find it there used anew."""
+    """Write a computed block to the first shared pool, or renew it there."""
     shared_id = pools.shared
     if shared_id == NOWHERE or pools.pool[shared_id * POOL + CAPACITY] < pools.pool[shared_id * POOL + PAGES]:
         return
@@ -200,7 +200,7 @@ def share(pools: CachePools, block: int, now: float) -> None:
 
 
 def leave(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float) -> None:
-    """Unpin a request's blocks, the last of its prompt first: what nobody else uses stays until it is evicted."""
+    """Unpin a request's blocks, last block first; unpinned blocks stay until eviction."""
     for index in range(end - 1, start - 1, -1):
         slot = pools.slot[pool_id * pools.ids + blocks[index]]
         pools.node[slot * NODE + PINS] -= 1
@@ -211,7 +211,7 @@ def leave(pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, no
 
 
 def count_lookups(pools: CachePools, tally: Any, depth_hits: Any, lookups: int, again: bool) -> None:
-    """Count what a prompt of `lookups` blocks found; a preempted request that comes back (`again`) finds its own blocks: no prefix hits."""
+    """Count the hits of a prompt of `lookups` blocks; hits of a returning preempted request (`again`) are not prefix hits."""
     if again:
         tally[RETURN_LOOKUPS] += lookups
         for depth in range(pools.tiers):
@@ -223,21 +223,21 @@ def count_lookups(pools: CachePools, tally: Any, depth_hits: Any, lookups: int, 
 
 
 def cached_tokens(hits: int, block_tokens: int, prompt: int) -> int:
-    """Prompt tokens that need no computing: the last token always does, since its logits are wanted."""
+    """Prompt tokens that need no prefill; the last token always does, for its logits."""
     return min(hits * block_tokens, prompt - 1)
 
 
 def use(
     pools: CachePools, pool_id: int, blocks: Any, start: int, end: int, now: float, least: Any, depth_hits: Any, leaf_first: bool
 ) -> int:
-    """A whole request in one instant: what its prompt finds, and all its blocks used now. Returns the hits.
+    """Look up and use all blocks of a request in one instant; returns the hits.
 
-    With `leaf_first` the last block is the oldest of the request and goes first, as in serving engines; without, each block counts as
-    used in the order of the prompt, as traces are replayed over one LRU pool in the literature.
+    With `leaf_first` the request's last block counts as the oldest and is evicted first, as in serving engines; without, blocks count as
+    used in prompt order, as in the literature's replays over one LRU pool.
     """
     expire(pools, pool_id, now)
     hits = match(pools, pool_id, blocks, start, end, now, least, depth_hits)
-    if pools.pool[pool_id * POOL + BELOW] != NOWHERE:  # first save what is there from being evicted by what is not
+    if pools.pool[pool_id * POOL + BELOW] != NOWHERE:  # renew cached blocks before new blocks evict them
         for step in range(end - start):
             index = end - 1 - step if leaf_first else start + step
             slot = pools.slot[pool_id * pools.ids + blocks[index]]
@@ -253,7 +253,7 @@ def use(
 
 
 def touch(pools: CachePools, pool_id: int, block: int, now: float) -> None:
-    """Make a block the newest of a pool, storing it when it is not there; a pool smaller than a block stays empty."""
+    """Make a block the newest of a pool, stored first if absent; a pool smaller than a block stays empty."""
     slot = pools.slot[pool_id * pools.ids + block]
     if slot != NOWHERE:
         renew(pools, pool_id, slot, now)

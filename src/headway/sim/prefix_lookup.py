@@ -1,4 +1,4 @@
-"""The prefix cache in the loop: what a prompt finds when it is admitted, when that has been loaded, what it leaves for others."""
+"""The prefix cache in the loop: a prompt's hits at admission, their loading time, and the blocks published for other requests."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from headway.sim.state import (
 
 
 def known_blocks(state: State, rules: Rules, request: int) -> int:
-    """Whole blocks of a prompt that have ids: engines share no part of a block."""
+    """Whole blocks of a prompt with ids; engines do not share partial blocks."""
     return min(state.cache.start[request + 1] - state.cache.start[request], state.lengths[2 * request + PROMPT] // rules.block_tokens)
 
 
 def room_beside_hits(state: State, rules: Rules, request: int, output_so_far: int) -> bool:
-    """Whether a request fits with what it finds; how much that is stays in HIT_BLOCKS for `take_up`."""
+    """Whether a request fits with its cache hits, which are stored in HIT_BLOCKS for `take_up`."""
     cache, first_pool, now, start = state.cache, state.count[FIRST_POOL], state.at[NOW], state.cache.start[request]
     settle(state, rules)
     expire(cache.pools, first_pool, now)
@@ -46,14 +46,14 @@ def room_beside_hits(state: State, rules: Rules, request: int, output_so_far: in
 
 
 def settle(state: State, rules: Rules) -> None:
-    """What answers have grown by since has taken the place of what nobody uses; where it is too much, all of it goes."""
+    """Evict unpinned blocks for the growth of answers since the last call; all of them if the growth needs more."""
     pools, first_pool = state.cache.pools, state.count[FIRST_POOL]
     most = rules.capacity - pools.pool[PAGES] * pools.pool[first_pool * POOL + PINNED]
     hold_just(pools, first_pool, min(int(blocks_held(state, rules) - state.count[SHARED]), most), state.at[NOW])
 
 
 def take_up(state: State, rules: Rules, seat: int) -> None:
-    """An admitted request uses what it found; where that comes from a lower tier, it waits until it is loaded."""
+    """Pin an admitted request's cache hits; hits in a lower tier delay it until they are loaded."""
     cache, first_pool, now, request, hits = (
         state.cache,
         state.count[FIRST_POOL],
@@ -75,7 +75,7 @@ def take_up(state: State, rules: Rules, seat: int) -> None:
 
 
 def offer(state: State, rules: Rules, seat: int) -> None:
-    """A prompt is computed: from now on others find its blocks."""
+    """Publish a computed prompt's blocks, so that other requests find them."""
     cache, request, now = state.cache, state.seat[seat + REQUEST], state.at[NOW]
     start, blocks, published_blocks = cache.start[request], known_blocks(state, rules, request), state.seat[seat + PUBLISHED]
     if blocks > published_blocks:
@@ -86,7 +86,7 @@ def offer(state: State, rules: Rules, seat: int) -> None:
 
 
 def keep_answer(state: State, rules: Rules, seat: int) -> None:
-    """An answer is out: blocks that it filled get their ids, so that the next turn finds them. Its last token was never computed with."""
+    """Publish the blocks that a finished answer filled, so that the next turn finds them; its last token has no KV."""
     cache, request, first_pool = state.cache, state.seat[seat + REQUEST], state.count[FIRST_POOL]
     start, prompt = cache.answer_start[request], state.lengths[2 * request + PROMPT]
     filled = (prompt + state.lengths[2 * request + OUTPUT] - 1) // rules.block_tokens - prompt // rules.block_tokens
@@ -99,7 +99,7 @@ def keep_answer(state: State, rules: Rules, seat: int) -> None:
 
 
 def saved_tokens(state: State, rules: Rules, request: int, now: float) -> float:
-    """Prompt tokens that a request would not have to compute here, those that must be loaded at what that saves."""
+    """Prompt tokens of prefill that a request would save on this replica; tokens to load count by the share saved."""
     cache, start, saved = state.cache, state.cache.start[request], 0.0
     match(
         cache.pools,
@@ -117,7 +117,7 @@ def saved_tokens(state: State, rules: Rules, request: int, now: float) -> float:
 
 
 def due_tokens(state: State) -> float:
-    """Prompt tokens to be computed before those of a request that comes now."""
+    """Prompt tokens to compute before those of a request that arrives now."""
     due = state.at[DUE]
     for place in range(state.count[PARTIAL]):
         due += state.seat[state.partial[place] + OWED] - state.seat[state.partial[place] + COMPUTED]
@@ -125,12 +125,12 @@ def due_tokens(state: State) -> float:
 
 
 def loading(state: State, rules: Rules, seat: int) -> bool:
-    """Whether a request still waits for what it found, or for its own blocks to come back."""
+    """Whether a request still waits for its cache hits to load or for its swapped blocks."""
     return rules.caching + rules.swap > 0 and state.cache.ready[seat // WIDE] > state.at[NOW]
 
 
 def next_loaded(state: State, rules: Rules) -> float:
-    """When the next of the prompts in work is loaded; never where none loads."""
+    """Time at which the next prompt in progress is loaded, inf if none is loading."""
     comes = inf
     if rules.caching + rules.swap > 0:
         for place in range(state.count[PARTIAL]):

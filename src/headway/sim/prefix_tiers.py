@@ -1,4 +1,4 @@
-"""The tiers of a prefix cache: as a user writes them, as pools of a replica, and when loading from a lower one pays and arrives."""
+"""Tiers of a prefix cache: parsed from text, as pools of a replica, and the gain and arrival time of loads from lower tiers."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from headway.sim.traffic.requests import Traffic
 
 FLAG, TTL_FLAG = "--prefix-cache", "--ttl"
 EXAMPLE = "tiers with sizes, the fastest first, such as hbm:60GB,ddr:1TB@200GB/s,flash:30TB:shared (own bandwidth; one of all replicas)"
-SHARED = ("remote", "store")  # memories that all replicas reach
-FOR_ALL = "shared"  # what a user writes behind one that they reach all the same
+SHARED = ("remote", "store")  # memories shared by all replicas
+FOR_ALL = "shared"  # suffix typed for another memory that they share
 FOR_EVER = ("inf", "none", "never")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedTier:
-    """One tier of a cache: so much of a kind of device. Of HBM, where running requests read their cache in place, nothing is loaded."""
+    """One tier of a cache: a capacity on a kind of device. Running requests read HBM in place, without loading."""
 
-    name: str  # as the user wrote it
+    name: str  # name as typed by the user
     device: MemoryTier
     capacity: Any  # bytes
-    devices: int  # as many as the capacity takes, each whole: bandwidth and wear are those of all of them
+    devices: int  # whole devices that the capacity needs; bandwidth and wear count all devices
     read_bw: Any  # byte/s
     write_bw: Any
     latency: Any  # s, to the first byte
-    ttl: float = math.inf  # s that an unused block stays
-    shared: bool = False  # one of all replicas, its bandwidth theirs together; so is what lies below
+    ttl: float = math.inf  # seconds that an unused block stays
+    shared: bool = False  # shared by all replicas, bandwidth included, as are all tiers below it
 
     @property
     def in_place(self) -> bool:
-        """Whether what is found here needs no loading."""
+        """Whether hits in this tier need no loading."""
         return self.device.memory == "hbm"
 
 
 def parse_tiers(text: str, ttl: str = "", catalog: Catalog | None = None) -> tuple[SimulatedTier, ...]:
-    """The tiers of a text, the fastest first.
+    """The tiers in a text, fastest first.
 
     >>> [(tier.name, tier.capacity, tier.read_bw, tier.ttl) for tier in parse_tiers("ddr:1TB,flash:60TB", "5min,1h")]
     [('ddr', 1000000000000.0, 440000000000.0, 300.0), ('flash', 60000000000000.0, 28000000000.0, 3600.0)]
@@ -92,7 +92,7 @@ def _parsed(part: str, text: str, ttl: float, catalog: Catalog | None) -> Simula
 def cache_tier(
     device: MemoryTier, capacity: Any, *, name: str = "", bandwidth: float | None = None, ttl: float = math.inf
 ) -> SimulatedTier:
-    """A tier of so many bytes on a kind of device; `bandwidth` replaces that of all its devices, in both directions."""
+    """A tier of `capacity` bytes on a kind of device; `bandwidth` replaces its devices' total in both directions."""
     count = max(1, math.ceil(capacity / device.capacity)) if device.capacity is not None else 1
     if bandwidth is None:
         bandwidths = {"read_bw": count * device.need("read_bw"), "write_bw": count * device.need("write_bw")}
@@ -106,7 +106,7 @@ def cache_tier(
 
 
 def parse_ttls(text: str, tiers: int) -> tuple[float, ...]:
-    """How long each tier keeps what nobody uses, from `5min` (all of them), one time for each, or one for each but the last.
+    """Seconds that each tier keeps unused blocks, from `5min` (all tiers), a time per tier, or a time for each tier but the last.
 
     >>> parse_ttls("5min", 2), parse_ttls("5min,1h", 3), parse_ttls("5min, never", 2)
     ((300.0, 300.0), (300.0, 3600.0, inf), (300.0, inf))
@@ -122,7 +122,7 @@ def parse_ttls(text: str, tiers: int) -> tuple[float, ...]:
 
 
 def pools_of(tiers: Sequence[SimulatedTier], ids: int, block_bytes: float, *, replicas: int = 1, pages: int = 1) -> CachePools:
-    """Empty pools for blocks of so many bytes: tiers of its own for each replica, and those that all share.
+    """Empty pools for blocks of `block_bytes` bytes: separate tiers for each replica, then the shared tiers.
 
     The fastest pool of replica r is number `r * own_tiers(tiers)`. A block takes `pages` pages in each.
     """
@@ -136,7 +136,7 @@ def pools_of(tiers: Sequence[SimulatedTier], ids: int, block_bytes: float, *, re
 
 
 def chained(ids: int, rooms: Sequence[int], ttls: Sequence[float], replica_tiers: int, replicas: int, pages: int) -> CachePools:
-    """Empty pools of so many pages by tier: the first `replica_tiers` tiers for each replica, and one chain of those below for all."""
+    """Empty pools with `rooms` pages by tier: the first `replica_tiers` tiers for each replica, and a shared chain of the tiers below."""
     shared = replica_tiers * replicas if len(rooms) > replica_tiers else NOWHERE
     below = [shared if index % replica_tiers == replica_tiers - 1 else index + 1 for index in range(replica_tiers * replicas)]
     below += (
@@ -149,23 +149,23 @@ def chained(ids: int, rooms: Sequence[int], ttls: Sequence[float], replica_tiers
 
 
 def own_tiers(tiers: Sequence[SimulatedTier]) -> int:
-    """How many tiers each replica has of its own."""
+    """Number of tiers that replicas do not share."""
     return next((depth for depth, tier in enumerate(tiers) if tier.shared), len(tiers))
 
 
 NEVER = np.iinfo(np.int64).max
-PATH = 4  # entries of one pool in what `paths_of` makes
+PATH = 4  # entries per pool in the result of `paths_of`
 
 
 def least_by_time(tiers: Sequence[SimulatedTier], *, block_bytes: float, block_s: float) -> Any:
-    """Fewest blocks of each tier that load faster than they are computed again, `block_s` each; what `match` takes as `least`."""
+    """Fewest blocks of each tier that load faster than recomputation at `block_s` per block; `match` takes it as `least`."""
     return np.array([_least(tier, block_bytes, block_s, 1.0) for tier in tiers], np.int64)
 
 
 def least_by_cost(tiers: Sequence[SimulatedTier], *, block_bytes: float, block_s: float, usd_per_s: float, waiting: float = 1.0) -> Any:
-    """Fewest blocks of each tier that are cheaper to load than to compute again.
+    """Fewest blocks of each tier that are cheaper to load than to recompute.
 
-    Computing costs `usd_per_s`, what the replica's chips cost. Loading costs the share of it that they wait, and the tier's devices.
+    Computing costs `usd_per_s`, the price of the replica's chips. Loading costs the share `waiting` of it, and the tier's devices.
     """
     return np.array([_least(tier, block_bytes, block_s, _weight(tier, usd_per_s, waiting)) for tier in tiers], np.int64)
 
@@ -177,7 +177,7 @@ def _weight(tier: SimulatedTier, usd_per_s: float, waiting: float) -> float:
 
 
 def _least(tier: SimulatedTier, block_bytes: float, block_s: float, weight: float) -> int:
-    """n blocks take latency + n * bytes / bandwidth, against n * block_s."""
+    """Fewest blocks n for which latency + n * bytes / bandwidth, weighted, is below n * block_s."""
     if tier.in_place:
         return 0
     gain = block_s - weight * block_bytes / tier.read_bw
@@ -185,7 +185,7 @@ def _least(tier: SimulatedTier, block_bytes: float, block_s: float, weight: floa
 
 
 def paths_of(tiers: Sequence[SimulatedTier], replicas: int = 1) -> Any:
-    """Flat, for each pool: bytes a second, seconds to the first byte, when its last load ends and was asked for; what `fetched_s` takes."""
+    """Flat paths for `fetched_s`, per pool: bytes per second, latency in s, end time and request time of the last load."""
     replica_tiers = own_tiers(tiers)
     pool_tiers = [*list(tiers[:replica_tiers]) * replicas, *tiers[replica_tiers:]]
     return np.array(
@@ -194,9 +194,9 @@ def paths_of(tiers: Sequence[SimulatedTier], replicas: int = 1) -> Any:
 
 
 def fetched_s(paths: Any, pools: CachePools, pool_id: int, depth_hits: Any, block_bytes: float, now: float) -> float:
-    """Time at which a found prefix has arrived in a pool: each tier sends one load after the other, tiers send at once; numba-safe.
+    """Time at which a cached prefix has arrived in a pool; loads of one tier queue, tiers load in parallel; numba-safe.
 
-    A replica that is behind another waits for what is to be sent before its own, not for the clock of the other.
+    A replica whose clock is behind waits for earlier loads to finish, not for the other replica's clock.
     """
     ready, lower_id = now, pools.pool[pool_id * POOL + BELOW]
     depth = 1
@@ -213,21 +213,21 @@ def fetched_s(paths: Any, pools: CachePools, pool_id: int, depth_hits: Any, bloc
     return ready
 
 
-FAST = (math.inf, 0.0, 0.0, 0.0)  # the path of what is read in place
+FAST = (math.inf, 0.0, 0.0, 0.0)  # path of a tier read in place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """The prefix cache of all replicas: the HBM that running requests use, the tiers below it, and when those are worth loading from."""
+    """The prefix cache of all replicas: HBM of the running requests, the tiers below, and the criterion for loading from them."""
 
-    below: tuple[SimulatedTier, ...]  # tiers below the HBM, those that replicas share last
-    ttl: float  # of the HBM's blocks
+    below: tuple[SimulatedTier, ...]  # tiers below the HBM, shared tiers last
+    ttl: float  # time to live of unused HBM blocks, s
     names: tuple[str, ...]
-    usd_per_s: float | None = None  # a replica's chips, where loading is set against their price; None: against their time
+    usd_per_s: float | None = None  # price of a replica's chips, to judge loading by cost; None: by time
 
     @property
     def replica_tiers(self) -> int:
-        """Tiers that each replica has of its own."""
+        """Number of tiers below the HBM that replicas do not share."""
         return 1 + sum(not tier.shared for tier in self.below)
 
     @property
@@ -236,7 +236,7 @@ class Prefix:
         return self.replica_tiers <= len(self.below)
 
     def rules(self, rules: Rules, traffic: Traffic, token_bytes: float, hbm: float) -> Rules:
-        """The rules with blocks that divide the traffic's, and no more HBM than asked for."""
+        """The rules with KV blocks that divide the traffic's blocks, and at most `hbm` bytes of HBM."""
         if not len(traffic.blocks):
             raise BadValue("--prefix-cache", "traffic without blocks", "a trace with hash_ids, or --turns")
         block = math.gcd(rules.block, traffic.block_tokens)
@@ -247,18 +247,18 @@ class Prefix:
         )  # fmt: skip
 
     def block_s(self, traffic: Traffic, pace: StepPace) -> float:
-        """Time to compute a block again, as part of the mean prompt."""
+        """Seconds to recompute a block, as part of the mean prompt."""
         prompt = float(traffic.prompt.mean())
         return pace.step(0.0, 0.0, prompt, prompt * prompt / 2, 1.0) * traffic.block_tokens / prompt
 
     def least(self, block_bytes: float, block_s: float) -> Any:
-        """By tier below the HBM: the fewest blocks that are worth loading."""
+        """Fewest blocks worth loading, by tier below the HBM."""
         if self.usd_per_s is None:
             return least_by_time(self.below, block_bytes=block_bytes, block_s=block_s)
         return least_by_cost(self.below, block_bytes=block_bytes, block_s=block_s, usd_per_s=self.usd_per_s, waiting=0.0)
 
     def notes(self, rules: Rules, traffic: Traffic, pace: StepPace) -> tuple[str, ...]:
-        """From what length on a prefix is loaded, of each tier below the HBM."""
+        """Notes on the shortest prefix that each tier below the HBM loads."""
         better = "sooner" if self.usd_per_s is None else "cheaper"
         sentences = []
         for tier, least in zip(self.below, self.least(rules.block_bytes, self.block_s(traffic, pace)).tolist(), strict=True):
@@ -272,12 +272,12 @@ class Prefix:
         return tuple(sentences)
 
     def saved_shares(self, block_bytes: float, block_s: float) -> Any:
-        """By tier, the HBM included: the share of computing a block that is saved where it is found."""
+        """Share of a block's prefill time that a hit saves, by tier, HBM included."""
         gains = [load_gain_s(1.0, block_s, block_bytes / float(tier.read_bw), 0.0) / block_s for tier in self.below]
         return np.maximum([1.0, *gains], 0.0)
 
     def caches(self, rules: Rules, traffic: Traffic, pace: StepPace, replicas: int, lists: bool) -> list[tuple[CacheState, int]]:
-        """Empty caches, one for each replica, and the number of its first pool; in lists for plain Python."""
+        """An empty cache and the number of its first pool for each replica; `lists` for plain Python."""
 
         def form(values: Any, kind: Any = np.int64) -> Any:
             values = np.ascontiguousarray(values, kind)
@@ -291,7 +291,7 @@ class Prefix:
             "saved_shares": form(self.saved_shares(rules.block_bytes, block_s), float),
             "expected": form(np.zeros(len(traffic)), float), "ready": (),
         }  # fmt: skip
-        together = replicas if self.shared else 1  # replicas whose pools are numbered through
+        together = replicas if self.shared else 1  # replicas with one numbering of pools
         replica_caches: list[tuple[CacheState, int]] = []
         for _ in range(replicas // together):
             pools = self._pools(rules, count, together)
@@ -312,7 +312,7 @@ class Prefix:
 
 
 def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:
-    """Tiers as typed, and the bytes of HBM among them (all there is where none is named)."""
+    """The prefix cache of tiers as typed, and the bytes of HBM among them (inf if not given)."""
     first = tiers[0]
     has_hbm = first.in_place
     below = tuple(tiers[1:] if has_hbm else tiers)
@@ -328,7 +328,7 @@ def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) ->
 
 
 def hit_rates(caches: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
-    """Share of prompt blocks that were found, over all replicas, and by tier; those of preempted requests that return are left out."""
+    """Hit rate of prompt blocks over all replicas, and by tier; lookups of returning preempted requests are left out."""
     tally = np.sum([np.asarray(cache.tally) for cache in caches], axis=0)
     lookups, hits, (prompt, cached) = tally[LOOKUPS], tally[HITS:-2], tally[-2:]
     if not lookups:

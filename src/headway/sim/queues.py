@@ -1,8 +1,8 @@
-"""Queues of seats: two binary heaps by the time of what comes next, and linked lists that a seat leaves from anywhere in constant time.
+"""Queues of seats: binary heaps by time of the next event, and linked lists with removal from anywhere in constant time.
 
-Of equal keys the lower name is first. Who calls keeps count of the pairs.
+Among equal keys the lower name is first. The caller keeps the count of pairs.
 
-A list is a place in `ends`: its first seat, then its last; -1 where it is empty.
+A list is an index into `ends`: its first seat, then its last seat; -1 if empty.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from headway.sim.state import AGAIN, AWAY, BEFORE, CHUNK, CLASS, COMPUTED, FOLLO
 
 
 def push(heap: Any, count: int, key: float, name: int) -> None:
-    """One more beside so many."""
+    """Push a (key, name) pair on a heap of `count` pairs."""
     _rise(heap, count, float(key), float(name))
 
 
 def remove_at(heap: Any, count: int, at: int) -> None:
-    """Take out what is at a place of the heap of so many."""
+    """Remove the pair at index `at` of a heap of `count` pairs."""
     last = count - 1
     if at == last:
         return
@@ -31,7 +31,7 @@ def remove_at(heap: Any, count: int, at: int) -> None:
 
 
 def place_of(heap: Any, name: int) -> int:
-    """Where a name is in the heap."""
+    """Index of a name in the heap."""
     at = 0
     while heap[2 * at + 1] != name:
         at += 1
@@ -68,7 +68,7 @@ def _sink(heap: Any, count: int, at: int, key: float, name: float) -> None:
 
 
 def push_back(state: State, list_at: int, seat: int) -> None:
-    """To the end of a list."""
+    """Append a seat to a list."""
     last = state.ends[list_at + 1]
     state.seat[seat + BEFORE], state.seat[seat + FOLLOWING] = last, -1
     if last < 0:
@@ -79,7 +79,7 @@ def push_back(state: State, list_at: int, seat: int) -> None:
 
 
 def push_front(state: State, list_at: int, seat: int) -> None:
-    """To the front of a list."""
+    """Insert a seat at the front of a list."""
     first = state.ends[list_at]
     state.seat[seat + BEFORE], state.seat[seat + FOLLOWING] = -1, first
     if first < 0:
@@ -90,7 +90,7 @@ def push_front(state: State, list_at: int, seat: int) -> None:
 
 
 def remove(state: State, list_at: int, seat: int) -> None:
-    """Out of the list that it is in."""
+    """Remove a seat from its list."""
     previous_seat, next_seat = state.seat[seat + BEFORE], state.seat[seat + FOLLOWING]
     if previous_seat < 0:
         state.ends[list_at] = next_seat
@@ -103,7 +103,7 @@ def remove(state: State, list_at: int, seat: int) -> None:
 
 
 def take_seat(state: State, request: int, lane: int) -> int:
-    """A free seat for a request."""
+    """Take a free seat for a request and return it."""
     seat = state.count[FREE]
     state.count[FREE] = state.seat[seat + FOLLOWING]
     state.seat[seat + REQUEST], state.seat[seat + CLASS], state.seat[seat + OUTPUT_SO_FAR], state.seat[seat + AGAIN] = request, lane, 0, 0
@@ -112,6 +112,6 @@ def take_seat(state: State, request: int, lane: int) -> int:
 
 
 def give_seat(state: State, seat: int) -> None:
-    """A seat that nobody has any more."""
+    """Return a seat to the free list."""
     state.seat[seat + FOLLOWING] = state.count[FREE]
     state.count[FREE] = seat

@@ -1,6 +1,6 @@
-"""What a run says: latencies as vLLM's `bench serve` defines them, rates, occupancy, cost; as one row, and as trace events over time.
+"""Results of a run: latencies as vLLM's `bench serve` defines them, rates, occupancy and cost, as a row and as trace events.
 
-TTFT: from sending a request to its first token. TPOT: (E2E - TTFT) / (output tokens - 1), of requests with more than one token. ITL: time
+TTFT: from sending a request to its first token. TPOT: (E2E - TTFT) / (output tokens - 1), for requests with more than one token. ITL: time
 between two tokens of a request. E2E: to the last token. Goodput: requests per second that keep every limit.
 """
 
@@ -23,32 +23,32 @@ from headway.sim.prefix_tiers import hit_rates
 from headway.sim.simulate import SimulatedRun
 
 SPANS = {"ttft_s": ("arrival", "first"), "tpot_s": ("first", "finish"), "e2e_s": ("arrival", "finish"), "queue_s": ("arrival", "scheduled")}
-SLICE = 1 << 18  # requests looked at together
+SLICE = 1 << 18  # requests processed together
 PERCENTILES = (50, 90, 95, 99)
-BATCHES = 20  # of requests in order of arrival, whose means give a confidence interval
+BATCHES = 20  # batches in order of arrival, whose means give a confidence interval
 STUDENT = 2.093  # 97.5 % point of Student's t with 19 degrees of freedom
-FEW = 2 * BATCHES  # requests that an interval needs
+FEW = 2 * BATCHES  # least requests for an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredTimes:
-    """Latencies of the requests that count: completed, and sent after the warm-up. Each is worked out where it is asked for."""
+    """Latencies of completed requests sent after the warm-up, computed on demand."""
 
     run: SimulatedRun
-    counts: Any  # which requests
+    counts: Any  # mask of the measured requests
 
     @property
     def ttft_s(self) -> Any:
-        """From sending to the first token."""
+        """Seconds from sending to the first token, by request."""
         return self.values("ttft_s")
 
     @property
     def tpot_s(self) -> Any:
-        """Between tokens, by request; nan for an answer of one token."""
+        """Mean seconds between tokens, by request; nan for an answer of one token."""
         return self.values("tpot_s")
 
     def values(self, key: str, known: bool = False) -> Any:
-        """One latency of every request that counts, or of those that have it; a slice at a time: ten million leave no room for copies."""
+        """One latency of every measured request (`known`: without nan), in slices, since ten million leave no room for copies."""
         start, end = (getattr(self.run, name) for name in SPANS[key])
         numbers, at = np.empty(int(self.counts.sum())), 0
         for rows in slices(len(self.counts)):
@@ -64,15 +64,15 @@ class MeasuredTimes:
 
 
 def slices(count: int) -> Iterator[slice]:
-    """Rows in order, so many at a time."""
+    """Slices of rows in order, SLICE rows each."""
     return (slice(start, start + SLICE) for start in range(0, count, SLICE))
 
 
 def measured(run: SimulatedRun, warmup: float, only: Any = None) -> MeasuredTimes:
-    """The rule: the first `warmup` share of requests, by time of sending, is left out; `only` some requests where asked."""
+    """The measured requests: the first `warmup` share by send time is left out; `only` restricts them further."""
     counts = run.completed
     left_out = int(warmup * run.is_sent.sum())
-    if run.rules.closed:  # users ask in an order that depends on the answers
+    if run.rules.closed:  # closed-loop send order depends on the answers
         counts[np.argsort(np.where(np.isfinite(run.arrival), run.arrival, np.inf), kind="stable")[:left_out]] = False
     elif run.interrupted:
         counts[np.flatnonzero(run.is_sent)[:left_out]] = False
@@ -83,7 +83,7 @@ def measured(run: SimulatedRun, warmup: float, only: Any = None) -> MeasuredTime
 
 
 def latencies(run: SimulatedRun, sample: MeasuredTimes) -> dict[str, Any]:
-    """Means, percentiles and, of means, the half width of the 95 % confidence interval."""
+    """Means with the half width of their 95 % confidence interval, and percentiles, of every latency."""
     row: dict[str, Any] = {}
     for key in SPANS:
         row |= latency_summary(key, sample.values(key, known=True))
@@ -91,7 +91,7 @@ def latencies(run: SimulatedRun, sample: MeasuredTimes) -> dict[str, Any]:
 
 
 def latency_summary(key: str, values: Any) -> dict[str, Any]:
-    """One latency's mean, interval and percentiles; the values lose their order."""
+    """Mean, interval and percentiles of one latency; reorders `values`."""
     names = (f"mean_{key}", f"mean_{key.removesuffix('_s')}_ci_s", *(f"p{percent}_{key}" for percent in PERCENTILES))
     if not len(values):
         return dict.fromkeys(names)
@@ -101,7 +101,7 @@ def latency_summary(key: str, values: Any) -> dict[str, Any]:
 
 
 def half_width(values: Any) -> float | None:
-    """Half of the 95 % confidence interval of a mean, by batch means; None for too few."""
+    """Half width of the 95 % confidence interval of a mean, by batch means; None for too few values."""
     if len(values) < FEW:
         return None
     usable = len(values) // BATCHES * BATCHES
@@ -110,7 +110,7 @@ def half_width(values: Any) -> float | None:
 
 
 def gaps(run: SimulatedRun) -> dict[str, Any]:
-    """Inter-token times of the whole run, from their histogram: a percentile is good to half a per cent."""
+    """Mean and percentiles of inter-token times of the whole run, from a histogram accurate to half a per cent."""
     tokens = np.sum([np.asarray(state.log[: slot.GAPS]) for state in run.states], axis=0)
     total = tokens.sum()
     keys = ("mean_itl_s", *(f"p{percent}_itl_s" for percent in PERCENTILES))
@@ -124,7 +124,7 @@ def gaps(run: SimulatedRun) -> dict[str, Any]:
 
 
 def run_rates(run: SimulatedRun) -> dict[str, Any]:
-    """What was offered and what came out, from the first request sent to the last token."""
+    """Offered and completed rates, from the first request sent to the last token."""
     completed, is_sent = run.completed, run.is_sent
     completions = int(completed.sum())
     start, last = run.sent_between(is_sent)
@@ -142,7 +142,7 @@ def run_rates(run: SimulatedRun) -> dict[str, Any]:
 
 
 def occupancy(run: SimulatedRun) -> dict[str, Any]:
-    """How full the replicas were, over the time that each was simulated."""
+    """Mean occupancy of the replicas, over the simulated time of each."""
     time = sum(float(state.at[slot.NOW]) for state in run.states) or 1.0
     series = in_service(run)
     steps = sum(float(state.count[slot.STEP]) for state in run.states)
@@ -162,12 +162,12 @@ def occupancy(run: SimulatedRun) -> dict[str, Any]:
 
 
 def in_service(run: SimulatedRun) -> Any:
-    """Requests running and waiting, and blocks held, each times seconds, of all replicas; and seconds in steps."""
+    """Running requests, waiting requests and blocks held, integrated over seconds and all replicas; and seconds in steps."""
     return np.sum([np.asarray(state.log[slot.GAPS :]).reshape(slot.BINS, slot.SERIES).sum(axis=0) for state in run.states], axis=0)
 
 
 def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float]) -> dict[str, Any]:
-    """Requests per second that keep every limit, and their share; None without limits."""
+    """Goodput in requests per second that keep every limit, and their share; None without limits."""
     if not limits:
         return {"goodput_req_per_s": None, "good_share": None}
     good = np.ones(int(sample.counts.sum()), bool)
@@ -178,11 +178,11 @@ def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float
     return {"goodput_req_per_s": share * rate if share is not None and rate else None, "good_share": share}
 
 
-HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies of a queue that grows without end are not numbers
+HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies without a steady value if the queue grows forever
 
 
 def row(fleet: Fleet, run: SimulatedRun, able: float | None, limits: Mapping[str, float], warmup: float, lasting: bool) -> dict[str, Any]:
-    """Every figure of a run; `lasting`: the traffic stands for a load that goes on, so that an unstable one has no latencies."""
+    """Every figure of a run; `lasting`: the traffic samples an endless load, so an unstable run has no latencies."""
     sample = measured(run, warmup)
     load = capacity.stand(run, able)
     figures = latencies(run, sample) | goodput(run, sample, limits)
@@ -198,14 +198,14 @@ def row(fleet: Fleet, run: SimulatedRun, able: float | None, limits: Mapping[str
 
 
 def _hits(fleet: Fleet, run: SimulatedRun) -> dict[str, Any]:
-    """Of the replicas that compute prompts."""
+    """Prefix hit rates of the replicas that prefill."""
     if fleet.prefix is None:
         return {}
     return hit_rates([state.cache for state in (run.prefill or run).states], fleet.prefix.names)
 
 
 def _prefill(run: SimulatedRun) -> dict[str, Any]:
-    """How full the pool of prompts was, where it is another."""
+    """Occupancy of a separate prefill pool."""
     if run.prefill is None:
         return {}
     full = occupancy(run.prefill)
@@ -213,12 +213,12 @@ def _prefill(run: SimulatedRun) -> dict[str, Any]:
 
 
 def little(fleet: Fleet, run: SimulatedRun) -> float | None:
-    """Requests in the replicas over time, as counted, over the times that requests spent there: 1 by Little's law."""
+    """Counted requests in the replicas, integrated over time, over the times that requests spent there: 1 by Little's law."""
     if not bool(run.completed.any()) or bool(run.cancelled.any()):
         return None
     counts = run.completed
     spent = float(np.sum(run.finish, where=counts) - np.sum(run.arrival, where=counts)) - int(counts.sum()) * run.overhead_s
-    if fleet.pools is not None:  # on the way from one pool to the other a request is in neither
+    if fleet.pools is not None:  # during KV transfer a request is in neither pool
         spent -= float(np.sum(fleet.pools.transfer_s, where=counts))
     pools = [run, run.prefill] if run.prefill is not None else [run]
     request_s = sum(in_service(pool)[part] for pool in pools for part in (0, 1))
@@ -226,7 +226,7 @@ def little(fleet: Fleet, run: SimulatedRun) -> float | None:
 
 
 def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str, Any]:
-    """Money for the whole machine over the whole run, and energy of its busy chips at their thermal design power."""
+    """Cost of the whole machine over the whole run, and energy of its busy chips at thermal design power."""
     price, chips = fleet.query.price, fleet.query.system.chips
     request_rate, tokens = rates["req_per_s"], rates["output_tok_per_s"]
     figures: dict[str, Any] = {"usd_per_request": None, "usd_per_mtok": None, "joule_per_token": None}
@@ -241,7 +241,7 @@ def cost(fleet: Fleet, run: SimulatedRun, rates: Mapping[str, Any]) -> dict[str,
 
 
 def speed(run: SimulatedRun) -> dict[str, Any]:
-    """How long the simulation itself took."""
+    """Wall time and speed of the simulation itself."""
     return {"wall_s": run.wall_s, "compile_s": run.compile_s}
 
 
@@ -256,7 +256,7 @@ COUNTERS = ("running", "waiting", "kv_blocks")
 
 
 def save(run: SimulatedRun, path: str) -> int:
-    """Write the first MOST_REQUESTS requests and every replica's curves; how many requests were written."""
+    """Write the first MOST_REQUESTS requests and every replica's curves as trace events; returns the number of requests."""
     requests = np.flatnonzero(run.completed)[:MOST_REQUESTS]
     events = [*_curves(run), *_requests(run, requests)]
     try:
@@ -267,7 +267,7 @@ def save(run: SimulatedRun, path: str) -> int:
 
 
 def curves(state: slot.State) -> dict[str, Any]:
-    """Mean over each bin of time: its start, and requests running and waiting, blocks held, share of the bin that is busy."""
+    """Means over each bin of time: start, requests running and waiting, blocks held, busy share."""
     width = float(state.at[slot.BIN_S])
     bins = min(slot.BINS, int(state.at[slot.NOW] / width) + 1)
     sums = np.asarray(state.log[slot.GAPS :], float).reshape(slot.BINS, slot.SERIES)[:bins] / width
@@ -289,7 +289,7 @@ def _curves(run: SimulatedRun) -> list[dict[str, Any]]:
 
 
 def _requests(run: SimulatedRun, requests: Any) -> list[dict[str, Any]]:
-    """A request is drawn on the first row of its replica that is free when it comes."""
+    """Trace events of requests, each on the first row of its replica that is free at its arrival."""
     free: dict[int, list[float]] = {}
     events = []
     for request in requests:

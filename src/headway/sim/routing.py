@@ -1,9 +1,9 @@
-"""Requests to replicas, and replicas that meet: in a tier that they share, or where a request goes by what they do when it comes.
+"""Routing of requests to replicas by load or prefix, and replicas that run in step because they share a tier.
 
-By load a request goes where fewest are in service. By prefix it goes where its first token costs least, in prompt tokens: its own that
-must be computed there, those to be computed before it, and for each request in service a mean answer's, each token of which takes one
-token's place in a step. So a cached prefix is worth a detour until what waits before it outweighs it; where no replica has any of it,
-load decides. All in the subset that numba compiles, as the loop.
+By load, a request goes to the replica with the fewest requests in service. By prefix, it goes where its first token costs least, counted
+in prompt tokens: its uncached tokens there, the tokens to prefill before it, and for each request in service the tokens of a mean answer,
+since each takes one token's place in a step. So the router prefers the replica that holds the prefix until its queue costs more than the
+prefix saves; if no replica holds any of it, load decides. All in the subset that numba compiles, like the loop.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from headway.sim.loop import IDLE, PAUSED, STUCK, advance
 from headway.sim.prefix_lookup import due_tokens, saved_tokens
 from headway.sim.state import ARRIVAL, COMPLETED, COMPLETED_BEFORE, KNOWN, LANE, NOW, PARTIAL, PROMPT, QUEUED, RUNNING, Rules, State
 
-AT_ONCE = 1 << 40  # iterations: all there are
-AHEAD = 0.25  # seconds that a replica may be ahead of another with which it shares a tier, beside the rest of its step
+AT_ONCE = 1 << 40  # iterations, no limit
+AHEAD = 0.25  # seconds that a replica may run ahead of another that shares a tier, plus the rest of its step
 
 
 def state_at(where: Any, number: int) -> State:
-    """One of several replicas; stands here for what the compiled form puts in its place."""
+    """The state of one replica; the compiled form replaces this function."""
     return where[number]
 
 
 def rules_at(rows: Any, number: int) -> Rules:
-    """The rules; stands here likewise."""
+    """The rules of one replica; the compiled form replaces this function."""
     return rows[number]
 
 
 def run_one(where: Any, number: int, rules: Any, step: Step, until: float, most: int) -> int:
-    """Run one replica until a time, or so many iterations."""
+    """Run one replica until a time or for `most` iterations."""
     return advance(state_at(where, number), rules_at(rules, 0), step, until, most)
 
 
 def take_turns(where: Any, replicas: int, rules: Rules, step: Step, until: float, most: int) -> int:
-    """Run replicas that share a tier until a time, or so many turns, so that none is far ahead of the others."""
+    """Run replicas that share a tier until a time or for `most` turns, with clocks close together."""
     for _ in range(most):
         begin = inf
         for number in range(replicas):
@@ -52,7 +52,7 @@ def take_turns(where: Any, replicas: int, rules: Rules, step: Step, until: float
 
 
 def due(state: State, rules: Rules) -> float:
-    """When a replica has something to do next."""
+    """Time of a replica's next work, inf without any."""
     if state.count[RUNNING] + state.count[PARTIAL] + state.count[QUEUED] > 0:
         return state.at[NOW]
     return max(state.at[NOW], next_arrival(state, rules))
@@ -71,9 +71,9 @@ def catch_up(where: Any, replicas: int, rules: Rules, step: Step, until: float) 
 def send(
     where: Any, replicas: int, rules: Any, step: Step, served: Any, ranks: Any, replica: Any, first: int, last: int, turns: int
 ) -> int:  # fmt: skip
-    """Send requests first..last - 1 of those served, of their classes, each to the replica that is best for it when it comes; then turns.
+    """Send requests first..last - 1 of `served`, each to its best replica on arrival; then run replicas for `turns` turns.
 
-    Both in one, since what is compiled is the loop once for each function that is called from outside.
+    One function for both, since the loop is compiled once per function called from Python.
     """
     replica_rules = rules_at(rules, 0)
     for at in range(first, last):
@@ -91,7 +91,7 @@ def send(
 
 
 def by_load(where: Any, replicas: int, request: int) -> int:
-    """The replica with the fewest in service, the lowest of equals."""
+    """The replica with the fewest requests in service, the lowest number among equals."""
     best, least = 0, AT_ONCE
     for number in range(replicas):
         load = in_service(state_at(where, number), request)
@@ -101,7 +101,7 @@ def by_load(where: Any, replicas: int, request: int) -> int:
 
 
 def by_prefix(where: Any, replicas: int, rules: Rules, request: int) -> int:
-    """The replica where a first token costs least, of equals the one with fewest in service; NOWHERE where none has any of the prefix."""
+    """The replica with the cheapest first token, then the fewest requests in service; NOWHERE if none holds any of the prefix."""
     best, least, fewest, known = NOWHERE, inf, AT_ONCE, False
     for number in range(replicas):
         state = state_at(where, number)
@@ -116,8 +116,8 @@ def by_prefix(where: Any, replicas: int, rules: Rules, request: int) -> int:
 
 
 def in_service(state: State, request: int) -> int:
-    """Requests that a replica has when a new one comes."""
+    """Requests in service at a replica when a request arrives."""
     load = state.count[QUEUED] + state.count[PARTIAL] + state.count[RUNNING]
-    if state.at[NOW] > state.times[4 * request + ARRIVAL]:  # a step is under way: who ends with it is still there
+    if state.at[NOW] > state.times[4 * request + ARRIVAL]:  # requests that end with the current step still count
         load += state.count[COMPLETED] - state.count[COMPLETED_BEFORE]
     return load

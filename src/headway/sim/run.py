@@ -1,4 +1,4 @@
-"""One fleet under one load: simulated, set against its capacity, and told as rows."""
+"""One fleet under one load: simulated, compared with its capacity, and reported as rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headway.sim.step_time import scaled
 from headway.sim.traffic.requests import Traffic
 
 BANDED = ("mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s")
-LOW, HIGH = "lo", "hi"  # with shorter steps, with longer ones
+LOW, HIGH = "lo", "hi"  # suffixes for shorter steps and longer steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingPlan:
-    """Traffic at one rate, or of so many users."""
+    """Traffic at one rate, or of `users` closed-loop users."""
 
     traffic: Traffic
     rate: float | None
@@ -32,21 +32,21 @@ class LoadingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """How a fleet is tried: the limits of goodput, the warm-up, the form of the loop, the share of requests that go first."""
+    """A fleet and the settings of its simulation: goodput limits, warm-up, form of the loop, share of fast requests."""
 
     fleet: Fleet
     limits: Mapping[str, float]
     warmup: float
-    lasting: bool  # the traffic stands for a load that goes on
+    lasting: bool  # the traffic samples an endless load
     how: str
     routing: str
-    fast: float  # share of requests in the first of two classes; 0: one class
+    fast: float  # share of requests in the higher of two classes; 0: one class
     seed: int
-    compile_s: float = 0.0  # that making or loading machine code took, before any run
-    band: float = 0.0  # latencies also with every step by this share shorter and longer; 0: without
+    compile_s: float = 0.0  # seconds to make or load machine code, before any run
+    band: float = 0.0  # relative change of step times for a band of latencies; 0: no band
 
     def capacity(self, traffic: Traffic) -> float | None:
-        """Requests per second that the fleet carries of such traffic."""
+        """Capacity of the fleet for such traffic in requests per second, None if it cannot run."""
         pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
             return None
@@ -58,14 +58,14 @@ class Trial:
         return min(first, second) if first and second else None
 
     def ranks(self, traffic: Traffic) -> Any:
-        """Class of each request, drawn, of all turns of a conversation the same; None where there is one class."""
+        """Random class of each request, equal for all turns of a conversation; None with one class."""
         if not self.fast:
             return None
         draws = np.random.default_rng([self.seed, 7]).random(len(traffic))
         return np.where((draws if traffic.pause is None else draws[turns_of(traffic).first]) < self.fast, 0, 1)
 
     def run(self, load: LoadingPlan) -> SimulatedRun:
-        """Play one load."""
+        """Simulate one load."""
         pace, rules, overhead = self.fleet.pace, self.fleet.scheduler.rules, self.fleet.scheduler.overhead_s
         if pace is None:
             raise BadValue("layout", str(self.fleet.layout), "one that fits")
@@ -86,11 +86,11 @@ class Trial:
         )  # fmt: skip
 
     def rows(self, load: LoadingPlan, able: float | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
-        """The row of a load, and one more for each class; with other steps too, where a band is asked for."""
+        """The row of a load, then a row for each class, with a band of latencies if `band` is set; and the run."""
         run = self.run(load)
         try:
             rows = self._result_rows(load, run, able)
-        except KeyboardInterrupt:  # of millions of requests this takes seconds: told all the same, and nothing after it
+        except KeyboardInterrupt:  # rows of millions of requests take seconds: finish them, then stop
             run = replace(run, interrupted=True)
             rows = self._result_rows(load, run, able)
         if self.band and not run.interrupted:
@@ -100,11 +100,11 @@ class Trial:
         return rows, run
 
     def at_pace(self, load: LoadingPlan, able: float | None, factor: float) -> list[dict[str, Any]]:
-        """The rows of a load had every step taken so many times as long."""
+        """The rows of a load with every step time multiplied by `factor`."""
         if self.fleet.pace is None:
             return []
         variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
-        on_beat = self.fleet.scheduler.rules.departures > 0.0  # then the time of a step is not all there is to capacity
+        on_beat = self.fleet.scheduler.rules.departures > 0.0  # then capacity does not scale with step time
         rows, run = variant.rows(load, variant.capacity(load.traffic) if able and on_beat else able and able / factor)
         if run.interrupted:
             raise KeyboardInterrupt
@@ -118,14 +118,14 @@ class Trial:
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
             part = report.measured(run, self.warmup, ranks == number)
             figures = report.latencies(run, part) | report.goodput(run, part, self.limits)
-            stable = totals["stable"] or capacity.stand(run, None, ranks == number).stable  # who goes first may be, when the rest is not
+            stable = totals["stable"] or capacity.stand(run, None, ranks == number).stable  # the fast class may be stable by itself
             figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
             identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
             rows.append({"rate": load.rate} | identity | figures)
         return rows
 
     def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> tuple[list[dict[str, Any]], bool]:
-        """The row at the highest rate that keeps the limits, and at the lowest that was seen not to; whether the search came to its end."""
+        """Rows at the highest rate that keeps the limits and the lowest rate tried that does not; and whether the search finished."""
         able, tried = self.capacity(traffic), []
         if able is None:
             return [], True

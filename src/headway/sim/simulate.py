@@ -1,4 +1,4 @@
-"""Traffic through replicas: what each request waited and took, turns of conversations included, and what the replicas did meanwhile."""
+"""Simulation of traffic on replicas, conversations included: times of each request, and the final state of each replica."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from headway.sim.traffic.requests import NO_CONVERSATION, Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOrder:
-    """Requests of conversations, in the order of the traffic."""
+    """Order of turns in conversations, by request in the order of the traffic."""
 
-    after: Any  # the next turn of the conversation, -1 after the last
-    first: Any  # the first turn of its conversation: of a request in none, itself
+    after: Any  # the next turn of its conversation, -1 for the last turn
+    first: Any  # the first turn of its conversation; the request itself if in none
 
     @property
     def later(self) -> Any:
-        """Which requests wait for an answer before they are sent."""
+        """Mask of requests that wait for an answer before they are sent."""
         return self.first != np.arange(len(self.first))
 
     def unasked(self, completed: Any) -> Any:
-        """Later turns before which one was not completed, given which were."""
+        """Mask of turns after an incomplete turn."""
         before = np.full(len(self.after), -1, np.int64)
         has = np.flatnonzero(self.after >= 0)
         before[self.after[has]] = has
@@ -41,7 +41,7 @@ class TurnOrder:
 
 
 def turns_of(traffic: Traffic) -> TurnOrder:
-    """How requests of the same conversation follow one another.
+    """The order of requests within each conversation.
 
     >>> turns = turns_of(Traffic.of([0, 1, 2, 3], 1, 1, conversation=[0, -1, 0, 0]))
     >>> turns.after.tolist(), turns.first.tolist()
@@ -59,7 +59,7 @@ def turns_of(traffic: Traffic) -> TurnOrder:
 
 
 def cut_short(turns: TurnOrder, refused: Any) -> tuple[TurnOrder, Any]:
-    """The turns that are sent, and who is refused: a conversation ends before a turn that nobody can answer."""
+    """The turns that are sent, and the mask of refused requests; a conversation ends before a turn that cannot be served."""
     ends, at = refused.copy(), np.flatnonzero(refused)
     while len(at):
         at = turns.after[at]
@@ -70,73 +70,73 @@ def cut_short(turns: TurnOrder, refused: Any) -> tuple[TurnOrder, Any]:
     return replace(turns, after=after), ends
 
 
-SLICE = 100_000  # iterations between two looks at the keyboard
+SLICE = 100_000  # iterations between checks for an interrupt
 PLAIN_SLICE = 5_000
-SEND_SLICE, PLAIN_SEND_SLICE = 20_000, 500  # requests, where they are sent one by one
-TURNS, PLAIN_TURNS = 20_000, 500  # of replicas that share a tier
+SEND_SLICE, PLAIN_SEND_SLICE = 20_000, 500  # requests between checks, if routed one by one
+TURNS, PLAIN_TURNS = 20_000, 500  # turns between checks, if replicas share a tier
 STUCK_LINE = "the simulation cannot go on: a request waits that nothing can serve; please report it"
 
 
 class StuckLoop(HeadwayError):
-    """A request that nothing can serve and that was not refused: never the user's fault."""
+    """A request that cannot be served was not refused: an internal error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRun:
-    """A simulation: times of each request in the order of the traffic, nan where it did not come so far."""
+    """A finished simulation: times of each request in the order of the traffic, nan for stages that it did not reach."""
 
     traffic: Traffic
-    arrival: Any  # as it was played: of a closed loop it depends on the answers
+    arrival: Any  # as simulated; in a closed loop it depends on the answers
     scheduled: Any
     first: Any
     finish: Any
-    refused: Any  # whether the cache could never hold it, or a turn before it
+    refused: Any  # whether the cache could never hold it or an earlier turn
     replica: Any
-    abandonment: Any  # when its user gave up, nan where nobody did; None where nobody could
+    abandonment: Any  # time of abandonment, nan if none; None without patience
     states: tuple[State, ...]
     rules: Rules
     overhead_s: float
     interrupted: bool
     compile_s: float
     wall_s: float
-    prefill: SimulatedRun | None = None  # of the pool that computes prompts, where that is another
+    prefill: SimulatedRun | None = None  # run of a separate prefill pool
 
     @property
     def completed(self) -> Any:
-        """Whether a request has its last token."""
+        """Mask of requests with their last token."""
         return np.isfinite(self.finish)
 
     @property
     def is_sent(self) -> Any:
-        """Whether a request was sent before its replica's clock stood still: all of them, unless the run was interrupted."""
+        """Mask of requests sent by the end of their replica's clock; all of them unless the run was interrupted."""
         known = np.isfinite(self.arrival)
         if self.interrupted:
-            clock = np.array([*(state.at[slot.NOW] for state in self.states), self.end])  # who went to no replica: -1, the last
+            clock = np.array([*(state.at[slot.NOW] for state in self.states), self.end])  # replica -1 (none) reads the last entry
             known &= self.arrival <= clock[self.replica]
         return known
 
     @property
     def cancelled(self) -> Any:
-        """Whether its user gave up, on it or on the turn before; or it was under way, or not sent yet, when the run was interrupted."""
+        """Mask of requests neither completed nor refused: abandoned, after an abandoned turn, or cut off by an interrupt."""
         return ~self.completed & ~self.refused
 
     def sent_between(self, counts: Any) -> tuple[float, float]:
-        """When the first and the last of some requests were sent; 0 for none."""
+        """Send times of the first and the last of some requests; zeros for none."""
         if not counts.any():
             return 0.0, 0.0
         return float(np.min(self.arrival, where=counts, initial=np.inf)), float(np.max(self.arrival, where=counts, initial=-np.inf))
 
     def total(self, element: int) -> float:
-        """A scalar of `at` over all replicas."""
+        """Sum of an element of `at` over all replicas."""
         return float(sum(state.at[element] for state in self.states))
 
     def total_count(self, element: int) -> int:
-        """A count over all replicas."""
+        """Sum of an element of `count` over all replicas."""
         return int(sum(state.count[element] for state in self.states))
 
     @property
     def end(self) -> float:
-        """The clock of the replica that ended last."""
+        """The latest clock of all replicas."""
         return float(max(state.at[slot.NOW] for state in self.states))
 
 
@@ -145,11 +145,11 @@ def simulate(
     users: int = 0, how: str = "auto", routing: str = "round-robin", prefix: Prefix | None = None, barred: Any = False,
     patience: Any = None,
 ) -> SimulatedRun:  # fmt: skip
-    """Play traffic through so many replicas; `ranks` are classes of priority, `think` and `users` make it a closed loop.
+    """Simulate traffic on `replicas` replicas; `ranks` are priority classes, `think` and `users` make a closed loop.
 
-    `barred` are refused beside those that the cache could never hold. A user whose first token has not come after `patience` seconds
-    (one number, or one for each request) gives up. Traffic with pauses is of conversations: a turn waits for the
-    answer to the one before, and goes to the same replica; where each is routed anew, turns come as recorded.
+    `barred` requests are refused, as are requests that the cache could never hold. A request without a first token after `patience`
+    seconds (one number, or one per request) is abandoned. Traffic with pauses has conversations: a turn waits for the previous
+    answer and goes to its replica; if each request is routed anew, turns arrive as recorded.
     """
     start = time.perf_counter()
     count = len(traffic)
@@ -183,7 +183,7 @@ def simulate(
 def _run_of(
     play: PlayableTraffic, traffic: Traffic, refused: Any, users: int, overhead_s: float, states: list[State], replica: Any
 ) -> SimulatedRun:
-    """What there is of a run, as the users saw it."""
+    """The run as users saw it, from the final states."""
     played = np.asarray(play.times).reshape(-1, 4)
     where = np.full(len(traffic), -1, np.int16)
     where[play.served] = replica
@@ -211,20 +211,20 @@ def _run_of(
 
 
 def _rules(rules: Rules, traffic: Traffic, users: int, turns: TurnOrder | None, patience: Any, prefix: Prefix | None) -> Rules:
-    """The rules for such traffic; `prefix` the prefix cache where replicas are chosen by what they have."""
+    """The rules for such traffic; `prefix` is the prefix cache if requests are routed by prefix."""
     rules = rules._replace(closed=1 if users else 0 if turns is None else 2, leaving=int(patience is not None))
     return rules if prefix is None else rules._replace(answer=float(traffic.output.mean()))
 
 
 def _later(count: int, first: Any) -> Any:
-    """All requests of a closed loop but those that its users begin with."""
+    """Mask of the requests of a closed loop other than each user's first."""
     later = np.ones(count, bool)
     later[first] = False
     return later
 
 
 def _unasked(states: list[State], refused: Any, users: int, turns: TurnOrder | None, completed: Any) -> Any:
-    """Requests that waited for an answer and were never sent: they have no time of sending."""
+    """Requests that waited for an answer and were never sent, so without an arrival time."""
     if turns is not None:
         return turns.unasked(completed)
     if not users:
@@ -235,7 +235,7 @@ def _unasked(states: list[State], refused: Any, users: int, turns: TurnOrder | N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayableTraffic:
-    """Requests that can be served, and what serves them."""
+    """Requests that can be served, with the loop, step times, rules and caches to simulate them."""
 
     form: Runner
     pace: StepPace
@@ -244,12 +244,12 @@ class PlayableTraffic:
     times: Any
     served: Any
     ranks: Any
-    caches: list[tuple[Any, int]]  # of each replica, and its first pool
-    shared: bool  # replicas have a tier of the cache in common
-    turns: TurnOrder | None  # of conversations, where they wait for answers
+    caches: list[tuple[Any, int]]  # cache and first pool of each replica
+    shared: bool  # whether replicas share a tier of the cache
+    turns: TurnOrder | None  # turns of conversations, if they wait for answers
 
     def state(self, number: int, mine: Any) -> State:
-        """A replica to which these requests may go."""
+        """The initial state of a replica that may get the requests `mine`."""
         classes = range(self.rules.lanes // slot.LANE)
         lanes = [mine if self.ranks is None else mine[np.asarray(self.ranks)[mine] == lane] for lane in classes]
         pace, (cache, first_pool) = self.pace, self.caches[number]
@@ -260,18 +260,18 @@ class PlayableTraffic:
         )  # fmt: skip
 
     def call(self, state: State, first: Any) -> None:
-        """These come without anyone's answer."""
+        """Schedule requests that wait for no answer."""
         times = np.array([self.times[4 * request + slot.ARRIVAL] for request in first])
         lanes = 0 if self.ranks is None else slot.LANE * np.asarray(self.ranks)[first]
-        order = np.argsort(times, kind="stable")  # what is sorted is a heap
+        order = np.argsort(times, kind="stable")  # a sorted list is a heap
         state.coming[0 : 2 * len(first) : 2] = times[order].tolist()
         state.coming[1 : 2 * len(first) : 2] = (first.astype(np.int64) * self.rules.lanes + lanes)[order].tolist()
         state.count[slot.COMING] = len(first)
 
     def in_turn(self, replicas: int, users: int) -> tuple[list[State], Any, bool]:
-        """Each request, or each user, to the next replica: they never meet, so each runs by itself."""
+        """Simulate round-robin routing of requests or users; replicas do not interact, so each runs independently."""
         begins = self.begins
-        replica, callers = np.zeros(len(begins), np.int16), users or replicas  # each user asks as many as another
+        replica, callers = np.zeros(len(begins), np.int16), users or replicas  # users send equally many requests
         for caller in range(callers):
             replica[caller::callers] = caller % replicas
         replica = self._replica_by_request(replica)
@@ -288,7 +288,7 @@ class PlayableTraffic:
         return states, replica, self.run(states)
 
     def one_by_one(self, replicas: int) -> tuple[list[State], Any, bool]:
-        """Each request to a replica that is chosen when it comes."""
+        """Simulate routing of each request to a replica chosen at its arrival."""
         states, count = [self.state(number, self.served.copy()) for number in range(replicas)], len(self.served)
         for state in states:
             for lane in range(0, self.rules.lanes, slot.LANE):
@@ -312,16 +312,16 @@ class PlayableTraffic:
 
     @property
     def begins(self) -> Any:
-        """Requests that are served without waiting for an answer before them."""
+        """Served requests that wait for no earlier answer."""
         return self.served if self.turns is None else self.served[~self.turns.later[self.served]]
 
     def _replica_by_request(self, destinations: Any) -> Any:
-        """Where each request is served, from where each that begins is: a conversation stays there."""
+        """The replica of each request, from those of the first turns; a conversation stays on its replica."""
         destinations = np.asarray(destinations)
         return destinations if self.turns is None else destinations[np.searchsorted(self.begins, self.turns.first[self.served])]
 
     def run(self, states: list[State]) -> bool:
-        """Run replicas by turns, a slice each, until nothing is left to do; False when the user interrupted them."""
+        """Run replicas in turn, a slice each, until no work is left; False if interrupted by the user."""
         where, active_replicas = self.form.hold(states), range(len(states))
         try:
             while active_replicas and self.shared:
@@ -333,7 +333,7 @@ class PlayableTraffic:
         return True
 
     def all_idle(self, states: list[State], where: Any) -> bool:
-        """Run replicas that share a tier for some turns, side by side; whether nothing is left for them to do."""
+        """Run replicas that share a tier for some turns; returns whether no work is left."""
         ended_before = sum(_ended(state) for state in states)
         most = PLAIN_TURNS if self.form.lists else TURNS
         no_requests = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -344,7 +344,7 @@ class PlayableTraffic:
         return ended == IDLE
 
     def idle(self, states: list[State], where: Any, number: int) -> bool:
-        """Run one replica for a slice; whether nothing is left for it to do."""
+        """Run one replica for a slice; returns whether no work is left."""
         ended_before = _ended(states[number])
         most = PLAIN_SLICE if self.form.lists else SLICE
         ended = self.form.run_one(where, number, self.form.rule_table(self.rules), self.form.step, np.inf, most)
@@ -355,5 +355,5 @@ class PlayableTraffic:
 
 
 def _ended(state: State) -> int:
-    """Requests that are over."""
+    """Number of completed and abandoned requests."""
     return int(state.count[slot.COMPLETED] + state.count[slot.ABANDONED])

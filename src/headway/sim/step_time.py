@@ -1,10 +1,10 @@
-"""The step time that the loop runs on: the one step law of a compiled layout, flat; one step with prompts, or many without at once.
+"""Step times for the loop, from the step law of a compiled layout: one step with prompts, or many decode steps at once.
 
-Lines are the law's own values: where a pure decode step of a batch is straight in the context at every point looked at, two numbers say
-all of it, and sums over many steps are exact.
+Lines are values of the law: if a batch's decode step time is linear in the context at every sampled point, two numbers define it, and
+sums over many steps are exact.
 
-Between two events a batch is constant and its context grows by the same number of tokens each step. Where the step time is a straight
-line in the context the sum is exact; elsewhere it is summed over pieces, each so short that a parabola says it all.
+Between two events a batch is constant and its context grows by a fixed number of tokens each step. If the step time is linear in the
+context the sum is exact; else it is summed over pieces short enough for a parabola to fit within CLOSE.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from headway.sim.flatten import Step, flattened, plain
 from headway.sim.state import CONTEXT, RUNNING, Rules, State
 
 NAMES = ("batch", "context", "tokens", "pairs", "ranks")
-LOOKED_AT = (0.0, 1 / 256, 1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)  # of the longest context
+LOOKED_AT = (0.0, 1 / 256, 1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)  # sampled contexts, as shares of the longest
 STRAIGHT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPace:
-    """How long steps take: in full, and as lines for pure decode steps of each batch."""
+    """Step times of a layout: the full function, and lines for pure decode steps of each batch."""
 
-    source: str  # of `step`, flat
-    step: Step  # batch, context of all its sequences, prompt tokens, pairs, ranks that the prompts keep busy
-    line: Any  # by batch: time without context, time per token of context, 1 where the two say all
-    spread: Any  # prompts in a step -> ranks that they keep busy
-    floor: Callable[..., Any] | None  # the same arguments: nothing is faster
+    source: str  # source of the flat `step`
+    step: Step  # batch, context of all its sequences, prompt tokens, pairs, ranks with prompts
+    line: Any  # by batch: time at zero context, time per context token, 1 if this line is exact
+    spread: Any  # prompts in a step -> data-parallel ranks with prompts
+    floor: Callable[..., Any] | None  # floor of the step time, for the arguments of `step`
 
 
 def scaled(pace: StepPace, factor: float) -> StepPace:
-    """Every step so many times as long, as where a machine was measured to be slower than its estimate."""
+    """The pace with every step time multiplied by `factor`, for machines measured slower than estimated."""
     source = pace.source.replace("    return ", f"    return {factor!r} * ")
     line = pace.line.reshape(-1, 3) * (factor, factor, 1.0)
     return replace(pace, source=source, step=plain(source), line=line.ravel())
 
 
 def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int, longest: float) -> StepPace:
-    """The pace of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
+    """Step times of a compiled layout, for batches up to `seats` and contexts up to `longest`."""
 
     def law(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
         at = replace(coefficients, prefill_ranks=ranks)
@@ -57,7 +57,7 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
         drafted = assumptions.accept_length * speculative_s(
             decode, compute_s(at, batch, context), assumptions.accept_length, assumptions.draft_cost
         )
-        return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted: a step without decodes is as long as ever
+        return step + np.minimum(batch, 1) * (drafted - decode)  # prompts are not drafted, so a step without decodes is unchanged
 
     def floor(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
         return step_floor_s(replace(coefficients, prefill_ranks=ranks), batch, context, tokens, pairs)
@@ -69,14 +69,14 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
 
 
 def pace_from(source: str, seats: int, longest: float) -> StepPace:
-    """A pace of one's own, for what has known answers: the source of `def step(batch, context, tokens, pairs, ranks)` in arithmetic."""
+    """Step times from the source of `def step(batch, context, tokens, pairs, ranks)`, for tests with known answers."""
     step = plain(source)
     law = np.vectorize(step, otypes=[float])
     return StepPace(source=source, step=step, line=_lines(law, seats, longest), spread=np.ones(2), floor=None)
 
 
 def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:
-    """Time without context and per token of context by batch, from the law at a few contexts."""
+    """By batch: time at zero context, time per context token and 1 if linear, from the law at a few contexts."""
     batch = np.arange(1.0, seats + 2)
     times = [np.broadcast_to(np.asarray(law(batch, batch * longest * part, 0.0, 0.0, 1.0), float), batch.shape) for part in LOOKED_AT]
     slope = (times[-1] - times[0]) / (batch * longest)
@@ -85,26 +85,26 @@ def _lines(law: Callable[..., Any], seats: int, longest: float) -> Any:
     return np.concatenate((np.zeros(3), np.stack((times[0], slope, straight), axis=1).ravel()))
 
 
-CLOSE = 1e-9  # of a step's time: how far from a parabola a piece may be
-FEW = 4  # steps that are added one by one
+CLOSE = 1e-9  # largest relative deviation of a piece from a parabola
+FEW = 4  # most steps summed one by one
 
 
 def step_at(state: State, rules: Rules, step: Step, running: int, context: float) -> float:
-    """Time of a step in which nothing is prefilled."""
+    """Time of a pure decode step."""
     at = 3 * running
     time = state.line[at] + state.line[at + 1] * context if state.line[at + 2] > 0.0 else step(float(running), context, 0.0, 0.0, 1.0)
     return departed(rules, time)
 
 
 def departed(rules: Rules, time: float) -> float:
-    """The time until the next departure, where steps begin on a beat."""
+    """A step time rounded up to the step period, if steps have one."""
     if rules.departures > 0.0:
         return rules.departures * max(1.0, -((-time / rules.departures + 1e-9) // 1.0))
     return time
 
 
 def steps_s(state: State, rules: Rules, step: Step, steps: int) -> float:
-    """Time of so many decode steps from here on."""
+    """Time of the next `steps` decode steps."""
     running, context = state.count[RUNNING], state.at[CONTEXT]
     grows = running * rules.accept
     if state.line[3 * running + 2] > 0.0 and rules.departures == 0.0:
@@ -126,7 +126,7 @@ def steps_s(state: State, rules: Rules, step: Step, steps: int) -> float:
 
 
 def _piece_s(state: State, rules: Rules, step: Step, start: float, width: float, steps: int) -> float:
-    """So many steps as a parabola through the first, the middle and the last; -1 where the quarters do not lie on it."""
+    """Time of `steps` steps on a parabola through the first, middle and last step; -1 if the quarter points deviate from it."""
     running = state.count[RUNNING]
     first, last = step_at(state, rules, step, running, start), step_at(state, rules, step, running, start + width)
     middle, chord = step_at(state, rules, step, running, start + 0.5 * width), 0.5 * (first + last)
@@ -140,7 +140,7 @@ def _piece_s(state: State, rules: Rules, step: Step, start: float, width: float,
 
 
 def steps_until(state: State, rules: Rules, step: Step, duration_s: float, most: int) -> int:
-    """Fewest steps, at most so many, that take as long as wanted: the one in progress when something arrives is seen through."""
+    """Fewest steps, at most `most`, that take at least `duration_s`; the step in progress at an arrival is completed."""
     if most <= 1 or steps_s(state, rules, step, most) <= duration_s:
         return most
     low, high = 0, most

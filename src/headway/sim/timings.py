@@ -1,7 +1,7 @@
-"""Times that the loop keeps: the four of each request, the time by what was going on, and the time between tokens.
+"""Times that the loop records: four times of each request, series over time, and inter-token times.
 
-Until it is asked, a request that waits for an answer has its pause in place of its arrival. Until its first token, a request has there
-minus the time at which its user gives up, or nothing; whose user gave up keeps that in place of its end.
+A request that waits for an answer holds its pause in ARRIVAL until it is sent. FIRST holds minus the abandonment time, or nan, until the
+first token; an abandoned request keeps it in FINISH.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from headway.sim.state import (
     State,
 )
 
-SOON = 1e-9  # seconds: nobody gives up before anything has happened
+SOON = 1e-9  # least seconds before a request is abandoned
 
 
 def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_s: float) -> Any:
-    """Times by request, of which those `later` are asked `pause` after an answer; the engine's own work comes before the first token."""
+    """Initial times by request; `later` requests are sent `pause` after an answer; engine overhead precedes the first token."""
     times = np.full((len(arrival), 4), np.nan)
     times[:, slot.ARRIVAL] = arrival
     if later is not None:
@@ -50,7 +50,7 @@ def initial_times(arrival: Any, later: Any, pause: Any, patience: Any, overhead_
 
 
 def abandonments(times: Any, overhead_s: float) -> Any:
-    """When the user gave up, nan where nobody did; `times` then has nothing but what happened to the request, as its user saw it."""
+    """Abandonment time of each request, nan if none; clears these placeholders from `times`."""
     gave_up = times[:, slot.FINISH] < 0.0
     when = np.where(gave_up, overhead_s - times[:, slot.FINISH], np.nan)
     times[gave_up, slot.FINISH] = np.nan
@@ -62,13 +62,13 @@ PER_OCTAVE = 1.0 / log(GAP_RATIO)
 
 
 def gap(state: State, time: float, tokens: float) -> None:
-    """So many tokens came so long after the one before."""
+    """Record `tokens` tokens with an inter-token time of `time` seconds."""
     at = int(log(time / GAP_LEAST) * PER_OCTAVE) if time > GAP_LEAST else 0
     state.log[min(at, GAPS - 1)] += tokens
 
 
 def elapse(state: State, rules: Rules, time: float, steps: int) -> None:
-    """The clock moves on by steps of a constant batch; by none where everyone in service waits for a copy."""
+    """Advance the clock by steps of a constant batch; by 0 steps while all requests in service wait for copies."""
     start, end = state.at[NOW], state.at[NOW] + time
     busy = 1.0 if steps > 0 else 0.0
     running, waiting = float(state.count[RUNNING] + state.count[PARTIAL]), float(state.count[QUEUED])
@@ -97,7 +97,7 @@ def elapse(state: State, rules: Rules, time: float, steps: int) -> None:
 
 
 def waited(state: State, since: float, requests: float) -> None:
-    """So many came while a step was under way, and have waited for its end; -1 has left meanwhile."""
+    """Add the waiting time of requests that arrived during a step; -1 for a request that left during it."""
     while state.at[NOW] >= BINS * state.at[BIN_S]:
         _join(state)
     width = state.at[BIN_S]
@@ -118,7 +118,7 @@ def _add(state: State, at: int, time: float, running: float, waiting: float, blo
 
 
 def _join(state: State) -> None:
-    """Neighbouring bins become one, so that as many hold twice the time."""
+    """Merge neighbouring bins, so that the bins cover twice the time."""
     for at in range(BINS // 2):
         for part in range(SERIES):
             place = GAPS + 2 * at * SERIES + part

@@ -146,4 +146,4 @@ SCALE = (
     | _with_ends({"rule_regret": _BY["rule_regret"]})
 )
 COLUMNS = {key: Column(*about) for key, about in (SCALE | TRAINING).items()}
-IDENTITY = ("law",)  # what says which row it is
+IDENTITY = ("law",)  # columns that identify a row

@@ -16,7 +16,7 @@ ANSWERS: dict[str, dict[str, Any]] = stored()
 NUMBERS: dict[str, list[Any]] = stored_fitted()
 
 
-def test_every_verb_is_there_and_every_command_is_stored() -> None:
+def test_golden__every_verb_and_command_is_stored() -> None:
     assert len(COMMANDS) == len(set(COMMANDS)) >= 150
     assert {verb_of(line) for line in COMMANDS} >= VERBS.keys()
     assert sorted(COMMANDS) == sorted(ANSWERS)
@@ -24,17 +24,17 @@ def test_every_verb_is_there_and_every_command_is_stored() -> None:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_answers_what_it_did(line: str) -> None:
+def test_golden__command_answers_as_stored(line: str) -> None:
     assert differences(ANSWERS[line], answer(line)) == []
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_a_fitted_table_holds_the_numbers_it_did(name: str) -> None:
+def test_golden__fitted_numbers_as_stored(name: str) -> None:
     assert NUMBERS[name]
     assert list(listed("numbers", NUMBERS[name], fitted(name, NUMBERS[name]))) == []
 
 
-def test_what_counts_as_a_difference() -> None:
+def test_differences__number_unit_text_and_row() -> None:
     assert far(1.0, 1.0 + 1e-13) == 0.0 and far(1.0, 1.0 + 1e-11) > 0 and far(0, 0.0) == 0.0
     assert far(True, 1) == far(None, 0) == far("a", "b") == far([1], [1, 2]) == float("inf")
     old = {"status": 0, "stderr": "", "text": ["a"], "columns": {"x": "s", "y": ""}, "rows": [[1.0, "p"], [2.0, "q"]], "notes": []}

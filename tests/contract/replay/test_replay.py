@@ -19,13 +19,13 @@ def now() -> dict[str, dict[str, Any]]:
     return estimates()
 
 
-def test_the_same_points() -> None:
+def test_replay__points_as_stored() -> None:
     assert len(STORED) >= 40
     assert now().keys() == STORED.keys()
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_an_estimate_is_what_it_was(name: str) -> None:
+def test_replay__estimate_as_stored(name: str) -> None:
     row, old = now()[name], STORED[name]
     assert old.keys() <= row.keys()  # a new column changes no estimate
     changed = {key: (old[key], row[key]) for key in old if not same(row[key], old[key])}

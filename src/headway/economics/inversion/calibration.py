@@ -13,7 +13,7 @@ import csv
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,10 +175,10 @@ def _number(text: str, key: str, path: str | Path) -> float:
 # -- cross-validation by family -------------------------------------------------------------------------------------------------
 
 
-def left_out(examples: Sequence[Example]) -> list[SizeVerdict]:
-    """Each method's estimates of every model, fitted on the other families."""
+def left_out(examples: Sequence[Example], families: Collection[str] = ()) -> list[SizeVerdict]:
+    """Each method's estimates of every model, or of those of some families, fitted on the other families."""
     estimates: list[SizeVerdict] = []
-    for family in sorted({example.family for example in examples}):
+    for family in sorted(families or {example.family for example in examples}):
         other_examples = [example for example in examples if example.family != family]
         family_examples = [example for example in examples if example.family == family]
         fitted_priors = calibrated(priors(), other_examples)

@@ -70,7 +70,7 @@ class CandidateChip:
     """A chip that may be behind a sheet, with its price range."""
 
     chip: Chip
-    peak: Any  # flop/s, in fp8 where the chip has it
+    peak: Any  # flop/s, in fp8 if the chip has it
     price: Interval  # USD/s
 
 

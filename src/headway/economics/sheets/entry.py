@@ -78,7 +78,7 @@ class SheetEntry:
         return count
 
     def part(self, key: str) -> SheetEntry:
-        """The table under a key, empty where there is none."""
+        """The table under a key, empty if absent."""
         value = self.values.get(key, {})
         if not isinstance(value, Mapping):
             raise self.wrong(key, f"got {clip(value)!r}; wants a table")

@@ -21,7 +21,7 @@ KEY = re.compile(
 NAMES = {"input_cost_per_token": "input", "output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read"}
 MODES = {"batches": "batch", "flex": "flex", "priority": "priority", "fast": "fast", "ultrafast": "ultrafast", "balanced": "balanced"}
 INCLUSIVE = ("xai",)  # these providers charge the higher rate at the threshold too
-WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cost_above_1hr"  # first: 5 minutes beside the second
+WRITE, LONG = "cache_creation_input_token_cost", "cache_creation_input_token_cost_above_1hr"  # first: 5 min if both
 MONDAY = 1
 
 

@@ -150,15 +150,10 @@ def kernels_s(coefficients: StepCoefficients, rank_work: RankWork, zero: Second)
     0.008075
     """
     achieved = coefficients.achieved
-    dense = matmul_s(
-        dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled),
-        coefficients.dense_weights,
-        coefficients.activations * rank_work.tokens,
-        achieved.compute,
-        achieved.memory,
-        achieved.activation,
-        achieved.norm,
-    )
+    dense_compute = dense_compute_s(coefficients.dense_compute, rank_work.tokens, coefficients.head_compute, rank_work.sampled)
+    dense_activations = coefficients.activations * rank_work.tokens
+    dense_achieved = achieved.compute, achieved.memory, achieved.activation, achieved.norm
+    dense = matmul_s(dense_compute, coefficients.dense_weights, dense_activations, *dense_achieved)
     if coefficients.experts:
         dense = dense + matmul_s(
             expert_compute_s(coefficients.experts, rank_work.group_tokens, zero) * coefficients.imbalance,

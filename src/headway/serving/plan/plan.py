@@ -1,4 +1,4 @@
-"""`plan`: the best layout, batch and formats of a model on a machine under latency limits, what else is worth having, what would help.
+"""`plan`: the best layout, batch and formats of a model on a machine under latency limits, the frontier, and what would help.
 
 Exhaustive: every legal layout whose replica stays within one scale-up domain, every number of sequences per rank. Arithmetic is in laws/.
 """
@@ -138,9 +138,8 @@ def plan(
     for model, machine in plan_problem.pairs(models, systems):
         domain = plan_problem.free(machine, goal)
         machine_goal = replace(goal, free=domain is not None)
-        tried = (
-            _problems(model, size, load, names, ways or {}, assumptions) for size in (plan_problem.grown(domain) if domain else (machine,))
-        )
+        sizes = plan_problem.grown(domain) if domain else (machine,)
+        tried = (_problems(model, size, load, names, ways or {}, assumptions) for size in sizes)
         groups.append(_first_that_holds(tried, machine_goal))
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
     return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities)

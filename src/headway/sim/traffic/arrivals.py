@@ -1,4 +1,4 @@
-"""When requests arrive: processes with a mean rate, and the texts they are written as."""
+"""Arrival processes of requests with a mean rate, and their text forms."""
 
 from __future__ import annotations
 
@@ -19,74 +19,74 @@ LEAST_CV, MOST_CV = 0.01, 100.0
 
 
 class Arrivals(Protocol):
-    """A process of arrivals."""
+    """An arrival process."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times in seconds, never falling."""
+        """`count` arrival times in seconds, ascending."""
         ...
 
     def of_rate(self, rate: float) -> Arrivals:
-        """The same process at another mean rate."""
+        """The process at another mean rate."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poisson:
-    """Independent of each other, as from many users who know nothing of one another."""
+    """Poisson arrivals, as from many independent users."""
 
     rate: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times in seconds, never falling."""
+        """`count` arrival times in seconds, ascending."""
         return _summed(rng.standard_exponential(count), self.rate)
 
     def of_rate(self, rate: float) -> Poisson:
-        """The same process at another mean rate."""
+        """The process at another mean rate."""
         return Poisson(rate=rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Even:
-    """One after the other at equal gaps."""
+    """Arrivals at equal gaps."""
 
     rate: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times in seconds, never falling."""
+        """`count` arrival times in seconds, ascending."""
         return np.arange(count) / self.rate
 
     def of_rate(self, rate: float) -> Even:
-        """The same process at another mean rate."""
+        """The process at another mean rate."""
         return Even(rate=rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursty:
-    """Gamma-distributed gaps whose standard deviation is `cv` times their mean: 1 is Poisson, more comes in bursts, less evenly."""
+    """Arrivals with gamma-distributed gaps of coefficient of variation `cv`: 1 is Poisson, above it bursty, below it more even."""
 
     rate: float
     cv: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times in seconds, never falling."""
+        """`count` arrival times in seconds, ascending."""
         shape = self.cv**-2
         return _summed(rng.standard_gamma(shape, count), self.rate * shape)
 
     def of_rate(self, rate: float) -> Bursty:
-        """The same process at another mean rate."""
+        """The process at another mean rate."""
         return Bursty(rate=rate, cv=self.cv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diurnal:
-    """Poisson at a rate that follows `levels`, equal parts of a period that repeats; `rate` is the mean over a period."""
+    """Poisson arrivals at a rate that follows `levels` over equal parts of a repeating period; `rate` is the mean."""
 
     rate: float
     period: float
     levels: tuple[float, ...]  # relative to one another
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many times in seconds, never falling."""
+        """`count` arrival times in seconds, ascending."""
         level = np.array(self.levels)
         expected_arrivals = np.concatenate([[0.0], np.cumsum(level / level.sum())]) * (
             self.rate * self.period
@@ -96,12 +96,12 @@ class Diurnal:
         return np.maximum.accumulate(cycles * self.period + np.interp(within, expected_arrivals, edges))
 
     def of_rate(self, rate: float) -> Diurnal:
-        """The same process at another mean rate."""
+        """The process at another mean rate."""
         return Diurnal(rate=rate, period=self.period, levels=self.levels)
 
 
 def parse_arrivals(text: str, rate: float, field: str = "--arrivals") -> Arrivals:
-    """The process that a text names, at a mean rate in requests per second.
+    """The arrival process in a text, at a mean rate in requests per second.
 
     >>> parse_arrivals("diurnal:24h,1,2,4,2", 40.0)
     Diurnal(rate=40.0, period=86400.0, levels=(1.0, 2.0, 4.0, 2.0))
@@ -132,6 +132,6 @@ def _diurnal(text: str, rate: float, period: float, levels: list[float], field: 
 
 
 def _summed(gaps: Floats, rate: float) -> Floats:
-    """Gaps of mean 1 as times at a rate, without a second array."""
+    """Arrival times at a rate from gaps of mean 1, in place."""
     gaps /= rate
     return np.cumsum(gaps, out=gaps)

@@ -1,4 +1,4 @@
-"""Reads a trace that is a table (CSV), of any known format, some thousand lines at a time; bad cells are found one by one."""
+"""Reader of traces in CSV, of any known format, some thousand lines at a time, with a reason for each malformed line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from headway.sim.traffic.requests import LONGEST, NO_CONVERSATION, Floats, Tally
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?)\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 ZONE = re.compile(r"Z|[+-]\d\d:?\d\d", re.ASCII)
-FARTHEST = 1e12  # seconds: an arrival beyond is a mistake
-Why = dict[int, str]  # row -> what is wrong with it
+FARTHEST = 1e12  # seconds; a later arrival is an error
+Why = dict[int, str]  # row -> reason why it is malformed
 Column = Callable[[Sequence[str], str], tuple[Any, Why]]
 
 
 def seconds(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
-    """Seconds written as numbers."""
+    """Arrivals in seconds from numeric cells, and malformed rows."""
     values, bad = _floats(cells, name, "seconds, as a number")
     for row in np.flatnonzero(~(np.abs(values) <= FARTHEST)).tolist():
         bad.setdefault(row, _wants(name, cells[row], "seconds, as a finite number"))
@@ -32,7 +32,7 @@ def seconds(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
 
 
 def lengths(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
-    """Whole tokens, none included, as floats; below 0 is an error here and 0 one of the format."""
+    """Whole tokens as floats, and malformed rows; negative is malformed, 0 is left to the format."""
     values, bad = _floats(cells, name, "whole tokens")
     for row in np.flatnonzero(~((values >= 0) & (values <= LONGEST) & (values == np.floor(values)))).tolist():
         bad.setdefault(row, _wants(name, cells[row], f"whole tokens from 1 to {LONGEST}"))
@@ -40,13 +40,13 @@ def lengths(cells: Sequence[str], name: str) -> tuple[Floats, Why]:
 
 
 def stamps(cells: Sequence[str], name: str) -> tuple[Any, Why]:
-    """Date and time of day, as nanoseconds since 1970 UTC (int64, so that differences are exact)."""
+    """Dates with time of day as nanoseconds since 1970 UTC (int64, so that differences are exact), and malformed rows."""
     first = STAMP.fullmatch(cells[0].strip()) if len(cells) else None
     zone = (first[3] or "") if first else ""
     if zone in ("", "Z", "+00:00") and all(cell.endswith(zone) for cell in cells):
         cut = -len(zone) or None
         try:
-            with warnings.catch_warnings():  # a zone in a later cell is a warning of numpy's, and handled below
+            with warnings.catch_warnings():  # numpy warns about a time zone in a later cell, handled below
                 warnings.simplefilter("error")
                 dates = np.array([cell[:cut].rstrip() for cell in cells], "datetime64[ns]")
             if not np.isnat(dates).any():
@@ -64,7 +64,7 @@ def stamps(cells: Sequence[str], name: str) -> tuple[Any, Why]:
 
 
 class Names:
-    """Text ids as numbers, in order of first appearance over all of a file; "" is no conversation."""
+    """Text ids as numbers in order of first appearance in a file; "" means no conversation."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {"": NO_CONVERSATION}
@@ -115,15 +115,15 @@ CONVERSATION = ("conversation", "Session ID".lower(), "Session_ID".lower(), "Ses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFormat:
-    """A table of requests: what its columns are called (lower case) and what they mean."""
+    """A format of request tables: names (lower case) and meaning of its columns."""
 
     name: str
     arrival: str
     prompt: str
     output: str
-    time: Column  # how an arrival is written
-    tick_s: float  # what it counts
-    failures: bool  # a row without output tokens is a request that failed, not a malformed line
+    time: Column  # reader of the arrival column
+    tick_s: float  # seconds per unit of the arrival column
+    failures: bool  # True: a row without output tokens is a failed request, not a malformed line
 
     @property
     def header(self) -> str:
@@ -160,11 +160,11 @@ KNOWN = (
 
 
 def recognised(header: list[str]) -> TraceFormat | None:
-    """The format whose three columns are all named, in any order and letter case."""
+    """The format whose three columns are in the header, in any order and letter case, or None."""
     return next((table for table in TABLES if {table.arrival, table.prompt, table.output} <= set(header)), None)
 
 
-AT_ONCE = 8192  # lines: more are slower, for their cells outgrow the caches
+AT_ONCE = 8192  # lines read at once; more would outgrow the CPU caches
 Rows = tuple[Any, Any, Any, Any]  # arrival in ticks, prompt, output, conversation
 
 
@@ -198,12 +198,12 @@ def read_table(file: TextIO, path: object, most_malformed: float) -> Trace:
 
 
 def _closed(line: str) -> str:
-    """A line whose quotes are in pairs; one that is not would take those after it for its own, and is malformed by itself."""
+    """The line, with unpaired double quotes replaced, since an open quote would swallow the lines after it."""
     return line if line.count('"') % 2 == 0 else line.replace('"', "'")
 
 
 def _columns(layout: TraceFormat, header: list[str]) -> list[tuple[int, str, Column]]:
-    """Where each column is, what it is called there, and how its cells are read: arrival, prompt, output and perhaps conversation."""
+    """Index, name and reader of each column: arrival, prompt, output and optionally conversation."""
     columns = [
         (header.index(name), name, read)
         for name, read in ((layout.arrival, layout.time), (layout.prompt, lengths), (layout.output, lengths))
@@ -213,7 +213,7 @@ def _columns(layout: TraceFormat, header: list[str]) -> list[tuple[int, str, Col
 
 
 def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
-    """Lines many at a time, with the number of the first."""
+    """Chunks of rows, each with the number of its first line."""
     first = lines.line_num + 1
     while chunk := list(islice(lines, AT_ONCE)):
         yield first, chunk
@@ -221,14 +221,14 @@ def _numbered(lines: Any) -> Iterator[tuple[int, list[list[str]]]]:
 
 
 def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Sequence[tuple[int, str, Column]], tally: Tally) -> Rows:
-    """The good rows of some lines; the others are tallied."""
+    """The well-formed rows of a chunk; malformed lines are tallied."""
     width = 1 + max(at for at, _, _ in columns)
     rows, at_line, wrong = _wide_enough(first, chunk, width)
     values, bad = [], {}
     for at, name, read in columns:
         column, reasons = read([row[at] for row in rows], name)
         values.append(column)
-        bad = {**reasons, **bad}  # the first column's reason is the one shown
+        bad = {**reasons, **bad}  # the first column's reason is shown
     if len(values) == 3:
         values.append(np.full(len(rows), NO_CONVERSATION, np.int64))
     _zero_lengths(values, layout, bad)
@@ -246,7 +246,7 @@ def _chunk(first: int, chunk: list[list[str]], layout: TraceFormat, columns: Seq
 
 
 def _wide_enough(first: int, chunk: list[list[str]], width: int) -> tuple[list[list[str]], Sequence[int], list[tuple[int, str]]]:
-    """Rows that have every column, their line numbers, and the lines that have not (a blank one is neither)."""
+    """Rows with every column, their line numbers, and the lines that lack columns; blank lines are skipped."""
     if all(len(row) >= width for row in chunk):
         return chunk, range(first, first + len(chunk)), []
     numbered = list(enumerate(chunk, first))
@@ -256,7 +256,7 @@ def _wide_enough(first: int, chunk: list[list[str]], width: int) -> tuple[list[l
 
 
 def _zero_lengths(values: list[Any], layout: TraceFormat, bad: Why) -> None:
-    """A request without a prompt, or without an answer where that is not how the format marks a failure, is malformed."""
+    """Mark rows without prompt tokens as malformed, and rows without output tokens unless the format marks failures so."""
     _, prompt, output, _ = values
     empty = [(output, layout.output)] if not layout.failures else []
     wrong = prompt == 0 if not layout.failures else (prompt == 0) & (output > 0)

@@ -1,7 +1,7 @@
-"""Traffic that is drawn, requests or conversations: the same from the same seed, its beginning the same however much follows.
+"""Drawn traffic, requests or conversations: reproducible from a seed, with a beginning that does not depend on its length.
 
-A full block of a conversation has the same id in every later turn, be it of a question or of an answer; a prompt's last one, part full,
-has an id of its own. The last token of an answer was never computed with: a block that it fills is not one that the answer leaves behind.
+A full block of a conversation, of a question or an answer, keeps its id in every later turn; a prompt's last, partly filled block has an
+id of its own. The last token of an answer has no KV, so a block that it completes is not left in the cache.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_REQUESTS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """The generators of one seed, each at its beginning."""
+    """The random generators of one seed, in their initial state."""
 
     arrivals: np.random.Generator
     prompt: np.random.Generator
@@ -32,7 +32,7 @@ class Streams:
 
 
 def streams(seed: int) -> Streams:
-    """Generators that draw the same numbers each time they are made from one seed."""
+    """Random generators, reproducible from a seed."""
     if seed < 0:
         raise BadValue("--seed", seed, "a whole number of 0 or more")
     arrivals, prompt, output, turns, gaps = (np.random.default_rng([seed, purpose]) for purpose in range(5))
@@ -40,7 +40,7 @@ def streams(seed: int) -> Streams:
 
 
 def check_count(count: int) -> None:
-    """Refuse a number of requests that is none or more than memory holds."""
+    """Refuse a number of requests below 1 or too large for memory."""
     if not 1 <= count <= MOST_REQUESTS:
         raise BadValue("--requests", count, f"1 to {MOST_REQUESTS} requests")
 
@@ -51,10 +51,10 @@ MOST_THINK = 1e9  # seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedLoop:
-    """N users, each of whom asks, waits for the answer, thinks and asks again: for the loop to play, as arrivals depend on answers.
+    """Closed-loop users, who send a request, wait for its answer, think and repeat; the loop sets arrivals from the answers.
 
-    Requests are asked in order. The first `users` of them arrive at their `traffic.arrival`; request i after those is asked by whoever is
-    next to have been answered, think[i] seconds after that answer ended. Its arrival in the record is none.
+    Requests are sent in order. The first `users` requests arrive at their `traffic.arrival`; each later request i is sent by the user who
+    gets the next answer, think[i] seconds after that answer ends. Its arrival in the record has no meaning.
     """
 
     users: int
@@ -64,18 +64,18 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Think:
-    """Seconds between an answer and the next question: of one length, or exponential."""
+    """Seconds between an answer and the next question, constant or exponential."""
 
     mean: float
     exponential: bool = False
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """So many pauses."""
+        """`count` pauses in seconds."""
         return rng.standard_exponential(count) * self.mean if self.exponential else np.full(count, self.mean)
 
 
 def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, seed: int) -> Traffic:
-    """So many independent requests."""
+    """`count` independent requests."""
     check_count(count)
     draw = streams(seed)
     prompts, outputs = _lengths(prompt, output, count, draw)
@@ -83,7 +83,7 @@ def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, s
 
 
 def generate_loop(users: int, think: Think, prompt: Lengths, output: Lengths, count: int, seed: int, ramp: float = 0.0) -> ClosedLoop:
-    """So many requests of users who begin evenly over `ramp` seconds, all at once when it is 0."""
+    """`count` requests of closed-loop users who start evenly over `ramp` seconds."""
     if not 1 <= users <= MOST_USERS:
         raise BadValue("--users", users, f"1 to {MOST_USERS} users")
     if not 0 <= ramp <= MOST_THINK:
@@ -96,7 +96,7 @@ def generate_loop(users: int, think: Think, prompt: Lengths, output: Lengths, co
 
 
 def parse_think(text: str, field: str = "--think") -> Think:
-    """A pause, or the mean of exponential ones.
+    """Think time from text: a constant pause, or the mean of exponential pauses.
 
     >>> parse_think("exponential:2s")
     Think(mean=2.0, exponential=True)
@@ -112,29 +112,29 @@ def parse_think(text: str, field: str = "--think") -> Think:
 
 
 def _lengths(prompt: Lengths, output: Lengths, count: int, draw: Streams) -> tuple[Ints, Ints]:
-    """Prompts and answers, in pairs as they were recorded where both are of one trace."""
+    """Prompt and output lengths, in recorded pairs if both come from one trace."""
     if isinstance(prompt, Recorded) and isinstance(output, Recorded) and prompt.source == output.source:
         rows = draw.prompt.integers(0, len(prompt.tokens), count)
         return prompt.tokens[rows], output.tokens[rows]
     return prompt.draw(draw.prompt, count), output.draw(draw.output, count)
 
 
-BLOCK = 64  # tokens: engines share whole blocks of 16 to 128
+BLOCK = 64  # tokens; engines share whole blocks of 16 to 128
 MOST_TURNS = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationTurns:
-    """How conversations go: a geometric number of turns, exponential pauses between them, and what all of them begin with."""
+    """Parameters of conversations: geometric number of turns, exponential pauses, and a shared system prompt."""
 
-    mean: float  # turns
-    gap: float  # mean seconds from the answer to a turn until the next is sent: reading and writing
-    shared: int = 0  # tokens of a system prompt that all conversations begin with
-    block: int = BLOCK  # tokens
+    mean: float  # mean number of turns
+    gap: float  # mean seconds from an answer to the next turn, for reading and writing
+    shared: int = 0  # tokens of a system prompt shared by all conversations
+    block: int = BLOCK  # tokens per block
 
 
 def parse_turns(text: str, field: str = "--turns") -> ConversationTurns:
-    """Turns and gap, and perhaps shared tokens, from a text.
+    """Mean turns, gap and optionally shared tokens, from a text.
 
     >>> parse_turns("5,60s,1k")
     ConversationTurns(mean=5.0, gap=60.0, shared=1000, block=64)
@@ -156,10 +156,10 @@ def parse_turns(text: str, field: str = "--turns") -> ConversationTurns:
 def generate_conversations(
     arrivals: Arrivals, rate: float, prompt: Lengths, output: Lengths, turns: ConversationTurns, count: int, seed: int
 ) -> Traffic:
-    """The first `count` requests of conversations that begin by `arrivals`, so often that in the end `rate` requests come per second.
+    """The first `count` requests of conversations that start by `arrivals`, so often that `rate` requests/s arrive in steady state.
 
-    `prompt` is of the new question alone. A turn's arrival in the record is that after an answer in no time: it is sent later by what
-    answers take. Until some gaps have passed fewer conversations are under way than later.
+    `prompt` is the length of the new question alone. A turn's recorded arrival assumes instant answers; the simulation sends it later by
+    the answers' time. In the first few gaps, fewer conversations are active than in steady state.
     """
     check_count(count)
     begin = arrivals.of_rate(rate / turns.mean)
@@ -167,7 +167,7 @@ def generate_conversations(
     while True:
         time, pause, of, context, answered = _turns(talks, begin, prompt, output, turns, streams(seed))
         order = np.argsort(time, kind="stable")[:count]
-        # Conversations that were not drawn begin later than these: they have no turn among the first.
+        # Conversations not drawn begin later, so they have no turn among the first.
         if talks > count or (len(order) == count and of[order[-1]] < talks - 1 and time[order[-1]] <= time[of == talks - 1][0]):
             break
         talks = min(2 * talks, count + 1)
@@ -180,7 +180,7 @@ def generate_conversations(
 
 
 def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: ConversationTurns, draw: Streams) -> tuple[Any, ...]:
-    """Every turn of so many conversations, one after the other: its time, the pause before it, its conversation, prompt and answer."""
+    """Every turn of `talks` conversations in sequence: time, pause before it, conversation, prompt and output."""
     sizes = draw.turns.geometric(1 / turns.mean, talks)
     first, total = np.cumsum(sizes) - sizes, int(sizes.sum())
     gaps = turns.gap * draw.gaps.standard_exponential(total)
@@ -192,19 +192,19 @@ def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns:
 
 
 def _within(values: Any, first: Ints, sizes: Ints) -> Any:
-    """Running sums that begin anew with each conversation."""
+    """Running sums that restart at each conversation."""
     sums = np.cumsum(values)
     return sums - np.repeat(sums[first] - values[first], sizes)
 
 
 def first_seen(of: Ints) -> Ints:
-    """Conversations numbered by their first request."""
+    """Conversations renumbered by first appearance."""
     _, first, inverse = np.unique(of, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
 def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: ConversationTurns) -> tuple[Ints, Ints, Ints, Ints]:
-    """Offsets and ids of all prompts' blocks: of the shared start, of each conversation, the part-full ones; then those of answers."""
+    """Offsets and ids of all prompts' blocks (shared, of the conversation, partly filled); then offsets and ids of answers' blocks."""
     full, common, after = prompt // turns.block, turns.shared // turns.block, (prompt + answered - 1) // turns.block
     counts = -(-prompt // turns.block)
     start = np.concatenate([[0], np.cumsum(counts)])
@@ -213,7 +213,7 @@ def turn_blocks(prompt: Ints, answered: Ints, names: Ints, turns: ConversationTu
     base = common + np.cumsum(longest) - longest
     ids = np.arange(start[-1])
     ids -= np.repeat(start[:-1] - base[names] + common, counts)
-    ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # no prompt is shorter than what all begin with
+    ids[start[:-1, None] + np.arange(common)] = np.arange(common)  # every prompt includes the shared start
     has_partial = full < counts
     ids[start[1:][has_partial] - 1] = common + longest.sum() + np.flatnonzero(has_partial)
     answer_start = np.concatenate([[0], np.cumsum(after - full)])

@@ -1,4 +1,4 @@
-"""How long prompts and answers are: distributions of whole tokens, and the texts they are written as."""
+"""Length distributions of prompts and answers in whole tokens, and their text forms."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from headway.sim.traffic.read import read_trace
 from headway.sim.traffic.requests import LONGEST, Ints
 
 WANTS = "tokens such as 2k, lognormal:MEAN,SIGMA, uniform:LEAST,MOST or trace:FILE"
-WIDEST = 5.0  # of a lognormal: beyond, the mean is made by requests that no run is long enough to see
+WIDEST = 5.0  # largest sigma of a lognormal; beyond, requests too rare for any run dominate the mean
 
 
 class Lengths(Protocol):
-    """A distribution of lengths."""
+    """A distribution of lengths in tokens."""
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
-        """So many lengths, each at least 1."""
+        """`count` lengths in tokens, each at least 1."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """All of one length."""
+    """A constant length."""
 
     tokens: int
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
-        """So many lengths, each at least 1."""
+        """`count` lengths in tokens, each at least 1."""
         return np.full(count, self.tokens, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lognormal:
-    """Of this mean (not median), with `sigma` the standard deviation of the logarithm: the median is mean * exp(-sigma^2 / 2)."""
+    """Log-normal lengths with mean `mean` (not median) and log standard deviation `sigma`; the median is mean * exp(-sigma^2 / 2)."""
 
     mean: float
     sigma: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
-        """So many lengths, rounded to whole tokens, each at least 1."""
+        """`count` lengths, rounded to whole tokens, each at least 1."""
         samples = rng.lognormal(math.log(self.mean) - self.sigma**2 / 2, self.sigma, count)
         return np.clip(np.rint(samples, out=samples), 1, LONGEST, out=samples).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniform:
-    """Any whole number from `least` to `most`, both included, alike often."""
+    """Uniform whole numbers from `least` to `most`, both included."""
 
     least: int
     most: int
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
-        """So many lengths, each at least 1."""
+        """`count` lengths in tokens, each at least 1."""
         return rng.integers(self.least, self.most, count, endpoint=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recorded:
-    """Those of a trace, each drawn alike often, with replacement."""
+    """Lengths drawn uniformly from a trace, with replacement."""
 
-    source: str  # prompts and answers of one source are drawn together, for they are not independent
+    source: str  # lengths of one source are drawn in pairs, since prompts and answers depend on each other
     tokens: Ints
 
     def draw(self, rng: np.random.Generator, count: int) -> Ints:
-        """So many lengths, each at least 1."""
+        """`count` lengths in tokens, each at least 1."""
         return self.tokens[rng.integers(0, len(self.tokens), count)]
 
 
 def parse_lengths(text: str, field: str, answers: bool = False) -> Lengths:
-    """The distribution that a text names; `answers` takes a trace's output lengths in place of its prompts'.
+    """The length distribution in a text; `answers` takes a trace's output lengths instead of its prompt lengths.
 
     >>> parse_lengths("lognormal:2k,1.2", "--prompt")
     Lognormal(mean=2000.0, sigma=1.2)

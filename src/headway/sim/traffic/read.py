@@ -1,4 +1,4 @@
-"""Reads a trace of any known format, compressed or not: tables, or JSON lines that carry prefix identities, as Mooncake's do."""
+"""Reader of traces of any known format, compressed or not: CSV tables, or JSON lines with block ids, as in Mooncake's traces."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from headway.core.errors import BadFile, BadValue, clip
 from headway.sim.traffic.csv import FARTHEST, read_table
 from headway.sim.traffic.requests import LONGEST, Ints, Tally, Trace, Traffic, in_order
 
-BLOCK = 512  # tokens, in Mooncake's own traces
+BLOCK = 512  # tokens per block in Mooncake's own traces
 MILLISECOND = 1e-3
 
 
 class _BadLine(Exception):
-    """What is wrong with a line."""
+    """The reason why a line is malformed."""
 
 
 def read_mooncake(file: TextIO, path: object, most_malformed: float, block: int = BLOCK) -> Trace:
-    """Lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id for each `block` tokens]}."""
+    """A trace from lines of {"timestamp": ms, "input_length": ..., "output_length": ..., "hash_ids": [an id per `block` tokens]}."""
     tally = Tally()
     times, prompts, outputs, starts, blocks = [], [], [], [0], []
     for number, line in enumerate(file, 1):
@@ -89,36 +89,36 @@ def _tokens(row: dict[str, Any], name: str) -> int:
 
 
 def _reordered(ids: Ints, start: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """The blocks of requests that were put in another order."""
+    """Block ids and offsets with the requests reordered by `order`."""
     counts = np.diff(start)[order]
     offsets = np.concatenate([[0], np.cumsum(counts)])
     return ids[np.repeat(start[:-1][order] - offsets[:-1], counts) + np.arange(len(ids))], offsets
 
 
-MOST_MALFORMED = 0.05  # share of the lines above which a trace is refused
-LOOKED_AT = 4096  # bytes
+MOST_MALFORMED = 0.05  # share of malformed lines above which a trace is refused
+LOOKED_AT = 4096  # bytes read to detect the format
 GZIP = b"\x1f\x8b"
 
 
 def read_trace(path: str | Path, most_malformed: float = MOST_MALFORMED, block: int = BLOCK) -> Trace:
-    """The requests of a trace from the first arrival on, which is at 0, and what became of its other lines.
+    """The requests of a trace, with the first arrival at 0, and counts of its other lines.
 
-    Azure, BurstGPT, Vidur and plain (arrival_s,prompt,output[,conversation]) CSV, and Mooncake's JSON lines; any of them in gzip.
-    Requests out of order are sorted by arrival, and counted. Malformed lines are left out, and more than a share of them refused.
-    `block` is the prompt tokens that an id of JSON lines stands for.
+    Formats: Azure, BurstGPT, Vidur and plain (arrival_s,prompt,output[,conversation]) CSV, and Mooncake's JSON lines; optionally gzip.
+    Requests out of order are sorted by arrival, and counted. Malformed lines are dropped; a larger share than `most_malformed` is an
+    error. `block` is the number of prompt tokens per id in JSON lines.
     """
     if not 0 <= most_malformed <= 1:
         raise BadValue("most malformed", most_malformed, "a share from 0 to 1")
     try:
         with Path(path).open("rb") as raw:
-            # Looked at without being taken, so that what cannot be read twice, such as a pipe, can be read too.
+            # Peek rather than read, so that a pipe, which cannot be read twice, works too.
             packed = raw.peek(2)[:2] == GZIP
             with io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw as binary:  # type: ignore[arg-type]
                 begin = binary.peek(LOOKED_AT)[:LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1]
                 if not begin:
                     raise BadFile(path, "is empty")
                 read = functools.partial(read_mooncake, block=block) if begin == b"{" else read_table
-                # Bytes that are no text become a malformed line, not the end of the file.
+                # Undecodable bytes make a malformed line, not the end of the file.
                 with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
                     return read(file, path, most_malformed)
     except (EOFError, zlib.error) as error:

@@ -1,4 +1,4 @@
-"""The record of traffic: when each request arrives, how long it is, what it shares; and an account of lines that became none."""
+"""The record of traffic: arrivals, lengths and shared blocks of requests; and counts of trace lines that are no request."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from headway.core.errors import BadFile, BadValue
 
 NO_CONVERSATION = -1
-IDS = {"blocks": "block_start", "answers": "answer_start"}  # ids, and where those of each request begin
-LONGEST = 1_000_000_000  # tokens: a longer prompt or answer is a mistake
+IDS = {"blocks": "block_start", "answers": "answer_start"}  # field of ids -> field of their offsets by request
+LONGEST = 1_000_000_000  # tokens; a longer prompt or answer is an error
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,18 +21,18 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Requests in order of arrival, one array for each property; made by `Traffic.of`, which fills in what is absent."""
+    """Requests in order of arrival, one array per property; made by `Traffic.of`, which fills in absent properties."""
 
-    arrival: Floats  # seconds from the start, never falling
-    prompt: Ints  # tokens, at least 1; those of earlier turns of the conversation included
+    arrival: Floats  # seconds from the start, ascending
+    prompt: Ints  # tokens, at least 1, earlier turns of the conversation included
     output: Ints  # tokens, at least 1
-    conversation: Ints  # which one a request is a turn of, or NO_CONVERSATION
-    blocks: Ints  # ids of the prompts' blocks, one request's after the other's; an id stands for its block and all before it
+    conversation: Ints  # conversation of each request, or NO_CONVERSATION
+    blocks: Ints  # block ids of the prompts, request by request; an id stands for its block and the whole prefix
     block_start: Ints  # len + 1 offsets: the blocks of request i are blocks[block_start[i] : block_start[i + 1]]
-    block_tokens: int  # prompt tokens in a block, of which a prompt's last may be part full; 0 where no blocks are known
-    answers: Ints  # ids of the blocks that answers fill, where they are known: the first of each may begin with the end of its prompt
-    answer_start: Ints  # offsets likewise
-    pause: Floats | None = None  # seconds from the answer to a conversation's turn before until this one is sent; None: sent as recorded
+    block_tokens: int  # prompt tokens per block (a prompt's last block may be partly filled); 0 without known blocks
+    answers: Ints  # block ids of the answers, if known; an answer's first block may begin with the end of its prompt
+    answer_start: Ints  # len + 1 offsets into `answers`
+    pause: Floats | None = None  # seconds from the previous turn's answer until a turn is sent; None: sent as recorded
 
     def __post_init__(self) -> None:
         _check_shape(self)
@@ -56,7 +56,7 @@ class Traffic:
         answer_start: Any = None,
         pause: Any = None,
     ) -> Self:
-        """Traffic from anything array-like; lengths may be one number for all requests."""
+        """Traffic from array-like values; a length may be one number for all requests."""
         times = np.ascontiguousarray(arrival, np.float64)
         count = len(times)
         return cls(
@@ -76,7 +76,7 @@ class Traffic:
         return len(self.arrival)
 
     def part(self, start: int, stop: int) -> Self:
-        """Requests start..stop - 1, the first of them at 0 where any were left out before it."""
+        """Requests start..stop - 1, with the first at 0 if `start` is above 0."""
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         (first, last), (begin, end) = self.block_start[[start, stop]], self.answer_start[[start, stop]]
@@ -95,17 +95,17 @@ class Traffic:
         )
 
     def head(self, count: int) -> Self:
-        """The first `count` requests, or all where there are fewer."""
+        """The first `count` requests, or all if there are fewer."""
         return self.part(0, max(count, 0))
 
     def scale_rate(self, factor: float) -> Self:
-        """The same requests `factor` times as fast: every gap is divided by it, so that the shape stays."""
+        """The requests at `factor` times the rate: every gap is divided by it, so the shape is unchanged."""
         if not (math.isfinite(factor) and factor > 0):
             raise BadValue("rate factor", factor, "a finite number above 0")
         return replace(self, arrival=self.arrival / factor)
 
     def at_rate(self, per_s: float) -> Self:
-        """The same requests at so many per second on average, the shape unchanged."""
+        """The requests at a mean rate of `per_s` per second, the shape unchanged."""
         if not (math.isfinite(per_s) and per_s > 0):
             raise BadValue("rate", per_s, "a finite number of requests per second above 0")
         current_rate = self.mean_rate()
@@ -114,13 +114,13 @@ class Traffic:
         return self.scale_rate(per_s / current_rate)
 
     def mean_rate(self) -> float:
-        """Requests per second from the first arrival to the last (inf where all arrive at once)."""
+        """Requests per second from the first arrival to the last (inf if all arrive at once)."""
         span = float(self.arrival[-1] - self.arrival[0]) if len(self) else 0.0
         return (len(self) - 1) / span if span > 0 else math.inf
 
 
 def _same(value: int, count: int) -> Ints:
-    """One number for every request, stored once."""
+    """An array with one number for every request, stored once."""
     return np.broadcast_to(np.int64(value), count)
 
 
@@ -163,13 +163,13 @@ def _check_times(arrival: Floats) -> None:
         raise BadValue("traffic: arrival", f"{arrival[0]:g} s", "seconds from the start, none below 0")
 
 
-MALFORMED_LIMIT = 20  # malformed lines that are kept with their reasons; all are counted
-MALFORMED_MESSAGE_LIMIT = 3  # of them in one message
+MALFORMED_LIMIT = 20  # malformed lines kept with their reasons; all are counted
+MALFORMED_MESSAGE_LIMIT = 3  # malformed lines in one message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Malformed:
-    """A line that is no request, and why."""
+    """A malformed line: its number and reason."""
 
     line: int
     why: str
@@ -181,14 +181,14 @@ class Trace:
 
     format: str
     traffic: Traffic
-    lines: int  # that are not blank, the header left out
+    lines: int  # non-blank lines without the header
     malformed_count: int
-    malformed: tuple[Malformed, ...]  # the first MALFORMED_LIMIT of them
-    failed: int  # requests that the recorded service did not answer: not replayed
-    sorted: int  # requests that stood after one that arrived later: put in order
+    malformed: tuple[Malformed, ...]  # the first MALFORMED_LIMIT malformed lines
+    failed: int  # requests that the recorded service did not answer, not replayed
+    sorted: int  # requests recorded after a later arrival, put in order
 
     def notes(self) -> list[str]:
-        """What a reader of results must know about their input, one line each."""
+        """Notes on the trace that readers of results need, one line each."""
         sentences = []
         if self.malformed_count:
             sentences.append(f"{described(self.malformed_count, self.lines, self.malformed)}; left out")
@@ -201,7 +201,7 @@ class Trace:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Lines counted while a file is read."""
+    """Counter of lines while a file is read."""
 
     lines: int = 0
     failed: int = 0
@@ -215,7 +215,7 @@ class Tally:
             self.malformed.append(Malformed(line=line, why=why))
 
     def check(self, path: object, most: float) -> None:
-        """Refuse a file of which more than a share `most` is malformed, or that holds no request."""
+        """Refuse a file with more than a share `most` of malformed lines, or without requests."""
         if self.malformed_count > most * self.lines:
             what = described(self.malformed_count, self.lines, tuple(self.malformed))
             raise BadFile(path, f"{what}; more than {most:.3g} of the lines, so not read")
@@ -224,13 +224,13 @@ class Tally:
 
 
 def described(count: int, lines: int, malformed: tuple[Malformed, ...]) -> str:
-    """Malformed lines in one line: how many, and the first few by number."""
+    """Malformed lines in one text: their count, and the first few by number."""
     first = "; ".join(f"line {entry.line}: {entry.why}" for entry in malformed[:MALFORMED_MESSAGE_LIMIT])
     return f"{count} of {lines} lines malformed ({first}{'; ...' if count > MALFORMED_MESSAGE_LIMIT else ''})"
 
 
 def in_order(arrival: Any) -> tuple[Any, int]:
-    """The stable order by arrival (None where it is that already), and how many stood after a later one."""
+    """The stable order by arrival (None if already sorted), and the number of requests after a later arrival."""
     if not (arrival[1:] < arrival[:-1]).any():
         return None, 0
     late = int((arrival < np.maximum.accumulate(arrival)).sum())
