@@ -323,7 +323,7 @@ def test_inferencex__chip_name_without_location(tmp_path: Path) -> None:
 
 # -- files that are broken ----------------------------------------------------------------------------------------------------------
 
-READERS: list[tuple[Read, str]] = [(vllm_bench.read, "vllm_serve.json"), (vllm_bench.read, "vllm_appended.jsonl"),
+READER_FILES: list[tuple[Read, str]] = [(vllm_bench.read, "vllm_serve.json"), (vllm_bench.read, "vllm_appended.jsonl"),
     (aiperf.read, "aiperf/qwen-chat-concurrency16/profile_export_aiperf.json"),
     (aiperf.read, "aiperf/csv-concurrency4/profile_export_aiperf.csv"),
     (llama_bench.read, "llama_bench.json"), (llama_bench.read, "llama_bench.csv"), (llama_bench.read, "llama_bench.sql"),
@@ -342,7 +342,7 @@ def outcome(read: Read, path: Path) -> None:
     assert all("\n" not in one.why and len(one.why) < 500 for one in bad)
 
 
-@pytest.mark.parametrize(("read", "name"), READERS, ids=[name for _, name in READERS])
+@pytest.mark.parametrize(("read", "name"), READER_FILES, ids=[name for _, name in READER_FILES])
 def test_readers__file_cut_anywhere(read: Read, name: str, tmp_path: Path) -> None:
     data = (READERS / name).read_bytes()
     cut = tmp_path / Path(name).name

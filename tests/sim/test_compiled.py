@@ -38,7 +38,7 @@ def test_choose_form__missing_code_is_compiled_only_for_longer_runs(
 ) -> None:
     """Each of the two loops by itself: the one is no sign of the other."""
     pytest.importorskip("numba")
-    monkeypatch.setattr(compiled_loop, "machine_code", lambda: tmp_path)
+    monkeypatch.setattr(compiled_loop, "cache_folder", lambda: tmp_path)
     law = pace("0.02 + 1e-4 * batch")
     between = (LOAD_S + COMPILE_S) / 2
 

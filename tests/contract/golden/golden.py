@@ -16,6 +16,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "src")]
+    from support.environment import settle
+
+    settle()
 
 from contract.golden import golden_inputs  # noqa: E402
 from contract.golden.golden_answers import answer, commands, entries, verb_of  # noqa: E402

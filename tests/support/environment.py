@@ -1,0 +1,22 @@
+"""The environment of every test: none of the user's own settings, and arithmetic that does not depend on the processor."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+# What a user may have set changes answers or their colours.
+OWN_SETTINGS = (
+    "HEADWAY_CATALOG", "HEADWAY_DEBUG", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS",
+    "LINES",
+)  # fmt: skip
+
+
+def settle() -> None:
+    """Set the environment; before numpy is imported, whose linear algebra sums in the order of the processor's own kernels."""
+    for name in OWN_SETTINGS:
+        os.environ.pop(name, None)
+    os.environ["XDG_CONFIG_HOME"] = os.devnull  # no catalogue of the user's own
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # tests run beside each other
+    if platform.machine() == "x86_64":
+        os.environ["OPENBLAS_CORETYPE"] = "Haswell"  # the stored answers of fits were computed with these kernels
