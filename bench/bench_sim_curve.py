@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from bench_sim_published import MACHINE, MODEL, OUTPUT, PROMPT, replica, traffic_of
-from headway.sim import report
+from headway.sim import results
 from headway.sim.capacity import capacity
 from headway.sim.simulate import simulate
 
@@ -22,7 +22,7 @@ def curve(made, able):
     for part in np.linspace(0.05, 1.0, LOADS):
         traffic = traffic_of("", REQUESTS, part * able)
         run = simulate(traffic, made.pace, made.scheduler.rules, how="compiled")
-        report.latencies(run, report.measured(run, 0.1))
+        results.latencies(run, results.measured(run, 0.1))
 
 
 def library_s():

@@ -12,7 +12,7 @@ from headway.core import columns
 from headway.core.formula import Traced, anonymous, replay
 from headway.core.schema import defaults
 from headway.training.scaling.answer import explained, rows
-from headway.training.scaling.request import Uncertainty
+from headway.training.scaling.inputs import Uncertainty
 from headway.training.scaling.scale import question
 from support.command import Cli
 
@@ -74,7 +74,7 @@ def test_scale__every_number_replays(kind: str) -> None:
     import argparse
 
     from headway.core import schema
-    from headway.training.scaling.request import RECORDS
+    from headway.training.scaling.inputs import RECORDS
 
     parser = argparse.ArgumentParser()
     for record in RECORDS:

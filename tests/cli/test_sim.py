@@ -12,7 +12,7 @@ import pytest
 
 from headway.cli.main import main
 from headway.performance.layout import Layout
-from headway.sim import capacity, report
+from headway.sim import capacity, results
 from headway.sim import state as of
 from headway.sim.capacity import highest
 from headway.sim.fleet import PrefillDecodePools, split
@@ -119,7 +119,7 @@ def test_ttft__split_pools_include_transfer_and_decode_queue() -> None:
 
 def test_preemption__is_no_second_first_token() -> None:
     run = play(Traffic.of([0.0, 0.0], 4, 8), "1.0", capacity=10, block=2)
-    found = report.latencies(run, report.measured(run, 0.0))
+    found = results.latencies(run, results.measured(run, 0.0))
     assert found["mean_ttft_s"] == 1.0
     gaps = np.sum([state.log[: of.GAPS] for state in run.states])
     assert gaps == 14
@@ -166,7 +166,7 @@ def test_half_width__covers_the_mean_as_often_as_stated() -> None:
     inside = 0
     for _ in range(400):
         values = rng.exponential(1.0, 400)
-        inside += abs(values.mean() - 1.0) <= (report.half_width(values) or 0)
+        inside += abs(values.mean() - 1.0) <= (results.half_width(values) or 0)
     assert 0.91 < inside / 400 < 0.985
 
 
@@ -178,7 +178,7 @@ def test_tpot__includes_engine_overhead_per_step() -> None:
     for made in (bare, served):
         assert made.pace
         run = simulate(traffic, made.pace, made.scheduler.rules, how="plain")
-        times.append(float(report.measured(run, 0.0).tpot_s[0]))
+        times.append(float(results.measured(run, 0.0).tpot_s[0]))
     assert times[1] - times[0] > 1.5e-3
 
 

@@ -15,7 +15,7 @@ from headway.core.errors import BadFile
 from headway.evidence.fit import nearest
 from headway.evidence.fit.crossval import flat_residuals, floor_residuals
 from headway.evidence.fit.residuals import Residual, grouped, residuals, stats, worst
-from headway.evidence.report import PAGE, Report, check_targets, inserted, page, summary
+from headway.evidence.pages import PAGE, Report, check_targets, inserted, page, summary
 from headway.evidence.rows.names import model_class
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import tasks

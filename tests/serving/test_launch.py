@@ -217,7 +217,7 @@ def answers(engine: str) -> list[Launch]:
 
 
 def _shape(model: Model):
-    from headway.serving.launch.request import ask
+    from headway.serving.launch.needs import ask
 
     return ask(model, Layout(), Precision(), None, None, None).needs.shape
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.sim import report
+from headway.sim import results
 from headway.sim import state as of
 from headway.sim.fleet import PrefillDecodePools, split
 from headway.sim.simulate import SimulatedRun, simulate
@@ -80,7 +80,7 @@ def test_patience__abandons_in_queue_and_in_prefill_by_hand() -> None:
     assert run.total(of.PREFILLED) == 10 + 4 + 1
     assert run.total(of.EMITTED) == 2.0
     assert run.cancelled.tolist() == [False, True, True, False]
-    row = report.run_rates(run)
+    row = results.run_rates(run)
     assert (row["completed"], row["cancelled"], row["rejected"]) == (2, 2, 0)
 
 
@@ -113,7 +113,7 @@ def test_patience__abandoned_requests_free_their_blocks() -> None:
         assert [state.count[element] for element in zero] == [0] * len(zero)
         waiting = np.where(np.isfinite(run.scheduled), run.scheduled, run.abandonment) - run.arrival
         if not run.total_count(of.PREEMPTED):
-            seen = report.occupancy(run)["waiting_mean"]
+            seen = results.occupancy(run)["waiting_mean"]
             assert seen * float(state.at[of.NOW]) == pytest.approx(waiting.sum(), rel=1e-6)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.sim import capacity, report
+from headway.sim import capacity, results
 from headway.sim import state as of
 from headway.sim.traffic.requests import Traffic
 from reference.queueing import batch_arrival_wait_s, congestion, erlang_c, growth_per_s, md1_wait_s, mg1_wait_s, mmc_wait_s
@@ -154,7 +154,7 @@ def test_closed_loop__rate_is_even_when_replicas_do_not_divide_users(users: int,
     """Each has half a second of work at a time and thinks as long: all of them ask as often as one alone, and nobody is left out."""
     traffic = Traffic.of(np.zeros(1200), 1, 50)
     run = play(traffic, "0.01", replicas=replicas, users=users, think=np.full(1200, 0.5))
-    assert report.run_rates(run)["req_per_s"] == pytest.approx(users, rel=0.01)
+    assert results.run_rates(run)["req_per_s"] == pytest.approx(users, rel=0.01)
 
 
 # -- what the report adds -------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_littles_law__requests_in_service(queue: str) -> None:
     rate, output, formula, changes = QUEUES[queue]
     run = play(Traffic.of(random(rate, 20, 5000), 1, output), formula, **changes)
     time = sum(float(state.at[of.NOW]) for state in run.states)
-    assert report.occupancy(run)["running_mean"] == pytest.approx((run.finish - run.scheduled).sum() / time, rel=1e-6)
+    assert results.occupancy(run)["running_mean"] == pytest.approx((run.finish - run.scheduled).sum() / time, rel=1e-6)
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -182,7 +182,7 @@ def test_littles_law__requests_waiting(queue: str) -> None:
     """Counted over time by the loop they are what the requests themselves say, exactly."""
     rate, output, formula, changes = QUEUES[queue]
     run = play(Traffic.of(random(rate, 20, 5000), 1, output), formula, **changes)
-    seen = report.occupancy(run)
+    seen = results.occupancy(run)
     time = sum(float(state.at[of.NOW]) for state in run.states)
     assert seen["waiting_mean"] == pytest.approx(wait(run).sum() / time, rel=1e-6)
 
@@ -191,7 +191,7 @@ def test_confidence_interval__covers_the_true_mean_wait() -> None:
     rate, held, runs = 25.0, 0, 40
     for seed in range(runs):
         run = play(Traffic.of(random(rate, 1000 + seed, 4000), 1, 1), f"{BEAT}", seats=1)
-        row = report.latencies(run, report.measured(run, 0.1))
+        row = results.latencies(run, results.measured(run, 0.1))
         held += abs(row["mean_queue_s"] - float(md1_wait_s(rate, BEAT))) <= row["mean_queue_ci_s"]
     assert held >= 0.85 * runs  # of 95 %
 

@@ -9,7 +9,7 @@ import pytest
 
 from headway.performance.layout import Layout
 from headway.sim.policy import Policy
-from headway.sim.report import measured
+from headway.sim.results import measured
 from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.step_time import StepPace, scaled
 from headway.sim.traffic.requests import Traffic

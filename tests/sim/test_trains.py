@@ -21,7 +21,7 @@ from headway.laws.queueing.departures import (
 from headway.laws.step.coefficients import EXPOSED, SERIAL, Achieved, StepCoefficients
 from headway.performance.assumptions import Assumptions
 from headway.sim import capacity as saturation
-from headway.sim import report
+from headway.sim import results
 from headway.sim import state as of
 from headway.sim.simulate import simulate
 from headway.sim.step_time import StepPace, pace_from, pace_of
@@ -67,7 +67,7 @@ def test_departures__each_token_takes_one_beat() -> None:
     run = play(Traffic.of(random(rate, 4, max(COUNT // 4, 12_000)), 1, output), "0.012", departures=BEAT)
     assert np.abs(run.finish - run.scheduled - output * BEAT).max() < 1e-6
     agrees(wait(run), BEAT / 2)
-    assert report.occupancy(run)["running_mean"] == pytest.approx(present(rate, output * BEAT), rel=0.02 * FEWER)
+    assert results.occupancy(run)["running_mean"] == pytest.approx(present(rate, output * BEAT), rel=0.02 * FEWER)
 
 
 # -- trains that leave once they are back ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from headway.performance.layout import Layout
 from headway.sim import capacity as saturation
-from headway.sim import report
+from headway.sim import results
 from headway.sim import state as of
 from headway.sim.fleet import PrefillDecodePools, split
 from headway.sim.prefix_tiers import Prefix, parse_tiers
@@ -121,7 +121,7 @@ def test_occupancy__requests_loading_a_prefix_are_in_service() -> None:
     prefix = Prefix(below=parse_tiers("ddr:1GB@0.5GB/s"), ttl=np.inf, names=("hbm", "ddr"))
     rules = RULES._replace(capacity=10, block=2, caching=1, block_tokens=4, block_bytes=1e6)
     run = simulate(traffic, pace("0.01 + 1e-4 * batch + 1e-3 * tokens"), rules, prefix=prefix, how="plain")
-    assert report.occupancy(run)["running_mean"] * run.end == pytest.approx((run.finish - run.scheduled).sum())
+    assert results.occupancy(run)["running_mean"] * run.end == pytest.approx((run.finish - run.scheduled).sum())
 
 
 def test_step_time__host_overhead_is_in_every_step() -> None:
@@ -168,7 +168,7 @@ def test_utilisation__interval_widens_near_saturation(load: float) -> None:
     run, stands = near(load)
     assert stands.capacity == pytest.approx(50.0, rel=0.01)
     assert stands.utilisation == pytest.approx(load, rel=0.03)
-    row = report.latencies(run, report.measured(run, 0.1))
+    row = results.latencies(run, results.measured(run, 0.1))
     share = row["mean_queue_ci_s"] / row["mean_queue_s"]
     assert share < 0.15 if load < 0.8 else share > 0.15
     if load < 0.95:
@@ -184,7 +184,7 @@ def test_overload__row_has_queue_growth_and_no_latencies() -> None:
     rows = {}
     for load in (0.7, 0.97, 1.3):
         run = simulate(Traffic.of(arrival / (able * load), 500, 20), made.pace, rules, how="plain")
-        rows[load] = report.row(made, run, able, {}, 0.1, True)
+        rows[load] = results.row(made, run, able, {}, 0.1, True)
         assert rows[load]["utilisation"] == pytest.approx(load, rel=0.06)
         assert rows[load]["capacity_req_per_s"] == able
     assert rows[0.7]["stable"] and rows[0.7]["p99_ttft_s"] > 0

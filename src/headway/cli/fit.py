@@ -47,7 +47,7 @@ TRAINING_NUMBERS = Path("training") / "efficiency.toml"  # within the output fol
 def run_training(args: Any) -> output.Answer:
     """Answer of a training fit: writes the numbers and lists them."""
     from headway.evidence.fit.result import write_efficiency
-    from headway.evidence.report import inserted
+    from headway.evidence.pages import inserted
     from headway.evidence.training import refit
 
     out, page = folder(args.out), args.report
@@ -123,33 +123,33 @@ def _sources(paths: Sequence[str] | None) -> tuple[Path | None, list[Path]]:
 
 def _check_pages(page: str | None, summary: str | None) -> None:
     """Raise an error if a page lacks its markers or the picture cannot be drawn, before any work is done."""
-    from headway.evidence import report as accuracy
+    from headway.evidence import pages
     from headway.report import figures
 
-    for path, name in ((page, accuracy.PAGE), (summary, accuracy.SUMMARY)):
+    for path, name in ((page, pages.PAGE), (summary, pages.SUMMARY)):
         if path:
-            accuracy.inserted(text_of(path), name, "", path)
+            pages.inserted(text_of(path), name, "", path)
     if page:
-        figures.check_path(str(Path(page).with_name(accuracy.FIGURE)))
+        figures.check_path(str(Path(page).with_name(pages.FIGURE)))
         if importlib.util.find_spec("vl_convert") is None:
             raise MissingExtra("the picture of --report", "plot")
 
 
 def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> list[Path]:
     """Write the table of nearest rows and the requested pages; returns their paths."""
-    from headway.evidence import report as accuracy
+    from headway.evidence import pages
     from headway.evidence.fit import nearest
     from headway.report import figures
 
     paths = [folder / NEAREST]
     paths[0].write_text(nearest.text(nearest.entries(report.residuals, report.date)), encoding="utf-8")
-    for path, name, text in ((page, accuracy.PAGE, accuracy.page), (summary, accuracy.SUMMARY, accuracy.summary)):
+    for path, name, text in ((page, pages.PAGE, pages.page), (summary, pages.SUMMARY, pages.summary)):
         if path:
             paths.append(Path(path))
             document = text_of(path)
-            Path(path).write_text(accuracy.inserted(document, name, text(report), path), encoding="utf-8")
+            Path(path).write_text(pages.inserted(document, name, text(report), path), encoding="utf-8")
     if page:
-        paths.append(Path(page).with_name(accuracy.FIGURE))
+        paths.append(Path(page).with_name(pages.FIGURE))
         figures.save(figures.parity(report.residuals, "served TPOT"), str(paths[-1]))
     return paths
 

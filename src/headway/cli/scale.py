@@ -7,7 +7,7 @@ from typing import Any
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.report import output, scale
-from headway.training.scaling.request import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
+from headway.training.scaling.inputs import RECORDS, Budget, FewBits, ReinforcementLearning, Routing, ServedTokens, Uncertainty
 
 GROUPS = {
     Budget: "budget: one is split best, two of compute, size and tokens give the third",

@@ -174,7 +174,7 @@ def add_flags(parser: Any) -> None:
 def run(args: Any) -> output.Answer:
     """Answer with a row per layout and rate."""
     from headway.core.listing import Listing
-    from headway.sim import report
+    from headway.sim import results as run_results
 
     _check(args)
     loadings, lasting, notes = read(args)
@@ -195,7 +195,7 @@ def run(args: Any) -> output.Answer:
         notes.append("interrupted: rows that are missing were not simulated")
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
     if args.timeline and results.last is not None:
-        notes.append(f"{args.timeline}: {report.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
+        notes.append(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return output.Answer(
         Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last),
         status=INTERRUPTED if results.interrupted else 0,
@@ -250,9 +250,9 @@ class SimulationProgress:
 
 def answer_of(trial: Any) -> dict[str, Any]:
     """Row of a layout that cannot run."""
-    from headway.sim import report
+    from headway.sim import results as run_results
 
-    return report.impossible(trial.fleet)
+    return run_results.impossible(trial.fleet)
 
 
 def _check(args: Any) -> None:

@@ -2,7 +2,7 @@
 
 Holds        rows/ (measured rows and their defaults), readers/ (output of benchmark tools), kernels/ (fit of kernels), serving/ (predict,
              score and fit engines), training/ (predict and fit training runs), fit/ (cross-validation, residuals, intervals), claims/
-             (the lecture), report (the page of accuracy), columns.
+             (the lecture), pages (generated documentation), columns.
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims.
 May import   economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, cli.

@@ -157,7 +157,7 @@ def figure(rows: Any, run: Any) -> dict[str, Any]:
 def _shares(run: Any, key: str) -> dict[str, Any]:
     import numpy as np
 
-    from headway.sim.report import measured
+    from headway.sim.results import measured
 
     values = measured(run, 0.0).values(key, known=True)
     at = np.linspace(0, 100, SHARES + 1)
@@ -168,7 +168,7 @@ def _shares(run: Any, key: str) -> dict[str, Any]:
 def _over_time(run: Any) -> list[dict[str, Any]]:
     import numpy as np
 
-    from headway.sim.report import curves
+    from headway.sim.results import curves
 
     replica_curves = [curves(state) for state in run.states]
     panels = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
-from headway.sim import capacity, report
+from headway.sim import capacity, results
 from headway.sim.fleet import Fleet, split
 from headway.sim.simulate import SimulatedRun, simulate, turns_of
 from headway.sim.state import LANE
@@ -111,13 +111,13 @@ class Trial:
         return rows
 
     def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: float | None) -> list[dict[str, Any]]:
-        about = report.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
+        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
         totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
         rows = [totals]
         for number, name in enumerate(("fast", "slow")) if ranks is not None else ():
-            part = report.measured(run, self.warmup, ranks == number)
-            figures = report.latencies(run, part) | report.goodput(run, part, self.limits)
+            part = results.measured(run, self.warmup, ranks == number)
+            figures = results.latencies(run, part) | results.goodput(run, part, self.limits)
             stable = totals["stable"] or capacity.stand(run, None, ranks == number).stable  # the fast class may be stable by itself
             figures |= {key: None for key in figures if "itl" in key or (self.lasting and not stable)}
             identity = {**self.fleet.identity(), "kind": name, "stable": stable, "measured": int(part.counts.sum())}
@@ -144,5 +144,5 @@ class Trial:
                 good = self.rows(LoadingPlan(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
         except KeyboardInterrupt:
             (good, bad), ended = capacity.between(tried, so_that), False
-        results = [(good, "found"), (bad, "beyond")]
-        return [{**row, "kind": kind} for row, kind in results if row is not None], ended
+        tries = [(good, "found"), (bad, "beyond")]
+        return [{**row, "kind": kind} for row, kind in tries if row is not None], ended

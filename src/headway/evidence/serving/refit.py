@@ -12,7 +12,7 @@ from headway.evidence.fit.crossval import ServingCrossValidation, cross_validate
 from headway.evidence.fit.residuals import UNSCORED
 from headway.evidence.fit.result import FittedNumbers, KernelFit
 from headway.evidence.kernels.efficiency import HEAD, fit_kernels
-from headway.evidence.report import Report
+from headway.evidence.pages import Report
 from headway.evidence.rows.row import read_rows
 from headway.evidence.rows.tasks import Task, Unpredictable, tasks
 from headway.evidence.serving.engine_fit import as_fitted, numbers

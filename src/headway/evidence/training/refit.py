@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.core.errors import BadFile
 from headway.evidence.fit.result import FittedNumbers, quantile
-from headway.evidence.report import table
+from headway.evidence.pages import table
 from headway.evidence.training.crossval import (
     DATE,
     FLAT,

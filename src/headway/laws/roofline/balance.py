@@ -117,8 +117,6 @@ def kv_balanced_context(compute_s_per_token: SecondPerToken, kv_bytes_per_token:
     return compute_s_per_token * mem_bw / kv_bytes_per_token * ONE_TOKEN
 
 
-
-
 @formula(source="2 N_a = 2 layers heads (qk + v) L, solved for L")
 def attention_crossover_context(active_params: Number, layers: Number, heads: Number, qk_width: Number, v_width: Number) -> Token:
     """Context at which attention FLOP equal the FLOP of all weight matmuls: shorter for many wide heads.
@@ -179,8 +177,6 @@ def multiquery_width_per_chip(head_width: Number, chips: Number) -> Number:
     4.0
     """
     return head_width / chips
-
-
 
 
 @formula(source="bytes over bandwidth, without latency: a floor")

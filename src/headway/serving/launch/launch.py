@@ -15,7 +15,7 @@ from headway.models.precision import Precision
 from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
 from headway.serving.launch import sglang, trtllm, vllm
-from headway.serving.launch.request import LaunchRequest, ask
+from headway.serving.launch.needs import LaunchRequest, ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

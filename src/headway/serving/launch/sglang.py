@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.request import LaunchRequest, context_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT, INIT_PORT = 30000, 20000
 CACHE = {"bf16": "bf16", "fp8": "fp8_e4m3", "fp4": "nvfp4"}

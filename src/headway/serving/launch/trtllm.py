@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.request import LaunchRequest, copies_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.serving.launch.needs import LaunchRequest, copies_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT = 8000
 OPTIONS = "trtllm.yaml"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headway.serving.launch.request import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, port, weights_why
+from headway.serving.launch.needs import LaunchRequest, context_why, copies_why, expert_why, heads_why, kv_why, port, weights_why
 
 PORT, RPC_PORT = 8000, 13345
 CACHE = {

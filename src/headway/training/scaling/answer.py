@@ -1,4 +1,4 @@
-"""Answer to a scaling question as rows: every law at every point, the chosen law first, with intervals by draws of the coefficients.
+"""A scaling question as rows: every law at every point, the chosen law first; what routed experts are worth; the uncertainty of each.
 
 A and B are drawn log-normal, so that neither is negative; other coefficients normal. Sources publish errors but no correlations: without
 correlation the interval is too wide, since a fit moves A with alpha and B with beta as a line's height moves with its slope.
@@ -16,10 +16,67 @@ import numpy as np
 from headway.core.formula import record
 from headway.core.listing import computed
 from headway.core.quantity import known
-from headway.training.scaling import compute, experts, fits
+from headway.laws.architecture.params import sparsity
+from headway.laws.arithmetic import relative, times
+from headway.laws.scaling import experts as laws
+from headway.laws.scaling import power_laws
+from headway.training.scaling import compute, fits
 from headway.training.scaling.compute import ScalingPoint, point
-from headway.training.scaling.fits import Coefficients, ScalingFit, exponents, fit
-from headway.training.scaling.request import Uncertainty
+from headway.training.scaling.fits import DEFAULT, Coefficients, Leverage, RoutedFit, ScalingFit, clark, exponents, fit, leverage, routed
+from headway.training.scaling.inputs import Uncertainty
+
+LING = "ling"
+
+
+def expert_laws() -> tuple[str, ...]:
+    """Every law of experts, refitted laws first because their absolute loss is more accurate."""
+    return (*sorted(routed(), key=lambda name: not name.endswith("-refit")), LING)
+
+
+def law_columns(name: str) -> Callable[[ScalingPoint], dict[str, Any]]:
+    """The function from a point to the columns of the named law."""
+    if name == LING:
+        return lambda at: _ling(leverage(), at)
+    return lambda at: _clark(routed()[name], at)
+
+
+def _experts(at: ScalingPoint) -> Any:
+    """Experts as given, or the number that gives the total parameters."""
+    if at.experts is not None:
+        return at.experts
+    return laws.experts_for_total(sparsity(at.total, at.active), _routed_share())
+
+
+def _routed_share() -> Any:
+    return laws.routed_share(clark()["blocks_share"], clark()["ffn_share"])
+
+
+def _clark(by: RoutedFit, at: ScalingPoint) -> dict[str, Any]:
+    """The columns of Clark's law: every second FFN routed, one expert per token."""
+    experts = _experts(at)
+    expert_count, total = laws.saturated(experts, by.start, by.most), laws.routed_total_params(at.active, experts, _routed_share())
+    exponent, dense = (laws.routed_exponent(by.a, by.c, number) for number in (expert_count, by.start))
+    effective = laws.effective_params(at.active, expert_count, by.start, exponent, dense, by.b)
+    return {
+        "active": at.active, "experts": experts, "total_of_law": total, "total_over_active": sparsity(total, at.active),
+        "experts_counted": expert_count, "effective_params": effective, "effective_over_active": relative(effective, at.active),
+        "cutoff_params": laws.routing_cutoff(by.b, by.c), "loss_routed": laws.routed_loss(at.active, expert_count, by.a, by.b, by.c, by.d),
+    }  # fmt: skip
+
+
+def _ling(by: Leverage, at: ScalingPoint) -> dict[str, Any]:
+    """The columns of Ling's law: efficiency leverage of compute, which equals that of size at equal tokens."""
+    experts = _experts(at)
+    tokens = compute.chinchilla_tokens(fit(DEFAULT), at.active) if at.tokens is None else at.tokens
+    flop = power_laws.training_flop(at.active, tokens) if at.flop is None else at.flop
+    fineness = by.granularity if at.granularity is None else at.granularity
+    share = relative(at.per_token, experts)
+    gain = laws.efficiency_leverage(share, fineness, flop, by.a, by.d, by.gamma, by.beta, by.start, by.most)
+    return {
+        "active": at.active, "experts": experts, "flop": flop, "granularity": fineness, "effective_params": times(at.active, gain),
+        "effective_over_active": gain,
+    }  # fmt: skip
+
 
 LEVEL = 0.9
 ENDS = {"_lo": 100 * (1 - LEVEL) / 2, "_hi": 100 * (1 + LEVEL) / 2}
@@ -142,7 +199,7 @@ def explained(request: ScalingQuestion, row: ScalingRow, key: str) -> Any:
 def _columns(mode: str, law: str) -> Callable[[ScalingPoint], dict[str, Any]]:
     """The function from a point to the columns of one law, in the question's mode."""
     if mode == "experts":
-        return experts.law_columns(law)
+        return law_columns(law)
     if law == RULE:
         return compute.by_ratio
     return lambda at: MODES[mode](fit(law), at)
@@ -198,7 +255,7 @@ def _settled(mode: str, law: str, plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _routed_range(law: str, plain: Mapping[str, Any], per_token: float) -> dict[str, Any]:
-    if law == experts.LING:
+    if law == LING:
         return {"in_range": None, "beyond": "its range is not stated in what was read"}
     inside, beyond = fits.routed_range(plain, per_token)
     return {"in_range": inside, "beyond": beyond}

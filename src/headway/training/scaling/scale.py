@@ -10,11 +10,9 @@ from headway.core import schema
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, clean
 from headway.core.units import show
-from headway.training.scaling import experts
-from headway.training.scaling.answer import RULE, ScalingQuestion, explained, rows
-from headway.training.scaling.experts import LING
+from headway.training.scaling.answer import LING, RULE, ScalingQuestion, expert_laws, explained, rows
 from headway.training.scaling.fits import DEFAULT, ScalingFit, fit, fits
-from headway.training.scaling.request import RECORDS, Uncertainty
+from headway.training.scaling.inputs import RECORDS, Uncertainty
 
 MOST_POINTS = 1000
 EXAMPLES = "--flop 1e25, --active 100B --serve 50M/s --months 2, or --moe --active 30B --experts 64"
@@ -129,11 +127,11 @@ def _laws(mode: str, law: str | None, beside: str) -> tuple[tuple[str, ...], tup
 
 def _routed(law: str | None) -> tuple[str, ...]:
     if law is None:
-        return experts.names()
+        return expert_laws()
     law_names = tuple(dict.fromkeys(name.strip().lower().replace("_", "-") for name in law.split(",")))
     for name in law_names:
-        if name not in experts.names():
-            raise UnknownName("law of experts", name, experts.names(), "one of " + ", ".join(experts.names()))
+        if name not in expert_laws():
+            raise UnknownName("law of experts", name, expert_laws(), "one of " + ", ".join(expert_laws()))
     return law_names
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headway.cli.main import main
-from headway.sim import report
+from headway.sim import results
 from headway.sim.traffic.requests import Traffic
 from support.command import Cli
 from support.simulated import play
@@ -20,8 +20,8 @@ SPLIT = "sim llama-3.1-70b --on 2x8xh100-sxm --tp 8 --prompt 2k --output 100 --r
 def test_latencies__in_slices_equal_whole_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     run = play(Traffic.of(np.cumsum(rng.exponential(0.1, 500)), 10, rng.integers(1, 9, 500)), "0.01 + 0.001 * batch")
-    monkeypatch.setattr(report, "SLICE", 7)
-    found = report.latencies(run, report.measured(run, 0.1))
+    monkeypatch.setattr(results, "SLICE", 7)
+    found = results.latencies(run, results.measured(run, 0.1))
     ttft = (run.first - run.arrival)[50:]
     more = run.traffic.output[50:] > 1
     tpot = ((run.finish - run.first)[50:] / np.maximum(run.traffic.output[50:] - 1, 1))[more]
