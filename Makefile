@@ -16,14 +16,15 @@ BIN := .venv/bin
 demo: .venv/core
 	$(BIN)/headway plan deepseek-v3 --on gb200-nvl72 --prompt 8k --output 1k --ttft 2s --tpot 50ms
 
-# All tests, on two cores; more cores: make test WORKERS=auto. Without workers (to debug): .venv/bin/python -m pytest
-WORKERS ?= 2
-test: .venv/dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Tests run on all cores, at most eight; one after another, to debug: .venv/bin/python -m pytest FILE
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-# While one works: lint, types and the tests that are not marked slow, about a minute.
+test: .venv/dev
+	$(PYTEST)
+
+# While one works: lint, types and the tests that are not marked slow, about a minute on two cores.
 check: lint types
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # Writes the stored answers of tests/contract/golden again and prints what changed; `python tests/contract/golden/golden.py --check` only compares.
 golden: .venv/dev

@@ -28,6 +28,8 @@ from headway.performance.efficiency import FORMER_KEYS, KEYS, efficiencies
 from support.command import Cli
 from support.synthetic import Rig, measured, true_table
 
+pytestmark = pytest.mark.slow
+
 MARKED = f"# Accuracy\n\nbefore\n\n<!-- {PAGE}: generated, do not edit -->\nold\n<!-- {PAGE}: end -->\n\nafter\n"
 BRIEF = f"# headway\n\n<!-- {SUMMARY}: generated, do not edit -->\nold\n<!-- {SUMMARY}: end -->\n\nlast\n"
 TRUTH = {"engine.vllm.step_overhead_s": 5e-3, "engine.llamacpp.layer_overhead_s": 90e-6}

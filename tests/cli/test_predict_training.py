@@ -13,6 +13,8 @@ from headway.cli.main import main
 from headway.evidence.training.row import MEASURED
 from support.paths import DATA
 
+pytestmark = pytest.mark.slow
+
 ROWS = DATA / "training_rows.csv"
 QUANTITIES = ("tokens_per_s_per_chip", "step_time_s", "tflops_per_chip", "memory_gb_per_chip")
 CONTRACT = ["id", *(key + end for key in QUANTITIES for end in ("", "_lo", "_hi")), "flags", "why"]

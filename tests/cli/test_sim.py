@@ -22,6 +22,8 @@ from headway.sim.traffic.requests import Traffic
 from support.command import Cli
 from support.simulated import RULES, pace, play, real
 
+pytestmark = pytest.mark.slow
+
 ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 300 --loop plain"
 
 

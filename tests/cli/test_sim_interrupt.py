@@ -11,6 +11,8 @@ import pytest
 
 from headway.sim.compiled import available
 
+pytestmark = pytest.mark.slow
+
 ASKED = "sim llama-3.1-70b --on 8xh100-sxm --tp 8 --prompt 2k --output 100 --requests 3M"
 # The command itself sends the signal, some slices into the run of the load: no clock decides what a test sees.
 CHILD = """

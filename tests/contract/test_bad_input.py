@@ -27,6 +27,8 @@ from headway.performance.workload import SLO, Load
 from support.command import Answer
 from support.work import bounded
 
+pytestmark = pytest.mark.slow
+
 BOUNDED = settings(
     max_examples=150,
     derandomize=True,

@@ -225,6 +225,7 @@ def test_solve__two_outputs_equal(cli: Cli) -> None:
     assert crossing["compute_s"] == pytest.approx(crossing["kv_s"], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sought", "wanted"),
     [("chip.hbm_bw", "step_s=12ms"), ("eff_memory", "step_s=25ms"), ("t0", "overhead_s=1ms"), ("chip.peak_bf16", "compute_s=weights_s"),
@@ -240,6 +241,7 @@ def test_solve__crossing_for_facts_and_assumptions(cli: Cli, sought: str, wanted
     assert crossing[left] == pytest.approx(target, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sought", sorted(key for key, (q, default) in fields(Assumptions).items() if not isinstance(default, str)))
 def test_solve__answers_for_every_numeric_assumption(cli: Cli, sought: str) -> None:
     """Those that are fitted unless given have no value to start from."""

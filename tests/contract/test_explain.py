@@ -279,6 +279,7 @@ ASKED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ASKED)
 def test_explain__every_printed_number_has_a_tree(command: str) -> None:
     row = answer(command)["rows"][0]

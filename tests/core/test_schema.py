@@ -80,6 +80,7 @@ def test_axis__illegal_members_are_dropped_and_counted() -> None:
     assert "0.5, 1.5" in notes[0]
 
 
+@pytest.mark.slow
 def test_field__limits() -> None:
     share = Field(high=1)
     assert scalar("1", share, "eff") == 1

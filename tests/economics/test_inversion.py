@@ -34,6 +34,8 @@ from headway.laws.economics.inversion import kv_at_knee, kv_joint
 from reference.served_cost import fitted
 from support.paths import DATA, ROOT
 
+pytestmark = pytest.mark.slow
+
 SOLD, SIZES = DATA / "open_models_sold.csv", DATA / "open_models_sizes.csv"
 MTOK = 1e6
 GEMINI = sheet("gemini-3.1-pro")

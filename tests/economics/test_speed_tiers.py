@@ -31,6 +31,8 @@ from headway.serving.serve import serve
 from support.cases import FLAT
 from support.facts import DATE
 
+pytestmark = pytest.mark.slow
+
 CHAT = Load(prompt=4000, output=1000)
 ASKED = ("speed", "deepseek-v3", "--on", "gb200-nvl72", "--prompt", "4k", "--output", "1k")
 FAR = (*ASKED, "--overlap", "operators")  # whose ladder reaches far: few fixed costs

@@ -19,6 +19,8 @@ from headway.evidence.serving.predict import predict
 from headway.laws.serving.request import interval_factor
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
+pytestmark = pytest.mark.slow
+
 DENSE, EXPERTS = ("llama-3.1-8b", "bf16"), ("qwen3-30b-a3b", "fp8")
 MEASURED, OTHER = ("H100-SXM-80GB", "A100-SXM-80GB", "H200-SXM"), ("MI300X", "L40S")
 TRUTH = {"engine.vllm.step_overhead_s": 3e-3, "engine.sglang.step_overhead_s": 5e-3, "engine.vllm.memory_factor": 0.8}

@@ -29,6 +29,8 @@ from headway.laws.step.coefficients import EngineCost
 from headway.performance.efficiency import ENGINE_KEYS
 from support.synthetic import Rig, measured, prior, remeasured, tasks_of, true_table
 
+pytestmark = pytest.mark.slow
+
 H100 = Rig("llama-3.1-8b", "H100-SXM-80GB", 1, "vllm", 1)
 BIG = Rig("llama-3.1-70b", "H100-SXM-80GB", 8, "vllm", 8, "fp8")
 A100 = Rig("llama-3.1-8b", "A100-SXM-80GB", 1, "vllm", 1)

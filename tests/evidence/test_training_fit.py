@@ -22,6 +22,8 @@ from headway.performance.efficiency import sections
 from headway.training.achieved import FILE, training_efficiencies
 from support.paths import DATA, SOURCE
 
+pytestmark = pytest.mark.slow
+
 ROWS = DATA / "training_rows.csv"
 SHIPPED = SOURCE / FILE
 

@@ -419,6 +419,7 @@ def test_tier_use__flash_wears_by_bytes_written() -> None:
     assert used.worn_out_s == pytest.approx(30.72e12 * 5 * 365.25 / 1.9e9, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 def test_fetched_s__compiled_equals_plain() -> None:
     found = parse_tiers("hbm:6GB,ddr:1TB@100GB/s")

@@ -184,6 +184,7 @@ def test_step_s__constant_in_context_for_a_recurrent_model() -> None:
 # -- monotone -------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS[:40] + REQUESTS[:10], ids=name)
 @pytest.mark.parametrize("overlap", ["fitted", "operators"])
 def test_system__better_machine_is_never_slower(point: Point, overlap: str) -> None:

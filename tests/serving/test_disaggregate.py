@@ -21,6 +21,8 @@ from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
 from headway.serving.serve import serve
 
+pytestmark = pytest.mark.slow
+
 CHAT = Load(prompt=4000, output=1000)
 
 

@@ -16,6 +16,8 @@ from headway.performance.layout import Layout, illegal
 from headway.performance.workload import Load
 from headway.serving.launch.launch import ENGINES, Launch, flags, launch
 
+pytestmark = pytest.mark.slow
+
 LLAMA, DEEPSEEK, QWEN = hw.model("llama-3.1-70b"), hw.model("deepseek-v3"), hw.model("qwen3-235b-a22b")
 CHAT = Load(batch=64, prompt=4096, output=1024)
 LONG = Load(batch=4608, context=8192)

@@ -101,6 +101,7 @@ def cost_of(row: dict[str, Any]) -> float:
     return (row["prompt"] * row["usd_per_mtok_in"] + row["output"] * row["usd_per_mtok_out"]) / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_plan__equals_brute_force(part: int) -> None:
     feasible = 0

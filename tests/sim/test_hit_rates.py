@@ -168,6 +168,7 @@ def test_tiers__exclusive_copies_hit_as_one_pool_of_their_total_size(seed: int, 
     assert by_tier[:, 0].tolist() == first.tolist()
 
 
+@pytest.mark.slow
 @needs_numba
 @settings(max_examples=10)
 @given(SEEDS, st.booleans())

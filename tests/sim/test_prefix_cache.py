@@ -142,6 +142,7 @@ def test_prefix_cache__leaks_no_blocks(drawn: tuple[Traffic, dict[str, Any]], pr
     sound(play(traffic, prefix, chunk=rules["budget"], **rules))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="needs numba (extra fast)")
 def test_compiled_loop__same_prefix_hits_as_plain() -> None:
     rng = np.random.default_rng(8)

@@ -13,6 +13,8 @@ from headway.sim.traffic.requests import Traffic
 from reference.queueing import batch_arrival_wait_s, congestion, erlang_c, growth_per_s, md1_wait_s, mg1_wait_s, mmc_wait_s
 from support.steady import BEAT, COUNT, agrees, near, play, random, response, wait
 
+pytestmark = pytest.mark.slow
+
 # -- one server -----------------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,8 @@ from headway.sim.traffic.lengths import parse_lengths
 from headway.sim.traffic.requests import Traffic
 from support.simulated import RULES, pace
 
+pytestmark = pytest.mark.slow
+
 LAW = "0.01 + 1e-4 * batch + 2e-5 * tokens + 1e-8 * context"
 BLOCK = 64
 ROOM = 4000  # blocks of 16 tokens

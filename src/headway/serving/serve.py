@@ -6,8 +6,9 @@ Numbers broadcast, so a grid and a point are one call. Layouts lie along the fir
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,8 @@ def table_of(query: ServeRequest) -> Table:
     if points > MOST_POINTS:
         raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
     picked = filled(query, _case(query, axes), axes)
-    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(query, axes, row, key))
+    recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(query, *_place(query, axes, row)))  # its columns share it
+    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
 
 
 def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -252,25 +254,33 @@ def _exact(reason: Any, values: dict[str, Any], case: Deployment) -> Labels:
     return Labels(codes, tuple(texts))
 
 
-def explain(query: ServeRequest, axes: tuple[Axis, ...], row: int, key: str) -> Any:
+def explain(recorded_row: Callable[[int], dict[str, Any]], row: int, key: str) -> Any:
     """One cell of a table as a tree of laws, computed again for its point with the recorder on."""
     if key not in SERVE:
         raise UnknownName("column", key, SERVE)
-    at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
-    layout = query.layouts[int(at[0])]
-    point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
-    return explain_point(query, layout, Load(**point), key)
+    return explained_value(recorded_row(row), key)
 
 
-def explain_point(query: ServeRequest, layout: Layout, load: Load, key: str) -> Any:
-    """One number of one layout under one load, as a tree of laws."""
+def explained_value(values: dict[str, Any], key: str) -> Any:
+    """One number of a recorded row."""
+    if values.get(key) is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as step_s, ttft_s or weights_bytes_chip")
+    return values[key]
+
+
+def recorded(query: ServeRequest, layout: Layout, load: Load) -> dict[str, Any]:
+    """Every number of one layout under one load, as trees of laws."""
     with record():
         work = work_of(query.model, query.work.expert_load)
         outputs = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
-    values = outputs | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
-    if key not in values or values[key] is None:
-        raise BadValue("explain", key, "a numeric column that applies to this row, such as step_s, ttft_s or weights_bytes_chip")
-    return values[key]
+    return outputs | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
+
+
+def _place(query: ServeRequest, axes: tuple[Axis, ...], row: int) -> tuple[Layout, Load]:
+    """Layout and load of one row of a grid."""
+    at = np.unravel_index(row, tuple(len(axis.values) for axis in axes))
+    point = {axis.name: _point(query.load, axis, int(index)) for axis, index in zip(axes[1:], at[1:], strict=True)}
+    return query.layouts[int(at[0])], Load(**point)
 
 
 def _point(load: Load, axis: Axis, index: int) -> Any:

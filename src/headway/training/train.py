@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -155,11 +156,11 @@ def _row(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote 
     return row(candidate, request.model.name, numbers, run, request.run.tokens, kind)
 
 
-def explained(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None, key: str) -> Any:
-    """The number under `key` for one layout, with every formula recorded."""
+def recorded(request: TrainingRequest, candidate: LayoutEstimate, price: PriceQuote | None) -> dict[str, Any]:
+    """The numbers of one layout, with every formula recorded."""
     with record():
         case = replace(case_of(replace(request, recipe=candidate.case.recipe, system=candidate.case.system)), batch=candidate.case.batch)
-        return _row(request, replace(candidate, case=case), price, "best").get(key)
+        return _row(request, replace(candidate, case=case), price, "best")
 
 
 RECORDS = (TrainingRun, Recipe, Failures, TrainingReach)  # lists in these records make a row each; lists in TrainingLayout limit the search
@@ -267,7 +268,12 @@ def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) ->
     layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
     notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts weighed, {fitting:,} fit")
 
+    @functools.lru_cache(maxsize=1)
+    def recorded_row(place: int) -> dict[str, Any]:
+        """The row again with every formula recorded, which its columns share."""
+        return recorded(*origins[place])
+
     def tree(row: Any, key: str) -> Any:
-        return computed(explained(*origins[plain.index(dict(row))], key), key)
+        return computed(recorded_row(plain.index(dict(row))).get(key), key)
 
     return Listing(plain, notes=notes, tree=tree)

@@ -11,6 +11,8 @@ from contract.golden.golden_answers import answer, commands, verb_of
 from contract.golden.golden_compare import differences, far, listed
 from headway.cli.main import VERBS
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = commands()
 ANSWERS: dict[str, dict[str, Any]] = stored()
 NUMBERS: dict[str, list[Any]] = stored_fitted()

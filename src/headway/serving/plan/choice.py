@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,7 @@ from headway.performance.workload import Load
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestBatches, Candidates, compile_candidates, request, sized, tpot
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
-from headway.serving.serve import ServeRequest, case_of, explain_point, filled
+from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded
 
 SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current", "cause": "current"}
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
@@ -118,7 +119,8 @@ def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     for indices in groups.values():
         for index, row in zip(indices, _rows([lines[index].pick for index in indices]), strict=True):
             rows[index] = blank | row | {"kind": lines[index].kind} | lines[index].extra
-    return from_rows(rows, notes, lambda row, key: explained(lines[row], key))
+    recorded_row = functools.lru_cache(maxsize=1)(lambda row: _recorded(lines[row]))  # its columns share it
+    return from_rows(rows, notes, lambda row, key: explained(lines[row], key, lambda: recorded_row(row)))
 
 
 def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
@@ -135,28 +137,32 @@ def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
     return Table(axes, filled(first.query, case, axes, estimates) | {key: estimates[key] for key in POOLED}).rows()
 
 
-def explained(line: PlanRow, key: str) -> Any:
+def explained(line: PlanRow, key: str, recorded_row: Callable[[], dict[str, Any]]) -> Any:
     """One number of one row as a tree of laws."""
     if key in line.trees:
         return line.trees[key]()
     if key in SAID_BY:
         raise BadValue("explain", key, f'a row of kind {SAID_BY[key]}, as with --where "kind = {SAID_BY[key]}"')
-    if line.pick.prefill is not None:
-        return _explained_pools(line.pick, key)
-    return explain_point(line.pick.query if line.queried is None else line.queried(), line.pick.layout, line.pick.load, key)
+    if line.pick.prefill is None:
+        return explained_value(recorded_row(), key)
+    values = recorded_row()
+    if values.get(key) is None:
+        raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
+    return values[key]
+
+
+def _recorded(line: PlanRow) -> dict[str, Any]:
+    """Every number of one row, as trees of laws."""
+    choice = line.pick
+    if choice.prefill is None:
+        return recorded(choice.query if line.queried is None else line.queried(), choice.layout, choice.load)
+    with record():
+        outputs = estimates_of(choice, choice.query)
+    degrees = {name: getattr(choice.layout, name) for name in NAMES}
+    return degrees | {"prompt": choice.load.prompt, "output": choice.load.output} | outputs | {"batch": choice.load.batch}
 
 
 def estimates_of(choice: Choice, query: ServeRequest) -> dict[str, Any]:
     """Every estimated quantity of a choice, computed as for printing and explaining."""
     case = replace(case_of(query, choice.layout, choice.load), work=work_of(query.model, query.work.expert_load))
     return estimate(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
-
-
-def _explained_pools(choice: Choice, key: str) -> Any:
-    with record():
-        outputs = estimates_of(choice, choice.query)
-    values = {name: getattr(choice.layout, name) for name in NAMES} | {"prompt": choice.load.prompt, "output": choice.load.output} | outputs
-    values["batch"] = choice.load.batch
-    if values.get(key) is None:
-        raise BadValue("explain", key, "a numeric column that applies to this row, such as tpot_s, ttft_s or transfer_s")
-    return values[key]
