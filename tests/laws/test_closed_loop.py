@@ -1,16 +1,20 @@
-"""The closed loop against its limits, Little's law and a discrete-event simulation of an engine's scheduler."""
+"""The closed loop against its limits, Little's law, a replay in whole steps and a simulation of an engine's scheduler."""
 
 from __future__ import annotations
 
 import bisect
+import heapq
 import random
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import Loop, StepTime, closed_loop
+from headway.laws.queueing.closed_loop import Loop, StepTime, closed_loop, seats_held
+from headway.laws.queueing.users import cycle_steps, prompt_chunks, prompts_beside, prompts_per_step, queued_before, steady_s, step_room
+from reference.step_replay import ReplayedLoop, decode_ticks, replay_steps, ttft_ticks
 
 CLIENT = 0.005  # a user's own delay between an answer and the next prompt, and as much again at random
 LOOP = Loop(
@@ -198,3 +202,144 @@ def test_closed_loop__rows_are_independent() -> None:
     together = closed_loop(STEP, replace(LOOP, users=users))
     for row, count in enumerate(users):
         assert together.ttft[row] == pytest.approx(float(closed_loop(STEP, replace(LOOP, users=count)).ttft), rel=1e-12)
+
+
+# -- against a replay in whole steps ----------------------------------------------------------------------------------------------
+
+
+def ticks(step_ticks: int, prompt_ticks: int) -> StepTime:
+    """Step time in ticks: alike for any decodes, longer with prompt tokens."""
+    return lambda decoding, kv_tokens, prompt_tokens, prompt_pairs: step_ticks + prompt_ticks * prompt_tokens + 0.0 * kv_tokens
+
+
+@pytest.mark.parametrize(("prompt", "output", "chunk"), [(16, 1, 16), (16, 7, 16), (16, 7, 5), (33, 40, 16), (1, 2, 16), (100, 3, 10)])
+def test_cycle_steps__equals_replay_of_one_user(prompt: int, output: int, chunk: int) -> None:
+    done = replay_steps(ReplayedLoop(users=1, prompt=prompt, output=output, chunk=chunk, step_ticks=1, prompt_ticks=0), 4)
+    between = {after.steps_at_finish - before.steps_at_finish for before, after in pairwise(done)}
+    chunks = prompt_chunks(prompt, chunk)
+    assert between == {cycle_steps(output, chunks)}
+    assert {request.prefill_steps for request in done} == {chunks}
+
+
+@pytest.mark.parametrize(("prompt", "chunk"), [(16, 128), (16, 16), (16, 40), (30, 20), (100, 60), (61, 20), (128, 32)])
+def test_step_room__counts_tokens_left_beside_a_prompt(prompt: int, chunk: int) -> None:
+    """Steps are filled with the prompt token by token; what stays free in them is room for other prompts."""
+    free = [chunk]
+    for _ in range(prompt):
+        if not free[-1]:
+            free.append(chunk)
+        free[-1] -= 1
+    assert step_room(chunk, prompt, prompt_chunks(prompt, chunk)) == pytest.approx(sum(free) / len(free) / prompt, abs=1e-12)
+
+
+@pytest.mark.parametrize(("steps", "idle"), [(9, 1), (1, 0), (1, 3), (63, 1)])
+def test_steady_s__arrivals_at_any_instant_wait_half_a_step(steps: int, idle: int) -> None:
+    """A timeline of steps of 20 ms and idle times as long, met at a thousand evenly spaced instants of each."""
+    step, instants = 0.020, (np.arange(1000) + 0.5) / 1000 * 0.020
+    waits = np.concatenate([step - instants] * steps + [0 * instants] * idle)
+    found = steady_s(0.25, 0.0, 0.0, 0.0, step, steps / (steps + idle))
+    assert found == pytest.approx(0.25 + waits.mean(), rel=1e-12)
+
+
+def test_steady_s__concurrent_prompts_and_queue_come_on_top() -> None:
+    """An own prompt of 300 ms behind a queue of 1000 ms, with two prompts of 70 ms each, in an engine that is idle on arrival."""
+    assert steady_s(0.300, 2.0, 0.070, 1.000, 0.020, 0.0) == pytest.approx(1.440, rel=1e-12)
+
+
+# users, output, ticks of a step, more ticks per prompt token
+OVERLOADED = [(256, 160, 8, 0), (256, 160, 8, 1), (256, 160, 8, 4), (400, 160, 8, 1), (300, 290, 8, 2)]
+
+
+@pytest.mark.parametrize(("users", "output", "step_ticks", "prompt_ticks"), OVERLOADED)
+def test_closed_loop__overload_equals_step_replay(users: int, output: int, step_ticks: int, prompt_ticks: int) -> None:
+    """One prompt fills the prompt tokens of a step; the next prompt comes within a decode step's time, at any instant of it."""
+    prompt = 16
+    delays = tuple(range(1, step_ticks, 2))  # midpoints of four parts of a decode step
+    loop = ReplayedLoop(
+        users=users, prompt=prompt, output=output, chunk=prompt, step_ticks=step_ticks, prompt_ticks=prompt_ticks, delays=delays
+    )
+    later = replay_steps(loop, 4 * users)[2 * users :]
+    found = closed_loop(
+        ticks(step_ticks, prompt_ticks),
+        replace(LOOP, users=float(users), prompt=float(prompt), output=float(output), step_budget_tokens=8.0 * prompt, spread=0.0,
+                synchronised_share=0.0),
+    )  # fmt: skip
+    # The law takes the engine as idle for one share in `users`: half of a decode step's time that often.
+    assert found.ttft == pytest.approx(ttft_ticks(later), abs=step_ticks / users)
+    assert found.tpot == pytest.approx(decode_ticks(later) / (output - 1), rel=1e-12)
+
+
+@pytest.mark.parametrize(("users", "per_step", "prompt_ticks"), [(12, 4, 1), (12, 1, 3), (8, 8, 1), (1, 1, 2), (64, 16, 0)])
+def test_closed_loop__lockstep_equals_step_replay(users: int, per_step: int, prompt_ticks: int) -> None:
+    """Prompts before decodes, answers of one length: all prompts come at once, some in each step."""
+    loop = ReplayedLoop(users=users, prompt=16, output=30, chunk=16 * per_step, step_ticks=8, prompt_ticks=prompt_ticks, prefill_first=True)
+    done = replay_steps(loop, 3 * users)
+    found = closed_loop(
+        ticks(8, prompt_ticks),
+        replace(LOOP, users=float(users), prompt=16.0, output=30.0, step_budget_tokens=16.0 * per_step, spread=0.0, chunked_prefill=0.0,
+                synchronised_share=1.0),
+    )  # fmt: skip
+    assert found.ttft == pytest.approx(ttft_ticks(done), rel=1e-9)
+    assert found.tpot == pytest.approx(decode_ticks(done) / 29, rel=1e-9)
+    assert found.rate == pytest.approx(users / (done[-1].finish - done[-1 - users].finish), rel=1e-9)
+
+
+def test_prompts_beside__equals_replay_of_two_users_over_all_offsets() -> None:
+    """Another user's prompt costs this user's where it shares a step with it, or is in the step in progress when it comes."""
+    output, step_ticks, added = 11, 8, 32
+    cycle = output + 1  # the step in progress, the prompt's step, ten decodes
+    first = [0, 4] + [step_ticks + added + 4 + step_ticks * step for step in range(cycle - 2)]  # an instant of each step of a cycle
+    means = []
+    for instant in first:
+        loop = ReplayedLoop(
+            users=2, prompt=16, output=output, chunk=160, step_ticks=step_ticks, prompt_ticks=2, delays=(4,), arrivals=(0, instant)
+        )
+        means.append(ttft_ticks([request for request in replay_steps(loop, 12) if request.user == 0][2:6]))
+    arriving = prompts_per_step(1, cycle_steps(output, 1), 1)
+    beside = prompts_beside(1, arriving, step_room(160, 16, 1), 1, 0, 1)
+    busy = 1 - 1 / cycle  # no step is in progress where both users come at once
+    assert np.mean(means) == pytest.approx(steady_s(step_ticks + added, beside, added, 0, step_ticks, busy), rel=1e-12)
+
+
+def test_prompts_beside__counts_each_step_of_a_prompt() -> None:
+    """A prompt of three steps: a quarter of a prompt begins in the step in progress and in each of the three, never more than come."""
+    assert prompts_beside(1, 0.25, 1.0, 3, 0.0, 63) == pytest.approx(4 * 0.25)
+    assert prompts_beside(1, 0.25, 0.1, 3, 2.0, 63) == pytest.approx(0.25 + 3 * 0.1 + 2.0)
+    assert prompts_beside(1, 5.0, 9.0, 3, 0.0, 3) == 3
+
+
+@pytest.mark.parametrize(("users", "spread"), [(100, 0.02), (100, 0.06), (200, 0.03)])
+def test_queued_before__balanced_queue_matches_simulation(users: int, spread: float) -> None:
+    """One server, one unit of time per prompt, as many users as a cycle is long: only the spread of the cycles makes them queue."""
+    rng, half, free = random.Random(1), spread * 3**0.5, 0.0
+    asks, waits = [(rng.random() * users, user) for user in range(users)], []
+    heapq.heapify(asks)
+    while len(waits) < 150 * users:
+        arrival, user = heapq.heappop(asks)
+        begin = max(arrival, free)
+        free = begin + 1.0
+        waits.append(begin - arrival)
+        heapq.heappush(asks, (free + (users - 1) * rng.uniform(1 - half, 1 + half), user))
+    found = queued_before(users - 1, 1.0, users, np.inf, spread)
+    assert found == pytest.approx(np.mean(waits[50 * users :]), rel=0.2)
+
+
+def test_closed_loop__synchronised_prompts_among_decodes_take_a_replayed_time() -> None:
+    """Twelve prompts at once, one per step, each a decoding sequence in the steps after its own: 40 ms, and 10 more per sequence."""
+    users, output, clock = 12, 1000, 0
+    for decoding in range(users):
+        clock += 40 + 10 * decoding
+    found = closed_loop(
+        lambda decoding, kv_tokens, prompt_tokens, prompt_pairs: 8 + 2 * prompt_tokens + 10 * decoding + 0.0 * kv_tokens,
+        replace(LOOP, users=float(users), prompt=16.0, output=float(output), step_budget_tokens=16.0 + users, synchronised_share=1.0),
+    )
+    between = (output - 1) * (found.tpot - (8 + 10 * users))  # of a user's decodes, while prompts after its own are prefilled
+    assert found.ttft + between == pytest.approx(clock, rel=1e-9)
+
+
+def test_seats_held__growing_answers_count_in_part() -> None:
+    """Room for 3000 tokens: sequences of 1000 and half of an answer of 1000 take 1500 each; at least one, at most the limit."""
+    assert seats_held(3000, 1000, 1000, 0.5, 256) == 2
+    assert seats_held(3000, 1000, 1000, 1.0, 256) == 1.5
+    assert seats_held(300, 1000, 1000, 1.0, 256) == 1
+    assert seats_held(3e9, 1000, 1000, 1.0, 256) == 256
