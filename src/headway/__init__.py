@@ -54,6 +54,8 @@ __all__ = sorted(_HOME)
 COLUMN_MODULES = ("training.columns", "serving.columns", "hardware.columns", "evidence.columns", "sim.columns", "economics.columns")
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
 RECORDS = (
+    "performance.workload:SLO",
+    "hardware.rack_facts:RackFacts",
     "economics.cache.records:CACHE",
     "models.describe:ModelSummary",
     "hardware.chip:Chip",

@@ -101,6 +101,14 @@ def test_predict__floor_and_interval_in_order_and_milliseconds(tmp_path: Path, c
     assert 4.4 < float(last["tpot_ms_floor"]) < 5.2
 
 
+def test_predict__answers_of_one_token_have_no_tpot(tmp_path: Path, cli: Cli) -> None:
+    """vLLM divides by the tokens after the first."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{HEAD}\none,{GOOD.replace('1024,1024', '1024,1')}\ntwo,{GOOD.replace('1024,1024', '1024,2')}\n")
+    one, two = cli("predict", str(path), "-o", "json").rows
+    assert one["ttft_ms"] > 0 and one["tpot_ms"] is None and one["tpot_ms_lo"] is None and two["tpot_ms"] > 0
+
+
 def test_predict__first_line_is_the_answer(tmp_path: Path, cli: Cli) -> None:
     _, out, _ = cli("predict", file(tmp_path, MIXED))
     first = out.split("\n")[0]

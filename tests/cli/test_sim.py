@@ -59,7 +59,7 @@ def test_find_rate__highest_rate_within_the_limits(cli: Cli) -> None:
     found, beyond = cli.json(f"{ASKED} --find rate --so-that p99_ttft_s=1s,p99_tpot_s=30ms")["rows"]
     assert found["kind"] == "found"
     assert found["p99_tpot_s"] <= 0.030 < beyond["p99_tpot_s"] or beyond["p99_ttft_s"] > 1.0
-    assert found["rate"] < beyond["rate"] < found["rate"] * 1.01
+    assert found["rate"] < beyond["rate"] < found["rate"] * 1.0101  # three digits
 
 
 def test_find_rate__no_rate_meets_the_limits() -> None:
@@ -136,7 +136,7 @@ def test_capacity__equals_the_fluid_limit() -> None:
     """Iterations of c0 + c1 n, N tokens a request, unlimited seats but for the cache: capacity 1 / (N (c1 + c0 / seats))."""
     step = pace("0.02 + 0.001 * (batch + tokens)", 64)
     able = capacity.capacity(poisson(500, 1.0, output=50), step, RULES._replace(seats=64), 1, "plain")
-    assert able == pytest.approx(1 / (50 * (0.001 + 0.02 / 64)), rel=0.02)
+    assert able and able.per_s == pytest.approx(1 / (50 * (0.001 + 0.02 / 64)), rel=0.02)
 
 
 def test_prefix_cache__hits_carry_more_than_the_capacity_without(cli: Cli) -> None:
@@ -146,7 +146,7 @@ def test_prefix_cache__hits_carry_more_than_the_capacity_without(cli: Cli) -> No
     assert row["stable"] and row["p99_ttft_s"] < 2.0
     [bare] = cli.json(asked.partition(" --prefix-cache")[0])["rows"]
     assert bare["capacity_req_per_s"] == row["capacity_req_per_s"]
-    assert bare["p99_ttft_s"] > 2 * row["p99_ttft_s"]
+    assert not bare["stable"] and bare["p99_ttft_s"] is None
 
 
 def test_seed__draws_the_class_of_each_request(cli: Cli) -> None:

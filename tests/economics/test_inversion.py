@@ -14,12 +14,12 @@ from headway.core.formula import Traced, anonymous, record, replay
 from headway.economics.inversion.answer import Inversion, QuantityRow, invert, row, tree
 from headway.economics.inversion.calibration import (
     CONSTANT,
-    LEARNED,
+    FITTED_PRIORS,
     LINE,
     OURS,
     STATED_MARKUP,
+    fitted_priors,
     ladders,
-    learned,
     left_out,
     read_examples,
     scores,
@@ -107,9 +107,9 @@ def _larger(example: Any) -> Any:
     return dataclasses.replace(example, active=example.active * 3, total=example.total * 3)
 
 
-def test_priors__shipped_equal_learned() -> None:
-    found, basis = learned(read_examples(SOLD, SIZES)), priors()
-    assert {name: float(getattr(basis, name)) for name in LEARNED} == pytest.approx(found, rel=2e-3)
+def test_priors__shipped_equal_fitted() -> None:
+    found, basis = fitted_priors(read_examples(SOLD, SIZES)), priors()
+    assert {name: float(getattr(basis, name)) for name in FITTED_PRIORS} == pytest.approx(found, rel=2e-3)
 
 
 def test_priors__efficiencies_equal_the_step_model() -> None:

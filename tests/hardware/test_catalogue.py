@@ -14,7 +14,7 @@ from headway.core.catalog import PACKAGED, Catalog, fold, open_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.quantity import Sourced
 from headway.hardware import chip_price as cost
-from headway.hardware.chip import Chip, chip, chip_price
+from headway.hardware.chip import Chip, chip, price_quote
 from headway.hardware.describe import about_chip, about_system, list_chips, list_sources, list_systems
 from headway.hardware.system import System, system
 from support.each import for_each
@@ -157,17 +157,17 @@ def test_peak__by_number_format() -> None:
 
 
 def test_chip_price__per_second_and_by_metric() -> None:
-    rental = chip_price(chip("h100"))
+    rental = price_quote(chip("h100"))
     assert rental is not None and rental.metric == "rental_3yr"
     assert rental.value * 3600 == pytest.approx(1.30)
     assert rental.value.unit == "USD/s"
-    assert chip_price(chip("a100")) is None  # a price by the hour, none for three years
-    hourly = chip_price(chip("h100"), "rental_on_demand")
+    assert price_quote(chip("a100")) is None  # a price by the hour, none for three years
+    hourly = price_quote(chip("h100"), "rental_on_demand")
     assert hourly is not None
     assert hourly.value.date == "2026-10-24"
     assert [round(price * 3600, 2) for price in (hourly.value, hourly.low, hourly.high)] == [3.55, 2.11, 6.16]
     with pytest.raises(UnknownName, match="rental_3yr"):
-        chip_price(chip("h100"), "rental_3y")
+        price_quote(chip("h100"), "rental_3y")
 
 
 def test_price_metrics__every_rate_per_second_is_offered() -> None:
@@ -201,7 +201,7 @@ def test_catalog__user_adds_and_replaces_chips_and_systems(tmp_path) -> None:
     catalog = _folder(tmp_path, files)
     mine = chip("mine", catalog)
     assert (mine.hbm_bw, mine.hbm, mine.hbm_bw.kind) == (10e12, 256 * 2**30, "input")
-    price = chip_price(mine)
+    price = price_quote(mine)
     assert price is not None and price.value == pytest.approx(3 / 3600)
     assert chip("l4", catalog).hbm_bw == 1e12
     assert chip("h100", catalog) == chip("h100")

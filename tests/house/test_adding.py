@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from headway.models import attention
+from headway.models.attention import ConvolvedRecurrence, Mixer, SoftmaxAttention
 from support.paths import ROOT, SOURCE
 
 PAGE = ROOT / "docs" / "adding.md"
@@ -23,6 +26,8 @@ SECTIONS = {
     "A chip", "A system", "A model of a known family", "An attention kind", "A law", "A verb", "A price sheet", "A measured source",
     "The output of a benchmark tool",
 }  # fmt: skip
+ON_ITS_CHIP = {"A system", "A verb"}  # sections whose commands name the chip of the page
+MIXERS = (Mixer, SoftmaxAttention, ConvolvedRecurrence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,11 @@ def run(argv: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *argv], cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
 
+def headway(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command line of headway with the copy of the package."""
+    return run(["-m", "headway", *shlex.split(command)], folder)
+
+
 @pytest.fixture(scope="module")
 def followed() -> set[str]:
     """The sections that have been written into the copy."""
@@ -102,20 +112,22 @@ def test_adding__page_has_every_subject_in_ten_lines() -> None:
 
 @pytest.mark.parametrize("title", sorted(SECTIONS))
 def test_adding__answers_as_the_page_says(title: str, scratch: Path, followed: set[str]) -> None:
-    for needed in ("A chip",) if title == "A system" else ():
-        follow(needed, scratch, followed)
     follow(title, scratch, followed)
     for block in sections()[title]:
         if block.language == "console":
             command, _, beginning = block.text.partition("\n")
-            process = run(["-m", "headway", *shlex.split(command.removeprefix("$ headway "))], scratch)
-            assert process.returncode == 0, process.stderr
-            assert process.stdout.startswith(beginning), process.stdout[:400]
+            is_error = beginning.startswith("headway: ")
+            process = headway(command.removeprefix("$ headway "), scratch)
+            assert process.returncode == (2 if is_error else 0), process.stderr
+            said = process.stderr if is_error else process.stdout
+            assert said.startswith(beginning), said[:400]
 
 
 def follow(title: str, folder: Path, followed: set[str]) -> None:
     """Write the files of a section, once."""
     if title not in followed:
+        for chip_title in ("A chip",) if title in ON_ITS_CHIP else ():
+            follow(chip_title, folder, followed)
         for block in sections()[title]:
             if block.language != "console":
                 write(block, folder)
@@ -126,3 +138,36 @@ def test_adding__example_of_the_law_holds(scratch: Path, followed: set[str]) -> 
     follow("A law", scratch, followed)
     process = run(["-m", "doctest", "src/headway/laws/serving/request.py"], scratch)
     assert process.returncode == 0, process.stdout
+
+
+def test_adding__keys_of_the_verb_are_declared(scratch: Path, followed: set[str]) -> None:
+    follow("A verb", scratch, followed)
+    columns = json.loads(headway("evacuate zeta-1 --catalog DIR -o json", scratch).stdout)["columns"]
+    assert columns["evacuation_s"]["unit"] == "s"
+    assert [key for key, column in columns.items() if not column["doc"]] == []
+
+
+def test_adding__verb_refuses_what_it_does_not_serve(scratch: Path, followed: set[str]) -> None:
+    follow("A verb", scratch, followed)
+    for flags in ("--kv-share 2", "--plot a.svg", "--explain chip"):
+        process = headway(f"evacuate zeta-1 --catalog DIR {flags}", scratch)
+        assert process.returncode == 2 and process.stderr.startswith(f"headway: {flags.split()[0]}"), f"{flags}: {process.stderr}"
+
+
+def test_adding__attention_kind_prints_its_field_and_looks_back_as_asked(scratch: Path, followed: set[str]) -> None:
+    follow("An attention kind", scratch, followed)
+    plain, near = (
+        json.loads(headway(f"show model strided-8b --catalog DIR -o json {flags}", scratch).stdout)["rows"][0]
+        for flags in ("", "--attention window:1k")
+    )
+    assert plain["blocks"][0]["stride"] == 16
+    assert near["kv_bytes_per_token"] == 0 < near["kv_read_bytes_per_token"] < plain["kv_read_bytes_per_token"]
+
+
+def test_adding__page_and_package_name_what_each_kind_leaves_open() -> None:
+    page = PAGE.read_text(encoding="utf-8").partition("## An attention kind")[2].partition("\n## ")[0]
+    for text in (page, attention.__doc__ or ""):
+        for kind in MIXERS:
+            names = {kind.__name__, *kind.__abstractmethods__} - ({"params"} if kind is SoftmaxAttention else set())
+            assert [name for name in sorted(names) if name not in text] == []
+    assert (ROOT / "tests" / "models" / "test_published_counts.py").is_file() and "SUMMARY_FIELDS" in page

@@ -27,8 +27,8 @@ def floor(name: str) -> int:
 
 def test_folders__are_the_twelve_packages_and_nothing_is_loose() -> None:
     folders = {path.relative_to(SOURCE).parts[0] for path in files() if path.parent != SOURCE}
-    assert folders == set(ORDER)
-    assert {path.name for path in SOURCE.glob("*.py")} == LOOSE
+    assert folders == set(ORDER), "put it into one of the twelve packages"
+    assert {path.name for path in SOURCE.glob("*.py")} == LOOSE, "move the file into the package of its subject (docs/where.md)"
     assert {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"__pycache__"} == {*ORDER, "data"}
 
 
@@ -36,7 +36,7 @@ def test_imports__go_downwards() -> None:
     upward = [
         f"{name} imports {other}" for name, others in imports().items() if name != ENTRY for other in others if floor(other) > floor(name)
     ]
-    assert upward == []
+    assert upward == [], "import downwards only: move what is needed into the lower package, or hand it over as an argument"
 
 
 def test_imports__have_no_circles() -> None:
@@ -51,7 +51,8 @@ def test_imports__have_no_circles() -> None:
         visited.add(name)
 
     visited: set[str] = set()
-    assert [" -> ".join(circle) for name in graph if name not in visited for circle in circles(name, (name,))] == []
+    rings = [" -> ".join(circle) for name in graph if name not in visited for circle in circles(name, (name,))]
+    assert rings == [], "move what both need into a third module"
 
 
 def test_numpy__is_named_only_where_arrays_are() -> None:
@@ -60,7 +61,7 @@ def test_numpy__is_named_only_where_arrays_are() -> None:
         place = path.relative_to(SOURCE).as_posix()
         if place.startswith(NUMPY_FREE) and place not in ARRAYS:
             offenders += [place for name in imported(tree_of(path)) if name.partition(".")[0] == "numpy"]
-    assert offenders == []
+    assert offenders == [], "import numpy inside the function that needs arrays, or do without"
     assert all((SOURCE / place).exists() for place in (*NUMPY_FREE, *ARRAYS))
 
 

@@ -71,24 +71,25 @@ def test_class_names__are_there_once() -> None:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(f"{place(path)}:{node.lineno}")
-    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+    twice = {name: places for name, places in homes.items() if len(places) > 1}
+    assert twice == {}, "rename all but one: a class name means one thing"
 
 
 def test_bindings__are_nouns_or_verbs_of_the_field() -> None:
     def refused(path: Path, name: str) -> bool:
         return name.strip("_").lower() in STOP and (place(path), name) not in EXCUSED
 
-    assert offenders(refused) == []
+    assert offenders(refused) == [], "name what it is with a noun of the field, such as `rows`; a key that users write goes into EXCUSED"
 
 
 def test_bindings__of_the_step_the_simulator_and_the_ledger_are_no_letters() -> None:
     def refused(path: Path, name: str) -> bool:
         return is_spelled_out(path) and name in string.ascii_letters and (place(path), name) not in EXCUSED
 
-    assert offenders(refused) == []
+    assert offenders(refused) == [], "spell the letter out: the name of the quantity"
 
 
 def test_excuses__are_needed() -> None:
     there = {(place(path), name) for path in files() for _, name in bindings(tree_of(path))}
-    assert sorted(EXCUSED.keys() - there) == []
+    assert sorted(EXCUSED.keys() - there) == [], "remove the excuse: the file binds no such name"
     assert all(reason for reason in EXCUSED.values())

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import sys
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from headway.core.errors import BadValue, MissingExtra, UnknownName, UnsupportedModel
 from headway.core.formula import anonymous, record, replay
 from headway.models import totals as whole
+from headway.models.attention import AttentionPattern, AttentionSpan, CacheStore
+from headway.models.attention.grouped_query import Attention
 from headway.models.config import catalogue_index, from_data, from_file, model
 from headway.models.describe import about_model, list_models
-from headway.models.model import DTYPES, StoredPrecision
+from headway.models.model import DTYPES, Model, StoredPrecision
 from headway.models.readers.quantization import precision
 from headway.models.readers.read import Config
 from headway.models.variants import override, with_attention, with_kv_share
@@ -252,6 +255,57 @@ def test_with_kv_share__halves_kv_stored_and_not_read() -> None:
     assert float(whole.total_params(shared)) < float(whole.total_params(dense))
     both = override(dense, "window:4k", 2)
     assert float(whole.kv_stored_bytes(both, 8192)) == 4000 * 327680 / 2
+
+
+def kinds_of_the_catalogue() -> dict[str, Model]:
+    """For each kind of mixer in the catalogue a model of one such layer, without its other layers."""
+    models: dict[str, Model] = {}
+    for row in catalogue_index():
+        found = model(row["name"])
+        for block in found.blocks:
+            models.setdefault(type(block.attention).__name__, replace(found, blocks=(block,)))
+    return models
+
+
+def changed(kind: Model, *edit: object) -> bool:
+    """Whether an edit changes what the layer holds or reads; False where it is refused."""
+    try:
+        edited = override(kind, *edit)  # type: ignore[arg-type]
+    except BadValue:
+        return False
+    answers = [(whole.total_params(one), whole.kv_stored_bytes(one, 65536), whole.kv_read_bytes(one, 65536)) for one in (kind, edited)]
+    assert answers[0] != answers[1], f"{kind.name}: {edit} changes nothing"
+    return True
+
+
+def test_override__changes_every_kind_of_the_catalogue_or_is_refused() -> None:
+    kinds = kinds_of_the_catalogue()
+    assert {name for name, kind in kinds.items() if changed(kind, "window:1k")} == {"Attention", "LatentAttention", "CompressedAttention"}
+    assert {name for name, kind in kinds.items() if changed(kind, None, 2)} == {"Attention", "LatentAttention"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeafAttention(Attention):
+    """A kind that keeps and reads as many elements whatever is asked of it."""
+
+    def params(self) -> int:
+        return 1
+
+    def stores(self) -> tuple[CacheStore, ...]:
+        return (CacheStore(what="kv", elements_per_token=1, cap_tokens=math.inf),)
+
+    def spans(self) -> tuple[AttentionSpan, ...]:
+        return AttentionPattern().spans(1, 1, 1)
+
+
+@pytest.mark.parametrize("edit", [("window:1k", None), (None, 2)])
+def test_override__kind_that_ignores_it_is_refused(edit: tuple[str | None, int | None]) -> None:
+    dense = model("llama-3.1-8b")
+    mixer = dense.blocks[0].attention
+    assert isinstance(mixer, Attention)
+    deaf = DeafAttention(**{field.name: getattr(mixer, field.name) for field in fields(mixer)})
+    with pytest.raises(BadValue, match="DeafAttention ignore it"):
+        override(replace(dense, blocks=(replace(dense.blocks[0], attention=deaf),)), *edit)
 
 
 @pytest.mark.parametrize("kind", ["", "dense:4", "window", "window:0", "window:-4", "topk:x", "sqrt:4GB", "moon:4k", "window:nan"])

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from headway.cli.main import main
-from headway.core.errors import BadFile, BadValue, IllegalLayout
+from headway.core.errors import BadFile, BadValue, IllegalCombination, IllegalLayout
 from headway.core.schema import defaults
+from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import read_expert_load
 from headway.serving.serve import serve
+from support.command import Cli
 
 WIDE = Layout(dp=64, ep=64)
 
@@ -35,13 +37,78 @@ def test_two_batch__hides_the_shorter_of_work_and_collectives() -> None:
 
 
 def test_two_batch__slower_when_weights_bind_faster_when_network_binds() -> None:
-    assert row(batch=64, communication="two-batch")["step_s"] > row(batch=64)["step_s"]
+    assert row(batch=128, communication="two-batch")["step_s"] > row(batch=128)["step_s"]
     slow = {"eff_exchange": 0.05}
     assert row(communication="two-batch", **slow)["step_s"] < row(**slow)["step_s"]
 
 
 def test_two_batch__leaves_step_floor_unchanged() -> None:
     assert row(communication="two-batch")["step_floor_s"] == row()["step_floor_s"]
+
+
+@pytest.mark.parametrize(("layout", "batch"), [(WIDE, 64), (Layout(), 64), (Layout(tp=8), 1)])
+def test_two_batch__refused_where_nothing_can_be_halved_or_hidden(layout: Layout, batch: int) -> None:
+    with pytest.raises(IllegalCombination, match=r"two-batch.*at least 2 sequences on each rank"):
+        row(layout, batch, communication="two-batch")
+
+
+def test_two_batch__illegal_members_of_a_list_are_dropped_and_counted(cli: Cli) -> None:
+    serve_one = ("serve", "llama-3.1-8b", "--on", "8xh200", "--context", "4k", "--communication")
+    answer = cli(*serve_one, "two-batch", "--tp", "1,2", "--batch", "1,2,4", "-o", "json")
+    assert [(point["tp"], point["batch"]) for point in answer.rows] == [(2, 2), (2, 4)]
+    assert any("two-batch: dropped 4 of 6 points" in note for note in answer.notes)
+    both = cli(*serve_one, "two-batch,exposed", "--batch", "1", "-o", "json")
+    assert [point["communication"] for point in both.rows] == ["exposed"]
+    assert any("dropped 1 of 2 combinations" in note and "two-batch" in note for note in both.notes)
+    alone = cli(*serve_one, "two-batch", "--batch", "1")
+    assert alone.status == 2 and alone.err.count("\n") == 1 and "2 sequences on each rank" in alone.err
+
+
+def test_two_batch__sim_and_plan_refuse_one_chip(cli: Cli) -> None:
+    for verb in ("plan", "sim"):
+        load = ("--prompt", "500", "--output", "10", "--communication", "two-batch")
+        traffic = ("--rate", "1", "--requests", "10") if verb == "sim" else ()
+        answer = cli(verb, "llama-3.1-8b", "--on", "h200", "--tp", "1", *load, *traffic)
+        assert answer.status == 2 and answer.err.count("\n") == 1 and "several chips" in answer.err
+
+
+def test_two_batch__plan_fills_every_rank_twice(cli: Cli) -> None:
+    answer = cli(
+        "plan", "llama-3.1-8b", "--on", "8xh200", "--prompt", "2k", "--output", "200", "--communication", "two-batch", "-o", "json"
+    )
+    rows = [point for point in answer.rows if point["kind"] in ("best", "frontier")]
+    assert rows and all(point["batch"] >= 2 * point["dp"] * point["pp"] and point["tp"] * point["dp"] * point["pp"] > 1 for point in rows)
+
+
+# -- formats --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machine", "stated", "able"),
+    [("h200", ("--compute", "fp4", "--weights", "bf16"), "fp8"), ("8xa100-sxm-80", ("--compute", "fp8"), "int8")],
+)
+@pytest.mark.parametrize("verb", ["serve", "plan", "sim"])
+def test_compute__stated_format_without_a_peak_is_refused(cli: Cli, verb: str, machine: str, stated: tuple[str, ...], able: str) -> None:
+    load = ("--prompt", "500", "--output", "10", *(("--rate", "1", "--requests", "10") if verb == "sim" else ()))
+    answer = cli(verb, "llama-3.1-8b", "--on", machine, *load, *stated)
+    assert answer.status == 2 and answer.err.count("\n") == 1 and f"'{stated[1]}'" in answer.err and able in answer.err
+
+
+def test_compute__follows_the_weights_and_falls_back_with_a_note() -> None:
+    table = serve("llama-3.1-8b", "a100-sxm-80", batch=1, context=4000, precision=Precision(weights="fp8"))
+    assert table.row(0)["compute"] == "bf16"
+    assert any("fp8 weights are multiplied in bf16" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("verb", ["serve", "plan"])
+def test_compute__formats_of_a_list_that_no_chip_has_are_dropped_and_counted(cli: Cli, verb: str) -> None:
+    load = ("--prompt", "500", "--output", "100", "-o", "json")
+    answer = cli(verb, "llama-3.1-8b", "--on", "a100-sxm-80", "--compute", "bf16,fp8", *load)
+    assert {point["compute"] for point in answer.rows} == {"bf16"}
+    assert any("dropped 1 of 2" in note and "'fp8'" in note for note in answer.notes)
+    machines = cli(verb, "llama-3.1-8b", "--on", "a100-sxm-80,h100", "--compute", "fp8", *load)
+    assert {point["system"] for point in machines.rows} == {"h100-sxm"}
+    assert any("dropped 1 of 2" in note and "a100" in note for note in machines.notes)
 
 
 # -- expert load ----------------------------------------------------------------------------------------------------------------

@@ -290,3 +290,14 @@ def test_notes__flat_step_models_say_unfitted(overlap: str) -> None:
 
 def test_notes__chip_without_measured_kernels() -> None:
     assert f"mi300x: {UNMEASURED}" in notes("1xmi300x")
+
+
+@pytest.mark.parametrize("machine", ["8xb200", "8xh200", "8xmi300x"])
+@pytest.mark.parametrize("model", ["qwen3-235b-a22b", "llama-3.1-70b", "gpt-oss-120b"])
+def test_fp8_kv__floor_never_slower_and_expected_never_slower_where_the_cache_is_large(model: str, machine: str) -> None:
+    """A small cache may cost a little more in fp8, as it does in measured kernels: another launch, and conversion."""
+    for batch, context, large in ((1, 8000, False), (64, 1000, False), (16, 32_000, True), (64, 32_000, True)):
+        point = Point(model, machine, Layout(tp=2)).but(batch=batch, context=context)
+        wide, narrow = (dataclasses.replace(point, formats=(("kv", kv),)).row() for kv in ("bf16", "fp8"))
+        assert narrow["step_floor_s"] <= wide["step_floor_s"] and narrow["kv_bytes_chip"] < wide["kv_bytes_chip"]
+        assert narrow["step_s"] <= wide["step_s"] * (1.0 if large else 1.02), (batch, context)

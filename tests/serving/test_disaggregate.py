@@ -14,8 +14,9 @@ from headway.core.errors import HeadwayError
 from headway.core.formula import anonymous, replay
 from headway.hardware.edit import edit
 from headway.hardware.system import system
-from headway.laws.serving.replicas import decode_replicas_held, replicas_held
+from headway.laws.serving.replicas import decode_replicas_held, pool_request_s, replicas_held
 from headway.models.precision import Precision
+from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
@@ -24,6 +25,7 @@ from headway.serving.serve import serve
 pytestmark = pytest.mark.slow
 
 CHAT = Load(prompt=4000, output=1000)
+EIGHTY = Assumptions(eff_network=0.8)  # of a link's bandwidth
 
 
 def test_decode_replicas_held__fill_the_room_left_by_prefill() -> None:
@@ -44,6 +46,32 @@ def test_replicas_held__beyond_a_domain_take_whole_domains() -> None:
     assert decode_replicas_held(2, 144, 8, 32, 4) == 20 and decode_replicas_held(5, 144, 8, 4, 120) == 1
 
 
+def decode_packed(count: int, domain: int, whole: int, rest: int, a: int, b: int) -> int:
+    """Decode replicas of `b` chips beside `count` prefill replicas of `a`: one placed after the other in a list of domains."""
+    free = [domain] * whole + [rest]
+    for _ in range(count):
+        if a > domain:
+            spanned = [at for at in range(whole) if free[at] == domain][: -(-a // domain)]
+            for at in spanned:
+                free[at] = 0
+        else:
+            free[next(at for at in range(whole) if free[at] >= a)] -= a
+    if b > domain:
+        return sum(chips == domain for chips in free[:whole]) // -(-b // domain)
+    return sum(chips // b for chips in free)
+
+
+def test_decode_replicas_held__at_and_above_a_whole_domain() -> None:
+    """Replicas of one chip less than a domain, a whole domain, one chip more, and two domains."""
+    for domain, whole, rest in itertools.product((3, 4, 8), (1, 2, 5), (0, 2)):
+        sizes = (1, 2, domain - 1, domain, domain + 1, 2 * domain, 2 * domain + 1)
+        for a, b in itertools.product(sizes, sizes):
+            most = whole // -(-a // domain) if a > domain else whole * (domain // a)
+            for count in range(1, most + 1):
+                found = decode_replicas_held(count, whole * domain + rest, domain, a, b)
+                assert found == decode_packed(count, domain, whole, rest, a, b), (domain, whole, rest, a, b, count)
+
+
 def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float, link: float) -> float:
     """The most requests per second of any two layouts, batches and whole numbers of replicas inside one domain, by `serve`."""
     chips, best = int(machine.chips), 0.0
@@ -53,7 +81,7 @@ def brute(model: str, machine: Any, load: Load, ttft: float, tpot: float, link: 
             if tp * pp > chips:
                 continue
             grid = serve(model, machine, Layout(tp=tp, pp=pp), batch=list(range(pp, 2000, pp)), prompt=load.prompt, output=load.output,
-                         precision=Precision(kv=kv)).rows()  # fmt: skip
+                         precision=Precision(kv=kv), assumptions=EIGHTY).rows()  # fmt: skip
             first = grid[0]
             if not first["fits"]:
                 continue
@@ -77,7 +105,8 @@ def test_disaggregate__pools_equal_brute_force(seed: int) -> None:
     machine = edit(system(rng.choice(("8xh200-sxm", "7xh200-sxm", "6xb200"))), "chip.price", 1e-3)
     load = Load(prompt=rng.choice((1000, 4000, 20_000)), output=rng.choice((200, 1000)))
     ttft, tpot = rng.choice((0.7, 3.0, 20.0)), rng.choice((0.02, 0.05))
-    answer = plan("llama-3.1-70b", machine, load, ttft=ttft, tpot=tpot, disaggregate=True, ways={"dp": 1, "ep": 1})
+    limits = {"ttft": ttft, "tpot": tpot}
+    answer = plan("llama-3.1-70b", machine, load, **limits, disaggregate=True, ways={"dp": 1, "ep": 1}, assumptions=EIGHTY)
     best = answer.table.row(0)
     truth = brute("llama-3.1-70b", machine, load, ttft, tpot, float(machine.scale_up_bw))
     assert bool(truth) == (answer.fails == "")
@@ -85,6 +114,42 @@ def test_disaggregate__pools_equal_brute_force(seed: int) -> None:
         assert best["capacity_req_per_s"] == pytest.approx(truth, rel=1e-6)
         assert best["ttft_s"] <= ttft and best["tpot_s"] <= tpot and best["fits"]
         assert best["prefill_chips"] + best["decode_chips"] + best["chips_idle"] == best["chips"]
+
+
+@pytest.mark.parametrize(("link", "prompt"), [(2e9, 4000), (2e9, 20_000)])
+def test_disaggregate__ttft_limit_counts_a_slow_transfer(link: float, prompt: int) -> None:
+    """Limits from below the fastest hand-over to above the best one: the same layouts stay as in a search by hand."""
+    machine = edit(edit(system("8xh200-sxm"), "chip.price", 1e-3), "system.scale_up_bw", link)
+    load = Load(prompt=prompt, output=1000)
+    pinned: dict[str, Any] = {"tpot": 0.05, "disaggregate": True, "ways": {"dp": 1, "ep": 1}, "assumptions": EIGHTY}
+    free = plan("llama-3.1-70b", machine, load, **pinned).table.row(0)
+    assert free["transfer_s"] > free["ttft_s"] / 12
+    met = 0
+    for share in (0.4, 0.8, 0.999):
+        ttft = free["ttft_s"] * share
+        answer = plan("llama-3.1-70b", machine, load, ttft=ttft, **pinned)
+        truth = brute("llama-3.1-70b", machine, load, ttft, 0.05, link)
+        assert bool(truth) == (answer.fails == ""), share
+        if truth:
+            met += 1
+            assert answer.table.row(0)["capacity_req_per_s"] == pytest.approx(truth, rel=1e-6)
+    assert 0 < met < 3
+
+
+def test_ttft__one_request_through_both_pools_by_hand() -> None:
+    """Two pools of 4 chips, each with 2 of 8 KV heads of 80 layers: 2 x 2 x 80 x 128 x 2 byte a token, over 1 GB/s at 80 %."""
+    machine = edit(edit(system("8xh200-sxm"), "chip.price", 1e-3), "system.scale_up_bw", 1e9)
+    ways = {"tp": 4, "dp": 1, "ep": 1, "pp": 1}
+    pinned: dict[str, Any] = {"disaggregate": True, "ways": ways, "kv": "bf16", "assumptions": EIGHTY}
+    best = plan("llama-3.1-70b", machine, CHAT, **pinned).table.row(0)
+    alone = serve("llama-3.1-70b", machine, Layout(tp=4), batch=1, prompt=4000, output=1000, precision=Precision(kv="bf16"),
+                  assumptions=EIGHTY).row(0)  # fmt: skip
+    transfer = 2 * 2 * 80 * 128 * 2 * 4000 / 0.8e9
+    assert best["transfer_s"] == pytest.approx(transfer, rel=1e-12)
+    assert best["ttft_s"] == pytest.approx(alone["ttft_s"] + transfer, rel=1e-12)
+    assert best["e2e_s"] == pytest.approx(alone["ttft_s"] + transfer + 999 * best["tpot_s"], rel=1e-12)
+    for share, feasible in ((1 - 1e-6, False), (1 + 1e-6, True)):
+        assert plan("llama-3.1-70b", machine, CHAT, ttft=share * (alone["ttft_s"] + transfer), **pinned).table.row(0)["fits"] == feasible
 
 
 def test_disaggregate__two_pools_over_many_domains() -> None:
@@ -111,6 +176,12 @@ def test_space__contains_the_published_deepseek_units() -> None:
     assert decode.fails == "" and decode.table.row(0)["tok_per_s_user"] >= 20
     prefill = plan("deepseek-v3", machine, CHAT, ways={"tp": 4, "dp": 8, "ep": 32, "pp": 1}, elasticities=False)
     assert prefill.fails == "" and prefill.table.row(0)["replicas"] == 5
+
+
+def test_pool_request_s__ranks_send_at_once() -> None:
+    """Eight ranks that take 160 ms each for a prompt's KV hand over one in 20 ms: it binds over 10 ms of work, not over 50 ms."""
+    assert pool_request_s(0.010, 0.160, 8) == pytest.approx(0.020)
+    assert pool_request_s(0.050, 0.160, 8) == 0.050
 
 
 def test_transfer_s__zero_over_an_infinite_link() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import Any
 
 import pytest
@@ -13,6 +15,9 @@ from headway.core.schema import defaults
 from headway.hardware.edit import edit
 from headway.hardware.system import system
 from headway.laws.serving.request import expected_accept_length
+from headway.laws.step.coefficients import OVERLAPS
+from headway.models import config
+from headway.models.variants import override
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
@@ -32,30 +37,53 @@ def test_prefix_hits_and_speculation__defaults_change_nothing() -> None:
     assert point(tp8) == point(tp8, hit_rate=0, accept_length=1, draft_cost=0)
 
 
-def test_ttft__prefix_hits_are_loaded_and_the_rest_prefilled() -> None:
-    """TTFT at a hit rate: the last tokens of a prompt as a chunk, which the prefill of the whole and of its start bracket, and the load."""
+def test_ttft__the_rest_of_a_prompt_is_prefilled() -> None:
+    """TTFT at a hit rate: the last tokens of a prompt as a chunk, which the prefill of the whole and of its start bracket."""
     none, half = point(Layout(tp=8)), point(Layout(tp=8), hit_rate=0.5)
-    kv_bytes = 2 * 80 * 8 * 128 * 2 * 4000 / 8  # K and V, layers, KV heads, head size, bf16, hit tokens, over tp
-    load = kv_bytes / 63e9
     start = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000).row(0)
-    chunk = half["ttft_s"] - load
-    assert start["ttft_s"] < chunk < none["ttft_s"] - 0.9 * start["ttft_s"]
+    assert start["ttft_s"] < half["ttft_s"] < none["ttft_s"] - 0.9 * start["ttft_s"]
     assert half["tpot_s"] == none["tpot_s"] and half["kv_bytes_chip"] == none["kv_bytes_chip"]
     assert half["tpot_interleaved_s"] < none["tpot_interleaved_s"] and half["tok_per_s"] > none["tok_per_s"]
 
 
 @pytest.mark.parametrize(("tp", "pp", "dp"), [(2, 1, 1), (2, 4, 1), (1, 2, 4)])
-def test_capacity_req_per_s__kv_load_time_is_divided_among_ranks(tp: int, pp: int, dp: int) -> None:
-    """With a host link twice as fast a request takes less by its load's time over the ranks, on as many stages as there are."""
+def test_prefix_hit__in_hbm_costs_no_load(tp: int, pp: int, dp: int) -> None:
+    """A host link twice as fast changes the cost of a prefix that is kept outside HBM, and nothing else."""
     machine, taken = system("8xh100-sxm"), defaults(Assumptions, {"hit_rate": user_input(0.9, "hit_rate")})
-    model, layers, heads, size = ("llama-3.1-70b", 80, 8, 128)
-    times = []
+    rows = []
     for link in (50e9, 100e9):
         edited = edit(machine, "chip.host_link_bw", link)
-        row = serve(model, edited, Layout(tp=tp, pp=pp, dp=dp), batch=64, prompt=8000, output=1000, assumptions=taken).row(0)
-        times.append(1 / row["capacity_req_per_s"])
-    kv_bytes = 2 * layers * heads * size * 2 * 7200 / tp / pp
-    assert times[0] - times[1] == pytest.approx(kv_bytes / dp * (1 / 50e9 - 1 / 100e9), rel=1e-9)
+        rows.append(serve("llama-3.1-70b", edited, Layout(tp=tp, pp=pp, dp=dp), batch=64, prompt=8000, output=1000, assumptions=taken))
+    slow, fast = (table.row(0) for table in rows)
+    cached = [key for key in slow if key.startswith("usd_per_mtok_cached")]
+    assert {key for key in slow if slow[key] != fast[key]} == set(cached)
+    assert slow["usd_per_mtok_cached"] == pytest.approx(2 * fast["usd_per_mtok_cached"], rel=1e-12)
+    assert any("prefix hits are in HBM" in note for note in rows[0].notes)
+
+
+MODELS = ("llama-3.1-8b", "llama-3.1-70b", "deepseek-v3.2", "qwen3-next-80b-a3b", "gpt-oss-120b", "mistral-7b-v0.1", "minimax-m1-80k")
+MACHINES = ("8xh100-sxm", "8xmi300x", "16xh200", "8xb200", "8xa100-sxm-80", "tpu-v5p-4x4x4")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ttft__never_rises_with_the_hit_rate(seed: int) -> None:
+    """Expected value and floor, over random models, machines, layouts, prompts, step models and shared KV caches."""
+    rng = random.Random(seed)
+    for _ in range(12):
+        model = config.model(rng.choice(MODELS))
+        shared = rng.choice(("", "", "4", "8"))
+        layout = Layout(tp=rng.choice((1, 2, 4, 8)), dp=rng.choice((1, 2)), pp=rng.choice((1, 2)), cp=rng.choice((1, 2)))
+        prompt, taken = int(10 ** rng.uniform(0, 5.5)), {"overlap": rng.choice(tuple(OVERLAPS)), "engine": rng.choice(("other", "vllm"))}
+        rates = sorted(rng.uniform(0, 0.95) for _ in range(3))
+        machine, subject = rng.choice(MACHINES), override(model, "", shared) if shared else model
+        rows = [
+            serve(subject, machine, layout, prompt=prompt, output=100, assumptions=defaults(Assumptions, taken | {"hit_rate": rate})).row(0)
+            for rate in (0, *rates)
+        ]
+        for key in ("ttft_floor_s", "ttft_s"):
+            times = [row[key] for row in rows]
+            for before, after in itertools.pairwise(times):
+                assert after <= before * (1 + 1e-12), (key, model.name, machine, layout, prompt, taken, shared, rates)
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-70b", "mistral-7b-v0.1", "qwen3-next-80b-a3b", "deepseek-v3.2"])

@@ -13,6 +13,7 @@ from headway.core import columns
 from headway.core.errors import BadValue, HeadwayError, IllegalLayout, MissingFact, UnknownName
 from headway.performance.layout import Layout
 from support.cases import Point, drawn
+from support.command import Cli
 
 AT_CONTEXT = ("step_s", "ttft_s", "compute_s", "weights_s", "kv_s", "network_s", "overhead_s", "tok_per_s_user", "decode_tok_per_s")
 OF_REQUESTS = ("tpot_s", "tok_per_s", "usd_per_mtok_in", "usd_per_mtok_cached", "usd_per_mtok_out")
@@ -45,6 +46,43 @@ def test_context__alone_leaves_request_columns_and_costs_null() -> None:
     assert row["prompt"] is None and row["output"] is None
     assert all(row[key] > 0 for key in AT_CONTEXT)
     assert row["context"] == 4000
+
+
+TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s", "tpot_hi_s", "tpot_interleaved_s", "tok_per_s_user")
+
+
+def test_tpot__null_for_answers_of_one_token() -> None:
+    """vLLM divides by the tokens after the first: a grid has null in those cells alone, and E2E is TTFT."""
+    one, two = LLAMA.but(context=None, prompt=1000, output=np.array([1, 2])).table().rows()
+    assert [one[key] for key in TPOT] == [None] * len(TPOT) and all(two[key] > 0 for key in TPOT)
+    assert one["e2e_s"] == one["ttft_s"] == two["ttft_s"]
+    alone = LLAMA.but(context=None, prompt=1000, output=1).row()
+    assert alone == one
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["plan llama-3.1-8b --on h200 --prompt 500 --output 1 --tpot 10ms", "speed llama-3.1-8b --on 8xh200 --prompt 500 --output 1",
+     "plan llama-3.1-8b --on h200 --prompt 500 --output 1 --objective latency",
+     "sim llama-3.1-8b --on h200 --prompt 500 --output 1 --rate 1 --requests 10 --tpot 10ms",
+     "sim llama-3.1-8b --on h200 --prompt 500 --output 1 --find rate --requests 10 --so-that p99_tpot_s=1s"],
+)  # fmt: skip
+def test_tpot__limit_is_refused_where_an_answer_has_one_token(cli: Cli, command: str) -> None:
+    answer = cli(*command.split())
+    assert answer.status == 2 and answer.err.count("\n") == 1 and "at least 2 tokens" in answer.err
+
+
+def test_tpot__answers_of_one_token_are_dropped_from_a_list_of_plans_with_a_limit(cli: Cli) -> None:
+    answer = cli("plan", "llama-3.1-8b", "--on", "h200", "--prompt", "500", "--output", "1,100", "--tpot", "10ms", "-o", "json")
+    assert {row["output"] for row in answer.rows} == {100}
+    assert any("dropped 1 of 2" in note and "at least 2 tokens" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("verb", ["serve", "plan", "price"])
+def test_tpot__answers_of_one_token_are_described_without_it(cli: Cli, verb: str) -> None:
+    answer = cli(verb, "llama-3.1-8b", "--on", "h200", "--prompt", "500", "--output", "1")
+    assert answer.status == 0 and "None" not in answer.out and "nan" not in answer.out
+    assert verb == "price" or "no TPOT (an answer of one token)" in answer.out
 
 
 def test_serve_row__context_is_halfway_through_the_answer() -> None:

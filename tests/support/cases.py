@@ -105,7 +105,7 @@ def drawn(seed: int, requests: bool | None = None) -> Point:
     name, machine = rng.choice(MODELS), rng.choice(SYSTEMS)
     load: dict[str, float] = {"batch": int(2 ** rng.uniform(0, 12))}
     if rng.random() < 0.5 if requests is None else requests:
-        load |= {"prompt": int(10 ** rng.uniform(0, 5.5)), "output": int(10 ** rng.uniform(0, 4))}
+        load |= {"prompt": int(10 ** rng.uniform(0, 5.5)), "output": max(2, int(10 ** rng.uniform(0, 4)))}  # TPOT needs two tokens
     else:
         load |= {"context": int(10 ** rng.uniform(0, 6))}
     formats = {"weights": rng.choice(("", "", "bf16", "fp8", "int4")), "kv": rng.choice(("", "fp8"))}

@@ -20,6 +20,14 @@ def catalog(args: Any) -> Any:
     return open_catalog(args.catalog)
 
 
+def refuse(args: Any, wants: str, *names: str) -> None:
+    """Raise an error for each of these common flags that is given, because the verb has nothing that it could apply to."""
+    for name in names:
+        value = getattr(args, name)
+        if value:
+            raise BadValue("--" + name.replace("_", "-"), value if isinstance(value, str) else ", ".join(value), wants)
+
+
 def split(text: str, what: str) -> list[str]:
     """Names of a comma-separated list; a path that contains commas stays whole."""
     if _is_path(text):

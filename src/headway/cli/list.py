@@ -7,10 +7,18 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core import catalog
+from headway.core.columns import Column
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, clean
 from headway.report import output
 
+COLUMNS = {
+    "hf_id": Column("", "name of the repository on Hugging Face"),
+    "facts": Column("", "facts of chips and systems that come from the source"),
+    "module": Column("", "module of the law"),
+    "equation": Column("", "the law as an equation"),
+    "empirical": Column("", "why the units of the law are not checked, where it is a fit to measurements"),
+}
 KINDS = ("models", "chips", "systems", "tiers", "sheets", "laws", "sources")
 
 
@@ -27,9 +35,9 @@ def run(args: Any) -> output.Answer:
         "models": _models, "chips": _chips, "systems": _systems, "tiers": _tiers, "sheets": _sheets, "laws": _laws, "sources": _sources,
     }  # fmt: skip
     rows, view = makers[args.what](args)
-    tier_columns = _tier_columns() if args.what == "tiers" else {}
+    columns = COLUMNS | (_tier_columns() if args.what == "tiers" else {})
     return output.Answer(
-        Listing(rows), describe=lambda table: output.Summary(f"{len(table)} {args.what}", view), columns=tier_columns, most=100_000
+        Listing(rows), describe=lambda table: output.Summary(f"{len(table)} {args.what}", view), columns=columns, most=100_000
     )
 
 
@@ -81,7 +89,6 @@ def _tiers(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
 def _tier_columns() -> dict[str, Any]:
     """Columns with a meaning specific to this list."""
     from headway.core import schema
-    from headway.core.columns import Column
     from headway.hardware.memory_tier import MemoryTier
 
     columns = {key: Column(q.unit, q.help) for key, (q, _) in schema.fields(MemoryTier).items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 from headway.cli import arguments, serve
 from headway.core import schema
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
 from headway.core.listing import Listing, format_value
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -122,24 +122,24 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     default_notes += arguments.beyond(models, load)
     names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
+    illegal: list[IllegalCombination] = []
     for values, assumptions in cases:
         point = dict(zip(axes, values, strict=True))
-        case_plan = plan(
-            models,
-            systems,
-            Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
-            SLO(**{name: value for name, value in point.items() if name in limits}),
-            **names,
-            ways=degrees,
-            batch=batch,
-            assumptions=schema.defaults(Assumptions, assumptions),
-            objective=args.objective,
-            disaggregate=args.disaggregate,
-            current=args.current,
-            elasticities=len(cases) == 1,
-        )
+        try:
+            case_plan = plan(
+                models, systems, Load(prompt=point["prompt"], output=point["output"], rate=point.get("rate")),
+                SLO(**{name: value for name, value in point.items() if name in limits}), **names, ways=degrees, batch=batch,
+                assumptions=schema.defaults(Assumptions, assumptions), objective=args.objective, disaggregate=args.disaggregate,
+                current=args.current, elasticities=len(cases) == 1,
+            )  # fmt: skip
+        except IllegalCombination as error:
+            illegal.append(error)
+            continue
         limit = {key: value for key, value in point.items() if key in limits and len(axes[key]) > 1}
         plans.append((limit | {key: value for key, value in assumptions.items() if len(assumption_sets) > 1}, case_plan))
+    if not plans:
+        raise illegal[0]
+    drop_notes = (*drop_notes, *drop_note(illegal, len(cases), "combinations of loads, limits and assumptions"))
     return plans, [*notes, *default_notes, *more, *drop_notes, *assumed_notes]
 
 
@@ -203,7 +203,7 @@ def _pools(row: Mapping[str, Any]) -> str:
 
 def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
     """Speed clause, with TPOT under prefill interference after TPOT if it differs."""
-    if row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
+    if row["tpot_s"] is None or row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
         return speed
     tpot = f"TPOT {serving.timed(row, 'tpot')}"
     return speed.replace(tpot, f"{tpot}, {serving.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")

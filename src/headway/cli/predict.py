@@ -8,7 +8,6 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core.columns import Column, column
-from headway.core.errors import BadValue
 from headway.core.listing import Listing
 from headway.report import output
 
@@ -39,11 +38,7 @@ def predicted(rows: Sequence[Any], bad: Sequence[Any], args: Any) -> MeasuredFil
 def no_edits(args: Any) -> None:
     """Raise an error for flags that edit a machine or model, because each row names its own."""
     for name, where in OF_SERVE.items():
-        value = getattr(args, name, None)
-        if value:
-            value_text = value if isinstance(value, str) else ", ".join(value)
-            wants = f"no value here, because each row names its own machine and model: {where}"
-            raise BadValue("--" + name.replace("_", "-"), value_text, wants)
+        arguments.refuse(args, f"no value here, because each row names its own machine and model: {where}", name)
 
 
 def at_line(line: int, why: str) -> str:

@@ -87,6 +87,7 @@ def run(args: Any) -> output.Answer:
 def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
     """Plans (cheapest layout within the limits) for each model, machine, load, limit and assumption, and notes."""
     from headway.serving.plan.plan import plan
+    from headway.serving.serve import prefix_hits
 
     load, notes = schema.read(args, Load, serve.COUNTS)
     limits, more = schema.read(args, SLO)
@@ -117,6 +118,7 @@ def _plans(args: Any, hits: Sequence[Any]) -> tuple[list[tuple[dict[str, Any], A
     free = [] if limits else ["no limit is given, so the cheapest layout may be slow for a user: --tpot 50ms sets one"]
     free += [] if args.utilisation else ["no idle hours are counted: --utilisation 0.3..0.7 does"]
     hit_notes = ["every hit rate is taken at the layout and batch planned without a prefix cache"] if several else []
+    hit_notes += dict.fromkeys(prefix_hits(system) for system, _ in systems) if several else []
     return plans, [*notes, *default_notes, *free, *hit_notes, *more, *drop_notes, *assumption_notes, *dict.fromkeys(plan_notes)]
 
 

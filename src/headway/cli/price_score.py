@@ -45,7 +45,7 @@ def add_flags(parser: Any) -> None:
 
 def run(args: Any) -> output.Answer:
     """Answer with rows of methods, of models and of context tiers."""
-    from headway.economics.inversion.calibration import OURS, ladders, learned, left_out, read_examples, scores
+    from headway.economics.inversion.calibration import OURS, fitted_priors, ladders, left_out, read_examples, scores
     from headway.economics.inversion.priors import LEVEL
 
     if not args.truth:
@@ -58,7 +58,7 @@ def run(args: Any) -> output.Answer:
 
         write(args.report, estimates, scored, kv)
     rows = [*map(_method, scored), *(_model(estimate) for estimate in estimates if estimate.method == OURS), *map(_ladder, kv)]
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in learned(examples).items())
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in fitted_priors(examples).items())
     families = len({example.family for example in examples})
     notes = [
         f"{len(examples)} models of {families} families, medians over hosts; each told from other families alone; intervals of {LEVEL:.0%}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headway.cli import arguments
 from headway.core import schema
 from headway.core.errors import BadValue
 from headway.report import output, scale
@@ -33,9 +34,7 @@ def run(args: Any) -> output.Answer:
     """Answer with a row per law and point, laws with a result first."""
     from headway.training.scaling.scale import listing, question
 
-    for flag in ("set", "catalog", "attention", "kv_share"):
-        if getattr(args, flag):
-            raise BadValue("--" + flag.replace("_", "-"), getattr(args, flag), "a verb about a machine or a model; scale has neither")
+    arguments.refuse(args, "a verb about a machine or a model; scale has neither", "set", "catalog", "attention", "kv_share")
     inputs, notes = {}, ()
     for record in RECORDS:
         values, more = schema.read(args, record)

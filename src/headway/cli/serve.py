@@ -7,7 +7,7 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core import schema
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
@@ -103,16 +103,24 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     cases = list(itertools.islice(itertools.product(models, systems, formats, assumption_sets), MOST_TABLES + 1))
     if len(cases) > MOST_TABLES:
         raise BadValue("grid", "too many combinations of models, machines, formats and assumptions", f"at most {MOST_TABLES}")
-    all_tables = []
+    all_tables: list[Any] = []
+    illegal: list[IllegalCombination] = []
     for model, (system, edits), precision, assumptions in cases:
         layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks), degrees)
         notes += [note for note in drop_notes if note not in notes]
         filled = schema.defaults(Assumptions, assumptions)
-        table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
+        try:
+            table = serve(model, system, layouts, **load, precision=Precision(**precision), assumptions=filled)
+        except IllegalCombination as error:
+            illegal.append(error)
+            continue
         varied = {key: value for key, value in assumptions.items() if sum(other_set.get(key) != value for other_set in assumption_sets)}
         all_tables.append(arguments.replaced(table, edits | varied))
         if sum(len(table) for table in all_tables) > MOST_POINTS:
             raise BadValue("grid", f"more than {MOST_POINTS} points in all", f"at most {MOST_POINTS}")
+    if not all_tables:
+        raise illegal[0]
+    notes += drop_note(illegal, len(cases), "combinations of models, machines, formats and assumptions")
     return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
 
 

@@ -12,6 +12,7 @@ from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.report import output
 
 KINDS = ("model", "chip", "system")
+SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
 
 
 def add_flags(parser: Any) -> None:
@@ -86,7 +87,7 @@ def _machine(args: Any) -> output.Answer:
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),
         output.Summary(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
-        columns={entry.key: Column(entry.unit, entry.doc) for entry in entries},
+        columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
         most=200,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headway.cli import arguments, serve
 from headway.core import quantity, schema
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.models.precision import Precision
 from headway.performance.assumptions import LATENCIES, Assumptions
 from headway.performance.layout import Layout
@@ -124,6 +124,7 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
     parts = ({key: inputs[key] for key in schema.fields(record) if key in inputs} for record in (Load, Layout, Precision, Assumptions))
     load, degrees, formats, assumption_values = parts
     precision, assumptions = Precision(**formats), schema.defaults(Assumptions, assumption_values)
+    in_halves = assumptions.communication == "two-batch"
 
     def table_at(value: float) -> Any:
         machine = edit(system, name, value) if "." in name else system
@@ -139,9 +140,11 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
 
     if name in schema.fields(Load):
         low, high = _range(args, name)
+        if in_halves and name == "batch":
+            low = max(low, int(2 * degrees.get("dp", 1) * degrees.get("pp", 1)))
         return loads, SolveInput(name=name, low=low, high=high, is_count=True, broadcasts=True)
     if name in schema.fields(Layout):
-        legal = _legal(model, system, degrees, name)
+        legal = _legal(model, system, degrees, name, load.get("batch", 1) if in_halves else None)
         return layouts, SolveInput(name=name, low=legal[0], high=legal[-1], is_count=True, only=legal, broadcasts=True)
     if name in schema.fields(Assumptions):
         low, high = _range(args, name)
@@ -149,14 +152,17 @@ def _problem(args: Any, case: Any, name: str) -> tuple[Callable[[Sequence[float]
     return _over_values(table_at), _fact(system, name)
 
 
-def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str) -> tuple[float, ...]:
-    """Legal degrees of one kind of parallelism, at most the number of chips."""
+def _legal(model: Any, system: Any, degrees: dict[str, Any], name: str, batch: Any) -> tuple[float, ...]:
+    """Legal degrees of one kind of parallelism, at most the number of chips; where a `batch` is given it is computed in halves."""
     from headway.performance.compile import work_of
-    from headway.performance.layout import expand, shape
+    from headway.performance.layout import UNHALVED, expand, halves, shape
 
     all_degrees = tuple(range(1, min(int(system.chips), MOST_WAYS) + 1))
     layouts, _ = expand(shape(work_of(model).blocks), degrees | {name: all_degrees})
-    return tuple(float(getattr(layout, name)) for layout in layouts)
+    legal = [layout for layout in layouts if batch is None or halves(layout, batch)]
+    if not legal:
+        raise IllegalCombination("communication", "two-batch", UNHALVED)
+    return tuple(float(getattr(layout, name)) for layout in legal)
 
 
 def _fact(system: Any, name: str) -> Any:

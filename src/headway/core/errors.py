@@ -5,7 +5,7 @@ An infeasible layout is no error (it is a row with `fits` false and a reason); e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
@@ -39,6 +39,15 @@ class BadValue(HeadwayError, ValueError):
 
     def __init__(self, field: str, value: object, wants: str) -> None:
         super().__init__(f"{field}: got {clip(value)!r}; wants {wants}")
+
+
+class IllegalCombination(BadValue):
+    """Values legal each alone that cannot go together; a list drops such combinations with a note, a single one is an error."""
+
+
+def drop_note(errors: Sequence[IllegalCombination], count: int, subject: str) -> list[str]:
+    """A note on the combinations that were dropped from `count`; none if none were."""
+    return [f"dropped {len(errors)} of {count} {subject}, such as {errors[0]}"] if errors else []
 
 
 class MissingFact(HeadwayError, LookupError):

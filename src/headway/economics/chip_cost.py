@@ -56,7 +56,7 @@ def over_all(chip: Chip) -> ChipPrice:
 
 def by_metric(chip: Chip, metric: str) -> ChipPrice:
     """The range of one metric's quotes."""
-    quote = chip_price.price(chip.costs, metric)
+    quote = chip_price.price_by_metric(chip.costs, metric)
     if quote is None:
         has = ", ".join(sorted({row.metric for row in chip.costs if row.metric in chip_price.METRICS})) or "none"
         raise BadValue("--price-metric", metric, f"a metric that {chip.name} has a price by ({has}), or --chip-price")

@@ -11,9 +11,10 @@ from headway.core import units
 from headway.core.catalog import Catalog, default_catalog
 from headway.core.errors import BadFile, MissingFact, UnknownName
 from headway.core.schema import Field
-from headway.hardware import chip_price as prices
+from headway.hardware.chip_price import DEFAULT_METRIC, Cost, PriceQuote, costs, price_by_metric, user_price
 
 TOPOLOGIES = ("switch", "mesh", "torus2d", "torus3d", "ring", "dragonfly", "hierarchical", "hybrid", "bridge", "direct", "pcie", "none")
+# fp16 here accumulates in 32 bits, at the BF16 rate; fp16acc accumulates in 16 bits, which some chips do faster.
 PEAK_OF = {"bf16": "peak_bf16", "fp16": "peak_bf16", "fp8": "peak_fp8", "fp4": "peak_fp4", "mxfp4": "peak_fp4", "nvfp4": "peak_fp4",
            "int8": "peak_int8", "fp16acc": "peak_fp16"}  # fmt: skip
 
@@ -43,7 +44,7 @@ class Chip:
     host_dram_bw: Annotated[Any, Field("byte/s", "one chip's share of its host's memory bandwidth")] = None
     host_link_bw: Annotated[Any, Field("byte/s", "link to the host (PCIe or chip-to-chip), one direction")] = None
     price: Annotated[Any, Field("USD/s", "price of one chip, when the user gives one", bare="USD/h")] = None
-    costs: tuple[prices.Cost, ...] = field(default=(), repr=False)
+    costs: tuple[Cost, ...] = field(default=(), repr=False)
 
     def need(self, key: str) -> Any:
         """The fact, or MissingFact with the flag that supplies it."""
@@ -67,9 +68,9 @@ def needed(record: Any, key: str, subject: str, kind: str) -> Any:
     return value
 
 
-def chip_price(chip: Chip, metric: str = prices.DEFAULT_METRIC) -> prices.PriceQuote | None:
+def price_quote(chip: Chip, metric: str = DEFAULT_METRIC) -> PriceQuote | None:
     """Price of one chip per second: the user's if given, else the catalogue's by this metric, else None."""
-    return prices.user_price(chip.price) if chip.price is not None else prices.price(chip.costs, metric)
+    return user_price(chip.price) if chip.price is not None else price_by_metric(chip.costs, metric)
 
 
 def chip(name: str, catalog: Catalog | None = None) -> Chip:
@@ -90,4 +91,4 @@ def read(path: Path, catalog: Catalog) -> Chip:
     if topology not in TOPOLOGIES:
         raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
     texts = {key: facts.text(document, key, path) for key in ("vendor", "scale_up_kind", "notes")}
-    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=prices.costs(name, catalog))
+    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=costs(name, catalog))

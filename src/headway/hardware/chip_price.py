@@ -84,7 +84,7 @@ def _cost(row: dict[str, Any], subject: str, sources: dict[str, Any], path: Path
     return Cost(metric=metric, value=figure("value"), low=figure("low"), high=figure("high"), note=facts.text(row, "note", path))
 
 
-def price(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | None:
+def price_by_metric(rows: tuple[Cost, ...], metric: str = DEFAULT_METRIC) -> PriceQuote | None:
     """Price by one metric, or None when no source has one: the newest value, and the range over all rows and their stated ranges."""
     if metric not in METRICS:
         raise UnknownName("price metric", metric, METRICS, f"one of {', '.join(METRICS)}")

@@ -8,9 +8,9 @@ from typing import Any
 from headway.core import catalog as facts
 from headway.core.catalog import Catalog, default_catalog, fold
 from headway.core.quantity import Sourced
-from headway.hardware import chip_price as prices
-from headway.hardware.chip import Chip, chip_price
+from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip import read as read_chip
+from headway.hardware.chip_price import DEFAULT_METRIC, Cost, costs
 from headway.hardware.system import System
 from headway.hardware.system import read as read_system
 
@@ -84,15 +84,15 @@ def _entry(key: str, value: Any, doc: str, unit: str = "") -> FactEntry:
 
 def _price(chip: Chip) -> tuple[FactEntry, ...]:
     """Price of one chip by the default metric, with its range."""
-    price = chip_price(chip)
+    price = price_quote(chip)
     if price is None:
-        return (FactEntry(key="price", value=None, unit="USD/s", doc=f"no public price by {prices.DEFAULT_METRIC}"),)
+        return (FactEntry(key="price", value=None, unit="USD/s", doc=f"no public price by {DEFAULT_METRIC}"),)
     doc = "; ".join(filter(None, (f"price of one chip by {price.metric}", price.note)))
     ends = (("price_low", price.low, "lowest figure"), ("price_high", price.high, "highest figure"))
     return (_entry("price", price.value, doc), *(_entry(key, end, words) for key, end, words in ends if end != price.value))
 
 
-def _cost(row: prices.Cost) -> tuple[FactEntry, ...]:
+def _cost(row: Cost) -> tuple[FactEntry, ...]:
     ends = (("_low", row.low, "low end"), ("_high", row.high, "high end"))
     end_entries = (_entry(row.metric + tail, end, words) for tail, end, words in ends if end != row.value)
     return (_entry(row.metric, row.value, row.note or f"one public figure of {row.metric}"), *end_entries)
@@ -116,7 +116,7 @@ def list_sources(catalog: Catalog | None = None) -> tuple[SourceEntry, ...]:
     where = catalog or default_catalog()
     records = (*list_chips(where), *list_systems(where))
     values: list[Any] = [getattr(record, key) for record in records for key in facts.declared(type(record))]
-    values += [row.value for name in where.files("costs") for row in prices.costs(fold(name), where)]
+    values += [row.value for name in where.files("costs") for row in costs(fold(name), where)]
     counts: dict[tuple[str, str], int] = {}
     for fact in {(fact.name, fact): fact for fact in values if isinstance(fact, Sourced)}.values():  # a system repeats its chip's
         for source in fact.source.split("; "):

@@ -46,8 +46,8 @@ class MoE:
     shared_intermediate: Any = NONE  # of one shared expert
     shared_matrices: Any = NONE
     shared_gates: Any = NONE  # 1 where a learned gate scales the shared expert
-    groups: Any = UNITY  # experts lie in so many groups,
-    groups_chosen: Any = UNITY  # and a token's experts in at most so many of them (node-limited routing)
+    groups: Any = UNITY  # groups into which the router divides the experts
+    groups_chosen: Any = UNITY  # groups that the experts of one token lie in at most (node-limited routing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Model:
     family: str
     vocab: Any
     hidden: Any
-    embedding_dim: Any  # width of the embedding table, `hidden` but for a few
+    embedding_dim: Any  # width of the embedding table; equal to `hidden` in all but a few models, which project between the two
     tied: bool  # the head is the embedding table
     blocks: tuple[Block, ...]
     precision: StoredPrecision

@@ -62,7 +62,27 @@ def _look(kind: str) -> AttentionPattern:
 
 
 def _edited(model: Model, edit: Callable[[Mixer], Mixer], field: str, value: object) -> tuple[Block, ...]:
+    """The blocks with edited mixers; an error where no layer has softmax attention, or a kind of attention ignores the edit."""
     blocks = tuple(replace(block, attention=edit(block.attention)) for block in model.blocks)
+    for block in model.blocks:
+        if _ignores(block.attention, field):
+            raise BadValue(field, value, f"layers that it applies to; those of kind {type(block.attention).__name__} ignore it")
     if not any(block.attention.softmax for block in blocks):
         raise BadValue(field, value, f"a model with softmax attention; {model.name} has none")
     return blocks
+
+
+SHORT, LONG = user_input(1, "tried"), user_input(2, "tried")
+
+
+def _ignores(mixer: Mixer, field: str) -> bool:
+    """Whether a kind of softmax attention answers the same however far it looks back, or however many layers share its cache."""
+    if not mixer.softmax or not mixer.spans() or (field == "kv_share" and mixer.kv_share_refusal):
+        return False
+
+    def answers(size: Any) -> Any:
+        look = AttentionPattern(name="window", cap_tokens=size, kept_tokens=size)
+        edited = mixer.with_kv_share(size) if field == "kv_share" else mixer.with_pattern(look)
+        return edited.params(), edited.stores(), edited.spans()
+
+    return answers(SHORT) == answers(LONG)

@@ -50,7 +50,7 @@ class Assumptions:
     dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
     state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state")] = 2
     hit_rate: Annotated[
-        Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache: loaded, not prefilled")
+        Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache in HBM: not prefilled")
     ] = 0
     accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="tokens that a step yields by speculation or MTP, mean")] = 1
     draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0

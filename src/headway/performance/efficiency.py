@@ -46,6 +46,7 @@ KEYS = {  # the numbers of each class: a file may state no others
     "elementwise": ("t0_s", "memory"), "collective": LINK_KEYS,
     "interval": ("decode", "prefill", "tpot", "ttft", "offline", "unmeasured", "foreign", "experts", "limited"),
 }  # fmt: skip
+KERNELS = tuple(kind for kind in KEYS if kind not in ALONE)  # classes of kernels
 FORMER_KEYS = {  # names that stated no unit, for files written when they were in use
     "launch": "launch_factor", "step": "step_overhead_s", "layer": "layer_overhead_s", "split": "split_overhead_s",
     "sequence": "sequence_overhead_s", "stream": "streaming_overhead_s", "compute": "compute_factor", "memory": "memory_factor",
@@ -55,6 +56,11 @@ FORMER_KEYS = {  # names that stated no unit, for files written when they were i
     "t0": "t0_s", "block": "block_bytes", "pad": "pad_tokens",
 }  # fmt: skip
 SOURCE = "data/efficiency.toml, fitted; docs/accuracy.md"
+
+
+def kernel_sections(kind: str, family: str, form: str) -> tuple[str, ...]:
+    """Sections in which a number of a class of kernels is looked for, in this order."""
+    return f"{kind}.{family}.{form}", f"{kind}.{OTHER_FAMILY}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER_FAMILY}.{WIDE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,7 @@ class Efficiencies:
 
     def kernel(self, kind: str, family: str, form: str, key: str) -> Any:
         """A number of one class of kernels."""
-        return self.find(
-            key, f"{kind}.{family}.{form}", f"{kind}.{OTHER_FAMILY}.{form}", f"{kind}.{family}.{WIDE}", f"{kind}.{OTHER_FAMILY}.{WIDE}"
-        )
+        return self.find(key, *kernel_sections(kind, family, form))
 
     def engine(self, name: str, platform: str, key: str) -> Any:
         """A number of one engine family; its numbers for the platform take precedence."""

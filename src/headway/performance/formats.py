@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headway.core.errors import IllegalCombination, drop_note
 from headway.hardware.chip import Chip
-from headway.models.precision import Format, Precision, formats
+from headway.models.precision import COMPUTE, Format, Precision, formats
 from headway.models.work import LayerWork
 
 STORED = ("mixer", "ffn", "expert")  # parts of a block whose weights may differ in format
@@ -40,6 +42,29 @@ def peak(chip: Chip, dtype: str) -> tuple[str, Any]:
         if peak_rate is not None:
             return fallback, peak_rate
     return "bf16", chip.need("peak_bf16")
+
+
+def check_compute(chip: Chip, precision: Precision) -> None:
+    """Refuse a stated arithmetic that the chip has no peak for; one that follows from the weights falls back instead (`resolve`)."""
+    formats_able = [name for name in COMPUTE if chip.peak(formats()[name].peak) is not None]
+    if precision.compute and formats_able and precision.compute not in formats_able:
+        wants = f"a format that {chip.name} multiplies in: {', '.join(formats_able)}; or none, for that of the weights or the widest it has"
+        raise IllegalCombination("compute", precision.compute, wants)
+
+
+def able_computes(chip: Chip, names: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The arithmetic formats of a list that the chip has, and a note on those dropped; IllegalCombination if it has none of them."""
+    able: list[str] = []
+    illegal: list[IllegalCombination] = []
+    for name in names:
+        try:
+            check_compute(chip, Precision(compute=name))
+            able.append(name)
+        except IllegalCombination as error:
+            illegal.append(error)
+    if not able:
+        raise illegal[0]
+    return tuple(able), drop_note(illegal, len(names), "compute formats")
 
 
 def resolve(blocks: tuple[LayerWork, ...], embedding: str, chip: Chip, precision: Precision) -> Formats:

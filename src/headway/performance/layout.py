@@ -83,6 +83,18 @@ def _divisors(number: int) -> str:
     return ", ".join(str(n) for n in range(1, min(number, 1024) + 1) if number % n == 0)
 
 
+UNHALVED = "several chips in a replica and at least 2 sequences on each rank: one sequence cannot be halved, one chip exchanges nothing"
+
+
+def halves(layout: Layout, batch: Any) -> Any:
+    """Whether a batch can be halved on every rank, and a replica has collectives to hide behind the other half; scalars or arrays."""
+    from headway.laws.step.layer_terms import replica_chips
+    from headway.laws.step.parts import rank_sequences
+
+    chips = replica_chips(layout.tp, layout.cp, layout.dp, layout.pp)
+    return (rank_sequences(batch, layout.dp, layout.pp) >= 2) & (chips > 1)
+
+
 def check(layout: Layout, shape: ModelShape) -> Layout:
     """The layout if legal, else IllegalLayout."""
     why = illegal(layout, shape)

@@ -19,18 +19,15 @@ from headway.laws.serving.request import (
     e2e_s,
     final_context,
     held_kv_tokens,
-    hit_tokens,
     in_flight,
     interval_high,
     interval_low,
     lane_tokens,
-    loaded_s,
     middle_context,
     missed_pairs,
     missed_tokens,
     per_chip,
     prefill_lanes,
-    prefix_load_s,
     request_s,
     requests_per_s,
     speculative_s,
@@ -115,22 +112,20 @@ def _times(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     prompt = load.prompt if requests else load.context
     step = _step(case, compiled, context)
     tokens, pairs = prefilled(prompt, case.assumptions)
-    load_s = reload_s(case, compiled, prompt)
-    first_token = ttft(case, compiled, tokens, pairs, load_s)
+    first_token = ttft(case, compiled, tokens, pairs)
     out = {"context": context, **_flat("step", step), **_flat("ttft", first_token), **_parts(case, compiled, context)}
     if not requests:
         return out | _decode_rates(case, _emitted(case, compiled, context, step))
     output_token = tpot(case, compiled, context, step)
     prefill = _prefill(case, compiled.step, lane_tokens(tokens, case.layout.dp), lane_tokens(pairs, case.layout.dp))
     out |= _flat("tpot", output_token) | {"e2e_s": e2e_s(first_token.expected, output_token.expected, load.output)}
-    out |= _decode_rates(case, output_token) | _sustained(case, output_token, _loaded(prefill, load_s, case.layout.pp))
+    out |= _decode_rates(case, output_token) | _sustained(case, output_token, prefill)
     return out | _money(case, compiled, output_token, prefill, tokens)
 
 
-def ttft(case: Deployment, compiled: StepModel, tokens: Any, pairs: Any, load_s: Any) -> Estimate:
-    """Time to first token, unloaded: one prompt prefilled by one data-parallel rank, after its cached part is loaded (`load_s`)."""
-    prefill = _prefill(case, replace(compiled.step, prefill_ranks=ONE_RANK), tokens, pairs)
-    return _loaded(prefill, load_s, ONE_RANK)
+def ttft(case: Deployment, compiled: StepModel, tokens: Any, pairs: Any) -> Estimate:
+    """Time to first token, unloaded: one prompt prefilled by one data-parallel rank."""
+    return _prefill(case, replace(compiled.step, prefill_ranks=ONE_RANK), tokens, pairs)
 
 
 def tpot(case: Deployment, compiled: StepModel, context: Any, step: Estimate) -> Estimate:
@@ -142,28 +137,16 @@ def tpot(case: Deployment, compiled: StepModel, context: Any, step: Estimate) ->
 
 
 def prefilled(prompt: Any, assumptions: Assumptions) -> tuple[Any, Any]:
-    """Prompt tokens to prefill and their (query, key) pairs: all of the prompt without a prefix cache."""
+    """Prompt tokens to prefill and their (query, key) pairs; a step reads the KV of the hit tokens, which is in HBM."""
     if not assumptions.hit_rate:
         return prompt, causal_pairs(prompt)
     return missed_tokens(prompt, assumptions.hit_rate), missed_pairs(prompt, assumptions.hit_rate)
 
 
-def reload_s(case: Deployment, compiled: StepModel, prompt: Any) -> Any:
-    """Time to load the cached part of a prompt; None without a prefix cache."""
-    if not case.assumptions.hit_rate:
-        return None
-    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, hit_tokens(prompt, case.assumptions.hit_rate))
-    return prefix_load_s(prefix, compiled.stage, case.layout.cp, _cache_link(case))
-
-
 def _cache_link(case: Deployment) -> Any:
+    """Bandwidth at which a prefix that is kept outside HBM is loaded: the chip's link to its host, or its HBM where none is published."""
     chip = case.system.chip
     return chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
-
-
-def _loaded(prefill: Estimate, load: Any, prompts: Any) -> Estimate:
-    """Prefill after loading the cached prefixes: one on an unloaded chip, one for each stage of a busy pipeline."""
-    return prefill if load is None else Estimate(**{key: loaded_s(getattr(prefill, key), load, prompts) for key in ENDS})
 
 
 def speculates(assumptions: Assumptions) -> bool:

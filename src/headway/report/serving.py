@@ -64,7 +64,7 @@ FASTER = {
 
 def is_request(row: Mapping[str, Any]) -> bool:
     """Whether a row is about whole requests (prompt and output) and not about one step at a context."""
-    return row.get("tpot_s") is not None
+    return row.get("prompt") is not None
 
 
 def value(row: Mapping[str, Any], key: str) -> str:
@@ -107,7 +107,8 @@ def speed(row: Mapping[str, Any]) -> str:
     if not is_request(row):
         step = f"a decode step takes {timed(row, 'step')}, {value(row, 'tok_per_s_user')} per user"
         return f"{step}, {value(row, 'decode_tok_per_s')} in all; {bound(row)}"
-    times = f"TTFT {timed(row, 'ttft')}, TPOT {timed(row, 'tpot')}"
+    tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
+    times = f"TTFT {timed(row, 'ttft')}, {tpot}"
     return f"{times}, {value(row, 'tok_per_s_chip')} per chip, {money(row)}; {bound(row)}"
 
 
@@ -139,7 +140,7 @@ def grid(table: Any, varying: list[str]) -> tuple[str, list[str]]:
     first = table.row(0)
     fixed = " ".join(f"{first[key]} on"[: None if key == "model" else -3] for key in ("model", "system") if key not in varying)
     start = f"{fixed.removesuffix(' on')}: " if fixed else ""
-    fastest = table.best("tpot_s" if is_request(first) else "step_s")
+    fastest = table.best("step_s" if not is_request(first) or all(value is None for value in table.values("tpot_s")) else "tpot_s")
     if not len(fastest):
         return f"{start}none of {len(table)} points fits; the first, {brief(first, varying)}.", binds(first)
     cheapest = table.best("usd_per_mtok_out")

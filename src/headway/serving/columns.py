@@ -57,7 +57,9 @@ _RATE = (
 )
 _COST = (
     interval_columns("usd_per_mtok_in", "USD/Mtok", "cost of a million prefilled prompt tokens", ("lo", "hi"))
-    | interval_columns("usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens read from a prefix cache", ("lo", "hi"))
+    | interval_columns(
+        "usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens loaded from a prefix cache outside HBM", ("lo", "hi")
+    )
     | interval_columns("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens", ("lo", "hi"))
 )
 _FIT = {

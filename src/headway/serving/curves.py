@@ -16,7 +16,7 @@ from headway.core.errors import BadValue
 from headway.core.quantity import default
 from headway.core.schema import defaults
 from headway.core.table import Table
-from headway.hardware.chip import chip_price
+from headway.hardware.chip import price_quote
 from headway.laws.economics.cost import usd_per_mtok_out
 from headway.models.precision import Precision
 from headway.performance.assumptions import EFFICIENCIES, LATENCIES, Assumptions
@@ -110,7 +110,7 @@ def _first(holds: Callable[[Any], Any]) -> float | None:
 
 
 def _costs(system: Any, layout: Layout, batch: Any, times: dict[str, Any], assumptions: Assumptions) -> dict[str, Any] | None:
-    price = chip_price(system.chip, assumptions.price_metric)
+    price = price_quote(system.chip, assumptions.price_metric)
     if price is None:
         return None
     return {name: usd_per_mtok_out(price.value, system.chips, step, batch, layout.replicas) for name, step in times.items()}

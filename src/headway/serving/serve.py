@@ -8,17 +8,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.formula import record
 from headway.core.quantity import Sourced, user_input
 from headway.core.schema import defaults, fields
 from headway.core.table import Axis, Labels, Table
-from headway.hardware.chip import chip_price
+from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
@@ -28,8 +28,8 @@ from headway.models.precision import Precision
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import ModelWork, work_of
-from headway.performance.formats import Formats, resolve
-from headway.performance.layout import NAMES, Layout, check, shape, stacked
+from headway.performance.formats import Formats, check_compute, resolve
+from headway.performance.layout import NAMES, UNHALVED, Layout, check, halves, shape, stacked
 from headway.performance.request import Deployment, estimate
 from headway.performance.workload import Load, read_expert_load
 from headway.serving.columns import SERVE
@@ -96,8 +96,9 @@ def query(
     layout_list = (layouts,) if isinstance(layouts, Layout) else tuple(layouts)
     legal = tuple(check(known_layout(layout), shape(work.blocks)) for layout in layout_list)
     load = checked_load(batch, context, prompt, output, rate)
+    check_compute(machine.chip, precision)
     formats = resolve(work.blocks, work.embedding_dtype, machine.chip, precision)
-    price = chip_price(machine.chip, case_assumptions.price_metric)
+    price = price_quote(machine.chip, case_assumptions.price_metric)
     return ServeRequest(
         model=known_model, work=work, system=machine, layouts=legal, load=load, assumptions=case_assumptions, formats=formats, price=price,
         notes=_notes(known_model, machine, price, case_assumptions, formats),
@@ -151,6 +152,8 @@ def _numbers(value: Any, name: str, q: Any) -> Any:
 
 def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: Assumptions, formats: Formats) -> tuple[str, ...]:
     notes = [*basis(system.chip, assumptions), *formats.notes, *model.notes, *([SPECULATIVE] if assumptions.accept_length > 1 else [])]
+    if assumptions.hit_rate:
+        notes.append(prefix_hits(system))
     if price is None:
         has = sorted({cost.metric for cost in system.chip.costs if cost.value.unit == "USD/s"})
         metrics_note = f"; it has {', '.join(has)} (--price-metric)" if has else ""
@@ -159,6 +162,13 @@ def _notes(model: Model, system: System, price: PriceQuote | None, assumptions: 
     else:
         notes.append(f"chip price ${price.value * 3600:.3g}/h ({price.metric})")
     return tuple(notes)
+
+
+def prefix_hits(system: System) -> str:
+    """The note on where cached prefixes are, and on which link the cost of a cached token rests."""
+    link = "HBM's own bandwidth (no host link is known)" if system.chip.host_link_bw is None else "host link"
+    hits = "prefix hits are in HBM, as in vLLM and SGLang: nothing is loaded"
+    return f"{hits}; usd_per_mtok_cached is for a prefix kept outside it, over the {link}"
 
 
 def _axes(query: ServeRequest) -> tuple[Axis, ...]:
@@ -192,9 +202,22 @@ def table_of(query: ServeRequest) -> Table:
     points = math.prod(len(axis.values) for axis in axes)
     if points > MOST_POINTS:
         raise BadValue("grid", f"{points} points", f"at most {MOST_POINTS}: fewer values, or longer steps")
-    picked = filled(query, _case(query, axes), axes)
+    case = _case(query, axes)
+    picked = filled(query, case, axes)
     recorded_row = functools.lru_cache(maxsize=1)(lambda row: recorded(query, *_place(query, axes, row)))  # its columns share it
-    return Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
+    table = Table(axes=axes, columns=picked, notes=query.notes, tree=lambda row, key: explain(recorded_row, row, key))
+    return _halved(table, case) if query.assumptions.communication == "two-batch" else table
+
+
+def _halved(table: Table, case: Deployment) -> Table:
+    """The rows whose batch can be halved, with a note on those that were dropped; IllegalCombination if none can."""
+    rows = np.flatnonzero(np.broadcast_to(halves(case.layout, case.load.batch), table.shape))
+    if not len(rows):
+        raise IllegalCombination("communication", "two-batch", UNHALVED)
+    if len(rows) == len(table):
+        return table
+    note = f"two-batch: dropped {len(table) - len(rows)} of {len(table)} points, which lack {UNHALVED}"
+    return dataclasses.replace(table.take(rows), notes=(*table.notes, note))
 
 
 def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -206,7 +229,17 @@ def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values
     labels |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
     values |= {name: _counts(values[name]) for name in ("concurrency", "context")}
     labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
+    values |= undefined_tpot(values, case.load.output)
     return {key: labels.get(key, values.get(key)) for key in SERVE}
+
+
+def undefined_tpot(values: Mapping[str, Any], output: Any) -> dict[str, Any]:
+    """TPOT and its rate as null where an answer has one token: vLLM divides by the tokens after the first."""
+    if output is None or not np.any(np.asarray(output, dtype=float) <= 1):
+        return {}
+    single = np.asarray(output, dtype=float) <= 1
+    keys = [key for key in values if (key.startswith("tpot_") or key == "tok_per_s_user") and values[key] is not None]
+    return {key: None if single.all() else np.where(single, np.nan, values[key]) for key in keys}
 
 
 def _counts(value: Any) -> Any:
@@ -273,6 +306,7 @@ def recorded(query: ServeRequest, layout: Layout, load: Load) -> dict[str, Any]:
     with record():
         work = work_of(query.model, query.work.expert_load)
         outputs = estimate(dataclasses.replace(case_of(query, layout, load), work=work))
+    outputs |= undefined_tpot(outputs, load.output)
     return outputs | {name: getattr(layout, name) for name in NAMES} | {"batch": load.batch, "prompt": load.prompt, "output": load.output}
 
 

@@ -67,7 +67,7 @@ def _tensor(
     if most(layout.tp) == 1:
         return NO_TIME
     layer_exchanges = tuple(tp_exchanges(kind.sublayers, again) for kind in work.layers)
-    often = times(sum_over_blocks(tuple(kind.block.count for kind in work.layers), layer_exchanges), part.share)
+    often = times(sum_over_blocks(tuple(kind.work.count for kind in work.layers), layer_exchanges), part.share)
     return collective_term_s(gather_term(fabric, group(fabric, layout.tp, UNITY), vector, costs, often), tokens)
 
 
@@ -76,7 +76,7 @@ def _context(work: TrainingWork, part: Stage, layout: TrainingLayout, fabric: Fa
         return NO_TIME
     seconds = []
     for kind in work.layers:
-        block = kind.block
+        block = kind.work
         share = head_share(block.kv_heads, layout.tp)
         message = times(key_value_message(block.mixer_kv_params or block.mixer_whole_params, work.hidden, WIDE), share)
         often = times(times(block.count, part.share), cp_exchanges(again))
@@ -92,12 +92,12 @@ def _experts(
     vector, dispatch = (times(activation_bytes_per_token(work.hidden, element_bytes), recipe.imbalance)
                     for element_bytes in (WIDE, dispatched(recipe.dtype)))  # fmt: skip
     ranks = expert_ways(layout.ep, layout.tp)
-    kinds = tuple(kind for kind in work.layers if kind.block.experts > 0)
+    kinds = tuple(kind for kind in work.layers if kind.work.experts > 0)
     if not kinds or most(ranks) == 1:
         return NO_TIME
     among, seconds = Layout(tp=UNITY, cp=UNITY, pp=UNITY, dp=ranks, ep=layout.ep), []
     for kind in kinds:
-        b = kind.block
+        b = kind.work
         routed = RoutedLayer(layers=b.count, experts=b.experts, active=b.experts_per_token, dispatch=dispatch, groups=b.expert_groups,
                         groups_chosen=b.groups_chosen)  # fmt: skip
         often = times(times(b.count, part.share), expert_exchanges(again))

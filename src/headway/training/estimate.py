@@ -132,7 +132,7 @@ def overlap(case: TrainingCase, layout: TrainingLayout) -> Overlap:
     if up is not None and int(case.system.scale_up_domain) > 1:
         tp_limit = tensor_ways_paid(_width(work), up, case.machine.peak, PER_TOKEN)
     ranks = expert_ways(layout.ep, layout.tp)
-    if int(ranks) > 1 and any(kind.block.experts for kind in work.layers):
+    if int(ranks) > 1 and any(kind.work.experts for kind in work.layers):
         link = _link(case, group(fabric, ranks, UNITY), up)
         narrow = NARROW if int(dispatched(recipe.dtype)) == 1 else PER_TOKEN
         wide = None if link is None else expert_width_to_hide(narrow, PER_TOKEN, case.machine.peak, link)
@@ -157,5 +157,5 @@ def _link(case: TrainingCase, chip_group: ChipGroup, up: Any) -> Any:
 
 def _width(work: TrainingWork) -> Any:
     """Width of a plain FFN with as many parameters as the mean sublayer that ends in an exchange."""
-    often = sum_over_blocks(tuple(kind.block.count for kind in work.layers), tuple(kind.sublayers for kind in work.layers))
+    often = sum_over_blocks(tuple(kind.work.count for kind in work.layers), tuple(kind.sublayers for kind in work.layers))
     return sublayer_width(multiplied_params(work), often, work.hidden)

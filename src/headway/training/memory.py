@@ -119,7 +119,7 @@ def _states(part: Stage, layout: TrainingLayout, recipe: Recipe, optimizer: Opti
 def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> ActivationBytes:
     """Activation bytes per token that a chip keeps until the backward pass: per layer, and for the layer being recomputed."""
     whole_ways = layout.tp if recipe.sequence_parallel else UNITY
-    counts = tuple(kind.block.count for kind in work.layers)
+    counts = tuple(kind.work.count for kind in work.layers)
 
     def layer_bytes(selective: bool) -> Any:
         keeps_scores = NONE if selective else UNITY
@@ -130,7 +130,7 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
                 times(kind.unsplit_bytes, kept_share(TWO, UNITY, again)),
                 total((kind.mixer_selective if fewer else kind.mixer, times(kind.ffn, kept_share(kind.ffn_vectors, UNITY, again)),
                        kind.routed_selective if fewer else kind.routed)),
-                kind.scores, keeps_scores, layout.tp, whole_ways,
+                kind.score_bytes, keeps_scores, layout.tp, whole_ways,
             )
             for kind in work.layers
         )  # fmt: skip

@@ -42,12 +42,12 @@ class Stage:
 
 def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
     """Layers and parameters of a chip in the fullest stage."""
-    counts = tuple(kind.block.count for kind in work.layers)
+    counts = tuple(kind.work.count for kind in work.layers)
     layers = sum_over_blocks(counts, tuple(UNITY for _ in counts))
     layers_per_stage = stage_layers(layers, layout.pp, layout.vpp)
     split = expert_ways(layout.ep, layout.tp)
     dense = tuple(dense_params(kind, layout.tp) for kind in work.layers)
-    routed = tuple(divided(routed_params(kind.block.expert_params, kind.block.experts), split) for kind in work.layers)
+    routed = tuple(divided(routed_params(kind.work.expert_params, kind.work.experts), split) for kind in work.layers)
     return Stage(
         layers=layers, layers_per_stage=layers_per_stage, share=divided(layers_per_stage, layers),
         dense=sum_over_blocks(counts, dense), experts=sum_over_blocks(counts, routed),
@@ -60,21 +60,21 @@ def stage(work: TrainingWork, layout: TrainingLayout) -> Stage:
 
 def dense_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a tensor-parallel chip, routed experts apart."""
-    b = kind.block
+    b = kind.work
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
     return total((mixer, split_params(b.dense_ffn_params, tp), b.other_params))
 
 
 def common_params(kind: TrainingLayer, tp: Any) -> Any:
     """Parameters of one layer on a chip that multiply every token."""
-    b = kind.block
+    b = kind.work
     mixer = mixer_params_chip(b.mixer_params, b.mixer_whole_params, b.mixer_kv_params, head_share(b.kv_heads, tp), tp)
     return total((mixer, split_params(b.dense_ffn_params, tp)))
 
 
 def chosen_params(kind: TrainingLayer, tp: Any, imbalance: Any) -> Any:
     """Routed-expert parameters of one layer on a chip that multiply a token; tensor-parallel chips share the routed tokens."""
-    b = kind.block
+    b = kind.work
     return split_params(times(times(b.expert_params, b.experts_per_token), imbalance), tp)
 
 

@@ -173,10 +173,10 @@ def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Reci
     """Recomputed matmuls in forward passes of a layer: one (full), the latent up-projections (selective) or none."""
     if recipe.recompute == "full":
         return UNITY
-    if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.again for kind in work.layers):
+    if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
         return NONE
-    counts = tuple(kind.block.count for kind in work.layers)
-    expanded = times(sum_over_blocks(counts, tuple(kind.again for kind in work.layers)), part.share)
+    counts = tuple(kind.work.count for kind in work.layers)
+    expanded = times(sum_over_blocks(counts, tuple(kind.recomputed_params for kind in work.layers)), part.share)
     return repeated_share(divided(expanded, layout.tp), active)
 
 
@@ -194,7 +194,7 @@ def _scores_again(recipe: Recipe) -> Any:
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:
     """Parameters that multiply a token on a chip of the fullest stage: dense parameters, and those of its routed experts."""
-    counts = tuple(kind.block.count for kind in work.layers)
+    counts = tuple(kind.work.count for kind in work.layers)
     dense = tuple(common_params(kind, layout.tp) for kind in work.layers)
     routed = tuple(chosen_params(kind, layout.tp, recipe.imbalance) for kind in work.layers)
     return times(sum_over_blocks(counts, dense), part.share), times(sum_over_blocks(counts, routed), part.share)
@@ -204,7 +204,7 @@ def _scores(work: TrainingWork, part: Stage, layout: TrainingLayout, peak: Any, 
     """Seconds at peak of attention scores and recurrences in one forward pass of a stage's layers."""
     seconds = []
     for kind in work.layers:
-        b = kind.block
+        b = kind.work
         share = times(times(part.share, b.count), head_share(b.heads, layout.tp))
         for span in b.spans:
             pairs = micro_pairs(tokens, work.sequence, span.cap_tokens)

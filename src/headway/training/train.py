@@ -14,7 +14,7 @@ from headway.core.formula import record
 from headway.core.listing import Listing, clean, computed
 from headway.core.quantity import Sourced, known, user_input
 from headway.core.units import show
-from headway.hardware.chip import chip_price
+from headway.hardware.chip import price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import system as find_system
 from headway.laws.step.layer_terms import idle_chips, replica_chips
@@ -93,7 +93,7 @@ def answer(request: TrainingRequest) -> TrainingAnswer:
 def best(request: TrainingRequest) -> TrainingAnswer:
     """The layouts of shortest step time on the whole machine."""
     case = case_of(request)
-    price = chip_price(request.system.chip, request.price_metric)
+    price = price_quote(request.system.chip, request.price_metric)
     of, domain = bounds_of(request.model, case), int(request.system.scale_up_domain)
     single = {name: values[0] for name, values in request.pinned.items() if len(values) == 1}
     if all(name in single for name in PLACED) or len(single) == len(NAMES):

@@ -46,7 +46,7 @@ TWO_SUBLAYERS = known(2, "sublayers", "", "constant", "the mixer and the FFN")
 class TrainingLayer:
     """One kind of layer: its work per token, and the activation bytes per token that it keeps for the backward pass."""
 
-    block: LayerWork
+    work: LayerWork  # of one token: parameters, spans, FLOPs
     sublayers: Any  # sublayers that end in a tensor-parallel exchange
     unsplit_bytes: Any  # activation bytes that tensor parallelism does not split
     mixer: Any  # activation bytes of the mixer
@@ -55,8 +55,8 @@ class TrainingLayer:
     routed: Any  # activation bytes of routed experts
     mixer_selective: Any  # activation bytes of the mixer when latent up-projections are recomputed
     routed_selective: Any  # activation bytes of experts when their activation function is recomputed
-    again: Any  # parameters whose matmuls selective recomputation repeats
-    scores: Any
+    recomputed_params: Any  # parameters whose matmuls selective recomputation repeats
+    score_bytes: Any  # activation bytes of attention scores, of which a fused kernel keeps a log-sum-exp; 0 without attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ class TrainingWork:
     embedding: Any  # parameters of the embedding table; those of `head` are 0 when it is tied
     head: Any
     logits: Any  # parameters of the output matmul, tied or not
-    mask: Any
-    fused: Any
-    sequence: Any
+    mask: Any  # bytes of a dropout mask per element, 0 without dropout
+    fused: Any  # 1 where attention is a fused kernel, else 0
+    sequence: Any  # tokens of a training sequence
 
 
 def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
@@ -89,24 +89,26 @@ def training_work(model: Model, recipe: Recipe, sequence: Any) -> TrainingWork:
 def _layer(block: Any, work: LayerWork, model: Model, recipe: Recipe, sequence: Any, mask: Any) -> TrainingLayer:
     routed = work.experts > 0
     shared = routed and getattr(block.ffn, "shared_experts", 0) > 0
-    expert_bytes = fewer = NO_BYTES
+    expert_bytes = selective_expert_bytes = NO_BYTES
     if routed:
-        often = (work.experts_per_token, recipe.imbalance, WIDE)
-        expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *often)
-        fewer = expert_selective_bytes(model.hidden, work.expert_params, block.ffn.matrices, *often, dispatched(recipe.dtype))
-    looks = any(span.what == "kv" for span in work.spans)
+        routing = (work.experts_per_token, recipe.imbalance, WIDE)
+        expert_bytes = expert_activation_bytes(model.hidden, work.expert_params, *routing)
+        selective_expert_bytes = expert_selective_bytes(
+            model.hidden, work.expert_params, block.ffn.matrices, *routing, dispatched(recipe.dtype)
+        )
+    has_scores = any(span.what == "kv" for span in work.spans)
     return TrainingLayer(
-        block=work,
+        work=work,
         sublayers=ONE_SUBLAYER if routed and not shared else TWO_SUBLAYERS,
         unsplit_bytes=whole_activation_bytes(model.hidden, WIDE, mask),
         mixer=block.attention.activation_bytes(model.hidden, WIDE),
         mixer_selective=block.attention.selective_activation_bytes(model.hidden, WIDE),
-        again=block.attention.recomputed_params(),
+        recomputed_params=block.attention.recomputed_params(),
         ffn=matmul_activation_bytes(work.dense_ffn_params, model.hidden, WIDE),
         ffn_vectors=_vectors(block.ffn),
         routed=expert_bytes,
-        routed_selective=fewer,
-        scores=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if looks else NO_BYTES,
+        routed_selective=selective_expert_bytes,
+        score_bytes=score_bytes(work.heads, sequence, WIDE, mask, recipe.fused_attention) if has_scores else NO_BYTES,
     )
 
 
@@ -124,9 +126,9 @@ def _vectors(ffn: Any) -> Any:
 
 def multiplied_params(work: TrainingWork) -> Any:
     """Parameters that multiply a token in all layers, before sharding."""
-    counts, layer_params = tuple(kind.block.count for kind in work.layers), []
+    counts, layer_params = tuple(kind.work.count for kind in work.layers), []
     for kind in work.layers:
-        b = kind.block
+        b = kind.work
         routed = times(b.expert_params, b.experts_per_token) if b.experts else NONE
         layer_params.append(total((b.mixer_params, b.dense_ffn_params, routed)))
     return sum_over_blocks(counts, tuple(layer_params))
@@ -167,8 +169,8 @@ def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     """FLOPs that the hardware runs for a token, recomputation and full attention counted."""
     forward = total((_matmul(work), _attention(work, causal=False)))
-    again = UNITY if recipe.recompute == "full" else NONE
-    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, again)
+    forward_passes_again = UNITY if recipe.recompute == "full" else NONE
+    return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, forward_passes_again)
 
 
 def _matmul(work: TrainingWork) -> Any:
@@ -176,9 +178,9 @@ def _matmul(work: TrainingWork) -> Any:
 
 
 def _attention(work: TrainingWork, causal: bool) -> Any:
-    counts, layer_flop = tuple(kind.block.count for kind in work.layers), []
+    counts, layer_flop = tuple(kind.work.count for kind in work.layers), []
     for kind in work.layers:
-        b = kind.block
+        b = kind.work
         parts = [b.recurrence_flop_per_token]
         for span in b.spans:
             pairs = micro_pairs(ONE_TOKEN, work.sequence, span.cap_tokens) if causal else min(work.sequence, span.cap_tokens)

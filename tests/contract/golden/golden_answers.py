@@ -119,6 +119,9 @@ def unexplained(argv: list[str]) -> list[str]:
 def data(verb: str, document: dict[str, Any]) -> dict[str, Any]:
     """Columns with their units, rows, notes and the leaves of trees."""
     columns, rows = document["columns"], document["rows"]
+    undescribed = [key for key, column in columns.items() if not column["doc"]]
+    if undescribed:
+        raise AssertionError(f"declare the keys in the columns.py of the package that computes them: {', '.join(undescribed)}")
     if verb == "list" and "equation" in columns:
         return {"columns": {}, "rows": [], "notes": document["notes"]}
     keys = [key for key in columns if key not in RENAMED.get(verb, ()) + TIMINGS]

@@ -15,7 +15,7 @@ from headway.core.units import show
 from headway.economics.cache.placement import CacheSubject, hold_row, with_choices
 from headway.economics.cache.records import CacheHold, HoldRow, PrefillCost
 from headway.economics.cache.tiers import CHIP_MEMORY, CacheTier, NumberRange, device_named, own_memory, place_of
-from headway.hardware.chip import Chip, chip_price
+from headway.hardware.chip import Chip, price_quote
 from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
@@ -133,7 +133,7 @@ class CacheProblem:
     def price(self) -> PriceQuote:
         """The price of one chip."""
         metric = self.assumptions.price_metric
-        quote = chip_price(self.on().chip, metric)
+        quote = price_quote(self.on().chip, metric)
         if quote is None:
             raise MissingFact(self.on().chip.name, f"price ({metric})", "give --set chip.price=$2/h or another --price-metric")
         return quote

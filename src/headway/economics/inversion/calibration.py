@@ -1,10 +1,9 @@
 """Calibration of the inversion on price sheets of models of known size, cross-validated by family.
 
 The cost laws are not touched: only by how much list prices exceed what the laws give, how that varies between models, and which
-sizes and sparsities are sold. Each family of models has one vote.
+sizes and sparsities are sold (FITTED_PRIORS). Each family of models has one vote.
 
-What is learned: by how much list prices exceed the cost laws and how that varies, and which sizes are
-sold. The baselines: one interval and one point for every model, and a straight line of size on both prices.
+The baselines: one interval and one point for every model, and a straight line of log size on the logarithms of both prices.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from headway.core.errors import BadFile
 from headway.economics.inversion.features import Features
 from headway.economics.inversion.posterior import spans
 from headway.economics.inversion.priors import AssumedIntervals, Priors, priors, reference
-from headway.economics.inversion.samples import TENTH, draw, reference_log_cost, stated_only
+from headway.economics.inversion.samples import SD_TO_P90, draw, reference_log_cost, stated_only
 
 SPARSE = 1.5  # total over active parameters from which a model is sparse
-LEARNED = (
+FITTED_PRIORS = (
     "markup_input", "markup_output", "markup_input_spread", "markup_output_spread", "markup_correlation", "active_middle", "active_spread",
     "dense_share", "sparsity_middle", "sparsity_spread",
 )  # fmt: skip
@@ -46,7 +45,7 @@ class Example:
 
 
 def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | None = None) -> Priors:
-    """The priors with the learned priors replaced by fits on these examples."""
+    """The priors with FITTED_PRIORS replaced by fits to these examples."""
     shares = _votes(examples)
     active, total = (np.array([getattr(example, key) for example in examples]) for key in ("active", "total"))
     families = len({example.family for example in examples})
@@ -59,11 +58,11 @@ def calibrated(priors: Priors, examples: Sequence[Example], catalog: Catalog | N
     sparse = total > SPARSE * active
     sparse_middle, sparse_spread = _moments(np.log(total / active)[sparse], shares[sparse], unbiased)
     active_middle, active_spread = _moments(np.log(active), shares, unbiased)
-    learned = dict(zip(LEARNED, map(float, (
+    fitted = dict(zip(FITTED_PRIORS, map(float, (
         np.exp(middle[0]), np.exp(middle[1]), sd[0], sd[1], spread[0, 1] / (sd[0] * sd[1]), np.exp(active_middle), active_spread,
         1 - shares @ sparse, np.exp(sparse_middle), sparse_spread,
     )), strict=True))  # fmt: skip
-    return dataclasses.replace(priors, **learned)
+    return dataclasses.replace(priors, **fitted)
 
 
 def _votes(examples: Sequence[Example]) -> np.ndarray:
@@ -181,9 +180,9 @@ def left_out(examples: Sequence[Example], families: Collection[str] = ()) -> lis
     for family in sorted(families or {example.family for example in examples}):
         other_examples = [example for example in examples if example.family != family]
         family_examples = [example for example in examples if example.family == family]
-        fitted_priors = calibrated(priors(), other_examples)
-        estimates += by_laws(OURS, fitted_priors, family_examples)
-        estimates += by_laws(STATED_MARKUP, stated_only(fitted_priors), family_examples)
+        basis = calibrated(priors(), other_examples)
+        estimates += by_laws(OURS, basis, family_examples)
+        estimates += by_laws(STATED_MARKUP, stated_only(basis), family_examples)
         for size in SIZES:
             estimates += _by(CONSTANT, size, family_examples, _constant(size, other_examples))
             estimates += _by(LINE, size, family_examples, _line(size, other_examples))
@@ -203,7 +202,7 @@ def by_laws(method: str, basis: Priors, examples: Sequence[Example]) -> Iterator
 def _by(method: str, size: str, examples: Sequence[Example], estimator: Callable[[Example], tuple[float, float]]) -> Iterator[SizeVerdict]:
     for example in examples:
         middle, spread = estimator(example)
-        ends = [float(np.exp(middle + sign * TENTH * spread)) for sign in (-1, 0, 1)]
+        ends = [float(np.exp(middle + sign * SD_TO_P90 * spread)) for sign in (-1, 0, 1)]
         yield SizeVerdict(method=method, size=size, example=example, lo=ends[0], value=ends[1], hi=ends[2])
 
 
@@ -214,9 +213,10 @@ def _constant(size: str, examples: Sequence[Example]) -> Callable[[Example], tup
 
 def _line(size: str, examples: Sequence[Example]) -> Callable[[Example], tuple[float, float]]:
     """The function of a straight line of log size on the logarithms of both prices."""
-    known, logs = np.array([_log_prices(example) for example in examples]), np.log([getattr(example, size) for example in examples])
-    weights = np.linalg.lstsq(known, logs, rcond=None)[0]
-    spread = float(np.sqrt(((logs - known @ weights) ** 2).sum() / (len(examples) - known.shape[1])))
+    features = np.array([_log_prices(example) for example in examples])
+    log_sizes = np.log([getattr(example, size) for example in examples])
+    weights = np.linalg.lstsq(features, log_sizes, rcond=None)[0]
+    spread = float(np.sqrt(((log_sizes - features @ weights) ** 2).sum() / (len(examples) - features.shape[1])))
     return lambda example: (float(np.array(_log_prices(example)) @ weights), spread)
 
 
@@ -277,7 +277,7 @@ def ladders() -> list[LadderVerdict]:
     return rows
 
 
-def learned(examples: Sequence[Example]) -> dict[str, float]:
-    """The numbers learned from all examples, by their names in data/inversion.toml."""
+def fitted_priors(examples: Sequence[Example]) -> dict[str, float]:
+    """FITTED_PRIORS of all examples, by their names in data/inversion.toml."""
     basis = calibrated(priors(), examples)
-    return {name: float(getattr(basis, name)) for name in LEARNED}
+    return {name: float(getattr(basis, name)) for name in FITTED_PRIORS}

@@ -27,7 +27,7 @@ def _share(help: str) -> Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    """Facts of data/inversion.toml. From `markup_input` on they are learned from open models' prices."""
+    """Facts of data/inversion.toml. From `markup_input` on they are fitted to open models' prices."""
 
     dense_mfu: Annotated[Any, Field(help="share of peak FLOP/s at which a dense model's prompts are computed", high=1)]
     sparse_exponent: Annotated[Any, Field(help="power of total over active parameters by which that share falls", open_low=False)]

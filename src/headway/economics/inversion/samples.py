@@ -26,7 +26,7 @@ from headway.laws.roofline.balance import compute_s_per_token, kv_s_per_token
 from headway.laws.step.memory import parameter_bytes
 
 SEED = 20260429
-TENTH = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of a normal to its 90 % point
+SD_TO_P90 = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of a normal to its 90 % point
 MOST_SPARSE = 100.0
 LEAST, MOST = 1e-300, 1e300
 
@@ -159,7 +159,7 @@ def _positive(stream: _Stream, interval: Interval | None, low: Any, high: Any) -
     """Log-normal values from 10 % and 90 % points, or log-uniform within an assumed interval."""
     if interval is not None:
         return _between(stream, interval)
-    middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * TENTH)
+    middle, spread = 0.5 * (np.log(float(low)) + np.log(float(high))), (np.log(float(high)) - np.log(float(low))) / (2 * SD_TO_P90)
     return np.exp(middle + spread * stream.normal())
 
 
@@ -213,7 +213,7 @@ def _middle(low: Any, high: Any) -> float:
 MOMENTS = 4096  # draws
 SMALL = 1e-6  # numerical stand-in for a zero variance
 EVEN = 1 / 12  # variance of a uniform value between 0 and 1
-FLOOR = 0.1  # least share of the learned precision that vague assumptions leave
+FLOOR = 0.1  # least share of the fitted precision that vague assumptions leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,12 +231,12 @@ def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bo
     """The markup for these draws; `slope`: variance of a sheet's context slope, None without tiers; `hosts`: many hosts sell the model."""
     host = _covariance(priors.host_spread_input, priors.host_spread_output, priors.host_correlation) if hosts else np.zeros((2, 2))
     policy = _beside(np.eye(2) * float(priors.policy_spread) ** 2 + host, 1.0, slope or SMALL)
-    learned = _covariance(priors.markup_input_spread, priors.markup_output_spread, priors.markup_correlation)
+    fitted = _covariance(priors.markup_input_spread, priors.markup_output_spread, priors.markup_correlation)
     base, before, chip, chip_spread = _base(priors, slope is not None)
     share, output = float(priors.ladder_markup), np.log(float(priors.markup_output))
     further = share * output + (1 - share) * chip
     slope_variance = (1 - share) ** 2 * chip_spread + (output - chip) ** 2 * EVEN + (slope or SMALL)
-    spread, middle = _beside(learned + host, share, slope_variance), np.array([np.log(float(priors.markup_input)), output, further])
+    spread, middle = _beside(fitted + host, share, slope_variance), np.array([np.log(float(priors.markup_input)), output, further])
     excess = draws.log_price - (draws.log_cost if slope is None else draws.log_cost_kv)
     prior_middle, narrowed = excess.mean(1), np.cov(excess) + policy
     precision = [np.linalg.inv(matrix) for matrix in (spread, narrowed, before + policy)]
@@ -251,7 +251,7 @@ def markup(draws: Samples, priors: Priors, slope: float | None = None, hosts: bo
 
 
 def stated_only(priors: Priors) -> Priors:
-    """The priors with the markup implied by stated chip price, utilisation, margin, MFU, batch and KV in place of the learned markup."""
+    """The priors with the markup implied by stated chip price, utilisation, margin, MFU, batch and KV in place of the fitted markup."""
     middle, spread, _, _ = _base(priors, False)
     spread = spread[:2, :2] + np.eye(2) * float(priors.policy_spread) ** 2
     sd = np.sqrt(spread.diagonal())

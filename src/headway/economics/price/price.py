@@ -33,6 +33,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.choice import POOLED, Choice, estimates_of
 from headway.serving.plan.plan import Plan, plan
+from headway.serving.serve import undefined_tpot
 
 LOW = known(0.05, "5 % point", "", "constant", "lower end of a 90 % interval")
 HALF = known(0.5, "middle", "", "constant", "the value in the middle of an interval")
@@ -63,7 +64,8 @@ def priced(pick: Choice, terms: CommercialTerms, hit: Any = None, rates: Rates |
     query = replace(pick.query, price=at, assumptions=assumptions)
     estimates = estimates_of(pick, query)
     utilisation, margin = _middle(terms.utilisation), _middle(terms.margin)
-    out: dict[str, Any] = {key: estimates[key] for key in SPEED_KEYS}
+    speeds = estimates | undefined_tpot(estimates, pick.load.output)
+    out: dict[str, Any] = {key: speeds[key] for key in SPEED_KEYS}
     out |= {"chip_price": chip, "utilisation": utilisation, "margin": margin, "hit_rate": assumptions.hit_rate}
     for kind in KINDS:
         out |= _kind(kind, estimates, terms, utilisation, margin)

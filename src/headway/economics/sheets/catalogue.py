@@ -83,7 +83,7 @@ def _json(path: Path, text: str) -> Any:
     def refuse(word: str) -> Any:
         raise BadFile(path, f"holds {word}, which is no number of JSON")
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
             names = [key for key, _ in pairs]
@@ -91,7 +91,7 @@ def _json(path: Path, text: str) -> Any:
         return members
 
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=refuse_duplicates)
     except (ValueError, RecursionError) as error:
         if isinstance(error, BadFile):
             raise
@@ -113,11 +113,11 @@ class AmbiguousSheet(HeadwayError, LookupError):
 
 def sheets(catalog: Catalog | None = None) -> tuple[PriceSheet, ...]:
     """Every sheet of the catalogue, oldest first."""
-    return _shipped(catalog or default_catalog())
+    return _sheets_of(catalog or default_catalog())
 
 
 @functools.cache
-def _shipped(catalog: Catalog) -> tuple[PriceSheet, ...]:
+def _sheets_of(catalog: Catalog) -> tuple[PriceSheet, ...]:
     from headway.economics.sheets.schema import sheets_of
 
     price_sheets = [sheet for path in catalog.files("sheets").values() for sheet in sheets_of(facts.read(path), path, "datasheet")]
@@ -192,8 +192,9 @@ def newest(among: Sequence[PriceSheet]) -> tuple[PriceSheet, ...]:
     newest_sheets: dict[tuple[str, str], PriceSheet] = {}
     today = datetime.date.today().isoformat()
     for sheet in sorted(among, key=day):
-        if day(sheet) <= today or day(newest_sheets.setdefault((fold(sheet.provider), fold(sheet.model)), sheet)) > today:
-            newest_sheets[fold(sheet.provider), fold(sheet.model)] = sheet
+        key = fold(sheet.provider), fold(sheet.model)
+        if key not in newest_sheets or day(sheet) <= today or day(newest_sheets[key]) > today:
+            newest_sheets[key] = sheet
     return tuple(newest_sheets.values())
 
 
@@ -232,4 +233,4 @@ def day(sheet: PriceSheet) -> str:
 
 def _last(date: str) -> str:
     """The latest date text within a date, so that 2026-02 includes all of its days."""
-    return date.strip() + "~"
+    return date.strip() + "~"  # sorts after every digit and dash, so after 2026-02-28

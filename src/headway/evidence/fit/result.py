@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadFile
-from headway.performance.efficiency import check_key, kind_of
+from headway.performance.efficiency import KERNELS, check_key, kernel_sections, kind_of
 
 INTERVAL = "interval"
 UNSAID = {"value": 0.0, "unit": "", "error": 0.0, "rows": 0, "range": "stated", "meaning": "", "source": "user's file", "date": "undated"}
@@ -78,9 +78,20 @@ def write_efficiency(path: Path, fitted: tuple[FittedNumbers, ...], head: str, k
     previous_numbers = _retained_numbers(fitted, read_efficiency(path)) if keep_other_sections else ()
     blocks = [head.rstrip("\n")] if head else []
     all_numbers = (*fitted, *previous_numbers)
-    for section in dict.fromkeys(number.section for number in all_numbers):
-        blocks.append("\n".join([f"[{section}]", *(line(number) for number in all_numbers if number.section == section)]))
+    sections = dict.fromkeys(number.section for number in all_numbers)
+    for section in sections:
+        blocks.append("\n".join([*_heading(section, sections), *(line(number) for number in all_numbers if number.section == section)]))
     path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+def _heading(section: str, present: Collection[str]) -> list[str]:
+    """The line that opens a section; for a class of kernels also where a number that is not in the section is looked for."""
+    kind, *family_and_form = section.split(".")
+    if kind not in KERNELS or len(family_and_form) != 2:
+        return [f"[{section}]"]
+    family, form = family_and_form
+    others = [name for name in dict.fromkeys(kernel_sections(kind, family, form)) if name in present and name != section]
+    return [f"[{section}]", *([f"# what is not here is in {', then '.join(others)}"] if others else [])]
 
 
 def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:

@@ -173,6 +173,8 @@ def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies)
 
 def _prediction(task: Task, estimates: dict[str, PredictedQuantity | None], limits: tuple[str, ...]) -> Prediction:
     ttft, tpot, rate, chip_rate = (estimates[name] for name in (*TIMES, *RATES))
+    if task.output == 1:  # vLLM divides by the tokens after the first
+        tpot = None
     flags = (*limits, *task.flags)
     return Prediction(row=task.row, kind=task.kind, setup=task.setup, flags=flags, ttft=ttft, tpot=tpot, rate=rate, per_chip=chip_rate)
 

@@ -1,5 +1,7 @@
 """Time of a collective: each algorithm takes alpha + slope * tokens, and the fastest algorithm is used.
 
+The algorithms themselves (ring, tree, torus, one-shot, in-switch), as rounds and shares of the bytes, are in topology.py.
+
 A layout compiles to CollectiveTerms; a step's network time is the sum of their fastest lines. At alpha = 0 and full efficiency
 that sum is the floor.
 """

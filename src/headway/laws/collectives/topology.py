@@ -5,7 +5,8 @@ Placement: tp innermost (stride 1), then cp, dp, and pp outermost; ep uses the c
 A group covers `extent` chips of an axis, `gap` links apart, closed to a ring (`wrap` 1) or not. Shares are per link and direction.
 
 A group has n members, m in each of d scale-up domains. Every chip has its own scale-out link (rail-optimised). All-gather and
-reduce-scatter mirror each other; an all-reduce is both in turn: two phases of equal shares.
+reduce-scatter mirror each other; an all-reduce is both in turn: two phases of equal shares. So the ring all-reduce is `ring_rounds_up`,
+`ring_rounds_out`, `ring_up` and `ring_out`, twice; cost.py makes times of them.
 """
 
 from __future__ import annotations

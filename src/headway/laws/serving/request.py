@@ -244,7 +244,7 @@ def per_prompt_s(prefill: Second, prompts: Number) -> Second:
 
 
 SPECULATION = "Leviathan et al. 2023, arXiv:2211.17192"
-CACHE = "prefix caching as in vLLM and SGLang: the cached part of a prompt is loaded, the rest prefilled after it"
+CACHE = "prefix caching as in vLLM and SGLang: the cached part of a prompt is in HBM, only the rest is prefilled"
 
 
 @formula(source=CACHE)
@@ -285,16 +285,6 @@ def prefix_load_s(sequence: Byte, stage_share: Number, cp: Number, link: BytePer
     0.0312
     """
     return sequence * stage_share / cp / link
-
-
-@formula(source="the chips wait while they load: no overlap is taken for granted")
-def loaded_s(prefill: Second, load: Second, prompts: Number) -> Second:
-    """Prefill time including the cached prefixes of `prompts` prompts, loaded in sequence before it.
-
-    >>> round(loaded_s(0.080, 0.031, 2), 3)
-    0.142
-    """
-    return prefill + prompts * load
 
 
 @formula(source=SPECULATION + ", equation 1: (1 - a^(g+1)) / (1 - a), with the token that the model itself adds")

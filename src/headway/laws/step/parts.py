@@ -243,6 +243,8 @@ def prefill_pad_s(spans: tuple[SpanTerm, ...], rank_work: RankWork, pad: Token, 
 def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPerToken, rank_work: RankWork) -> Second:
     """HBM time of KV cache and recurrent state: read for each attended token, written for each new token.
 
+    A prompt reads the KV before it once, even where several layers share it: reading a cached token never takes longer than writing it.
+
     >>> span = SpanTerm(cap=np.inf, root=np.inf, read=1e-8, decode_compute=2e-9, prefill_compute=3e-9)
     >>> work = RankWork(sequences=64, context=1000.0, prompt_tokens=0.0, start=0.0, end=0.0, tokens=64.0, sampled=64.0, group_tokens=64.0)
     >>> round(float(kv_traffic_s((span,), 0.0, 1e-8, work)), 9)
@@ -250,4 +252,5 @@ def kv_traffic_s(spans: tuple[SpanTerm, ...], state: Second, kv_write: SecondPer
     """
     read = sum((span.read * attended_tokens(rank_work.context, span.cap, span.root) for span in spans), start=state)
     before = sum((span.read * attended_tokens(rank_work.start, span.cap, span.root) for span in spans), start=0 * state)
-    return rank_work.sequences * read + (before + kv_write * (rank_work.sequences * NEW_TOKEN + rank_work.prompt_tokens))
+    prefix = np.minimum(before, kv_write * rank_work.start)
+    return rank_work.sequences * read + (prefix + kv_write * (rank_work.sequences * NEW_TOKEN + rank_work.prompt_tokens))

@@ -6,7 +6,10 @@ Holds        one file per kind, each with its record, parameters, cache, reads, 
              Indexer, AttentionSpan and CacheStore, the parts of an answer.
 Import       a kind from its file, the rest from here.
 May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
-New kind     a record in a file of its own that extends one of the three classes here, and a reader that makes it. Nothing else lists kinds.
+New kind     a record in a file of its own that extends one of these, and a reader that makes it; nothing else lists kinds. Mixer leaves
+             `params` open, all else is "none"; SoftmaxAttention (an entry per token) `params`, `stores` and `spans`, which must apply
+             `kv_share`, `look` and `indexer`; ConvolvedRecurrence (a state of fixed size) `matrix_params`, `channels`,
+             `recurrent_elements` and `recurrent_flop`; a kind whose answers mostly hold, such as grouped_query.Attention, what differs.
 
 An answer is for one layer, all heads, before a layout divides it. The arithmetic is in laws/architecture/. Laws that need numpy are
 imported inside methods, because `headway list models` loads these files and must not load numpy.

@@ -18,7 +18,7 @@ from headway.laws.serving import replicas as laws
 from headway.laws.serving.replicas import chips_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, prefill_lanes, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
-from headway.performance.layout import Layout
+from headway.performance.layout import Layout, halves
 from headway.performance.request import ONE_RANK
 from headway.performance.workload import SLO
 from headway.serving.plan.choice import Choice, pick
@@ -29,6 +29,7 @@ from headway.serving.plan.search import (
     ReplicaCounts,
     batch_of,
     fits,
+    least_sequences,
     most_fitting,
     most_within,
     objective_value,
@@ -124,10 +125,10 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
     if goal.batches:
         ranks = np.full_like(most, 1)
         batch = np.full_like(most, max(goal.batches))
-        good = fits(w, batch) & (tpot(w, batch) <= limit)
+        good = fits(w, batch) & (tpot(w, batch) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
     else:
         ranks = most_within(w, most, Goal(slo=SLO(tpot=limit)))
-        batch, good = batch_of(w, np.maximum(ranks, 1)), ranks > 0
+        batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
     times, link, layout = tpot(w, batch), _link_s(w, goal), w.layout
     work = request_s(batch, w.query.load.output, times, NO_PREFILL, prefill_lanes(layout.dp, layout.pp))
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.laws.serving.request import user_tok_per_s
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import BestBatches, batch_of, carried, objective_value, request, sized, tpot
+from headway.serving.plan.search import BestBatches, batch_of, carried, least_sequences, objective_value, request, sized, tpot
 
 FINEST, COARSEST = 150, 24  # batches tried per layout
 CELLS = 200_000  # target for all candidates, so that a large space stays fast
@@ -59,6 +59,7 @@ def _grid(index: int, best: BestBatches, size: int, goal: Goal) -> Points:
         ranks = np.floor(best.most ** (np.arange(size) / (size - 1)) + 1e-9).astype(np.int64)
         new = np.ones(ranks.shape, dtype=bool)
         new[:, 1:] = ranks[:, 1:] > ranks[:, :-1]
+        new &= ranks >= least_sequences(w)
         batch = batch_of(w, ranks)
     times = tpot(w, batch)
     requests = request(w, batch, times)

@@ -6,11 +6,11 @@ Exhaustive: every legal layout whose replica stays within one scale-up domain, e
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.formula import record
 from headway.core.quantity import default, user_input
 from headway.core.table import Table
@@ -19,7 +19,7 @@ from headway.hardware.system import System
 from headway.models.model import Model
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
-from headway.performance.formats import resolve
+from headway.performance.formats import able_computes, check_compute, resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
@@ -31,7 +31,7 @@ from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
 from headway.serving.plan.search import BestBatches, Candidates, ReplicaCounts, best_batches, compile_candidates, objective_value
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
-from headway.serving.plan.space import SearchSpace, space
+from headway.serving.plan.space import SearchSpace, halved, space
 from headway.serving.serve import ServeRequest, query
 
 FP8_NOTE = "KV cache formats searched: bf16 and fp8 (the chip multiplies in fp8; quality is not modelled, kv=bf16 leaves it out)"
@@ -134,15 +134,29 @@ def plan(
         disaggregate=plan_problem.disaggregated(disaggregate, pinned),
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
-    groups = []
-    for model, machine in plan_problem.pairs(models, systems):
-        domain = plan_problem.free(machine, goal)
-        machine_goal = replace(goal, free=domain is not None)
-        sizes = plan_problem.grown(domain) if domain else (machine,)
-        tried = (_problems(model, size, load, names, ways or {}, assumptions) for size in sizes)
-        groups.append(_first_that_holds(tried, machine_goal))
+    plan_problem.check_single_token(goal, load)
+    subjects = plan_problem.pairs(models, systems)
+    groups, drop_notes = _groups(subjects, goal, lambda model, size: _problems(model, size, load, names, ways or {}, assumptions, goal))
     user_pick = _user_pick(groups[0], parse(current) if isinstance(current, str) else current)
-    return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities)
+    return _answered(sorted(groups, key=_Group.rank), user_pick, elasticities, drop_notes)
+
+
+def _groups(
+    subjects: Sequence[tuple[Model, System]], goal: Goal, problems: Callable[[Model, System], list[PlanProblem]]
+) -> tuple[list[_Group], list[str]]:
+    """The search of each model on each machine, and a note on pairs that cannot run as stated; IllegalCombination if none can."""
+    groups: list[_Group] = []
+    illegal: list[IllegalCombination] = []
+    for model, machine in subjects:
+        domain = plan_problem.free(machine, goal)
+        sizes = plan_problem.grown(domain) if domain else (machine,)
+        try:
+            groups.append(_first_that_holds((problems(model, size) for size in sizes), replace(goal, free=domain is not None)))
+        except IllegalCombination as error:
+            illegal.append(error)
+    if not groups:
+        raise illegal[0]
+    return groups, drop_note(illegal, len(subjects), "pairs of model and machine")
 
 
 def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
@@ -156,7 +170,7 @@ def _first_that_holds(tried: Iterable[list[PlanProblem]], goal: Goal) -> _Group:
 
 
 def _problems(
-    model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any
+    model: Any, system: Any, load: Load, names: dict[str, tuple[str, ...]], degrees: Mapping[str, Any], assumptions: Any, goal: Goal
 ) -> list[PlanProblem]:
     """One problem for each combination of formats."""
     for name in ("prompt", "output"):
@@ -171,11 +185,14 @@ def _problems(
     caches = names["kv"] or (("bf16", "fp8") if fp8 else ("bf16",))
     both = (FP8_NOTE,) if not names["kv"] and fp8 else ()
     layouts = space(shape(first.work.blocks), first.system, degrees)
+    if first.assumptions.communication == "two-batch":
+        layouts = halved(layouts, goal.batches)
+    computes, compute_notes = able_computes(first.system.chip, names["compute"] or ("",))
     problems = []
-    for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, names["compute"] or ("",)):
+    for weights, kv, compute in itertools.product(names["weights"] or ("",), caches, computes):
         precision = Precision(weights=weights, kv=kv, compute=compute)
         formats = resolve(first.work.blocks, first.work.embedding_dtype, first.system.chip, precision)
-        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both)
+        notes = (*first.notes, *(note for note in formats.notes if note not in first.notes), *both, *compute_notes)
         problems.append(PlanProblem(query=replace(first, formats=formats, notes=notes), precision=precision, space=layouts))
     return problems
 
@@ -186,6 +203,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
         return None
     query = group.query
     precision = Precision(**{name: mine.get(name, "") for name in ("weights", "kv", "compute")})
+    check_compute(query.system.chip, precision)
     formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
     user_pick = placed(replace(query, formats=formats), mine)
     return user_pick if "replicas" in mine else resized(user_pick, replace(group.goal, objective="cost"))
@@ -235,9 +253,9 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
     return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
 
 
-def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool) -> Plan:
+def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, more: list[str]) -> Plan:
     lead = groups[0]
-    goal, more = lead.goal, []
+    goal = lead.goal
     best, fails = [], []
     for group in groups:
         line, what = (PlanRow(kind="best", pick=group.best), "") if group.best else _nearest_miss(group)

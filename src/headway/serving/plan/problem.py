@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headway.core.errors import BadValue, UnknownName
+from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.core.quantity import Sourced, known, user_input
-from headway.core.schema import fields, scalar
+from headway.core.schema import fields, flag, scalar
+from headway.core.units import show
 from headway.hardware.system import System
 from headway.hardware.system import system as find_system
 from headway.models.config import model as find_model
@@ -60,6 +61,18 @@ def limits(slo: SLO) -> dict[str, Any]:
     """The given limits, by name."""
     all_limits = {field.name: getattr(slo, field.name) for field in dataclasses.fields(SLO)}
     return {name: value for name, value in all_limits.items() if value is not None}
+
+
+def check_single_token(goal: Goal, load: Load) -> None:
+    """Refuse limits on TPOT and the objective of speed where an answer has one token, and so no time between tokens."""
+    if load.output is None or hasattr(load.output, "__len__") or load.output > 1:
+        return
+    wants = "an answer of at least 2 tokens: --output 1 has no time between tokens; --ttft and --e2e apply"
+    for name, limit in limits(goal.slo).items():
+        if name.startswith(("tpot", "itl")):
+            raise IllegalCombination(flag(name), show(limit, "s"), wants)
+    if goal.objective == "latency":
+        raise IllegalCombination("--objective", goal.objective, wants)
 
 
 MOST_BATCHES = 10_000

@@ -28,7 +28,6 @@ from headway.laws.serving.request import (
     final_context,
     held_kv_tokens,
     lane_tokens,
-    loaded_s,
     middle_context,
     per_chip,
     prefill_lanes,
@@ -44,10 +43,10 @@ from headway.laws.step.parts import rank_sequences
 from headway.laws.step.step import compute_s, step_s
 from headway.performance.compile import StepModel, compile_layout
 from headway.performance.formats import Formats
-from headway.performance.layout import Layout
-from headway.performance.request import NO_PROMPT, NO_SEQUENCES, ONE_RANK, Deployment, emitted, prefilled, reload_s, speculates
+from headway.performance.layout import Layout, halves
+from headway.performance.request import NO_PROMPT, NO_SEQUENCES, ONE_RANK, emitted, prefilled, speculates
 from headway.serving.plan.problem import Goal, limits
-from headway.serving.serve import ServeRequest, case_of
+from headway.serving.serve import ServeRequest
 
 MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
@@ -85,7 +84,6 @@ def _rows(value: Any, keep: Any, count: int) -> Any:
 def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candidates:
     """The compiled candidates of `count` layouts."""
     tick(count)
-    case = case_of(query, layout, query.load)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     c, prompt = compiled.step, query.load.prompt
     one_rank = replace(c, prefill_ranks=ONE_RANK)
@@ -100,17 +98,12 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
         count=count,
         compiled=compiled,
         decode=one_rank,
-        ttft=_loaded(first, case, compiled, ONE_RANK),
-        prefill=_loaded(busy, case, compiled, layout.pp),
+        ttft=first,
+        prefill=busy,
         sequence=sequence_size,
         usable=usable,
         limit=rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
     )
-
-
-def _loaded(prefill: Any, case: Deployment, compiled: StepModel, prompts: Any) -> Any:
-    load = reload_s(case, compiled, case.load.prompt)
-    return prefill if load is None else loaded_s(prefill, load, prompts)
 
 
 def fits(w: Candidates, batch: Any) -> Any:
@@ -199,6 +192,11 @@ def within(w: Candidates, batch: Any, goal: Goal) -> Any:
     return good
 
 
+def least_sequences(w: Candidates) -> int:
+    """Fewest sequences of a rank: two where each batch is computed in halves."""
+    return 2 if w.query.assumptions.communication == "two-batch" else 1
+
+
 def carried(w: Candidates, request: Any, goal: Goal) -> Any:
     """Whether the replicas that the machine holds carry the rate."""
     if goal.rate is None or (goal.free and goal.sizing):
@@ -215,13 +213,13 @@ def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
 def least_carrying(w: Candidates, most: Any, goal: Goal) -> Any:
     """The fewest sequences per rank that carry the rate, given that `most` does."""
     if goal.rate is None or (goal.free and goal.sizing):
-        return np.ones_like(most)
+        return np.full_like(most, least_sequences(w))
 
     def short(ranks: Any) -> Any:
         batch = batch_of(w, ranks)
         return ~carried(w, request(w, batch, tpot(w, batch)), goal)
 
-    return _bisect(short, most) + 1
+    return np.maximum(_bisect(short, most) + 1, least_sequences(w))
 
 
 def batch_of(w: Candidates, ranks: Any) -> Any:
@@ -264,11 +262,11 @@ def best_batches(w: Candidates, goal: Goal) -> BestBatches:
         return _pinned(w, goal, np.array([goal.batches], dtype=np.int64))
     most = most_fitting(w)
     inside = int((most > 0).sum())
-    good = (most > 0) & (True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft)
+    good = (most >= least_sequences(w)) & (True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft)
     keep = np.flatnonzero(np.broadcast_to(good, (w.count, 1)))
     fitting, most = w.rows(keep), most[keep]
     ranks = most_within(fitting, most, goal)
-    timely = np.flatnonzero(ranks)
+    timely = np.flatnonzero(ranks >= least_sequences(w))
     met, ranks = fitting.rows(timely), ranks[timely]
     batch = batch_of(met, ranks)
     enough = np.flatnonzero(carried(met, request(met, batch, tpot(met, batch)), goal))
@@ -281,6 +279,8 @@ def best_batches(w: Candidates, goal: Goal) -> BestBatches:
 
 def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestBatches:
     room = np.broadcast_to(fits(w, batches), (w.count, batches.shape[1]))
+    if least_sequences(w) > 1:
+        room = room & halves(w.layout, batches)
     early = np.broadcast_to(True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft, (w.count, 1))
     keep = np.flatnonzero(room.any(axis=1) & early[:, 0])
     fitting = w.rows(keep)

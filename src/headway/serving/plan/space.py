@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from headway.core import schema
-from headway.core.errors import BadValue, IllegalLayout
+from headway.core.errors import BadValue, IllegalCombination, IllegalLayout
 from headway.hardware.system import System
 from headway.laws.serving.replicas import replicas_held
 from headway.laws.step.layer_terms import replica_chips
-from headway.performance.layout import NAMES, Layout, ModelShape, illegal
+from headway.performance.layout import NAMES, UNHALVED, Layout, ModelShape, halves, illegal
 
 EXHAUSTIVE_CHIPS = 256  # domain size in chips up to which every dp and pp is tried
 MOST = 200_000
 MOST_PINS = 10_000  # most values of one degree
+EVEN = 2  # sequences on a rank from which a batch can be halved
 FEW = 8  # smallest values of each degree tried for the smallest legal layout
 
 
@@ -63,6 +64,21 @@ def space(shape: ModelShape, system: System, degrees: Mapping[str, Any]) -> Sear
         why = f"{sample} needs {chips} chips per replica, one scale-up domain of {system.name} has {domain}"
         return SearchSpace(layouts=Layout(), count=0, notes=notes, why=why, sample=sample)
     return _with_replicas(np.array(rows, dtype=np.int64), pinned, system, notes)
+
+
+def halved(layouts: SearchSpace, batches: Sequence[int]) -> SearchSpace:
+    """The layouts of several chips, whose collectives another half batch can hide, and which one of the pinned batches fills twice."""
+    if not layouts.count:
+        return layouts
+    good = halves(layouts.layouts, np.array([batches]) if batches else EVEN * layouts.layouts.dp * layouts.layouts.pp)
+    keep = np.flatnonzero(np.broadcast_to(good, (layouts.count, max(len(batches), 1))).any(axis=1))
+    if not len(keep):
+        raise IllegalCombination("communication", "two-batch", UNHALVED)
+    if len(keep) == layouts.count:
+        return layouts
+    note = f"two-batch: dropped {layouts.count - len(keep)} of {layouts.count} layouts, which lack {UNHALVED}"
+    rows = Layout(**{name: getattr(layouts.layouts, name)[keep] for name in NAMES})
+    return replace(layouts, layouts=rows, count=len(keep), notes=(*layouts.notes, note))
 
 
 def _smallest(pinned: Mapping[str, tuple[int, ...]], shape: ModelShape) -> Layout:
