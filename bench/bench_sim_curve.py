@@ -20,7 +20,7 @@ HEADWAY = [sys.executable, "-c", "from headway.cli.main import entry; entry()"]
 def curve(made, able):
     """Mean TTFT and TPOT at each load."""
     for part in np.linspace(0.05, 1.0, LOADS):
-        traffic = traffic_of("", REQUESTS, part * able)
+        traffic = traffic_of("", REQUESTS, part * able.per_s)
         run = simulate(traffic, made.pace, made.scheduler.rules, how="compiled")
         results.latencies(run, results.measured(run, 0.1))
 
@@ -37,7 +37,7 @@ def library_s():
 
 def command_s(able, more=()):
     """Wall seconds of a whole command, the start of Python and the loading of the loop included, bytecode and machine code cached."""
-    rates = ",".join(f"{part * able:.4g}" for part in np.linspace(0.05, 1.0, LOADS))
+    rates = ",".join(f"{part * able.per_s:.4g}" for part in np.linspace(0.05, 1.0, LOADS))
     command = [*HEADWAY, "sim", MODEL, "--on", MACHINE, "--engine", "vllm", "--policy", "chunked", "--rate", rates, "--prompt", PROMPT]
     command += ["--output", OUTPUT, "--requests", str(REQUESTS), "-o", "csv", *more]
     with tempfile.TemporaryDirectory() as folder:

@@ -14,8 +14,24 @@ from hypothesis import strategies as some
 from headway.core.errors import MissingFact
 from headway.hardware.memory_tier import MemoryTier
 from headway.sim import state as of
-from headway.sim.kv_pools import CAPACITY, PAGES, PINNED, STORED
-from headway.sim.prefix_cache import HITS, LOOKUPS, RETURN_HITS
+from headway.sim.hit_rates import replay_hits
+from headway.sim.kv_pools import (
+    CAPACITY,
+    EVICTED,
+    EXPIRED,
+    PAGES,
+    PINNED,
+    POOL,
+    STORED,
+    WRITES,
+    evict,
+    expire,
+    link,
+    make_pools,
+    make_room,
+    put,
+)
+from headway.sim.prefix_cache import HITS, LOOKUPS, RETURN_HITS, match
 from headway.sim.prefix_tiers import NEVER, Prefix, hit_rates, parse_tiers, prefix_of
 from headway.sim.simulate import SimulatedRun, simulate
 from headway.sim.state import LANE
@@ -58,6 +74,51 @@ def test_eviction__least_recently_used_first() -> None:
     run = play(talks([0.0, 10.0, 20.0, 30.0], [[1, 2], [3, 4], [3, 4], [1, 2]], output=2), capacity=8)
     counted = run.states[0].cache.tally
     assert counted[HITS] == 2 + 1  # the third finds both, the fourth its first: the second had made room
+
+
+@pytest.mark.parametrize(("idle", "hits"), [(4.0, 1), (5.0, 1), (6.0, 0)])
+def test_ttl__block_is_a_hit_until_its_last_instant(idle: float, hits: int) -> None:
+    """Kept for 5 s after its last use: at 5 s it is still there."""
+    assert replay_hits([1, 1], [0, 1, 2], [0.0, idle], ttl_s=5.0).tolist() == [0, hits]
+    pools = make_pools(1, [4], ttl_s=[5.0])
+    link(pools, 0, put(pools, 0, 0, 0.0))
+    assert match(pools, 0, [0], 0, 1, idle, [0], [0]) == hits  # found or not even before anything expires
+    expire(pools, 0, idle)
+    assert (int(pools.pool[STORED]), int(pools.pool[EXPIRED])) == (hits, 1 - hits)
+
+
+@pytest.mark.parametrize(("idle", "hits"), [(4.0, 1), (5.0, 1), (6.0, 0)])
+def test_ttl__evicted_block_moves_down_until_its_last_instant(idle: float, hits: int) -> None:
+    """A second block takes the only room of the upper tier; the first moves to the tier below, which keeps 5 s as well."""
+    replayed = replay_hits([1, 2, 1], [0, 1, 2, 3], [0.0, idle, idle], capacity_blocks=[1, 4], ttl_s=[5.0, 5.0])
+    assert replayed.tolist() == [[0, 0], [0, 0], [0, hits]]
+    pools = make_pools(2, [1, 4], ttl_s=[np.inf, 5.0])
+    link(pools, 0, put(pools, 0, 0, 0.0))
+    assert make_room(pools, 0, 1, idle)
+    below = pools.pool[POOL:]
+    assert (int(below[STORED]), int(below[WRITES]), int(pools.pool[EVICTED])) == (hits, hits, 1)
+
+
+def test_tiers__displaced_block_moves_further_down_with_its_own_age() -> None:
+    """One block each; at 6 s the second block displaces the first, last used at 0 s: too old for the third tier's 5 s."""
+    pools = make_pools(2, [1, 1, 1], ttl_s=[np.inf, np.inf, 5.0])
+    link(pools, 0, put(pools, 0, 0, 0.0))
+    assert evict(pools, 0, 1.0) == 0
+    assert pools.pool[POOL + STORED :: POOL].tolist() == [1, 0]  # it fits exactly, so nothing makes room for it
+    assert pools.pool[POOL + EVICTED] == 0
+    link(pools, 0, put(pools, 0, 1, 4.0))
+    assert evict(pools, 0, 6.0) == 1
+    assert pools.pool[STORED::POOL].tolist() == [0, 1, 0]
+    assert (int(pools.pool[POOL + EVICTED]), pools.last[pools.slot[pools.ids + 1]]) == (1, 4.0)
+
+
+@pytest.mark.parametrize(("above", "below"), [(1.0, 3.0), (3.0, 1.0)])
+def test_tiers__evicted_copy_leaves_the_later_use_of_a_shared_block(above: float, below: float) -> None:
+    pools = make_pools(1, [1, 1])
+    for pool_id, last in enumerate((above, below)):
+        link(pools, pool_id, put(pools, pool_id, 0, last))
+    evict(pools, 0, 4.0)
+    assert (pools.last[pools.slot[pools.ids]], int(pools.pool[POOL + STORED])) == (3.0, 1)
 
 
 def test_tiers__blocks_load_from_a_lower_tier_when_faster() -> None:

@@ -125,8 +125,8 @@ def test_capacity__rate_of_a_full_batch(output: int, seats: int) -> None:
     fixed, each = BEAT, 0.0001
     rules = RULES._replace(seats=seats, capacity=10**9, budget=10**6, chunk=10**6)
     able = saturation.capacity(Traffic.of(np.zeros(10), 1, output), affine(fixed, each), rules, 1, HOW)
-    assert able == pytest.approx(seats / (output * (fixed + each * seats)), rel=0.02)
-    assert able < fluid_capacity_per_s(output, each)  # which only a batch without end would reach
+    assert able.per_s == pytest.approx(seats / (output * (fixed + each * seats)), rel=0.02)
+    assert able.per_s < fluid_capacity_per_s(output, each)  # which only a batch without end would reach
 
 
 @pytest.mark.parametrize("seats", [1, 20, 50, 300])
@@ -136,7 +136,7 @@ def test_capacity__synchronised_waves_carry_one_batch_per_wave(output: int, seat
     rules = RULES._replace(seats=seats, capacity=10**9, budget=1000, chunk=1000, mixed=0)
     able = saturation.capacity(Traffic.of(np.zeros(10), 100, output), pace_from(STEP.format("0.01 + 1e-4 * tokens"), 300, 512.0), rules, 1)
     prompts = -(-seats // 10) * 0.01 + seats * 0.01
-    assert able == pytest.approx(seats / (prompts + (output - 1) * 0.01), rel=0.01)
+    assert able.per_s == pytest.approx(seats / (prompts + (output - 1) * 0.01), rel=0.01)
 
 
 def test_capacity__large_batch_excludes_the_ramp_up() -> None:
@@ -144,7 +144,7 @@ def test_capacity__large_batch_excludes_the_ramp_up() -> None:
     rules = RULES._replace(seats=5000, capacity=10**9, budget=10**6, chunk=10**6)
     lengths = np.random.default_rng(31).integers(1, 119, 10_000, endpoint=True)
     able = saturation.capacity(Traffic.of(np.zeros(10_000), 1, lengths), pace_from(STEP.format("0.01"), 5000, 512.0), rules, 1, HOW)
-    assert able == pytest.approx(5000 / (60 * 0.01), rel=0.02)
+    assert able.per_s == pytest.approx(5000 / (60 * 0.01), rel=0.02)
 
 
 # -- everyone in a seat ---------------------------------------------------------------------------------------------------------

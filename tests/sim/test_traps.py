@@ -166,7 +166,7 @@ def near(load: float, count: int = 6000) -> tuple[SimulatedRun, saturation.Satur
 @pytest.mark.parametrize("load", [0.5, 0.9, 0.97])
 def test_utilisation__interval_widens_near_saturation(load: float) -> None:
     run, stands = near(load)
-    assert stands.capacity == pytest.approx(50.0, rel=0.01)
+    assert stands.capacity and stands.capacity.per_s == pytest.approx(50.0, rel=0.01)
     assert stands.utilisation == pytest.approx(load, rel=0.03)
     row = results.latencies(run, results.measured(run, 0.1))
     share = row["mean_queue_ci_s"] / row["mean_queue_s"]
@@ -183,12 +183,12 @@ def test_overload__row_has_queue_growth_and_no_latencies() -> None:
     assert able
     rows = {}
     for load in (0.7, 0.97, 1.3):
-        run = simulate(Traffic.of(arrival / (able * load), 500, 20), made.pace, rules, how="plain")
+        run = simulate(Traffic.of(arrival / (able.per_s * load), 500, 20), made.pace, rules, how="plain")
         rows[load] = results.row(made, run, able, {}, 0.1, True)
         assert rows[load]["utilisation"] == pytest.approx(load, rel=0.06)
-        assert rows[load]["capacity_req_per_s"] == able
+        assert rows[load]["capacity_req_per_s"] == able.per_s
     assert rows[0.7]["stable"] and rows[0.7]["p99_ttft_s"] > 0
     assert not rows[1.3]["stable"]
     told = [f"{key}_{name}_s" for key in ("mean", "p50", "p99") for name in ("ttft", "tpot", "itl", "e2e", "queue")]
     assert [rows[1.3][key] for key in told] == [None] * len(told)
-    assert rows[1.3]["queue_growth_per_s"] == pytest.approx(0.3 * able, rel=0.25)
+    assert rows[1.3]["queue_growth_per_s"] == pytest.approx(0.3 * able.per_s, rel=0.25)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headway.cli import arguments
-from headway.core import schema, units
+from headway.cli.sim_traffic import CHEAP, SEEDS, add_traffic_flags, loads_by_seed, read, seed, seeds
+from headway.core import schema
 from headway.core.errors import BadValue
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
@@ -16,129 +19,11 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO
 from headway.report import output, sim
 
-REQUESTS = 10_000
-RATE = schema.Field("1/s", high=1e12)
-
-
-def add_traffic_flags(parser: Any) -> None:
-    """Flags for the source of the requests."""
-    group = parser.add_argument_group("traffic")
-    group.add_argument("--trace", metavar="FILE", help="Azure, BurstGPT, Mooncake or Vidur format, or a CSV of arrival_s, prompt, output")
-    group.add_argument("--trace-block", metavar="TOKENS", help="prompt tokens that each of a trace's hash_ids stands for (default 512)")
-    group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
-    group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
-    group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
-    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
-    group.add_argument("--requests", metavar="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
-    group.add_argument("--users", metavar="N", help="a closed loop: each user waits for the answer and asks again; several make a curve")
-    group.add_argument("--think", default="", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")
-    group.add_argument("--turns", metavar="TURNS,GAP", help="conversations whose prompts grow: mean turns and gap, such as 5,60s")
-    group.add_argument("--seed", default="0", metavar="N", help="of what is drawn (default 0)")
-
-
-def read(args: Any) -> tuple[list[Any], bool, list[str]]:
-    """Loads, whether they represent a sustained load, and notes."""
-    rates, notes = _axis(args.rate, RATE, "--rate")
-    users, more = _axis(args.users, schema.Field(integer=True, low=1, open_low=False), "--users")
-    notes = [*notes, *more]
-    if args.trace:
-        if users or args.prompt or args.output or args.turns or args.think:
-            raise BadValue("--trace", args.trace, "a trace alone, which has its own lengths; --rate scales it")
-        return _trace(args, rates, notes)
-    if users and args.turns:
-        raise BadValue("--turns", args.turns, "arrivals at a --rate: users of a closed loop send requests of their own")
-    if not users and args.think:
-        raise BadValue("--think", args.think, "--users beside it; the pause between turns is in --turns")
-    if args.find and len(rates) > 1:
-        raise BadValue("--rate", args.rate, "no rate, or one, where the rate is looked for")
-    if args.find and not rates and not users:
-        rates = (1.0,)  # placeholder: --find searches the rate
-    if bool(rates) == bool(users):
-        raise BadValue("traffic", "both" if rates else "neither", "--trace FILE, --rate 40/s or --users 64")
-    prompt, output, length_notes = _lengths(args)
-    count, seed_value = _whole_number(args.requests, "--requests") or REQUESTS, seed(args)
-    if args.trace_block:
-        raise BadValue("--trace-block", args.trace_block, "--trace FILE beside it")
-    if users:
-        return _loops(args, users, prompt, output, count, seed_value), False, [*notes, *length_notes]
-    return _rate_loads(args, rates, prompt, output, count, seed_value), True, [*notes, *length_notes]
-
-
-def seed(args: Any) -> int:
-    """Seed of the random draws: arrivals, lengths, priority classes."""
-    return _whole_number(args.seed, "--seed", 0)
-
-
-def _trace(args: Any, rates: tuple[float, ...], notes: list[str]) -> tuple[list[Any], bool, list[str]]:
-    from headway.sim.run import LoadingPlan
-    from headway.sim.traffic.read import read_trace
-
-    block = _whole_number(args.trace_block, "--trace-block")
-    trace = read_trace(args.trace, block=block) if block else read_trace(args.trace)
-    if block and not len(trace.traffic.blocks):
-        raise BadValue("--trace-block", args.trace_block, f"a trace with hash_ids, which this one in {trace.format} format has not")
-    count = _whole_number(args.requests, "--requests")
-    traffic = trace.traffic.head(count) if count else trace.traffic
-    if not len(traffic):
-        raise BadValue("--trace", args.trace, "at least one request")
-    loadings = [LoadingPlan(traffic=traffic.at_rate(rate), rate=rate) for rate in rates] or [LoadingPlan(traffic=traffic, rate=None)]
-    return loadings, False, [*notes, *trace.notes()]
-
-
-def _rate_loads(args: Any, rates: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
-    from headway.sim.run import LoadingPlan
-    from headway.sim.traffic.arrivals import parse_arrivals
-    from headway.sim.traffic.generate import generate, generate_conversations, parse_turns
-
-    loadings = []
-    for rate in rates:
-        arrivals = parse_arrivals(args.arrivals, rate)
-        if args.turns:
-            traffic = generate_conversations(arrivals, rate, prompt, output, parse_turns(args.turns), count, seed)
-        else:
-            traffic = generate(arrivals, prompt, output, count, seed)
-        loadings.append(LoadingPlan(traffic=traffic, rate=rate))
-    return loadings
-
-
-def _loops(args: Any, users: Any, prompt: Any, output: Any, count: int, seed: int) -> list[Any]:
-    from headway.sim.run import LoadingPlan
-    from headway.sim.traffic.generate import generate_loop, parse_think
-
-    loops = [generate_loop(number, parse_think(args.think or "0s"), prompt, output, max(count, number), seed) for number in users]
-    return [LoadingPlan(traffic=loop.traffic, rate=None, users=loop.users, think=loop.think) for loop in loops]
-
-
-def _lengths(args: Any) -> tuple[Any, Any, list[str]]:
-    from headway.sim.traffic.lengths import parse_lengths
-
-    lengths = {key: value for key, value in (("prompt", args.prompt), ("output", args.output)) if value is not None}
-    filled, notes = arguments.requested(lengths)
-    texts = {key: value if isinstance(value, str) else str(int(value)) for key, value in filled.items()}
-    return parse_lengths(texts["prompt"], "--prompt"), parse_lengths(texts["output"], "--output", answers=True), notes
-
-
-def _axis(text: str | None, q: schema.Field, field: str) -> tuple[tuple[Any, ...], list[str]]:
-    if text is None:
-        return (), []
-    values, notes = schema.axis(text, q, field)
-    return values if isinstance(values, tuple) else (values,), list(notes)
-
-
-def _whole_number(text: str | None, field: str, least: int = 1) -> int:
-    if text is None:
-        return 0
-    value = units.parse(text, "", field)
-    if value != int(value) or value < least:
-        raise BadValue(field, text, f"a whole number of at least {least}")
-    return int(value)
-
-
+EVERY_BATCH = 10**9  # users where their number is open: some batch of theirs can be halved
 WARMUP = 0.1
 PROGRESS_LABEL = "requests answered"  # label of the progress bar
 PATIENCE_S = 2.0  # seconds before the progress bar appears
 STEPS = 0.1  # default relative change of step times for the sensitivity
-CHEAP = 20_000  # most simulated requests for which the sensitivity runs by default
 TRIED = 10  # rates that a search simulates, about
 BANDED = 3  # simulations per load with the sensitivity: as estimated, shorter, longer
 LOOPS = ("auto", "plain", "compiled")
@@ -163,6 +48,8 @@ def add_flags(parser: Any) -> None:
     run.add_argument("--ttl", default="", metavar="TIME,...", help="how long each tier keeps what nobody uses: 5min,1h (default for ever)")
     run.add_argument("--find", metavar="rate", help="the highest rate at which --so-that holds")
     run.add_argument("--so-that", metavar="KEY=MOST,...", help="limits on columns, such as p99_ttft_s=1s,p99_tpot_s=50ms")
+    run.add_argument("--seeds", metavar="N", help="draws of the traffic over which --find looks, for lowest and highest of the rates "
+                     f"(default {SEEDS}, above {CHEAP} requests 1)")  # fmt: skip
     run.add_argument("--fast", metavar="SHARE", help="this share of requests goes before all others, in a class of its own")
     run.add_argument("--timeline", metavar="FILE", help="write the last run as trace events, which ui.perfetto.dev opens")
     run.add_argument("--sensitivity", metavar="SHARE", help="latencies also with every step so much shorter and longer "
@@ -179,13 +66,15 @@ def run(args: Any) -> output.Answer:
     _check(args)
     loadings, lasting, notes = read(args)
     so_that = _conditions(args)
+    _check_single_token(args, loadings, so_that)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
     results = SimulationProgress(rows=[], notes=notes)
     try:
+        sources = loads_by_seed(args, loadings) if args.find else {}
         for trial, more in _trials(args, loadings, warmup, lasting):
             results.tell(more)
-            results.add(trial, loadings, so_that)
+            results.add(trial, loadings, so_that, sources)
             if results.interrupted:
                 break
     except KeyboardInterrupt:
@@ -215,27 +104,38 @@ class SimulationProgress:
         """Add notes that are not listed yet."""
         self.notes += [note for note in notes if note not in self.notes]
 
-    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
+    def add(self, trial: Any, loadings: list[Any], so_that: dict[str, float], sources: dict[int, Any]) -> None:
         """Add the rows of one fleet: under each load, or at the highest rate within the limits."""
         if trial.compile_s > COMPILED_S:
             self.tell([f"compiled in {trial.compile_s:.1f} s, before the runs; kept for later commands"])
         if trial.fleet.pace is None:
             self.rows += [{"rate": load.rate} | answer_of(trial) for load in loadings]
         elif so_that:
-            rows, ended = trial.highest(loadings[0].traffic, so_that)
-            if not (rows or self.rows or ended):
-                raise KeyboardInterrupt
-            self.rows += rows
-            self.tell([f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
-            self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
+            self._search(trial, so_that, sources)
         else:
             self._under_each(trial, loadings)
 
+    def _search(self, trial: Any, so_that: dict[str, float], sources: dict[int, Any]) -> None:
+        (_, at_rate), *more_sources = sources.items()
+        rows, ended = trial.highest(at_rate, so_that)
+        if not (rows or self.rows or ended):
+            raise KeyboardInterrupt
+        self.rows += rows
+        self.tell([f"the search ended there: {sim.beyond(row, so_that)}" for row in rows if row["kind"] == "beyond"])
+        self._stop("the search was interrupted: higher rates may keep the limits too", not ended)
+        if ended and more_sources and rows and rows[0]["kind"] == "found":
+            try:
+                rows[0] |= trial.over_seeds(dict(more_sources), so_that, rows[0]["rate"])
+            except KeyboardInterrupt:
+                self._stop("interrupted: the rate was looked for with one seed alone", True)
+
     def _under_each(self, trial: Any, loadings: list[Any]) -> None:
-        able = None
+        from headway.sim.run import LoadedTrial
+
+        loaded_trial = LoadedTrial(trial=trial, load=loadings[0])
         for load in loadings:
-            able = able or (None if load.users else trial.capacity(load.traffic))
-            rows, self.last = trial.rows(load, able)
+            loaded_trial.turn_to(load)
+            rows, self.last = loaded_trial.rows()
             self.rows += rows
             progress = f"{rows[0]['completed']:,} of {len(load.traffic):,} requests had ended; figures are of those"
             self._stop(f"interrupted: {progress}", self.last.interrupted)
@@ -279,6 +179,17 @@ def _check(args: Any) -> None:
         raise BadValue("--timeline", args.timeline, "a file in a folder that there is")
 
 
+def _check_single_token(args: Any, loadings: list[Any], so_that: dict[str, float]) -> None:
+    """Refuse limits on the time between tokens where every answer has one token."""
+    if max(load.traffic.output.max() for load in loadings) > 1:
+        return
+    wants = "answers of at least 2 tokens: those of one token have no time between tokens"
+    for name in (name for name in schema.fields(SLO) if name.startswith(("tpot", "itl")) and getattr(args, name, None) is not None):
+        raise BadValue(schema.flag(name), getattr(args, name), wants)
+    for name in (name for name in so_that if "_tpot_" in name or "_itl_" in name):
+        raise BadValue("--so-that", name, wants)
+
+
 def _conditions(args: Any) -> dict[str, float]:
     """Upper limits by column, from text such as `p99_ttft_s=1s,p99_tpot_s=50ms`."""
     from headway.core import columns, units
@@ -297,12 +208,12 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
     from headway.sim.compiled_loop import choose_form, plain_s, runner
     from headway.sim.run import Trial
 
-    requests = sum(len(load.traffic) for load in loadings) * (TRIED if args.find else 1)
-    band = _band(args, requests)
-    runs = (TRIED if args.find else 1) * (BANDED if band else 1)
+    tries = TRIED * seeds(args, loadings) if args.find else 1
+    band = _band(args, sum(len(load.traffic) for load in loadings) * tries)
+    runs = tries * (BANDED if band else 1)
     limits, _ = _single_values(args, SLO)
     fast = float(schema.scalar(args.fast, schema.Field(open_low=False, high=1), "--fast")) if args.fast else 0.0
-    for fleet, policy, notes in _fleets(args, loadings, 2 if fast else 1):
+    for fleet, policy, notes, refit in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if fleet.pace:
             takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs
@@ -312,7 +223,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
             compile_s = runner(fleet.pace.source, fleet.pace.step, takes_s, how, meet, shared).compile_s
         yield Trial(
             fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
-            routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band,
+            routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
         ), notes  # fmt: skip
 
 
@@ -323,8 +234,8 @@ def _band(args: Any, requests: int) -> float:
     return float(schema.scalar(args.sensitivity, schema.Field(open_low=False, high=0.9), "--sensitivity"))
 
 
-def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str]]]:
-    """Compiled fleet of each requested layout, with its policy and notes."""
+def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any, Any, list[str], Any]]:
+    """Compiled fleet of each requested layout, with its policy, notes, and the same for other traffic."""
     from headway.serving.serve import query
     from headway.sim.fleet import fleet
     from headway.sim.policy import Policy
@@ -341,9 +252,26 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
         precision=Precision(**formats), assumptions=schema.defaults(Assumptions, assumptions),
     )  # fmt: skip
     tiers = parse_tiers(args.prefix_cache, args.ttl, arguments.catalog(args)) if args.prefix_cache else ()
-    for layout in request.layouts:
-        sim_fleet = fleet(request, layout, policy, traffic, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
-        yield sim_fleet, policy, [*more, *drop_notes, *request.notes, *sim_fleet.scheduler.notes]
+    legal_layouts, half_notes = _halved(request, loadings)
+    for layout in legal_layouts:
+        refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
+        sim_fleet = refit(traffic)
+        yield sim_fleet, policy, [*more, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes], refit
+
+
+def _halved(request: Any, loadings: list[Any]) -> tuple[list[Any], list[str]]:
+    """Layouts whose batches two-batch overlap can halve at some load, and a note on the others; all of them without it."""
+    from headway.performance.layout import UNHALVED, halves
+
+    layouts = list(request.layouts)
+    if request.assumptions.communication != "two-batch":
+        return layouts, []
+    users = max(load.users or EVERY_BATCH for load in loadings)
+    legal = [layout for layout in layouts if halves(layout, math.ceil(users / layout.replicas))]
+    if not legal:
+        raise BadValue("communication", "two-batch", UNHALVED)
+    note = f"two-batch: dropped {len(layouts) - len(legal)} of {len(layouts)} layouts, which lack {UNHALVED}"
+    return legal, [note] if len(legal) < len(layouts) else []
 
 
 def _single_values(args: Any, record: type) -> tuple[dict[str, Any], list[str]]:

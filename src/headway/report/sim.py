@@ -18,6 +18,7 @@ BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows with details of the first row
 DRAINED = 0.9  # least completed over offered rate; below it, ramp-up and drain bias the results of a run
+LEAST_PRINTED = 0.001  # relative half width of the capacity from which it is printed
 PERCENT_LIMIT = 10  # load over capacity above which it is printed as a factor, not as a percentage
 
 
@@ -30,13 +31,17 @@ def describe(rows: Any) -> output.Summary:
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
     rejected = _rejected(row_list[0])
     if len(runs) <= 1:
-        return output.Summary(_sentence(row_list[0]), kinds, [*rejected, *_draining(row_list[0]), *_sensitive(row_list[0]), DEFINED])
+        return output.Summary(
+            _sentence(row_list[0]), kinds, [*rejected, *verdict(row_list[0]), *_draining(row_list[0]), *_sensitive(row_list[0]), DEFINED]
+        )
     at = kinds.index("p99_itl_s")
     return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
 
 
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
     """Clause on the limits that a row exceeds."""
+    if not row["stable"]:
+        return f"at {serving.value(row, 'rate')} the replicas are overloaded, at {_load_text(row)}"
     misses = [
         f"{key} is {serving.value(row, key)}, above {format_value(most, 's')}" if row.get(key) is not None else f"{key} has no value"
         for key, most in limits.items()
@@ -99,11 +104,37 @@ def _load_text(row: Mapping[str, Any]) -> str:
     if not share:
         return "the load asked"
     bare = "" if row.get("hit_rate") is None else " without found prefixes"
+    width = row.get("capacity_ci_req_per_s") or 0.0
+    able += f" ± {width / row['capacity_req_per_s']:.1%}" if width >= LEAST_PRINTED * row["capacity_req_per_s"] else ""
     return (
         f"{share:.0%} of its capacity{bare} ({able})"
         if share < PERCENT_LIMIT
         else f"{format_value(share, '')} times its capacity{bare} ({able})"
     )
+
+
+def verdict(row: Mapping[str, Any]) -> list[str]:
+    """Line on a verdict that utilisation and queue do not give alike, or that the error of the capacity leaves open."""
+    share, width = row.get("utilisation"), row.get("capacity_ci_req_per_s")
+    if not share or width is None or row.get("hit_rate") is not None:
+        return []
+    if not row["stable"] and share <= 1.0:
+        return [
+            f"overloaded although the rate is {share:.0%} of the capacity: over the second half of the arrivals the queue grew by "
+            f"{row['queue_growth_per_s']:.3g} requests a second, which chance does not explain."
+        ]
+    if abs(share - 1.0) * row["capacity_req_per_s"] <= width:
+        return [
+            f"the rate is within the error of the capacity: {'stable' if row['stable'] else 'overloaded'} is the likelier of two verdicts."
+        ]
+    return []
+
+
+def _by_seed(row: Mapping[str, Any]) -> str:
+    """Interval of a rate found over several draws of the traffic."""
+    if row.get("seeds") is None:
+        return ""
+    return f" ({row['seeds']} seeds: {format_value(row['rate_lo'], '1/s')} to {format_value(row['rate_hi'], '1/s')})"
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -117,7 +148,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
         grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
         return f"{about}: overloaded, at {load}; {grows}."
     if row["kind"] == "found":
-        about = f"{about} meets the limits up to {serving.value(row, 'rate')}"
+        about = f"{about} meets the limits up to {serving.value(row, 'rate')}{_by_seed(row)}"
     if row["kind"] == "beyond":
         about = f"{about} meets the limits at no rate, not even {serving.value(row, 'rate')}"
     latencies = (

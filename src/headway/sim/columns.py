@@ -35,10 +35,16 @@ COLUMNS: dict[str, Column] = (
     | {
         "users": Column("", "users of a closed loop, each of whom waits for an answer and asks again"),
         "little": Column("", "requests in the replicas, as counted over time, over the time that requests spent there: 1 by Little's law"),
-        "stable": Column("bool", "whether the queue does not grow without end"),
-        "queue_growth_per_s": Column(
-            "1/s", "requests per second by which the queue grew over the second half of the arrivals, where unstable"
+        "stable": Column(
+            "bool", "whether the queue does not grow without end: utilisation at most 1, and no growth beyond chance over the second half"
         ),
+        "queue_growth_per_s": Column(
+            "1/s", "where unstable: by how much the queue grew over the second half of the arrivals; within chance, rate less capacity"
+        ),
+        "capacity_ci_req_per_s": Column("1/s", "half width of the 95 % confidence interval of the capacity"),
+        "rate_lo": Column("1/s", "lowest of the rates that --find found over --seeds draws of the traffic"),
+        "rate_hi": Column("1/s", "highest of them; five contain the median of all draws with 94 % confidence"),
+        "seeds": Column("", "draws of the traffic over which the rate was looked for"),
         "measured": Column("", "requests that the latencies are of"),
         "requests": Column("", "requests sent"),
         "completed": Column("", "requests that got their last token"),

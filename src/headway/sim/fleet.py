@@ -114,7 +114,8 @@ def fleet(
     pools = _pools(query, layout, compiled, policy, traffic)
     prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
     if prefix is not None:
-        rules = replace(rules, rules=prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm))
+        cached = prefix.rules(rules.rules, traffic, _token_bytes(layout, compiled, traffic), hbm)
+        rules = replace(rules, rules=cached, notes=(*rules.notes, *prefix.room_notes(rules.rules, cached, hbm)))
     if policy.preemption == "swap":
         rules = replace(rules, rules=_with_swap(rules.rules, query, layout, compiled, policy, traffic))
     chip_count = int(used_chips(compiled.chips, int(layout.replicas) + (pools.prefill if pools else 0)))

@@ -1,5 +1,7 @@
 """The prefix cache of running requests: lookup of prompts, pinning of blocks, and storage of computed blocks.
 
+Eviction, demotion to the pool below and expiry are in kv_pools.py.
+
 All in the numba-safe subset, over the arrays of `CachePools`. A request's blocks are `blocks[start:end]`, in the order of its prompt. The
 order of calls for a request whose prompt runs on pool `pool_id`:
 

@@ -246,6 +246,22 @@ class Prefix:
             block_bytes=token_bytes * traffic.block_tokens,
         )  # fmt: skip
 
+    def room_notes(self, before: Rules, rules: Rules, hbm: float) -> tuple[str, ...]:
+        """Note on the KV memory that a stated size of HBM leaves, for requests in service and found prefixes together."""
+        if not math.isfinite(hbm):
+            return ()
+        hbm_tokens, free_tokens = (scheduling.capacity * scheduling.block for scheduling in (rules, before))
+        if hbm_tokens <= 0 < free_tokens:
+            raise BadValue("--prefix-cache", f"hbm:{hbm:g} bytes", f"room for a block of {rules.block} tokens at least")
+        if hbm_tokens < free_tokens - before.block:
+            note = (
+                f"its {hbm_tokens:,} tokens are the whole KV cache of a replica, requests in service included, in place of {free_tokens:,}"
+            )
+            return (f"prefix cache: {note}; without a tier hbm all of them are used",)
+        if hbm > rules.block_bytes / rules.block_tokens * (free_tokens + before.block):
+            return (f"prefix cache: hbm is more than there is: the KV cache of {free_tokens:,} tokens is {_gigabytes(rules, free_tokens)}",)
+        return ()
+
     def block_s(self, traffic: Traffic, pace: StepPace) -> float:
         """Seconds to recompute a block, as part of the mean prompt."""
         prompt = float(traffic.prompt.mean())
@@ -309,6 +325,10 @@ class Prefix:
     def _paths(self, replicas: int) -> Any:
         replica_paths = paths_of([tier for tier in self.below if not tier.shared])
         return np.concatenate([*[FAST, replica_paths] * replicas, paths_of([tier for tier in self.below if tier.shared])])
+
+
+def _gigabytes(rules: Rules, tokens: int) -> str:
+    return f"{rules.block_bytes / rules.block_tokens * tokens / 1e9:.3g} GB"
 
 
 def prefix_of(tiers: Sequence[SimulatedTier], usd_per_s: float | None = None) -> tuple[Prefix, float]:

@@ -18,6 +18,7 @@ from headway.core.errors import BadFile
 from headway.laws.serving.replicas import usd_per_request_at
 from headway.sim import capacity
 from headway.sim import state as slot
+from headway.sim.capacity import Capacity
 from headway.sim.fleet import Fleet
 from headway.sim.prefix_tiers import hit_rates
 from headway.sim.simulate import SimulatedRun
@@ -181,15 +182,19 @@ def goodput(run: SimulatedRun, sample: MeasuredTimes, limits: Mapping[str, float
 HIDDEN = ("ttft", "tpot", "e2e", "queue", "itl")  # latencies without a steady value if the queue grows forever
 
 
-def row(fleet: Fleet, run: SimulatedRun, able: float | None, limits: Mapping[str, float], warmup: float, lasting: bool) -> dict[str, Any]:
-    """Every figure of a run; `lasting`: the traffic samples an endless load, so an unstable run has no latencies."""
+def row(
+    fleet: Fleet, run: SimulatedRun, able: Capacity | None, limits: Mapping[str, float], warmup: float, lasting: bool,
+    rate: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Every figure of a run; `lasting`: the traffic samples an endless load (at `rate`), so an unstable run has no latencies."""
     sample = measured(run, warmup)
-    load = capacity.stand(run, able)
+    load = capacity.stand(run, able, rate=rate)
     figures = latencies(run, sample) | goodput(run, sample, limits)
     if lasting and not load.stable:
         figures = {key: None if any(part in key for part in HIDDEN) or "good" in key else value for key, value in figures.items()}
     standing = {
-        "stable": load.stable, "capacity_req_per_s": load.capacity, "utilisation": load.utilisation,
+        "stable": load.stable, "capacity_req_per_s": able and able.per_s, "capacity_ci_req_per_s": able and able.half_width,
+        "utilisation": load.utilisation,
         "queue_growth_per_s": load.growth if not load.stable else None, "measured": int(sample.counts.sum()),
     }  # fmt: skip
     rates = run_rates(run)

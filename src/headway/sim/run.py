@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.core.errors import BadValue
 from headway.sim import capacity, results
+from headway.sim.capacity import Capacity
 from headway.sim.fleet import Fleet, split
 from headway.sim.simulate import SimulatedRun, simulate, turns_of
 from headway.sim.state import LANE
@@ -28,6 +29,12 @@ class LoadingPlan:
     rate: float | None
     users: int = 0
     think: Any = None
+    population: Traffic | None = None  # more requests of the same endless load, whose capacity is that of the load; None: the traffic
+
+    @property
+    def requests(self) -> Traffic:
+        """The requests whose capacity is that of the load."""
+        return self.traffic if self.population is None else self.population
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +51,16 @@ class Trial:
     seed: int
     compile_s: float = 0.0  # seconds to make or load machine code, before any run
     band: float = 0.0  # relative change of step times for a band of latencies; 0: no band
+    refit: Callable[[Traffic], Fleet] | None = None  # the fleet for other traffic
 
-    def capacity(self, traffic: Traffic) -> float | None:
-        """Capacity of the fleet for such traffic in requests per second, None if it cannot run."""
+    def suited(self, load: LoadingPlan, before: LoadingPlan) -> Trial:
+        """The trial with its fleet made for this load, if its lengths differ from those of the load it was made for."""
+        if self.refit is None or same_lengths(load.traffic, before.traffic):
+            return self
+        return replace(self, fleet=self.refit(load.traffic))
+
+    def capacity(self, traffic: Traffic) -> Capacity | None:
+        """Capacity of the fleet for such traffic, None if it cannot run."""
         pace, rules, pools = self.fleet.pace, self.fleet.scheduler.rules._replace(lanes=LANE, caching=0), self.fleet.pools
         if pace is None:
             return None
@@ -55,7 +69,7 @@ class Trial:
         prompts = replace(traffic, output=np.ones_like(traffic.output))
         first = capacity.capacity(prompts, pace, rules, pools.prefill, self.how)
         second = capacity.capacity(traffic, pace, rules._replace(handed=1), pools.decode, self.how)
-        return min(first, second) if first and second else None
+        return min(first, second, key=lambda pool: pool.per_s) if first and second else None
 
     def ranks(self, traffic: Traffic) -> Any:
         """Random class of each request, equal for all turns of a conversation; None with one class."""
@@ -85,7 +99,7 @@ class Trial:
             patience=self.fleet.scheduler.patience_s,
         )  # fmt: skip
 
-    def rows(self, load: LoadingPlan, able: float | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
+    def rows(self, load: LoadingPlan, able: Capacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load, then a row for each class, with a band of latencies if `band` is set; and the run."""
         run = self.run(load)
         try:
@@ -99,19 +113,19 @@ class Trial:
                     row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
         return rows, run
 
-    def at_pace(self, load: LoadingPlan, able: float | None, factor: float) -> list[dict[str, Any]]:
+    def at_pace(self, load: LoadingPlan, able: Capacity | None, factor: float) -> list[dict[str, Any]]:
         """The rows of a load with every step time multiplied by `factor`."""
         if self.fleet.pace is None:
             return []
         variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
         on_beat = self.fleet.scheduler.rules.departures > 0.0  # then capacity does not scale with step time
-        rows, run = variant.rows(load, variant.capacity(load.traffic) if able and on_beat else able and able / factor)
+        rows, run = variant.rows(load, variant.capacity(load.requests) if able and on_beat else able and able.scaled(1.0 / factor))
         if run.interrupted:
             raise KeyboardInterrupt
         return rows
 
-    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: float | None) -> list[dict[str, Any]]:
-        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting)
+    def _result_rows(self, load: LoadingPlan, run: SimulatedRun, able: Capacity | None) -> list[dict[str, Any]]:
+        about = results.row(self.fleet, run, able, self.limits, self.warmup, self.lasting, load.rate if self.lasting else None)
         totals = {"rate": load.rate, "users": load.users or None, **about, "compile_s": self.compile_s}
         ranks = self.ranks(load.traffic)
         rows = [totals]
@@ -124,14 +138,22 @@ class Trial:
             rows.append({"rate": load.rate} | identity | figures)
         return rows
 
-    def highest(self, traffic: Traffic, so_that: Mapping[str, float]) -> tuple[list[dict[str, Any]], bool]:
-        """Rows at the highest rate that keeps the limits and the lowest rate tried that does not; and whether the search finished."""
-        able, tried = self.capacity(traffic), []
+    def highest(
+        self, at_rate: Callable[[float], LoadingPlan], so_that: Mapping[str, float], near: float | None = None
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """Rows at the highest rate that keeps the limits and the lowest rate tried that does not; and whether the search finished.
+
+        A rate is played as by itself: its traffic drawn, the fleet and its capacity made for it. `near` is a rate to begin around.
+        """
+        first = at_rate(near or 1.0)
+        loaded_trial = LoadedTrial(trial=replace(self, band=0.0, fleet=self.refit(first.traffic) if self.refit else self.fleet), load=first)
+        able, tried = loaded_trial.capacity, []
         if able is None:
             return [], True
 
         def at(rate: float) -> dict[str, Any]:
-            rows, run = replace(self, band=0.0).rows(LoadingPlan(traffic=traffic.at_rate(rate), rate=rate), able)
+            loaded_trial.turn_to(at_rate(rate))
+            rows, run = loaded_trial.rows()
             if run.interrupted:
                 raise KeyboardInterrupt
             tried.append(rows[0])
@@ -139,10 +161,55 @@ class Trial:
 
         ended = True
         try:
-            good, bad = capacity.highest(at, able, so_that)
+            good, bad = capacity.highest(at, able.per_s, so_that, near)
             if good and self.band:
-                good = self.rows(LoadingPlan(traffic=traffic.at_rate(good["rate"]), rate=good["rate"]), able)[0][0]
+                loaded_trial.turn_to(at_rate(good["rate"]))
+                good = replace(loaded_trial.trial, band=self.band).rows(loaded_trial.load, loaded_trial.capacity)[0][0]
         except KeyboardInterrupt:
             (good, bad), ended = capacity.between(tried, so_that), False
         tries = [(good, "found"), (bad, "beyond")]
         return [{**row, "kind": kind} for row, kind in tries if row is not None], ended
+
+    def over_seeds(
+        self, sources: Mapping[int, Callable[[float], LoadingPlan]], so_that: Mapping[str, float], near: float
+    ) -> dict[str, Any]:
+        """The lowest and the highest of the rates found with other seeds and of `near`, the rate found with this one."""
+        rates = [near]
+        for seed, at_rate in sources.items():
+            rows, ended = replace(self, seed=seed, band=0.0).highest(at_rate, so_that, near)
+            if not ended:
+                raise KeyboardInterrupt
+            rates.append(next((row["rate"] for row in rows if row["kind"] == "found"), 0.0))
+        return {"rate_lo": min(rates), "rate_hi": max(rates), "seeds": len(rates)}
+
+
+def same_lengths(first: Traffic, second: Traffic) -> bool:
+    """Whether two traffics have the same lengths in the same order."""
+    return first is second or (np.array_equal(first.prompt, second.prompt) and np.array_equal(first.output, second.output))
+
+
+@dataclass(slots=True)
+class LoadedTrial:
+    """A trial under one load after another: its fleet and capacity are made again where the lengths change."""
+
+    trial: Trial
+    load: LoadingPlan
+    known: tuple[Capacity | None] | None = None
+
+    @property
+    def capacity(self) -> Capacity | None:
+        """Capacity of the load in play; none of a closed loop."""
+        if self.known is None:
+            self.known = (None if self.load.users else self.trial.capacity(self.load.requests),)
+        return self.known[0]
+
+    def turn_to(self, load: LoadingPlan) -> None:
+        """Play another load from now on."""
+        suited = self.trial.suited(load, self.load)
+        if suited is not self.trial or not same_lengths(load.requests, self.load.requests) or bool(load.users) != bool(self.load.users):
+            self.known = None
+        self.trial, self.load = suited, load
+
+    def rows(self) -> tuple[list[dict[str, Any]], SimulatedRun]:
+        """Rows and run of the load in play."""
+        return self.trial.rows(self.load, self.capacity)

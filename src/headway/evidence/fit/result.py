@@ -90,8 +90,8 @@ def _heading(section: str, present: Collection[str]) -> list[str]:
     if kind not in KERNELS or len(family_and_form) != 2:
         return [f"[{section}]"]
     family, form = family_and_form
-    others = [name for name in dict.fromkeys(kernel_sections(kind, family, form)) if name in present and name != section]
-    return [f"[{section}]", *([f"# what is not here is in {', then '.join(others)}"] if others else [])]
+    fallbacks = [name for name in dict.fromkeys(kernel_sections(kind, family, form)) if name in present and name != section]
+    return [f"[{section}]", *([f"# what is not here is in {', then '.join(fallbacks)}"] if fallbacks else [])]
 
 
 def _retained_numbers(new_numbers: Sequence[FittedNumbers], old_numbers: Sequence[FittedNumbers]) -> tuple[FittedNumbers, ...]:

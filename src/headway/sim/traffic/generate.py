@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.core import units
 from headway.core.errors import BadValue
-from headway.sim.traffic.arrivals import Arrivals
+from headway.sim.traffic.arrivals import Arrivals, Even
 from headway.sim.traffic.lengths import Lengths, Recorded
 from headway.sim.traffic.requests import LONGEST, Floats, Ints, Traffic
 
@@ -121,6 +121,7 @@ def _lengths(prompt: Lengths, output: Lengths, count: int, draw: Streams) -> tup
 
 BLOCK = 64  # tokens; engines share whole blocks of 16 to 128
 MOST_TURNS = 10_000.0
+FEWEST_TALKS = 20  # conversations, however long, that stand for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +178,13 @@ def generate_conversations(
         time[order], context[order], answered[order], conversation=names, blocks=blocks, block_start=start, block_tokens=turns.block,
         answers=answers, answer_start=answer_start, pause=pause[order],
     )  # fmt: skip
+
+
+def conversation_turns(prompt: Lengths, output: Lengths, turns: ConversationTurns, count: int, seed: int) -> Traffic:
+    """All turns of whole conversations, about `count`: the mix of early and late turns that a lasting load has, all at 0 s."""
+    talks = max(int(count / turns.mean), FEWEST_TALKS)
+    _, _, _, context, answered = _turns(talks, Even(rate=1.0), prompt, output, turns, streams(seed))
+    return Traffic.of(np.zeros(len(context)), context, answered)
 
 
 def _turns(talks: int, begin: Arrivals, prompt: Lengths, output: Lengths, turns: ConversationTurns, draw: Streams) -> tuple[Any, ...]:
