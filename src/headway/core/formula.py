@@ -102,6 +102,21 @@ def record() -> Iterator[None]:
         _recording.reset(token)
 
 
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Leave out the calls within this block: those of a search, whose result is one number of its law."""
+    token = _recording.set(False)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
+
+
+def recording() -> bool:
+    """Whether formula calls are recorded."""
+    return _recording.get()
+
+
 def leaves(value: Any, path: str = "", visited_ids: set[int] | None = None) -> Iterator[tuple[str, Any]]:
     """Numbers under `value` that no law produced, as (path, number); walks records and tuples, each shared branch once."""
     visited_ids = set() if visited_ids is None else visited_ids

@@ -12,7 +12,7 @@ from typing import Any
 from headway.core.quantity import default
 from headway.hardware.chip import Chip
 from headway.laws.arithmetic import times, total
-from headway.laws.serving.request import interval_factor
+from headway.laws.serving.request import interval_factor, seat_limited
 from headway.laws.step.coefficients import Achieved, EngineCost
 from headway.laws.step.layer_terms import attention_gain, engine_reach, engine_s, launches_s, narrow_reach
 from headway.laws.step.step import block_s
@@ -70,14 +70,16 @@ def with_links(assumptions: Assumptions, chip: Chip, table: Efficiencies | None 
     return replace(assumptions, **unset) if unset else assumptions
 
 
-def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str) -> Any:
-    """Half of the 90 % interval of a quantity, as a factor: fitted, and wider where less was measured; or the user's."""
+def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, seat_wait: Any = None) -> Any:
+    """Half of the 90 % interval of a quantity, as a factor: fitted, and wider where less was measured or seats are short; or the user's."""
     if assumptions.spread is not None or assumptions.overlap != "fitted":
         return SPREAD if assumptions.spread is None else assumptions.spread
     table = efficiencies()
     wider = [table.interval("unmeasured")] if family(chip) == OTHER_FAMILY else []
     wider += [table.interval("foreign")] if foreign(chip) else []
     wider += [table.interval("experts")] if experts else []
+    if seat_wait is not None:
+        wider.append(seat_limited(seat_wait, table.interval("limited")))
     return interval_factor(table.interval(quantity), functools.reduce(times, wider, UNITY))
 
 

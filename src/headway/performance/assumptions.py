@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.performance.efficiency import ENGINES
@@ -12,6 +13,7 @@ from headway.performance.efficiency import ENGINES
 STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
+UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted
 EFFICIENCIES = ("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out")  # at 1 in the floor
 LATENCIES = ("t0", "alpha", "alpha_hop", "alpha_out", "alpha_exchange", "alpha_exchange_out")  # at 0 in the floor
 

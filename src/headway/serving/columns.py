@@ -22,7 +22,7 @@ _SUBJECT = {
     "weights": Column("", "number format of the weights"),
     "kv": Column("", "number format of the KV cache"),
     "compute": Column("", "number format of the matrix multiplications"),
-    "batch": Column("", "sequences decoded together in one replica"),
+    "batch": Column("", "users of one replica, whose requests are served together; at a rate, the sequences that decode at once"),
     "concurrency": Column("", "requests in flight over all replicas"),
     "context": Column("token", "tokens attended to in the decode step"),
     "prompt": Column("token", "prompt tokens of a request"),
@@ -32,13 +32,14 @@ _SUBJECT = {
 _BOUNDS = ("floor", "lo", "hi")
 _TIME = (
     interval_columns("step", "s", "one decode step at `context`; of `train`, one optimiser step", _BOUNDS, "_s")
-    | interval_columns("ttft", "s", "time to first token (TTFT as vLLM's bench serve), unloaded", _BOUNDS, "_s")
+    | interval_columns("ttft", "s", "mean time to first token at the load (TTFT as vLLM's bench serve); floor: of a request alone", _BOUNDS, "_s")
     | interval_columns(
-        "tpot", "s", "time per output token (TPOT as vLLM's bench serve), mean over the request's growing context", _BOUNDS, "_s"
+        "tpot", "s", "mean time per output token at the load (TPOT as vLLM's bench serve): prefill of other requests counts", _BOUNDS, "_s"
     )
     | {
-        "tpot_interleaved_s": Column("s", "TPOT that a user sees while others' prompts are prefilled between two tokens; expected value"),
-        "e2e_s": Column("s", "end to end (E2E as vLLM's bench serve): TTFT and all further tokens at TPOT, unloaded; expected value"),
+        "ttft_unloaded_s": Column("s", "time to first token of a request alone on the machine; expected value"),
+        "tpot_decode_s": Column("s", "time per output token of decode steps alone, without prefill of other requests; expected value"),
+        "e2e_s": Column("s", "end to end at the load (E2E as vLLM's bench serve): TTFT and all further tokens at TPOT; expected value"),
         "compute_s": Column("s", "matrix arithmetic of one decode step; of `train`, the layers' matmuls, recomputed ones too"),
         "weights_s": Column("s", "reading the weights in one decode step"),
         "kv_s": Column("s", "reading the KV cache in one decode step"),
@@ -49,18 +50,18 @@ _TIME = (
 )
 _RATE = (
     {"tok_per_s_user": Column("token/s", "output tokens per second that one user sees: 1 / TPOT")}
-    | {"capacity_req_per_s": Column("1/s", "requests per second that all replicas finish in steady state")}
-    | {"utilisation": Column("", "rate over capacity; at 1 the queue grows without end")}
-    | interval_columns("tok_per_s", "token/s", "sustained output rate of all replicas, prefill paid for", ("lo", "hi"))
+    | {"capacity_req_per_s": Column("1/s", "requests per second that all replicas finish: of these users, or at a rate with every seat taken")}
+    | {"utilisation": Column("", "arrival rate over capacity; from 1 up the queue grows without end")}
+    | interval_columns("tok_per_s", "token/s", "output rate of all replicas at the load, prefill included", ("lo", "hi"))
     | interval_columns("decode_tok_per_s", "token/s", "output rate of all replicas while only decoding", ("lo", "hi"))
-    | interval_columns("tok_per_s_chip", "token/s", "sustained output rate per chip, idle chips counted", ("lo", "hi"))
+    | interval_columns("tok_per_s_chip", "token/s", "output rate per chip at the load, idle chips counted", ("lo", "hi"))
 )
 _COST = (
-    interval_columns("usd_per_mtok_in", "USD/Mtok", "cost of a million prefilled prompt tokens", ("lo", "hi"))
+    interval_columns("usd_per_mtok_in", "USD/Mtok", "cost of a million prefilled prompt tokens at the load", ("lo", "hi"))
     | interval_columns(
         "usd_per_mtok_cached", "USD/Mtok", "cost of a million prompt tokens loaded from a prefix cache outside HBM", ("lo", "hi")
     )
-    | interval_columns("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens", ("lo", "hi"))
+    | interval_columns("usd_per_mtok_out", "USD/Mtok", "cost of a million output tokens at the load", ("lo", "hi"))
 )
 _FIT = {
     "fits": Column("bool", "whether weights, KV cache and activations fit in HBM and the layout can run"),

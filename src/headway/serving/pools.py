@@ -10,19 +10,46 @@ from typing import Any
 
 from headway.core.quantity import known
 from headway.hardware.system import System
+from headway.laws.queueing.closed_loop import open_seat_wait_s, queued_ttft_s
 from headway.laws.serving import replicas
 from headway.laws.serving.replicas import full_batch, offered_tok_per_s, utilisation
-from headway.laws.serving.request import e2e_s, per_chip, prefill_lanes, request_s
+from headway.laws.serving.request import (
+    decode_tok_per_s,
+    e2e_s,
+    in_flight,
+    lane_tokens,
+    middle_context,
+    per_chip,
+    prefill_lanes,
+    request_s,
+    requests_per_s,
+    user_tok_per_s,
+)
 from headway.laws.step.layer_terms import idle_chips, replica_chips
 from headway.laws.step.memory import fits, fits_chips, kv_bytes_chip, sequence_bytes
+from headway.laws.step.step import step_floor_s, step_s
+from headway.performance import request
 from headway.performance.compile import compile_layout
+from headway.performance.estimate import (
+    ENDS,
+    ONE_RANK,
+    Deployment,
+    Estimate,
+    chips_of,
+    flat,
+    memory_of,
+    requests_of,
+    server_of,
+    step_at,
+    step_parts,
+    timed,
+)
 from headway.performance.layout import Layout
-from headway.performance.request import ONE_RANK, Deployment, estimate, prefilled
+from headway.performance.request import NO_WORK, prefilled
 
 NO_PREFILL = known(0.0, "no prefill", "s", "constant", "the decode pool prefills nothing")
 AT_PEAK = known(1.0, "efficiency at the floor", "", "constant", "links at their datasheet bandwidth")
 POOL_DEGREES = ("tp", "ep", "dp", "pp", "cp", "replicas")
-ENDS = (("", "tpot_s"), ("_lo", "tpot_hi_s"), ("_hi", "tpot_lo_s"))  # suffix of a rate, and the key of the TPOT behind it
 
 
 def hand_over_link(system: System, beyond: bool = False) -> Any:
@@ -40,40 +67,78 @@ def side_s(case: Deployment, compiled: Any, link: Any, efficiency: Any) -> Any:
 
 def estimate_pools(case: Deployment, layout: Layout, link: Any) -> dict[str, Any]:
     """Contract key -> value for a decode pool (the case) with a prefill pool of layout `layout`."""
-    first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp)))
+    first = replace(case, layout=layout, load=replace(case.load, batch=full_batch(ONE_RANK, layout.dp, layout.pp), rate=None))
     sides = [(side, compile_layout(side.work, side.system, side.layout, side.assumptions, side.formats)) for side in (first, case)]
     moves, fastest = ([side_s(*side, link, share) for side in sides] for share in (case.assumptions.eff_network, AT_PEAK))
-    prefill, decode = estimate(first), estimate(case)
-    row = decode | _times(case, prefill, decode, replicas.transfer_s(*moves), replicas.transfer_s(*fastest))
-    row |= _rates(case, layout, prefill, decode, moves) | _chips(case, layout, prefill, decode)
+    prefill, decode = _busy_prefill(*sides[0]), _decode(*sides[1])
+    row = _decode_row(case, sides[1][1], decode)
+    row |= _rates(case, layout, prefill, decode, moves)
+    row |= _times(sides[0], case, row, decode, replicas.transfer_s(*moves), replicas.transfer_s(*fastest))
+    row |= _chips(case, layout, memory_of(*sides[0], first.load.batch), memory_of(*sides[1], case.load.batch))
     row |= {f"prefill_{name}": getattr(layout, name) for name in POOL_DEGREES}
     return row | _money(case, row)
 
 
-def _times(case: Deployment, prefill: dict[str, Any], decode: dict[str, Any], transfer: Any, fastest: Any) -> dict[str, Any]:
-    row = {key: replicas.handed_over_s(prefill[key], transfer) for key in ("ttft_s", "ttft_lo_s", "ttft_hi_s")}
-    row |= {"ttft_floor_s": replicas.handed_over_s(prefill["ttft_floor_s"], fastest), "transfer_s": transfer}
-    row["tpot_interleaved_s"] = decode["tpot_s"]
-    return row | {"e2e_s": e2e_s(row["ttft_s"], decode["tpot_s"], case.load.output)}
+def _busy_prefill(first: Deployment, compiled: Any) -> Estimate:
+    """Time of a step in which every rank of a prefill replica prefills a prompt."""
+    tokens, pairs = (lane_tokens(amount, first.layout.dp) for amount in prefilled(first.load.prompt, first.assumptions.hit_rate))
+    times = [law(compiled.step, NO_WORK, NO_WORK, tokens, pairs) for law in (step_s, step_floor_s)]
+    return timed(first, *times, "prefill")
 
 
-def _rates(case: Deployment, layout: Layout, prefill: dict[str, Any], decode: dict[str, Any], moves: list[Any]) -> dict[str, Any]:
+def _decode(case: Deployment, compiled: Any) -> Estimate:
+    """TPOT of the decode pool: no prompt is prefilled there."""
+    server, requests = server_of(case, compiled), requests_of(case)
+    times = [request.decode_s(server, requests, case.load.batch, law) for law in (step_s, step_floor_s)]
+    return timed(case, *times, "tpot")
+
+
+def _decode_row(case: Deployment, compiled: Any, decode: Estimate) -> dict[str, Any]:
+    load, count = case.load, case.layout.replicas
+    context = middle_context(load.prompt, load.output)
+    row = chips_of(case, compiled) | memory_of(case, compiled, load.batch) | step_parts(compiled, load.batch, context)
+    row |= {"context": context, "concurrency": in_flight(load.batch, count), "decoding": load.batch}
+    row |= flat("step", step_at(case, compiled, load.batch, context)) | flat("tpot", decode) | {"tpot_decode_s": decode.expected}
+    row |= {"tok_per_s_user": user_tok_per_s(decode.expected)}
+    times = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
+    return row | {f"decode_tok_per_s{end}": decode_tok_per_s(load.batch, time, count) for end, time in times}
+
+
+def _times(
+    first: tuple[Deployment, Any], case: Deployment, row: dict[str, Any], decode: Estimate, transfer: Any, fastest: Any
+) -> dict[str, Any]:
+    """TTFT with the transfer of the KV cache; at a rate also with the wait for a prefill worker."""
+    server, requests = server_of(*first), requests_of(first[0])
+    alone = request.unloaded_ttft_s(server, requests, step_s)
+    waited = alone
+    if case.load.rate is not None:
+        lanes = in_flight(first[0].load.batch, first[0].layout.replicas)
+        waited = queued_ttft_s(alone, open_seat_wait_s(in_flight(row["prefill_utilisation"], lanes), lanes, case.load.rate))
+    ttft = timed(case, waited, request.unloaded_ttft_s(server.ideal(), requests, step_floor_s), "ttft")
+    out = {key: replicas.handed_over_s(time, transfer) for key, time in flat("ttft", ttft).items()}
+    out |= {"ttft_floor_s": replicas.handed_over_s(ttft.floor, fastest), "transfer_s": transfer}
+    out |= {"ttft_unloaded_s": replicas.handed_over_s(alone, transfer)}
+    return out | {"e2e_s": e2e_s(out["ttft_s"], decode.expected, case.load.output)}
+
+
+def _rates(case: Deployment, layout: Layout, prefill: Estimate, decode: Estimate, moves: list[Any]) -> dict[str, Any]:
     """Rates of both pools together; the low end of a rate comes from the high end of the times."""
     load, row = case.load, {}
-    for end, time in ENDS:
-        prompt = replicas.prompt_s(prefill[f"prefill_s{end}"], prefill_lanes(layout.dp, layout.pp))
-        answer = request_s(load.batch, load.output, decode[time], NO_PREFILL, prefill_lanes(case.layout.dp, case.layout.pp))
+    for end, time in (("", "expected"), ("_lo", "high"), ("_hi", "low")):
+        prompt = replicas.prompt_s(getattr(prefill, time), prefill_lanes(layout.dp, layout.pp))
+        answer = request_s(load.batch, load.output, getattr(decode, time), NO_PREFILL, prefill_lanes(case.layout.dp, case.layout.pp))
+        prefill_request = replicas.pool_request_s(prompt, moves[0], layout.dp)
         capacity = replicas.pools_capacity(
-            layout.replicas,
-            replicas.pool_request_s(prompt, moves[0], layout.dp),
-            case.layout.replicas,
-            replicas.pool_request_s(answer, moves[1], case.layout.dp),
+            layout.replicas, prefill_request, case.layout.replicas, replicas.pool_request_s(answer, moves[1], case.layout.dp)
         )
         rate = offered_tok_per_s(capacity, load.output)
         row |= {f"capacity{end}": capacity, f"tok_per_s{end}": rate, f"tok_per_s_chip{end}": per_chip(rate, case.system.chips)}
+        if load.rate is not None and not end:
+            row["prefill_utilisation"] = utilisation(load.rate, requests_per_s(prefill_request, layout.replicas))
     row |= {"capacity_req_per_s": row["capacity"], "request_s": replicas.between_s(row["capacity"])}
     if load.rate is not None:
         row["utilisation"] = utilisation(load.rate, row["capacity"])
+        row["rate"] = load.rate
     return row
 
 
@@ -91,7 +156,7 @@ def _money(case: Deployment, row: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {f"usd_per_mtok_cached{end}": None for end in ("", "_lo", "_hi")}
     if price is None:
         return out
-    tokens, _ = prefilled(case.load.prompt, case.assumptions)
+    tokens, _ = prefilled(case.load.prompt, case.assumptions.hit_rate)
     for key, chips_key, token_count in (("in", "prefill_chips", tokens), ("out", "decode_chips", case.load.output)):
         share = replicas.pool_share(row[chips_key], row["chips_used"])
         for end, usd, rate in (("", price.value, "capacity"), ("_lo", price.low, "capacity_hi"), ("_hi", price.high, "capacity_lo")):

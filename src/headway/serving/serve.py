@@ -28,9 +28,9 @@ from headway.models.precision import Precision
 from headway.performance.achieved import basis, with_links
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import ModelWork, work_of
+from headway.performance.estimate import Deployment, estimate
 from headway.performance.formats import Formats, check_compute, resolve
 from headway.performance.layout import NAMES, UNHALVED, Layout, check, halves, shape, stacked
-from headway.performance.request import Deployment, estimate
 from headway.performance.workload import Load, read_expert_load
 from headway.serving.columns import SERVE
 
@@ -68,7 +68,7 @@ def serve(
     system: System | str,
     layouts: Layout | Sequence[Layout] = ONE_CHIP,
     *,
-    batch: Any = 1,
+    batch: Any = None,
     context: Any = None,
     prompt: Any = None,
     output: Any = None,
@@ -78,6 +78,8 @@ def serve(
 ) -> Table:
     """Every contract quantity of a model on a machine, over a grid of layouts, batches and either contexts or prompts and outputs.
 
+    Requests come from `batch` users per replica, each of whom waits for the answer before the next request (a closed loop, 1 user unless
+    told), or at random at `rate` requests per second over all replicas (an open loop).
     Arguments are scalars or sequences, in SI and tokens. Returns a Table with axes layout, batch, context (or prompt, output).
     Raises BadValue, IllegalLayout, UnknownName, MissingFact for invalid input; a point that does not fit is a row with fits False.
     """
@@ -130,14 +132,17 @@ def known_layout(layout: Layout) -> Layout:
 
 def checked_load(batch: Any, context: Any, prompt: Any, output: Any, rate: Any = None) -> Load:
     """A checked load: a context, or a prompt and an output; every number finite and above zero."""
-    if rate is not None and (context is not None or hasattr(rate, "__len__")):
-        raise BadValue("rate", rate, "one rate of requests that have a prompt and an output")
+    if rate is not None and context is not None:
+        raise BadValue("rate", rate, "a rate of requests that have a prompt and an output, not --context")
+    if rate is not None and batch is not None:
+        raise IllegalCombination("--batch", batch, "either --batch (users who wait for their answers) or --rate (arrivals), not both")
     if context is None and (prompt is None or output is None):
         raise BadValue("load", "neither", "--context, or both --prompt and --output")
     if context is not None and (prompt is not None or output is not None):
         raise BadValue("load", "both", "either --context, or --prompt and --output, not both")
     marks = fields(Load)
-    numbers = {"batch": batch, "context": context, "prompt": prompt, "output": output, "rate": rate}
+    users = 1 if batch is None else batch
+    numbers = {"batch": users, "context": context, "prompt": prompt, "output": output, "rate": rate}
     return Load(**{name: _numbers(value, name, marks[name][0]) for name, value in numbers.items()})
 
 
@@ -173,7 +178,7 @@ def prefix_hits(system: System) -> str:
 
 def _axes(query: ServeRequest) -> tuple[Axis, ...]:
     load = query.load
-    names = ("batch", "context") if load.prompt is None else ("batch", "prompt", "output")
+    names = ("batch", "context") if load.prompt is None else ("batch" if load.rate is None else "rate", "prompt", "output")
     numbers = [(name, np.atleast_1d(np.asarray(getattr(load, name), dtype=float))) for name in names]
     return (Axis("layout", tuple(str(layout) for layout in query.layouts)), *(Axis(name, values) for name, values in numbers))
 
@@ -191,7 +196,7 @@ def _case(query: ServeRequest, axes: tuple[Axis, ...]) -> Deployment:
 def case_of(query: ServeRequest, layout: Layout, load: Load) -> Deployment:
     """The deployment of a resolved request at one layout and load, scalar or array."""
     return Deployment(
-        work=query.work, system=query.system, layout=layout, load=dataclasses.replace(load, rate=query.load.rate),
+        work=query.work, system=query.system, layout=layout, load=load,
         assumptions=query.assumptions, formats=query.formats, price=query.price,
     )  # fmt: skip
 
@@ -226,10 +231,12 @@ def filled(query: ServeRequest, case: Deployment, axes: tuple[Axis, ...], values
     labels = {"kind": "point", "model": query.model.name, "system": query.system.name}
     labels |= dict(zip(("weights", "kv", "compute"), query.formats.labels, strict=True))
     labels |= {name: getattr(case.layout, name) for name in NAMES}
-    labels |= {name: _counts(getattr(case.load, name)) for name in ("batch", "prompt", "output")}
+    labels |= {name: _counts(getattr(case.load, name)) for name in ("prompt", "output")}
+    labels["batch"] = _counts(case.load.batch) if case.load.rate is None else values["decoding"]
     values |= {name: _counts(values[name]) for name in ("concurrency", "context")}
     labels |= {"bound": _bound(values), "why": _why(values, case, axes)}
     values |= undefined_tpot(values, case.load.output)
+    values |= saturated(values)
     return {key: labels.get(key, values.get(key)) for key in SERVE}
 
 
@@ -240,6 +247,16 @@ def undefined_tpot(values: Mapping[str, Any], output: Any) -> dict[str, Any]:
     single = np.asarray(output, dtype=float) <= 1
     keys = [key for key in values if (key.startswith("tpot_") or key == "tok_per_s_user") and values[key] is not None]
     return {key: None if single.all() else np.where(single, np.nan, values[key]) for key in keys}
+
+
+def saturated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Times at the load as null where requests arrive faster than they are served: the queue grows without end."""
+    load = values.get("utilisation")
+    if load is None or not np.any(np.asarray(load) >= 1):
+        return {}
+    over = np.asarray(load) >= 1
+    keys = [f"{stem}{end}_s" for stem in ("ttft", "tpot") for end in ("", "_lo", "_hi")] + ["e2e_s", "tok_per_s_user"]
+    return {key: None if over.all() else np.where(over, np.nan, values[key]) for key in keys if values.get(key) is not None}
 
 
 def _counts(value: Any) -> Any:

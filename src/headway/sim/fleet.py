@@ -16,8 +16,8 @@ from headway.laws.serving.request import prefix_load_s
 from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import kv_bytes_chip, rank_sequence_limit, sequence_bytes, usable_hbm
 from headway.performance.compile import StepModel, compile_layout
+from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import NAMES, Layout
-from headway.performance.request import ONE_RANK
 from headway.serving.pools import hand_over_link
 from headway.serving.serve import ServeRequest
 from headway.sim.policy import Policy, Scheduler, scheduler
@@ -110,7 +110,7 @@ def fleet(
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
     room = _kv_tokens(query, layout, compiled, traffic)
     kv_tokens = float(policy.kv_tokens) if policy.kv_tokens is not None else room
-    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), kv_tokens, classes, closed)
+    rules = scheduler(policy, query.assumptions, query.system.chip, int(layout.dp), kv_tokens, classes, closed, int(layout.pp))
     pools = _pools(query, layout, compiled, policy, traffic)
     prefix, hbm = prefix_of(tiers, _rank_usd(query, layout, compiled, policy)) if tiers else (None, 0.0)
     if prefix is not None:

@@ -59,8 +59,10 @@ class Scheduler:
     notes: tuple[str, ...]
 
 
-def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool) -> Scheduler:
-    """The scheduler of a replica of `dp` ranks with KV memory for `kv_tokens` tokens."""
+def scheduler(
+    policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_tokens: float, classes: int, closed: bool, pp: int = 1
+) -> Scheduler:
+    """The scheduler of a replica of `dp` ranks and `pp` stages with KV memory for `kv_tokens` tokens; each micro-batch has a budget."""
     from headway.sim.state import LANE, Rules
 
     table, kind = efficiencies(), platform(chip)
@@ -75,10 +77,10 @@ def scheduler(policy: Policy, assumptions: Assumptions, chip: Chip, dp: int, kv_
     reserve = (
         reserve_share if policy.reserve is not None or reserve_share >= 1 else 0.0
     )  # the simulator grows each answer, so it needs no mean over its growth
-    is_known_engine = assumptions.engine not in ("none", "other")
-    overhead = number(policy.request_overhead, "request_overhead_s") if is_known_engine or policy.request_overhead is not None else 0.0
+    without = assumptions.engine == "none" or assumptions.overlap != "fitted"
+    overhead = 0.0 if without and policy.request_overhead is None else number(policy.request_overhead, "request_overhead_s")
     rules = Rules(
-        budget=budget * dp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
+        budget=budget * dp * pp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
         mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
         closed=int(closed), lanes=LANE * classes,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.laws.serving.request import prompt_ranks, speculative_s
+from headway.laws.serving.request import prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_s, step_floor_s, step_s
 from headway.performance.assumptions import Assumptions
@@ -34,7 +34,7 @@ class StepPace:
     source: str  # source of the flat `step`
     step: Step  # batch, context of all its sequences, prompt tokens, pairs, ranks with prompts
     line: Any  # by batch: time at zero context, time per context token, 1 if this line is exact
-    spread: Any  # prompts in a step -> data-parallel ranks with prompts
+    spread: Any  # prompts in a step -> data-parallel ranks and stages with prompts
     floor: Callable[..., Any] | None  # floor of the step time, for the arguments of `step`
 
 
@@ -62,8 +62,9 @@ def pace_of(coefficients: StepCoefficients, assumptions: Assumptions, seats: int
     def floor(batch: Any, context: Any, tokens: Any, pairs: Any, ranks: Any) -> Any:
         return step_floor_s(replace(coefficients, prefill_ranks=ranks), batch, context, tokens, pairs)
 
-    prompts = np.maximum(np.arange(int(coefficients.dp) * 8 + 2), 1)
-    spread = prompt_ranks(prompts, coefficients.dp) if coefficients.dp > 1 else np.ones(2)
+    lanes = int(coefficients.dp * coefficients.pp)
+    prompts = np.maximum(np.arange(lanes * 8 + 2), 1)
+    spread = prompt_lanes(prompts, coefficients.dp, coefficients.pp) if lanes > 1 else np.ones(2)
     source = flattened(law, NAMES)
     return StepPace(source=source, step=plain(source), line=_lines(law, seats, longest), spread=np.asarray(spread, float), floor=floor)
 

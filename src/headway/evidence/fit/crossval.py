@@ -17,7 +17,7 @@ from headway.evidence.fit.residuals import Residual, residuals
 from headway.evidence.fit.result import FittedNumbers, HeldOutResiduals, widths
 from headway.evidence.rows.tasks import Task, Unpredictable
 from headway.evidence.serving.engine_fit import EngineFit, EngineNumber, fit, problem, table_at
-from headway.evidence.serving.machines import machines, stack
+from headway.evidence.serving.machines import machines, rows, stack
 from headway.evidence.serving.predict import circumstances, load_of, placed, predict, width_key
 from headway.evidence.serving.quantities import quantities
 from headway.performance.assumptions import Assumptions
@@ -167,7 +167,7 @@ def _pairs(fold: Fold, tasks: Sequence[Task], table: Efficiencies) -> list[tuple
 
 def _circumstances(tasks: Sequence[Task]) -> dict[str, np.ndarray]:
     place, setups = placed(tasks)
-    return circumstances(tasks, machines(setups).rows(place), load_of(tasks))
+    return circumstances(tasks, rows(machines(setups), place), load_of(tasks))
 
 
 OVERLAP = "operators"  # compute and memory traffic overlap within an operator; operators run in sequence
@@ -197,7 +197,7 @@ def _predicted(tasks: Sequence[Task]) -> dict[tuple[int, str, str], float]:
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
         kind_tasks = [tasks[index] for index in at]
-        estimates = quantities(kind, all_machines.rows(place[np.array(at)]), load_of(kind_tasks), False)
+        estimates = quantities(kind, rows(all_machines, place[np.array(at)]), load_of(kind_tasks), False)
         for name in ("ttft", "tpot", "rate", "per_chip"):
             predictions |= {
                 (task.row.line, task.row.id, name): float(value) for task, value in zip(kind_tasks, getattr(estimates, name), strict=True)

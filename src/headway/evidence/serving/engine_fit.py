@@ -16,10 +16,11 @@ from headway.core.quantity import known
 from headway.evidence.fit.result import FittedNumbers
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task
-from headway.evidence.serving.machines import Machines, bare_machines, engines_of, rows
+from headway.evidence.serving.machines import bare_machines, engines_of, rows, under
 from headway.evidence.serving.predict import load_of, placed
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.performance.efficiency import Efficiencies
+from headway.performance.server import Server
 
 MS, US = 1e-3, 1e-6
 
@@ -164,7 +165,7 @@ class TaskRows:
 
     name: str
     place: Any
-    machines: Machines
+    machines: Server
     load: MeasuredLoad
     groups: tuple[EngineGroup, ...]
 
@@ -204,7 +205,7 @@ def problem(tasks: Sequence[Task], base: Efficiencies) -> EngineProblem:
         if len(at):
             kind_tasks = [scored[index] for index in at]
             groups = tuple(group for quantity, scatter in FITTED_QUANTITIES[name] for group in _group(name, quantity, scatter, kind_tasks))
-            kinds.append(TaskRows(name=name, place=place[at], machines=bare.rows(place[at]), load=load_of(kind_tasks), groups=groups))
+            kinds.append(TaskRows(name=name, place=place[at], machines=rows(bare, place[at]), load=load_of(kind_tasks), groups=groups))
     return EngineProblem(base=base, setups=tuple(setups), kinds=tuple(kinds))
 
 
@@ -230,7 +231,7 @@ def _group(kind: str, quantity: str, scatter: str, tasks: Sequence[Task]) -> lis
 def predictions(fit_problem: EngineProblem, table: Efficiencies) -> list[Quantities]:
     """Predicted quantities of each kind, with the engine numbers of `table`."""
     engines = engines_of(fit_problem.setups, table)
-    return [quantities(kind.name, kind.machines.under(rows(engines, kind.place)), kind.load, False) for kind in fit_problem.kinds]
+    return [quantities(kind.name, under(kind.machines, rows(engines, kind.place)), kind.load, False) for kind in fit_problem.kinds]
 
 
 def residuals(fit_problem: EngineProblem, table: Efficiencies) -> Any:

@@ -11,11 +11,12 @@ import numpy as np
 from headway.evidence.rows.row import MeasuredRow
 from headway.evidence.rows.setup import Setup
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.machines import Machines, machines
+from headway.evidence.serving.machines import machines, rows
 from headway.evidence.serving.quantities import MeasuredLoad, Quantities, quantities
 from headway.laws.serving.request import interval_factor, interval_high, interval_low
 from headway.laws.step.memory import fits_hbm
 from headway.performance.efficiency import OTHER_FAMILY, Efficiencies, efficiencies, family, foreign
+from headway.performance.server import Server
 
 QUANTITY = {  # kind -> quantity -> key of its interval width; "" is the default of the kind
     "decode": {"": "decode"}, "decode_e2e": {"": "decode"}, "prefill": {"": "prefill"},
@@ -33,7 +34,7 @@ def width_key(kind: str, quantity: str) -> str:
     return QUANTITY[kind].get(quantity, QUANTITY[kind][""])
 
 
-def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dict[str, Any]:
+def circumstances(tasks: Sequence[Task], m: Server, load: MeasuredLoad) -> dict[str, Any]:
     """Circumstances that widen an interval (WIDER in evidence/fit/result.py): per circumstance, whether it holds for each task."""
     seats = m.seats(np.nan_to_num(load.prompt, nan=1.0), np.nan_to_num(load.output, nan=1.0))
     return {
@@ -44,7 +45,7 @@ def circumstances(tasks: Sequence[Task], m: Machines, load: MeasuredLoad) -> dic
     }
 
 
-def spreads(kind: str, tasks: Sequence[Task], m: Machines, load: MeasuredLoad, table: Efficiencies) -> Quantities:
+def spreads(kind: str, tasks: Sequence[Task], m: Server, load: MeasuredLoad, table: Efficiencies) -> Quantities:
     """Half-width of the 90 % interval as a factor, per task and quantity."""
     wider = np.ones(len(tasks))
     for name, holds in circumstances(tasks, m, load).items():
@@ -57,7 +58,7 @@ MEMORY = "taken as if it fitted in memory"  # beginning of a flag on memory
 TOGETHER = ("decode", "decode_e2e", "static")  # kinds whose whole batch must fit in the KV cache; other kinds need one sequence
 
 
-def beyond(tasks: Sequence[Task], m: Machines) -> list[tuple[str, ...]]:
+def beyond(tasks: Sequence[Task], m: Server) -> list[tuple[str, ...]]:
     """Flags per task that exceeds the memory of its machine or the context of its model; `m` has a machine per task."""
     sequences = [task.batch if task.kind in TOGETHER and task.batch else 1.0 for task in tasks]
     longest = [_longest(task) for task in tasks]
@@ -141,7 +142,7 @@ def _predicted(tasks: Sequence[Task], table: Efficiencies) -> list[Prediction]:
     for kind in dict.fromkeys(task.kind for task in tasks):
         at = [index for index, task in enumerate(tasks) if task.kind == kind]
         kind_tasks = [tasks[index] for index in at]
-        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, all_machines.rows(place[at]), table), strict=True))
+        predictions |= dict(zip(at, _of_kind(kind, kind_tasks, rows(all_machines, place[at]), table), strict=True))
     return [predictions[index] for index in range(len(tasks))]
 
 
@@ -161,7 +162,7 @@ def _number(value: float | None) -> float:
     return np.nan if value is None else float(value)
 
 
-def _of_kind(kind: str, tasks: Sequence[Task], m: Machines, table: Efficiencies) -> list[Prediction]:
+def _of_kind(kind: str, tasks: Sequence[Task], m: Server, table: Efficiencies) -> list[Prediction]:
     load = load_of(tasks)
     expected, floor = (quantities(kind, m, load, at_floor) for at_floor in (False, True))
     if kind == "disagg":  # the floor splits the chips again for the highest rate, which may lengthen TTFT or TPOT

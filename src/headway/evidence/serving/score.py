@@ -9,13 +9,14 @@ import numpy as np
 
 from headway.evidence.fit.residuals import MEASURES, UNSCORED, ErrorGroup, Residual, grouped, measured, residuals
 from headway.evidence.rows.tasks import Task, Unpredictable
-from headway.evidence.serving.machines import Machines, machines
+from headway.evidence.serving.machines import machines
 from headway.evidence.serving.predict import Prediction
 from headway.laws.collectives.cost import collectives_s
 from headway.laws.serving.request import causal_pairs, held_kv_tokens
 from headway.laws.step import step
 from headway.laws.step.parts import place
 from headway.performance.efficiency import Efficiencies
+from headway.performance.server import Server
 
 BY = ("all", "source", "chip", "model", "engine", "kind")
 
@@ -66,7 +67,7 @@ def parts(task: Task, prediction: Prediction, table: Efficiencies | None = None)
     return tuple(sorted(step_parts, key=lambda part: -part.seconds))
 
 
-def _decode(task: Task, prediction: Prediction, m: Machines) -> Sequence[StepPart]:
+def _decode(task: Task, prediction: Prediction, m: Server) -> Sequence[StepPart]:
     batch = np.array([_batch(task, prediction)])
     kv_tokens = held_kv_tokens(batch, np.array([float(task.context or 1.0)]))
     times = {
@@ -85,7 +86,7 @@ def _batch(task: Task, prediction: Prediction) -> float:
     return max(prediction.rate.expected * prediction.tpot.expected / task.setup.replicas, 1.0)
 
 
-def _prefill(task: Task, m: Machines) -> Sequence[StepPart]:
+def _prefill(task: Task, m: Server) -> Sequence[StepPart]:
     prompt, batch = float(task.prompt or 1.0), float(task.batch or 1.0)
     load = (NOTHING, NOTHING, np.array([batch * prompt]), np.array([batch * causal_pairs(prompt)]))
     at = place(m.step, *load)

@@ -1,6 +1,6 @@
-"""Closed loop of N users as a fixed point: one pool, or a prefill and a decode pool.
+"""Requests on one replica at a load: a closed loop of N users, or Poisson arrivals (an open loop), as a fixed point.
 
-A saturated batch is a loop with one user per slot.
+A saturated batch is a loop with one user per slot. laws/queueing/handed_loop.py has separate pools for prefill and decode.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from headway.core.formula import formula
+from headway.core.quantity import known
 from headway.core.units import Number, PerSecond, Second, Token
+from headway.laws.arithmetic import divided, relative, times
+from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import (
     busy_share,
     chunk_budget,
@@ -21,34 +24,50 @@ from headway.laws.queueing.users import (
     decoding_beside,
     looped_tpot_s,
     looped_ttft_s,
-    others_in_loop,
+    others_in_service,
     packed_prompt_s,
     packed_tokens,
+    prompt_added_s,
     prompt_chunks,
+    prompt_load,
     prompts_beside,
+    prompts_in_progress,
     prompts_per_step,
     queued_before,
     steady_between_s,
     steady_s,
     step_room,
+    synchronised_with_others,
     together_between_s,
     together_s,
 )
-from headway.laws.serving.replicas import handed_over_s
-from headway.laws.serving.request import causal_pairs, e2e_s, held_kv_tokens, middle_context
+from headway.laws.serving.request import final_context, held_kv_tokens, middle_context, pipelined_s, tpot_s
 
 NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
+FULLEST: Number = 1 - 1e-9
+SELF_CONSISTENT = 3  # rounds: the rate sets only how many prompts share a step
+LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
+
+
+@formula(source="definition; an engine admits a sequence when its prompt and this share of its answer fit")
+def reserved_context(prompt: Token, output: Token, reserve: Number) -> Token:
+    """Tokens of KV cache set aside for a request; `reserve` 1: its whole answer, 1/2: the mean while it grows.
+
+    >>> float(reserved_context(1000, 1000, 0.5))
+    1500.0
+    """
+    return prompt + reserve * output
 
 
 @formula(source="definition; an engine admits sequences as far as the KV that they will hold on average fits")
-def seats_held(kv_room: Token, prompt: Token, output: Token, reserve: Number, limit: Number) -> Number:
-    """Slots: sequences in service at once; `reserve` is the share of an output that counts (1: all, 1/2: the mean while it grows).
+def replica_seats(rank_sequences: Number, limit: Number, dp: Number) -> Number:
+    """Seats: sequences in service at once in a replica of `dp` ranks, at least one; `limit` is the engine's, per rank (max_num_seqs).
 
-    >>> float(seats_held(500_000, 1000, 1000, 1.0, 256)), float(seats_held(5_000_000, 1000, 1000, 1.0, 256))
-    (250.0, 256.0)
+    >>> float(replica_seats(250.5, 256, 1)), float(replica_seats(5000.0, 256, 8)), float(replica_seats(0.3, 256, 1))
+    (250.5, 2048.0, 1.0)
     """
-    return np.maximum(np.minimum(kv_room / (prompt + reserve * output), limit), 1)
+    return np.maximum(np.minimum(rank_sequences, limit) * dp, 1)
 
 
 @formula(source="Little's law on the decoding sequences")
@@ -81,152 +100,233 @@ def seat_wait_s(users: Number, seats: Number, rate: PerSecond) -> Second:
     return np.maximum(users - seats, 0) / rate
 
 
-HALVINGS = 26  # of the interval of decoding sequences: one part in 7e7
-StepTime = Callable[[Any, Any, Any, Any], Any]  # decoding sequences, their KV tokens, prompt tokens, prompt pairs -> seconds
+@formula(source="definition")
+def queued_ttft_s(ttft: Second, wait: Second) -> Second:
+    """TTFT of a request that waits for a seat before it is served.
+
+    >>> queued_ttft_s(0.3, 12.8)
+    13.100000000000001
+    """
+    return ttft + wait
+
+
+@formula(source="Sakasegawa 1977, Ann. Inst. Stat. Math. 29(1), equation 3: mean wait of M/D/c, half of M/M/c's")
+def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond) -> Second:
+    """Wait for a seat of Poisson arrivals: nearly none until almost all seats are taken.
+
+    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-6, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
+    (True, 2.46)
+    """
+    load = np.minimum(served / seats, FULLEST)
+    return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate
+
+
+StepTime = Callable[[Any, Any, Any, Any, Any], Any]  # decoding sequences, their KV tokens, prompt tokens, prompt pairs, prompts -> s
+TokenTime = Callable[[Any, Any, Any], Any]  # decoding sequences, their KV tokens, time of the step -> seconds per token
+CLOSED = known(1.0, "closed loop", "", "constant", "users wait for their answers")
+OPEN = known(0.0, "open loop", "", "constant", "requests arrive whatever the backlog")
+IRREGULAR = known(1e6, "spread of Poisson arrivals", "", "constant", "they keep no order, as users in a loop do")
+NO_WORK = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
+SINGLE = known(1.0, "one prompt", "", "constant", "a prompt by itself")
+HALF = known(2.0, "half", "", "constant", "of those who come together, on average half decode while prompts are prefilled")
+NO_RATE = known(0.0, "no arrivals", "1/s", "constant", "a closed loop has users instead")
+EVEN = known(0.0, "none together", "", "constant", "Poisson arrivals come one by one")
+
+
+def step_yields_token(decoding: Any, kv_tokens: Any, step: Any) -> Any:
+    """Time per token without speculation: that of the step."""
+    return step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """Load of a closed loop on one replica, and its engine's scheduling; every field a scalar or an array."""
+    """Load of one replica and its engine's scheduling; every field a scalar or an array."""
 
     users: Number
     seats: Number
-    prompt: Token
+    prompt: Token  # context at the first token
+    prefill: Token  # prompt tokens to compute: those that no prefix cache holds
+    pairs: Token  # their (query, key) pairs
     output: Token
     spread: Number  # of the output length: standard deviation over mean
-    step_budget_tokens: Token  # most prompt tokens per step
+    step_budget_tokens: Token  # most prompt tokens per step of the replica
     chunked_prefill: Number  # 1: prompt chunks share steps with decodes; 0: prompts run first, in steps without decodes
     synchronised_share: Number  # share of requests whose prompts arrive all at once
     concurrent_prompts: Number  # other prompts that arrive with a prompt even when arrivals are spread
     request_overhead_s: Second  # per request: before its prompt enters a step and after its first token leaves it
+    lanes: Number = 1  # data-parallel ranks x pipeline stages: each computes chunks of prompts of its own
+    pp: Number = 1
+    pipeline_overlap_share: Number = 0  # share of a prompt's chunks that overlap in pipeline stages
+    accept_length: Number = 1  # tokens per step
+    closed: Number = CLOSED  # 1: users who wait for their answers; 0: Poisson arrivals
+    rate: PerSecond = NO_RATE  # of Poisson arrivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """Times of a user in a closed loop, and the replica's rate."""
+    """Times of a request at a load, and the replica's rate."""
 
     ttft: Second
     tpot: Second
+    decode: Second  # TPOT of decode steps alone
     rate: PerSecond
     decoding: Number
+    in_service: Number  # requests that are prefilled or decode
     seat_wait: Second  # part of the TTFT
+    prompt: Second  # time of the replica that one prompt takes from decoding
 
 
-def closed_loop(step: StepTime, loop: Loop) -> LoopTimes:
-    """Times of a closed loop on one replica: bisection until decoding and prefilling sequences fill the service."""
-    served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt
-    low, high = 0 * served, served
-    for _ in range(HALVINGS):
-        decoding = (low + high) / 2
-        ttft, tpot = _ttft_and_tpot(step, loop, served, decoding)
-        rate = decoded_per_s(decoding, loop.output, tpot)
-        over = decoding + rate * ttft > served
-        low, high = np.where(over, low, decoding), np.where(over, decoding, high)
-    ttft, tpot = _ttft_and_tpot(step, loop, served, low)
+def poisson(loop: Loop, rate: Any) -> Loop:
+    """The load with requests that arrive at random, whatever the backlog."""
+    return replace(loop, closed=OPEN, rate=rate, spread=IRREGULAR, synchronised_share=EVEN, concurrent_prompts=EVEN)
+
+
+def random_arrivals(loop: Loop) -> Loop:
+    """The loop with users who come one by one in no order: near the load of Poisson arrivals, without their rate."""
+    return replace(loop, spread=IRREGULAR, synchronised_share=EVEN, concurrent_prompts=EVEN)
+
+
+@formula(source="definition")
+def in_service(users: Number, seats: Number) -> Number:
+    """Requests in service of a closed loop: all users, or as many as have a seat.
+
+    >>> float(in_service(256, 128))
+    128.0
+    """
+    return np.minimum(users, seats)
+
+
+def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> LoopTimes:
+    """Times of a closed loop on one replica."""
+    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt
+    return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
+
+
+def decoding_of(step: StepTime, loop: Loop, served: Any, token: TokenTime = step_yields_token) -> Any:
+    """Decoding sequences of a closed loop: with them, decoding and prefilling fill the service."""
+
+    def excess(decoding: Any) -> Any:
+        ttft, tpot, *_ = request_times(step, loop, served, decoding, token)
+        return decoding + decoded_per_s(decoding, loop.output, tpot) * ttft - served
+
+    return increasing_root(excess, 0 * served, served, -served)
+
+
+def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+    """Times of a closed loop with `served` requests in service, of which `decoding` decode."""
+    ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
     rate = loop_rate(served, ttft, tpot, loop.output)
     wait = seat_wait_s(loop.users, loop.seats, rate)
-    return LoopTimes(ttft=ttft + wait, tpot=tpot, rate=rate, decoding=low, seat_wait=wait)
+    waited = queued_ttft_s(ttft, wait)
+    return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
-def _ttft_and_tpot(step: StepTime, loop: Loop, served: Any, decoding: Any) -> tuple[Any, Any]:
-    """TTFT and TPOT of a request in service while `decoding` sequences decode."""
-    pairs, batch = causal_pairs(loop.prompt), decoding_at_once(decoding, served, loop.synchronised_share)
-    kv_tokens = held_kv_tokens(batch, middle_context(loop.prompt, loop.output))
-    beside, beside_held = (loop.chunked_prefill * busy_share(served) * of_all for of_all in (batch, kv_tokens))
-    chunk = chunk_budget(loop.step_budget_tokens, batch, loop.chunked_prefill)
-    chunks, tokens = prompt_chunks(loop.prompt, chunk), packed_tokens(loop.prompt, chunk, served)
-    decode_batch = decoding_at_once(decoding_beside(decoding, served), served, loop.synchronised_share)
-    decode = step(decode_batch, held_kv_tokens(decode_batch, middle_context(loop.prompt, loop.output)), 0 * loop.prompt, 0 * pairs)
-    prompt_s = chunks * step(beside, beside_held, loop.prompt / chunks, pairs / chunks)
-    # While synchronised prompts are prefilled, on average half of the sequences decode.
-    full = step(beside / 2, beside_held / 2, tokens, pairs * tokens / loop.prompt)
-    packed = packed_prompt_s(full, loop.prompt, tokens)
-    burst = together_s(served, packed, loop.prompt, tokens), together_between_s(served, packed, loop.prompt, tokens)
-    steady = _one_by_one(loop, served, chunk, chunks, decode, prompt_s, full)
-    ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, burst[0], steady[0])
-    return ttft, looped_tpot_s(decode, loop.synchronised_share, burst[1], steady[1], loop.output)
+def served_at(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
+    """Requests in service when Poisson arrivals come at `rate`; all seats from the capacity on."""
+    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * rate
+
+    def excess(served: Any) -> Any:
+        return closed_loop(step, replace(random, users=served), token).rate - rate
+
+    return increasing_root(excess, 0 * full, full, -rate + 0 * full)
 
 
-def _one_by_one(loop: Loop, served: Any, chunk: Any, chunks: Any, decode: Any, prompt_s: Any, full: Any) -> tuple[Any, Any]:
-    """TTFT when prompts arrive spread over the loop, and the time that other prompts' prefill adds to an output."""
-    other_users, cycle, prompt_steps = others_in_loop(served), cycle_steps(loop.output, chunks), loop.prompt / chunk
-    added = prompt_s - chunks * decode * loop.chunked_prefill
-    queued = loop.chunked_prefill * queued_before(other_users, prompt_steps, cycle, chunks, loop.spread)
-    arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prompt, chunks)
-    beside = prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users)
-    ttft = steady_s(prompt_s, beside, added, queued * full, decode, busy_share(served))
-    return ttft, steady_between_s(other_users, beside, queued, prompt_steps, added)
+def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+    """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used. Infinite from the capacity on."""
+    served = np.maximum(served_at(step, loop, rate, token), LEAST_SERVED)
+    random = replace(poisson(loop, rate), users=served)
+    return open_times(step, random, rate, served, decoding_of(step, random, served, token), token)
 
 
-NONE = 0.0
-WHOLE_PROMPT = np.inf  # number of chunks, when a whole prompt rather than a step is in progress
+def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:
+    """Times of Poisson arrivals at `rate` with `served` requests in service, of which `decoding` decode."""
+    ttft, tpot, decode, prompt = request_times(step, loop, served, decoding, token, whole_answer=True)
+    wait = open_seat_wait_s(served, loop.seats, rate)
+    waited = queued_ttft_s(ttft, wait)
+    return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
+
+
+def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> Any:
+    """Requests per second of one replica that finds every seat taken by arrivals at that very rate."""
+    rate = closed_loop(step, replace(poisson(loop, NO_RATE), users=loop.seats), token).rate
+    for _ in range(SELF_CONSISTENT):
+        rate = closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
+    return rate
+
+
+def request_times(
+    step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token, *, whole_answer: bool = False
+) -> tuple[Any, Any, Any, Any]:
+    """TTFT in service, TPOT, TPOT of decode steps alone, and the time that a prompt takes from decoding, while `decoding` of `served` requests decode.
+
+    `whole_answer`: decode steps are averaged over the growing context of an answer, else taken at its middle.
+    """
+    others = others_in_service(served, loop.closed)
+    together = synchronised_with_others(loop.synchronised_share, others)
+    batch, busy = decoding_at_once(decoding, served, together), busy_share(served, loop.closed)
+    prompts = _prompts(loop, served, others, batch)
+    decode_batch = decoding_at_once(decoding_beside(decoding, served, loop.closed), served, together)
+    contexts = (middle_context(loop.prompt, loop.output),)
+    if whole_answer:
+        contexts = (loop.prompt, *contexts, final_context(loop.prompt, loop.output))
+    steps = [step(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
+    decode = tpot_s(*steps) if whole_answer else steps[0]
+    per_token = token(decode_batch, held_kv_tokens(decode_batch, contexts[len(contexts) // 2]), decode)
+    burst, steady, added = _prefilled(step, loop, prompts, served, times(batch, times(loop.chunked_prefill, busy)), decode, busy)
+    ttft = looped_ttft_s(loop.request_overhead_s, together, burst[0], steady[0])
+    return ttft, looped_tpot_s(per_token, together, burst[1], steady[1], loop.output), per_token, added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedLoop:
-    """Load of a closed loop on a prefill and a decode pool; every field a scalar or an array."""
+class _Prompts:
+    """Prompts of a replica as its steps meet them."""
 
-    users: Number
-    seats: Number  # slots of all decode workers
-    prompt: Token
-    output: Token
-    spread: Number  # of the output length: standard deviation over mean
-    prefill_workers: Number
-    decode_workers: Number
-    prompt_alone: Second  # prefill of one prompt on an idle prefill worker
-    prompt_packed: Second  # prefill time per prompt on a busy worker: less where it prefills several at once
-    transfer: Second  # of a prompt's KV cache
-    synchronised_share: Number
-    concurrent_prompts: Number
-    request_overhead_s: Second
+    chunks: Any  # steps of one prompt
+    tokens: Any  # of one prompt in one step
+    pairs: Any
+    steps: Any  # of the whole replica per prompt while prompts queue
+    queued: Any  # steps that a prompt waits for prompts before it
+    beside: Any  # other prompts prefilled with a prompt
+    arriving: Any  # prompts of others that begin per step
+    most: Any  # prompts for which a step has room
+    packed: Any  # prompt tokens of a step while prompts queue
+    others: Any
 
 
-def handed_loop(step: StepTime, loop: HandedLoop) -> LoopTimes:
-    """Times of a closed loop with disaggregated prefill and decode; `step` is one decode worker's."""
-    served = np.minimum(loop.users, loop.seats) + 0.0 * loop.prompt * loop.decode_workers
-    low, high = 0 * served, served
-    for _ in range(HALVINGS):
-        decoding = (low + high) / 2
-        ttft, tpot = _handed_times(step, loop, served, decoding)
-        over = decoding + decoded_per_s(decoding, loop.output, tpot) * ttft > served
-        low, high = np.where(over, low, decoding), np.where(over, decoding, high)
-    ttft, tpot = _handed_times(step, loop, served, low)
-    rate = loop_rate(served, ttft, tpot, loop.output)
-    wait = seat_wait_s(loop.users, loop.seats, rate)
-    return LoopTimes(ttft=ttft + wait, tpot=tpot, rate=rate, decoding=low, seat_wait=wait)
+def _prompts(loop: Loop, served: Any, others: Any, batch: Any) -> _Prompts:
+    chunk = chunk_budget(loop.step_budget_tokens, batch, loop.chunked_prefill)
+    chunks = prompt_chunks(loop.prefill, divided(chunk, loop.lanes))
+    tokens, steps = divided(loop.prefill, chunks), relative(loop.prefill, chunk)
+    cycle = cycle_steps(loop.output, chunks, loop.accept_length)
+    queued = times(queued_before(others, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
+    arriving, room = prompts_per_step(others, cycle, queued), step_room(chunk, loop.prefill, chunks)
+    return _Prompts(
+        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), steps=steps, queued=queued, others=others,
+        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, others),
+        arriving=times(arriving, loop.closed), most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
+    )  # fmt: skip
 
 
-def _handed_times(step: StepTime, loop: HandedLoop, served: Any, decoding: Any) -> tuple[Any, Any]:
-    worker_batch = np.maximum(decoding_beside(decoding, served) / loop.decode_workers, 1)
-    queuing = np.maximum(served / loop.prefill_workers, 1)
-    kv_tokens = held_kv_tokens(worker_batch, middle_context(loop.prompt, loop.output))
-    tpot = step(worker_batch, kv_tokens, 0 * loop.prompt, 0 * loop.prompt)
-    beside = np.minimum(loop.concurrent_prompts, others_in_loop(queuing))
-    cycle = e2e_s(handed_over_s(loop.prompt_alone, loop.transfer), tpot, loop.output)
-    queued = queued_before(others_in_loop(served), loop.prompt_packed / loop.prefill_workers, cycle, WHOLE_PROMPT, loop.spread)
-    steady = steady_s(loop.prompt_alone, beside, loop.prompt_packed, queued, 0 * tpot, NONE)
-    lanes = loop.prompt_alone / loop.prompt_packed
-    burst = together_s(queuing, loop.prompt_packed, loop.prompt, loop.prompt * np.minimum(lanes, queuing))
-    ttft = looped_ttft_s(loop.request_overhead_s, loop.synchronised_share, np.maximum(burst, loop.prompt_alone), steady)
-    return handed_over_s(ttft, loop.transfer), tpot
-
-
-def best_split(
-    step: StepTime, loop: HandedLoop, chips: Any, prefill_chips: Any, decode_chips: Any, beyond: Callable[[Any], Any] | None = None
-) -> HandedLoop:
-    """Times of the split of chips between the pools that completes most requests, no chip idle where possible.
-
-    `beyond` gives the slots of a number of decode workers.
+def _prefilled(
+    step: StepTime, loop: Loop, p: _Prompts, served: Any, beside: Any, decode: Any, busy: Any
+) -> tuple[tuple[Any, Any], tuple[Any, Any], Any]:
+    """TTFT and the time that other prompts add to an output, of prompts that come together and of those that come one by one; and what one
+    prompt adds.
     """
-    most = int(np.max(np.floor((chips - decode_chips) / prefill_chips)))
-    workers = np.arange(1, max(most, 1) + 1).reshape((-1,) + (1,) * np.ndim(chips + loop.users))
-    decode = np.floor((chips - workers * prefill_chips) / decode_chips)
-    idle = chips - workers * prefill_chips - decode * decode_chips
-    seats = loop.seats if beyond is None else beyond(np.maximum(decode, 1))
-    tried = replace(loop, prefill_workers=workers, decode_workers=np.maximum(decode, 1), seats=seats)
-    fewest = np.min(np.where(decode >= 1, idle, np.inf), axis=0)
-    rate = np.where((decode >= 1) & (idle <= fewest), handed_loop(step, tried).rate, -1.0)
-    best = np.argmax(rate, axis=0)
-    best_decode = np.take_along_axis(decode + 0 * workers, best[None, ...], axis=0)[0]
-    best_seats = loop.seats if beyond is None else beyond(np.maximum(best_decode, 1))
-    return replace(loop, prefill_workers=best + 1.0, decode_workers=np.maximum(best_decode, 1), seats=best_seats)
+    held = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
+    alone = step(beside, held, p.tokens, p.pairs, SINGLE)
+    load = prompt_load(p.arriving, p.chunks, loop.rate, alone)
+    prompts = prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.others), p.most)
+    shared = step(beside, held, times(p.tokens, prompts), times(p.pairs, prompts), prompts)
+    # While synchronised prompts are prefilled, on average half of the sequences decode.
+    of_prompt = relative(p.packed, loop.prefill)
+    full = step(divided(beside, HALF), divided(held, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
+    packed = packed_prompt_s(full, loop.prefill, p.packed)
+    burst = (
+        together_s(served, packed, loop.prefill, p.packed),
+        together_between_s(served, packed, loop.prefill, p.packed),
+    )
+    added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
+    own = pipelined_s(alone, p.chunks, loop.pp, loop.pipeline_overlap_share)
+    ttft = steady_s(own, p.beside, added, times(full, p.queued), decode, busy)
+    return burst, (ttft, steady_between_s(p.others, p.beside, p.queued, p.steps, added)), added

@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from headway.core.formula import formula
-from headway.core.units import Number, Same, Second, Token
+from headway.core.units import Number, PerSecond, Same, Second, Token
 
 NEW_TOKEN: Token = 1.0
 LEAST_BUDGET: Number = 1 / 8  # share of a step's tokens that prompts get however many sequences decode
 REGULAR: Number = 2.3
 LEAST: Number = 1e-12  # makes 0 / 0 a zero
+FEW: Number = 1e-6  # prompts per step below which a prompt is alone
 CHUNKED = "chunked prefill: Agrawal et al. 2024 (Sarathi-Serve, arXiv:2403.02310)"
 
 
@@ -68,26 +69,36 @@ def together_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) 
     return (sequences + np.maximum(tokens / prompt, 1)) / 2 * packed
 
 
-@formula(source="definition")
-def others_in_loop(sequences: Number) -> Number:
-    """Other users in service from the view of one user.
+@formula(source="arrival theorem: in a closed loop of N a user meets the N - 1 others; PASTA: Poisson arrivals meet the mean")
+def others_in_service(sequences: Number, closed: Number) -> Number:
+    """Other requests in service from the view of one request; `closed` is 1 for a loop of users and 0 for Poisson arrivals.
 
-    >>> float(others_in_loop(8)), float(others_in_loop(0.5))
-    (7.0, 0.0)
+    >>> float(others_in_service(8, 1)), float(others_in_service(0.5, 1)), float(others_in_service(0.5, 0))
+    (7.0, 0.0, 0.5)
     """
-    return np.maximum(sequences - 1, 0)
+    return np.maximum(sequences - closed, 0)
+
+
+@formula(source="definition: a single user has nobody to come together with")
+def synchronised_with_others(synchronised_share: Number, other_users: Number) -> Number:
+    """Share of requests whose prompts arrive together with those of other users.
+
+    >>> float(synchronised_with_others(0.9, 63)), float(synchronised_with_others(0.9, 0))
+    (0.9, 0.0)
+    """
+    return synchronised_share * np.minimum(other_users, 1)
 
 
 @formula(
     source="one user's cycle counted in steps: answers advance by steps, however long prompts make them, so prompts queue by steps too"
 )
-def cycle_steps(output: Token, chunks: Number) -> Number:
+def cycle_steps(output: Token, chunks: Number, accept_length: Number) -> Number:
     """Steps between two prompts of one user when nothing queues: decode steps of the output and prefill steps of the prompt.
 
-    >>> cycle_steps(1000, 1)
-    1000.0
+    >>> cycle_steps(1000, 1, 1), cycle_steps(1001, 1, 2)
+    (1000.0, 501.0)
     """
-    return output / NEW_TOKEN - 1 + chunks
+    return (output / NEW_TOKEN - 1) / accept_length + chunks
 
 
 @formula(
@@ -116,6 +127,37 @@ def prompts_per_step(other_users: Number, cycle: Number, queued: Number) -> Numb
     0.5
     """
     return other_users / (cycle + queued)
+
+
+@formula(source="arrivals of a loop come at the ends of steps, Poisson arrivals at any time")
+def prompt_load(arriving: Number, chunks: Number, rate: PerSecond, step: Second) -> Number:
+    """Mean prompts in progress while prompts are prefilled: `arriving` per step of a loop, or `rate` per second, for `chunks` steps each.
+
+    >>> prompt_load(0.25, 2, 0.0, 0.5), prompt_load(0.0, 2, 1.0, 0.5)
+    (0.5, 1.0)
+    """
+    return arriving * chunks + rate * chunks * step
+
+
+@formula(source="Poisson counts, given that there is one: m / (1 - exp(-m)); those that came along on top; a step has room for `most`")
+def prompts_in_progress(load: Number, concurrent_prompts: Number, most: Number) -> Number:
+    """Prompts that share a prefill step, the observed one included.
+
+    >>> float(prompts_in_progress(1e-9, 0, 8)), round(float(prompts_in_progress(1.0, 1, 8)), 3), float(prompts_in_progress(80.0, 0, 8))
+    (1.0, 2.582, 8.0)
+    """
+    least = np.maximum(load, FEW)
+    return np.maximum(np.minimum(least / (1 - np.exp(-least)) + concurrent_prompts, most), 1)
+
+
+@formula(source="definition: what prompts add to a step, shared by the prompts in it")
+def prompt_added_s(step: Second, decode_step: Second, chunked_prefill: Number, chunks: Number, prompts: Number) -> Second:
+    """Time that one prompt adds to those who decode: all its steps, each with `prompts` prompts, less the decode step where they share it.
+
+    >>> round(float(prompt_added_s(0.5, 0.02, 1, 2, 4)), 3), float(prompt_added_s(0.5, 0.02, 0, 2, 4))
+    (0.24, 0.25)
+    """
+    return chunks * (step - chunked_prefill * decode_step) / prompts
 
 
 @formula(source="definition")
@@ -160,14 +202,14 @@ def steady_between_s(other_users: Number, beside: Number, queued: Number, prompt
     return np.maximum(other_users - beside - queued / prompt_steps, 0) * added
 
 
-@formula(source="definition")
-def busy_share(sequences: Number) -> Number:
-    """Chance that a step is in progress when a user sends a request: 0 with one user.
+@formula(source="definition; Poisson arrivals find an empty server with the chance exp(-mean in service)")
+def busy_share(sequences: Number, closed: Number) -> Number:
+    """Chance that a step is in progress when a request is sent: 0 in a loop of one user.
 
-    >>> float(busy_share(8))
-    0.875
+    >>> float(busy_share(8, 1)), round(float(busy_share(8, 0)), 4)
+    (0.875, 0.9997)
     """
-    return 1 - 1 / np.maximum(sequences, 1)
+    return closed * (1 - 1 / np.maximum(sequences, 1)) + (1 - closed) * (1 - np.exp(-sequences))
 
 
 @formula(source="definition: of all that come together every one decodes at once, of those that come one by one the mean")
@@ -181,13 +223,13 @@ def decoding_at_once(decoding: Number, sequences: Number, synchronised_share: Nu
 
 
 @formula(source="definition: a decode step that one user sees carries that user; each other decodes as often as any")
-def decoding_beside(decoding: Number, sequences: Number) -> Number:
+def decoding_beside(decoding: Number, sequences: Number, closed: Number) -> Number:
     """Sequences in a user's decode steps when `decoding` sequences decode on time average.
 
-    >>> float(decoding_beside(0.25, 1)), float(decoding_beside(100, 128)), float(decoding_beside(128, 128))
+    >>> float(decoding_beside(0.25, 1, 1)), float(decoding_beside(100, 128, 1)), float(decoding_beside(128, 128, 1))
     (1.0, 100.21875, 128.0)
     """
-    return decoding + 1 - decoding / np.maximum(sequences, 1)
+    return decoding + 1 - closed * decoding / np.maximum(sequences, 1)
 
 
 @formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")

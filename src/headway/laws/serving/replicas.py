@@ -31,17 +31,25 @@ def replicas_needed(rate: PerSecond, request: Second) -> Number:
     return np.maximum(np.ceil(rate * request), 1)
 
 
-@formula(source="definition; replicas fill one domain after the other, the last paid for as far as it is used, or take whole ones")
-def chips_needed(replicas: Number, domain: Number, replica: Number) -> Number:
-    """Chips of a number of replicas, idle chips of full domains included (10 of 3 chips in nodes of 8: 4 full nodes and 2 replicas).
+@formula(source="definition; a replica stays inside one node or takes whole ones")
+def nodes_needed(replicas: Number, node: Number, replica: Number) -> Number:
+    """Whole nodes of `node` chips that hold a number of replicas (10 of 3 chips in nodes of 8: 5 nodes).
 
-    >>> int(chips_needed(10, 8, 3)), int(chips_needed(10, 8, 4)), int(chips_needed(3, 8, 16))
-    (38, 40, 48)
+    >>> int(nodes_needed(10, 8, 3)), int(nodes_needed(10, 8, 4)), int(nodes_needed(3, 8, 16))
+    (5, 5, 6)
     """
-    inside = np.maximum(np.floor(domain / replica), 1)
-    before = np.floor((replicas - 1) / inside)
-    filled = before * domain + (replicas - before * inside) * replica
-    return np.where(replica > domain, replicas * np.ceil(replica / domain) * domain, filled)
+    inside = np.maximum(np.floor(node / replica), 1)
+    return np.where(replica > node, replicas * np.ceil(replica / node), np.ceil(replicas / inside))
+
+
+@formula(source="definition; a replica stays inside one node or takes whole ones")
+def replicas_in_nodes(nodes: Number, node: Number, replica: Number) -> Number:
+    """Replicas that whole nodes hold (5 nodes of 8 chips, 3 chips each: 10).
+
+    >>> int(replicas_in_nodes(5, 8, 3)), int(replicas_in_nodes(6, 8, 16))
+    (10, 3)
+    """
+    return np.where(replica > node, np.floor(nodes / np.ceil(replica / node)), nodes * np.floor(node / replica))
 
 
 @formula(source="definition")
@@ -127,6 +135,36 @@ def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
     0.01512
     """
     return batch * request / (output / NEW_TOKEN)
+
+
+@formula(source="definition")
+def least_of(first: Same, second: Same) -> Same:
+    """The smaller of two lower limits: neither is passed under both.
+
+    >>> float(least_of(0.010, 0.012))
+    0.01
+    """
+    return np.minimum(first, second)
+
+
+@formula(source="definition")
+def most_of(first: Same, second: Same) -> Same:
+    """The larger of two upper limits.
+
+    >>> float(most_of(10.0, 12.0))
+    12.0
+    """
+    return np.maximum(first, second)
+
+
+@formula(source="definition: a request's share of a replica, less what its prompt takes")
+def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
+    """Replica time per output token; `request` is the mean time between finished requests of the replica.
+
+    >>> round(answer_token_s(0.236, 0.076, 1000), 6)
+    0.00016
+    """
+    return np.maximum(request - prompt, 0) / (output / NEW_TOKEN)
 
 
 @formula(source="definition")

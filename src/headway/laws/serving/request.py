@@ -8,6 +8,7 @@ from headway.core.formula import formula
 from headway.core.units import Byte, BytePerSecond, Number, PerSecond, Second, Token, TokenPerSecond
 
 NEW_TOKEN: Token = 1.0
+NO_WAIT: Second = 0.0
 DEFINITIONS = "TTFT and TPOT as vLLM's `bench serve` defines them"
 
 
@@ -161,6 +162,16 @@ def interval_factor(factor: Number, wider: Number) -> Number:
     return factor**wider
 
 
+@formula(source="definition: where requests wait for a seat, the room for KV caches sets the times")
+def seat_limited(seat_wait: Second, wider: Number) -> Number:
+    """How much wider an interval is: `wider` where requests wait for a seat, else 1.
+
+    >>> float(seat_limited(2.0, 2.669)), float(seat_limited(0.0, 2.669))
+    (2.669, 1.0)
+    """
+    return np.where(seat_wait > NO_WAIT, wider, 1.0)
+
+
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread, never below the floor")
 def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     """Lower end of an interval, at least the floor.
@@ -169,6 +180,26 @@ def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     0.009
     """
     return np.maximum(expected / spread, floor)
+
+
+@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread, never above what the floor of time allows")
+def rate_high(expected: PerSecond, most: PerSecond, spread: Number) -> PerSecond:
+    """Upper end of the interval of a rate, at most the rate at the floor.
+
+    >>> float(rate_high(10.0, 12.0, 1.6))
+    12.0
+    """
+    return np.minimum(expected * spread, np.maximum(most, expected))
+
+
+@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected / spread")
+def rate_low(expected: PerSecond, spread: Number) -> PerSecond:
+    """Lower end of the interval of a rate.
+
+    >>> rate_low(16.0, 1.6)
+    10.0
+    """
+    return expected / spread
 
 
 @formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread")
@@ -221,6 +252,17 @@ def prompt_ranks(prompts: Number, dp: Number) -> Number:
     mean = np.maximum(prompts, 1) / dp
     fullest = np.maximum(mean + np.sqrt(2 * mean * np.log(dp)), 1)
     return np.maximum(np.maximum(prompts, 1) / np.where(dp > 1, fullest, np.maximum(prompts, 1)), 1)
+
+
+@formula(source="a scheduler gives each micro-batch that enters the pipeline the next prompt: stages fill evenly, ranks as prompts fall")
+def prompt_lanes(prompts: Number, dp: Number, pp: Number) -> Number:
+    """Data-parallel ranks and pipeline stages that concurrent prompts keep busy (4 stages: 1 prompt uses 1, 40 use 4).
+
+    >>> float(prompt_lanes(1, 1, 4)), float(prompt_lanes(40, 1, 4)), float(prompt_lanes(5, 1, 1))
+    (1.0, 4.0, 1.0)
+    """
+    stages = np.minimum(pp, np.maximum(prompts, 1))
+    return stages * prompt_ranks(prompts / stages, dp)
 
 
 @formula(source="definition: the first token comes with the prefill")

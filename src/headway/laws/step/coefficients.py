@@ -117,7 +117,7 @@ class StepCoefficients:
     layers: Number
     attention_gain: Number  # speed-up of attention at the peak of the cache's format
     imbalance: Number  # routed work of the busiest chip over the mean of chips with equally many experts
-    prefill_ranks: Number  # data-parallel ranks that share a step's prompt tokens
+    prefill_ranks: Number  # data-parallel ranks, in all micro-batches, that share a step's prompt tokens
     overlap: Number
     communication: Number  # overlap of collectives: EXPOSED or TWO_BATCH
     achieved: Achieved

@@ -102,14 +102,14 @@ def sampled_tokens(sequences: Number, prompt_tokens: Token) -> Token:
     return sequences * NEW_TOKEN + np.minimum(prompt_tokens, NEW_TOKEN)
 
 
-@formula(source="definition")
-def expert_group_tokens(sequences: Number, dp: Number, prefill_tokens: Token) -> Token:
-    """Tokens of one micro-batch for a replica's experts, from all data-parallel ranks.
+@formula(source="definition; `lanes` are the ranks and micro-batches that share a step's prompt tokens, at most `dp` of them in one micro-batch")
+def expert_group_tokens(sequences: Number, dp: Number, prompt_tokens: Token, lanes: Number) -> Token:
+    """Tokens of one micro-batch for a replica's experts, from all data-parallel ranks; `prompt_tokens` are those of one lane.
 
-    >>> expert_group_tokens(2, 72, 0.0)
-    144.0
+    >>> float(expert_group_tokens(2, 72, 0.0, 1)), float(expert_group_tokens(2, 8, 1000.0, 16))
+    (144.0, 8016.0)
     """
-    return sequences * dp * NEW_TOKEN + prefill_tokens
+    return sequences * dp * NEW_TOKEN + prompt_tokens * np.minimum(lanes, dp)
 
 
 @formula(source="definition")
@@ -137,7 +137,7 @@ def place(
         end=chunk_end(prompt, pairs, start),
         tokens=chip_tokens(sequences, prompt, coefficients.cp),
         sampled=sampled_tokens(sequences, prompt),
-        group_tokens=expert_group_tokens(sequences, coefficients.dp, prefill_tokens),
+        group_tokens=expert_group_tokens(sequences, coefficients.dp, prompt, coefficients.prefill_ranks),
     )
 
 

@@ -16,11 +16,11 @@ from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.laws.serving.replicas import per_replica
 from headway.performance.compile import work_of
+from headway.performance.estimate import estimate
 from headway.performance.layout import NAMES, Layout
-from headway.performance.request import estimate
 from headway.performance.workload import Load
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import BestBatches, Candidates, compile_candidates, request, sized, tpot
+from headway.serving.plan.search import PLAIN_WITHIN, BestLoads, Candidates, ReplicaCounts, oddness, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
 from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded
 
@@ -28,7 +28,7 @@ SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current",
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
 TIE = 1e-12  # values closer than this are equal
 TIES = (
-    "of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
+    "of those within 3 % of the best objective the plainest (plan/search.py: oddness); of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
     "then fewer chips per replica, smaller tp, pp, dp, ep, cp, a smaller batch, the formats in the order asked"
 )
 
@@ -55,54 +55,82 @@ class PlanRow:
     queried: Callable[[], ServeRequest] | None = None  # rebuilds an edited request, so that an explanation shows the edit
 
 
-def pick(w: Candidates, row: int, batch: int, goal: Goal, value: float = float("nan")) -> Choice:
-    """The choice of one layout of a search at one batch."""
+def pick(w: Candidates, row: int, batch: float, goal: Goal, size: ReplicaCounts, value: float = float("nan")) -> Choice:
+    """The choice of one layout of a search, with `batch` users per replica or at the goal's rate, in a number of replicas."""
     degrees = {name: int(np.broadcast_to(getattr(w.layout, name), (w.count, 1))[row, 0]) for name in NAMES}
     layout = Layout(**{name: _number(count, name, name in goal.pinned) for name, count in degrees.items()})
     load = w.query.load
-    load_at_batch = Load(batch=_number(batch, "batch", bool(goal.batches)), prompt=load.prompt, output=load.output)
-    return resized(Choice(query=w.query, layout=layout, load=load_at_batch, value=value), goal)
+    users = {"rate": goal.rate} if goal.rate is not None else {"batch": _number(batch, "batch", bool(goal.batches))}
+    choice = Choice(query=w.query, layout=layout, load=Load(prompt=load.prompt, output=load.output, **users), value=value)
+    return _resized(choice, goal, *(int(np.broadcast_to(count, (w.count, 1))[row, 0]) for count in (size.replicas, size.chips)))
 
 
-def resized(choice: Choice, goal: Goal) -> Choice:
+def point_choice(w: Candidates, row: int, batch: int, rate: float, goal: Goal) -> Choice:
+    """The choice of one layout at a point of the frontier, where one replica carries `rate` requests per second."""
+    return pick(w, row, batch, goal, sized(w, np.full((w.count, 1), 1 / rate), goal))
+
+
+def _resized(choice: Choice, goal: Goal, replicas: int, chips: int) -> Choice:
     """The choice with the replicas that the load needs, and the chips too if their number is free."""
     if not goal.sizing:
         return choice
-    w = compile_candidates(choice.query, choice.layout, 1)
-    size = sized(w, request(w, choice.load.batch, tpot(w, choice.load.batch)), goal)
     system = choice.query.system
     if goal.free:
-        count = int(size.chips)
-        name = f"{count}x{fold(system.chip.name)}"
-        system = replace(system, name=name, chips=known(count, f"{name}.chips", "", "derived", "as many as carry the load", "now"))
-    layout = replace(choice.layout, replicas=known(int(size.replicas), "replicas", "", "derived", "as many as carry the load", "now"))
+        domain = int(system.scale_up_domain)
+        name = f"{chips}x{fold(system.chip.name)}"
+        source = f"{chips // domain} whole nodes of {domain}, as many as carry the load"
+        system = replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
+    layout = replace(choice.layout, replicas=known(replicas, "replicas", "", "derived", "as many as carry the load", "now"))
     return replace(choice, query=replace(choice.query, system=system), layout=layout)
 
 
-def _number(value: int, name: str, typed: bool) -> Any:
-    return user_input(int(value), name) if typed else known(int(value), name, "", "derived", "chosen by the search of plan", "now")
+def _number(value: float, name: str, typed: bool) -> Any:
+    number = int(value) if value == int(value) else float(value)
+    return user_input(number, name) if typed else known(number, name, "", "derived", "chosen by the search of plan", "now")
 
 
-def choose(searches: Sequence[BestBatches], goal: Goal) -> Choice | None:
+def choose(searches: Sequence[BestLoads], goal: Goal) -> Choice | None:
     """The best choice of all layouts, deterministic: TIES states how ties are broken."""
+    ranked = ranking(searches, goal)
+    return ranked[0]() if ranked else None
+
+
+def ranking(searches: Sequence[BestLoads], goal: Goal) -> list[Callable[[], Choice]]:
+    """The choices of all layouts, best first, each made when it is called."""
     parts = [_keys(index, best, goal) for index, best in enumerate(searches) if best.candidates.count]
     if not parts:
-        return None
+        return []
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    keep = np.arange(len(columns[0]))
-    for column in columns:
-        least = column[keep].min()
-        keep = keep[column[keep] <= least + TIE * abs(least)]
-    index, row = (int(column[keep[0]]) for column in columns[-2:])
-    best = searches[index]
-    return pick(best.candidates, row, int(best.batch[row, 0]), goal, float(best.value[row, 0]))
+    keys = [_levels(column) for column in columns[:-2]]
+    if goal.plainest and goal.objective != "latency":
+        value = columns[0]
+        near = value <= value.min() + PLAIN_WITHIN * abs(value.min())
+        odd = np.concatenate([oddness(best.candidates)[:, 0] for best in searches if best.candidates.count])
+        keys = [~near, np.where(near, odd, 0), *keys]
+    order = np.lexsort((*columns[-1:-3:-1], *reversed(keys)))
+    places = [(int(columns[-2][at]), int(columns[-1][at])) for at in order]
+    return [functools.partial(_choice, searches[index], row, goal) for index, row in places]
 
 
-def _keys(index: int, best: BestBatches, goal: Goal) -> list[Any]:
+def _levels(column: Any) -> Any:
+    """Ranks of a column, values closer than TIE being equal."""
+    order = np.argsort(column, kind="stable")
+    values = column[order]
+    step = np.concatenate([[0], np.cumsum(values[1:] > values[:-1] + TIE * np.abs(values[:-1]))])
+    levels = np.empty(len(column), dtype=np.int64)
+    levels[order] = step
+    return levels
+
+
+def _choice(best: BestLoads, row: int, goal: Goal) -> Choice:
+    return pick(best.candidates, row, int(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+
+
+def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    keys = [-best.value if goal.more else best.value, size.chips_used, best.tpot if fast else per_replica(best.request, size.replicas)]
+    keys = [-best.value if goal.more else best.value, size.chips_used, best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]

@@ -15,12 +15,11 @@ import numpy as np
 from headway.core.catalog import fold
 from headway.core.quantity import known
 from headway.laws.serving import replicas as laws
-from headway.laws.serving.replicas import chips_needed, replicas_held, replicas_needed
+from headway.laws.serving.replicas import nodes_needed, replicas_held, replicas_needed
 from headway.laws.serving.request import e2e_s, prefill_lanes, request_s
 from headway.laws.step.memory import kv_bytes_chip, sequence_bytes
+from headway.performance.estimate import ONE_RANK
 from headway.performance.layout import Layout, halves
-from headway.performance.request import ONE_RANK
-from headway.performance.workload import SLO
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import (
@@ -28,12 +27,12 @@ from headway.serving.plan.search import (
     Candidates,
     ReplicaCounts,
     batch_of,
+    bisect_ranks,
+    decode_tpot,
     fits,
     least_sequences,
     most_fitting,
-    most_within,
     objective_value,
-    tpot,
 )
 from headway.serving.plan.space import domain_of
 from headway.serving.pools import NO_PREFILL, hand_over_link
@@ -41,6 +40,7 @@ from headway.serving.pools import NO_PREFILL, hand_over_link
 LEVELS = 8  # TPOT limits tried for the frontier, for an E2E limit and for a rate at low latency
 FEW = 2000  # pairs sized first, to bound the rest
 TIE = 1e-12
+NO_SIZE = ReplicaCounts(replicas=1, chips_used=1, chips=1)  # the pair sizes itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,10 @@ def pairs(candidates: Sequence[Candidates], goal: Goal) -> tuple[list[PoolPair],
 
 def _levels(w: Candidates, most: Any, goal: Goal) -> list[float]:
     """TPOT limits to try in seconds: the requested limit, then lower limits."""
-    tpot_limits = [limit for limit in (goal.slo.tpot, goal.slo.tpot_interleaved) if limit is not None]
+    tpot_limits = [limit for limit in (goal.slo.tpot, goal.slo.tpot_decode) if limit is not None]
     if not w.count:
         return []
-    low, high = float(tpot(w, batch_of(w, np.ones_like(most))).min()), float(tpot(w, batch_of(w, most)).max())
+    low, high = float(decode_tpot(w, batch_of(w, np.ones_like(most))).min()), float(decode_tpot(w, batch_of(w, most)).max())
     high = min([high, *tpot_limits])
     return [] if high < low else [high, *np.geomspace(low, high, LEVELS)[:-1]]
 
@@ -125,11 +125,11 @@ def _decode_side(w: Candidates, most: Any, limit: float, goal: Goal) -> Pool:
     if goal.batches:
         ranks = np.full_like(most, 1)
         batch = np.full_like(most, max(goal.batches))
-        good = fits(w, batch) & (tpot(w, batch) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
+        good = fits(w, batch) & (decode_tpot(w, batch) <= limit) & (least_sequences(w) == 1 or halves(w.layout, batch))
     else:
-        ranks = most_within(w, most, Goal(slo=SLO(tpot=limit)))
+        ranks = bisect_ranks(lambda ranks: decode_tpot(w, batch_of(w, ranks)) <= limit, most + 1)
         batch, good = batch_of(w, np.maximum(ranks, 1)), ranks >= least_sequences(w)
-    times, link, layout = tpot(w, batch), _link_s(w, goal), w.layout
+    times, link, layout = decode_tpot(w, batch), _link_s(w, goal), w.layout
     work = request_s(batch, w.query.load.output, times, NO_PREFILL, prefill_lanes(layout.dp, layout.pp))
     side = _side(w, batch, laws.pool_request_s(work, link, layout.dp), times, link)
     timed = goal.objective == "latency" or goal.slo.e2e is not None
@@ -223,7 +223,7 @@ def _sized(first: Pool, second: Pool, goal: Goal) -> tuple[Any, Any, ReplicaCoun
     if goal.sizing:
         p, q = (np.ones(len(side.row)) if goal.rate is None else replicas_needed(goal.rate, side.request) for side in (first, second))
         if goal.free:
-            chips = chips_needed(p, domain, first.chips) + chips_needed(q, domain, second.chips)
+            chips = (nodes_needed(p, domain, first.chips) + nodes_needed(q, domain, second.chips)) * domain
         else:
             q = np.where(decode_held(p, system, domain, first, second) >= q, q, 0)
     else:
@@ -261,16 +261,17 @@ def _balanced(first: Pool, second: Pool, system: Any, domain: int) -> tuple[Any,
 def picked(pair: PoolPair, goal: Goal) -> Choice:
     """A pair as the choice of a row: the decode pool, with the prefill pool in `prefill`."""
     (a, b), (p, q) = pair.index, pair.replicas
-    plain = replace(goal, free=False, objective="cost")
+    plain = replace(goal, free=False, objective="cost", rate=None)
     first, second = pair.prefill, pair.decode
-    prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain)
-    answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, pair.value)
+    prompts = pick(first.candidates, int(first.row[a]), int(first.batch[a]), plain, NO_SIZE)
+    answers = pick(second.candidates, int(second.row[b]), int(second.batch[b]), plain, NO_SIZE, pair.value)
     query = answers.query
     if goal.free:
         name = f"{pair.chips}x{fold(query.system.chip.name)}"
         chips = known(pair.chips, f"{name}.chips", "", "derived", "as many as carry the load", "now")
         query = replace(query, system=replace(query.system, name=name, chips=chips))
-    return replace(answers, query=query, layout=_with_replicas(answers.layout, q), prefill=_with_replicas(prompts.layout, p))
+    load = replace(answers.load, rate=goal.rate)
+    return replace(answers, query=query, load=load, layout=_with_replicas(answers.layout, q), prefill=_with_replicas(prompts.layout, p))
 
 
 def _with_replicas(layout: Layout, replicas: int) -> Layout:

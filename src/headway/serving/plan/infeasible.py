@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headway.core import units
-from headway.laws.serving.replicas import interleaved_tpot_s
 from headway.laws.serving.request import e2e_s
-from headway.performance.request import estimate
+from headway.performance.estimate import estimate
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import NAMES, Goal, limits
-from headway.serving.plan.search import Candidates, batch_of, fits, request, tpot
+from headway.serving.plan.search import Candidates, exact, fits, sized
 from headway.serving.serve import case_of
 
 
@@ -21,31 +21,32 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
     """The nearest miss, its reason (memory before times), and whether memory is the reason."""
     rows = [(w, *_row(w, goal)) for w in candidates]
     w, row, batch, miss = min(rows, key=lambda entry: entry[3])
-    return pick(w, row, batch, goal), _reason(w, row, batch, goal), miss[0] > 0
+    size = sized(w, np.ones((w.count, 1)), replace(goal, rate=None))
+    return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss[0] > 0
 
 
 def beyond(most: Choice) -> str:
     """Why a rate is not carried, in words, with the machine's largest rate."""
     estimates = estimate(case_of(most.query, most.layout, most.load))
     rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
-    words = f"{most.layout}, {int(most.layout.replicas)} replicas, batch {int(most.load.batch)}"
+    words = f"{most.layout}, {int(most.layout.replicas)} replicas"
     return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
 
 
-def _times(w: Candidates, batch: Any) -> dict[str, Any]:
-    """The latency behind each limit, in seconds."""
-    times, output = tpot(w, batch), w.query.load.output
-    interleaved_tpot = interleaved_tpot_s(batch, request(w, batch, times), output)
-    return {"ttft": w.ttft, "tpot": times, "tpot_interleaved": interleaved_tpot, "e2e": e2e_s(w.ttft, times, output)}
+def _times(w: Candidates, batch: Any, goal: Goal) -> dict[str, Any]:
+    """The mean time behind each limit, in seconds, of so many users."""
+    point = exact(w, np.asarray(batch, dtype=float), replace(goal, rate=None))
+    e2e = e2e_s(point.ttft, point.tpot, w.query.load.output)
+    return {"ttft": point.ttft, "tpot": point.tpot, "e2e": e2e, "tpot_decode": point.decode}
 
 
 def _row(w: Candidates, goal: Goal) -> tuple[int, int, tuple[int, float]]:
     """The layout that misses by least: (row, batch, (stage: 0 times, 1 KV cache, 2 weights; ratio of the miss))."""
-    batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else batch_of(w, np.ones((w.count, 1), dtype=np.int64))
+    batch = np.full((w.count, 1), min(goal.batches)) if goal.batches else np.ones((w.count, 1), dtype=np.int64)
     room = _full(fits(w, batch), w)
     if room.any():
         miss_ratio = np.zeros(w.count)
-        latencies = _times(w, batch)
+        latencies = _times(w, batch, goal)
         for name, limit in limits(goal.slo).items():
             miss_ratio = np.maximum(miss_ratio, _full(latencies[name], w) / limit)
         miss_ratio = np.where(room, miss_ratio, np.inf)
@@ -73,7 +74,7 @@ def _reason(w: Candidates, row: int, batch: int, goal: Goal) -> str:
     if not _full(fits(point, batch), point)[0]:
         room = f"{_gb(usable)} usable per chip at {where} hold {_gb(weights)} of weights"
         return f"{room} and the KV cache of {limit:.3g} sequences per rank, fewer than batch {batch} needs"
-    misses, latencies = [], _times(point, batch)
+    misses, latencies = [], _times(point, batch, goal)
     for name, most in limits(goal.slo).items():
         value = float(_full(latencies[name], point)[0])
         if value > most:

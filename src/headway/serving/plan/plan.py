@@ -23,13 +23,13 @@ from headway.performance.formats import able_computes, check_compute, resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
-from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, pick, resized, table
+from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.frontier import candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
-from headway.serving.plan.search import BestBatches, Candidates, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serving.plan.search import BestLoads, Candidates, ReplicaCounts, best_loads, compile_candidates, objective_value
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
 from headway.serving.plan.space import SearchSpace, halved, space
 from headway.serving.serve import ServeRequest, query
@@ -76,7 +76,7 @@ class _Group:
     """One model on one machine: its search problems and results."""
 
     problems: tuple[PlanProblem, ...]
-    searches: tuple[BestBatches, ...]
+    searches: tuple[BestLoads, ...]
     candidates: tuple[Candidates, ...]
     best: Choice | None
     goal: Goal
@@ -91,6 +91,10 @@ class _Group:
     @property
     def space(self) -> SearchSpace:
         return self.problems[0].space
+
+    def searched(self) -> tuple[list[PlanProblem], list[BestLoads]]:
+        """The problems that have layouts, and the search of each."""
+        return [problem for problem in self.problems if problem.space.count], list(self.searches)
 
     def rank(self) -> tuple[bool, bool, float]:
         """Sort key: feasible first, then with a price, then by the objective."""
@@ -109,7 +113,7 @@ def plan(
     load: Load,
     slo: SLO | None = None,
     *,
-    ttft: Any = None, tpot: Any = None, tpot_interleaved: Any = None, e2e: Any = None,
+    ttft: Any = None, tpot: Any = None, e2e: Any = None, tpot_decode: Any = None,
     weights: str | Sequence[str] = ("",), kv: str | Sequence[str] = (), compute: str | Sequence[str] = ("",),
     ways: Mapping[str, Any] | None = None,
     batch: Any = None,
@@ -121,7 +125,7 @@ def plan(
     """The best layout, batch and formats of each model on each machine, the best of all first.
 
     `load` has one prompt, one output and optionally the rate to carry: on a bare chip by the number of chips that it needs, else by the
-    machine's chips. `slo`, or `ttft`, `tpot`, `tpot_interleaved` and `e2e` ("2s", or seconds), are the limits. choice.TIES states how
+    machine's chips. `slo`, or `ttft`, `tpot`, `e2e` and `tpot_decode` ("2s", or seconds), are the limits on means. choice.TIES states how
     ties are broken. `disaggregate`: pools for prefill and decode. `ways` pins tp, ep, dp, pp, cp, replicas (a value or a list each),
     `batch` the batches; omitted formats default as in `Precision`, KV to bf16 and fp8 if the chip has fp8. `current`, "tp=8 batch=64",
     adds a row for the user's layout.
@@ -130,7 +134,7 @@ def plan(
     pinned = frozenset(name for name, value in (ways or {}).items() if value is not None)
     goal = Goal(
         objective=objective_named(objective), rate=plan_problem.rate(load.rate), batches=plan_problem.batches(batch), pinned=pinned,
-        slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "tpot_interleaved": tpot_interleaved, "e2e": e2e}),
+        slo=plan_problem.slo_of(slo or SLO(), {"ttft": ttft, "tpot": tpot, "e2e": e2e, "tpot_decode": tpot_decode}),
         disaggregate=plan_problem.disaggregated(disaggregate, pinned),
     )  # fmt: skip
     names = {name: plan_problem.formats(value, name) for name, value in (("weights", weights), ("kv", kv), ("compute", compute))}
@@ -176,9 +180,7 @@ def _problems(
     for name in ("prompt", "output"):
         if hasattr(getattr(load, name), "__len__"):
             raise BadValue(name, getattr(load, name), "one number: a plan is for one kind of request")
-    first = query(
-        model, system, Layout(), 1, load.context, load.prompt, load.output, Precision(), assumptions, plan_problem.rate(load.rate)
-    )
+    first = query(model, system, Layout(), None, load.context, load.prompt, load.output, Precision(), assumptions)
     if load.context is not None:
         raise BadValue("load", "a context", "a prompt and an output")
     fp8 = first.system.chip.peak_fp8 is not None
@@ -206,7 +208,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
     check_compute(query.system.chip, precision)
     formats = resolve(query.work.blocks, query.work.embedding_dtype, query.system.chip, precision)
     user_pick = placed(replace(query, formats=formats), mine)
-    return user_pick if "replicas" in mine else resized(user_pick, replace(group.goal, objective="cost"))
+    return user_pick
 
 
 # -- results --------------------------------------------------------------------------------------------------------------------
@@ -215,7 +217,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
 def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
     searched = [problem for problem in problems if problem.space.count]
     candidate_sets = tuple(compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in searched)
-    searches = tuple(best_batches(w, goal) for w in candidate_sets)
+    searches = tuple(best_loads(w, goal) for w in candidate_sets)
     group = _Group(problems=tuple(problems), searches=searches, candidates=candidate_sets, best=choose(searches, goal), goal=goal)
     return _pooled(group) if goal.disaggregate else group
 
@@ -244,7 +246,7 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
     elif any(best.in_time for best in group.searches):
         most = replace(group.goal, rate=None, objective="throughput")
-        rate_pick = choose([best_batches(w, most) for w in group.candidates], most)
+        rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
         near, fails = cast(Choice, rate_pick), "rate"
         why = beyond(near)
     else:
@@ -267,11 +269,11 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, mor
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
         front = frontier(points)
-        places = zip(front.search, front.row, front.batch, strict=True)
-        picks = [pick(members[int(index)].fitting, int(row), int(size), goals[int(index)]) for index, row, size in places]
+        places = zip(front.search, front.row, front.batch, front.rate, strict=True)
+        picks = [point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)]) for index, row, users, rate in places]
         lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
     if helping and lead.best and not goal.disaggregate:
-        lines += elasticities(lead.problems, lead.best, goal)
+        lines += elasticities(*lead.searched(), lead.best, goal)
     if user_pick is not None:
         lines.append(_own_line(lead, user_pick))
         more.append(_own_note(lines[-1], goal))
@@ -283,7 +285,7 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, mor
     return Plan(table=plan_table, best=best[0].pick, answer=answer, infeasible=why, fails=fails[0], objective=goal.objective, slo=goal.slo)
 
 
-def _frontier(groups: list[_Group]) -> tuple[Any, list[BestBatches], list[Goal]]:
+def _frontier(groups: list[_Group]) -> tuple[Any, list[BestLoads], list[Goal]]:
     """Candidates of the first group's model on every machine with a comparable cost, and their searches and goals."""
     lead = groups[0].query
     same = [
@@ -329,17 +331,15 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     goal = groups[0].goal
     layouts = sum(problem.space.count for group in groups for problem in group.problems)
     inside = sum(best.in_memory for group in groups for best in group.searches)
-    allowed = sum(best.fitting.count for group in groups for best in group.searches)
     timely = sum(best.in_time for group in groups for best in group.searches)
-    met = sum(best.candidates.count for group in groups for best in group.searches)
+    met = sum(best.met for group in groups for best in group.searches)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
-    slower = " or ".join(LIMIT_NAMES[name] for name in limits(goal.slo) if name != "ttft") or "TPOT"
+    slower = " or ".join(LIMIT_NAMES[name] for name in limits(goal.slo)) or "latency"
     how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
     notes = dict.fromkeys(
         (
             f"searched {layouts} layouts (formats counted apart), {count} candidates with a batch ({how})",
-            f"dropped {layouts - inside} layouts that do not fit in memory, "
-            f"{inside - allowed} over the TTFT limit, {allowed - timely} over the {slower} limit{short}",
+            f"dropped {layouts - inside} layouts that do not fit in memory, {inside - timely} over the {slower} limit{short}",
         )
     )
     if goal.objective == "cost" and any(group.query.price is None for group in groups):
@@ -362,9 +362,9 @@ def _pool_note(group: _Group) -> list[str]:
         return [] if not group.best else [f"{group.query.system.name}: one pool keeps no such limits, two do"]
     goal, one_pool = group.goal, group.aggregated
     times = float(gain(objective_of(group.best, group.best.query, goal), objective_of(one_pool, one_pool.query, goal), goal))
-    interleaved_tpot = show(float(estimates_of(one_pool, one_pool.query)["tpot_interleaved_s"]), "s")
+    one_tpot = show(float(estimates_of(one_pool, one_pool.query)["tpot_s"]), "s")
     words = ("two pools are", times, "than one") if times >= 1 else ("one pool is", 1 / times, "than two")
-    least = f"one pool: {one_pool.layout}, batch {int(one_pool.load.batch)}, TPOT with others' prompts {interleaved_tpot}"
+    least = f"one pool: {one_pool.layout}, TPOT {one_tpot}"
     return [f"{words[0]} {words[1]:.3g} times {BETTER[goal.objective]} {words[2]} ({least})"]
 
 

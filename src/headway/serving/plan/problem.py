@@ -22,8 +22,8 @@ from headway.performance.workload import SLO, Load
 OBJECTIVES = {"cost": False, "throughput": True, "latency": True, "chips": False}  # objective -> whether more is better
 ALIASES = {"speed": "latency"}
 # Column of each limit; each column grows with the batch or does not depend on it.
-LIMITS = {"ttft": "ttft_s", "tpot": "tpot_s", "tpot_interleaved": "tpot_interleaved_s", "e2e": "e2e_s"}
-NAMES = {"ttft": "TTFT", "tpot": "TPOT", "tpot_interleaved": "TPOT with others' prompts in between", "e2e": "E2E"}
+LIMITS = {"ttft": "ttft_s", "tpot": "tpot_s", "e2e": "e2e_s", "tpot_decode": "tpot_decode_s"}
+NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "tpot_decode": "TPOT of decode steps alone"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ class Goal:
     free: bool = False  # the number of chips follows from the load
     batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
     pinned: frozenset[str] = frozenset()
+    plainest: bool = True  # of layouts within PLAIN_WITHIN of the best objective, the plainest
+    step_factor: float = 1.0  # every step so many times as long as expected, to leave room for the model's error
 
     @property
     def more(self) -> bool:

@@ -1,7 +1,7 @@
-"""The best batch of every layout at once: expected values by the laws of `estimate`, evaluated as arrays over layouts.
+"""The best load of every layout at once: screened on a curve over decoding sequences as arrays over layouts, then computed exactly.
 
-The sequences of a rank set the time of a step, so only batches that fill every rank can be best. Cost falls while TPOT and memory rise
-with the sequences per rank, so bisection over all layouts together finds the exact largest number within the limits.
+Rate, TPOT and TTFT of a replica rise with its decoding sequences. Bisection over all layouts together finds the most that keep the
+limits, from one evaluation of performance/request.py's law per point; the best layouts are then computed by its fixed points.
 """
 
 from __future__ import annotations
@@ -14,63 +14,74 @@ import numpy as np
 from headway.core.progress import tick
 from headway.core.quantity import known
 from headway.laws.economics.cost import chip_seconds_per_request, usd_per_request
+from headway.laws.queueing import closed_loop as loops
+from headway.laws.queueing.closed_loop import Loop, decoded_per_s
+from headway.laws.queueing.replica_loop import step_times, token_times
+from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import (
     chip_seconds_per_request_at,
-    chips_needed,
     full_batch,
-    interleaved_tpot_s,
+    nodes_needed,
     offered_tok_per_s,
+    replicas_in_nodes,
     replicas_needed,
     usd_per_request_at,
 )
-from headway.laws.serving.request import (
-    e2e_s,
-    final_context,
-    held_kv_tokens,
-    lane_tokens,
-    middle_context,
-    per_chip,
-    prefill_lanes,
-    request_s,
-    sustained_tok_per_s,
-    tpot_s,
-    user_tok_per_s,
-)
-from headway.laws.step.coefficients import StepCoefficients
+from headway.laws.serving.request import e2e_s, final_context, lane_tokens, per_chip, sustained_tok_per_s, user_tok_per_s
 from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm
 from headway.laws.step.parts import rank_sequences
-from headway.laws.step.step import compute_s, step_s
+from headway.laws.step.step import step_s
+from headway.performance import request as request_laws
 from headway.performance.compile import StepModel, compile_layout
+from headway.performance.estimate import requests_of, server_of
 from headway.performance.formats import Formats
 from headway.performance.layout import Layout, halves
-from headway.performance.request import NO_PROMPT, NO_SEQUENCES, ONE_RANK, emitted, prefilled, speculates
+from headway.performance.request import NO_WORK, SINGLE, Requests, prefilled
+from headway.performance.server import Server
 from headway.serving.plan.problem import Goal, limits
-from headway.serving.serve import ServeRequest
+from headway.serving.serve import ServeRequest, case_of
 
 MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 
 
+FINALISTS = 24  # layouts of a search that are computed exactly
+HALVINGS = 20  # of the decoding sequences that carry a rate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Compiled layouts of one model on one machine in one set of formats: all that does not depend on the batch."""
+    """Compiled layouts of one model on one machine in one set of formats: all that does not depend on the load."""
 
     query: ServeRequest
     layout: Layout  # arrays (n, 1)
     count: int
     compiled: StepModel
-    decode: StepCoefficients  # coefficients of decode steps, with one prefill rank so that prompt terms stay scalars
-    ttft: Any
-    prefill: Any
+    server: Server
+    requests: Requests
+    loop: Loop
+    ttft: Any  # of a request alone
+    prefill: Any  # of a step in which every rank prefills a prompt
     sequence: Any  # bytes of one sequence on the fullest chip
     usable: Any
     limit: Any  # most sequences of one rank, all pipeline stages together
 
     def rows(self, keep: Any) -> Candidates:
         """The candidates at the indices `keep`."""
-        keys = ("layout", "compiled", "decode", "ttft", "prefill", "sequence", "limit")
+        keys = ("layout", "compiled", "server", "loop", "ttft", "prefill", "sequence", "limit")
         return replace(self, **{key: _rows(getattr(self, key), keep, self.count) for key in keys}, count=len(keep))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """A replica at a load, as arrays: requests in service, times of a request, and requests per second."""
+
+    served: Any
+    ttft: Any
+    tpot: Any
+    decode: Any  # TPOT of decode steps alone
+    rate: Any
 
 
 def _rows(value: Any, keep: Any, count: int) -> Any:
@@ -85,20 +96,21 @@ def compile_candidates(query: ServeRequest, layout: Layout, count: int) -> Candi
     """The compiled candidates of `count` layouts."""
     tick(count)
     compiled = compile_layout(query.work, query.system, layout, query.assumptions, query.formats)
-    c, prompt = compiled.step, query.load.prompt
-    one_rank = replace(c, prefill_ranks=ONE_RANK)
-    tokens, pairs = prefilled(prompt, query.assumptions)
-    first = step_s(one_rank, NO_SEQUENCES, NO_PROMPT, tokens, pairs)
-    busy = step_s(c, NO_SEQUENCES, NO_PROMPT, lane_tokens(tokens, layout.dp), lane_tokens(pairs, layout.dp))
-    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(prompt, query.load.output))
+    case = case_of(query, layout, query.load)
+    server, requests = server_of(case, compiled), requests_of(case)
+    tokens, pairs = prefilled(query.load.prompt, query.assumptions.hit_rate)
+    busy = step_s(compiled.step, NO_WORK, NO_WORK, lane_tokens(tokens, layout.dp), lane_tokens(pairs, layout.dp))
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, final_context(query.load.prompt, query.load.output))
     usable = usable_hbm(query.system.chip.need("hbm"), query.assumptions.hbm_utilization)
     return Candidates(
         query=query,
         layout=layout,
         count=count,
         compiled=compiled,
-        decode=one_rank,
-        ttft=first,
+        server=server,
+        requests=requests,
+        loop=request_laws.loop_of(server, requests, SINGLE),
+        ttft=request_laws.unloaded_ttft_s(server, requests, step_s),
         prefill=busy,
         sequence=sequence_size,
         usable=usable,
@@ -115,18 +127,43 @@ def fits(w: Candidates, batch: Any) -> Any:
     return fits_hbm(w.compiled.weights_bytes, kv, w.usable) & chips
 
 
-def tpot(w: Candidates, batch: Any) -> Any:
-    """Expected TPOT in seconds at a batch, without prefill interference."""
-    load, c = w.query.load, w.decode
-    contexts = (load.prompt, middle_context(load.prompt, load.output), final_context(load.prompt, load.output))
-    first, middle, last = (step_s(c, batch, held_kv_tokens(batch, context), NO_PROMPT, NO_PROMPT) for context in contexts)
-    mean, assumptions = tpot_s(first, middle, last), w.query.assumptions
-    return emitted(mean, compute_s(c, batch, held_kv_tokens(batch, contexts[1])), assumptions) if speculates(assumptions) else mean
+def decode_tpot(w: Candidates, batch: Any) -> Any:
+    """Expected TPOT in seconds of a replica that only decodes."""
+    return request_laws.decode_s(w.server, w.requests, batch, step_s)
 
 
-def request(w: Candidates, batch: Any, tpot: Any) -> Any:
-    """Expected replica time of a request in seconds."""
-    return request_s(batch, w.query.load.output, tpot, w.prefill, prefill_lanes(w.layout.dp, w.layout.pp))
+def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
+    """Step and token times of the candidates, every step `goal.step_factor` times as long as expected."""
+    step = step_times(w.server.step, step_s)
+    token = token_times(w.server.step, step_s, w.server.accept_length, w.server.draft_cost)
+    if goal.step_factor == 1:
+        return step, token
+    return (lambda *load: goal.step_factor * step(*load)), token
+
+
+def curve(w: Candidates, decoding: Any, goal: Goal) -> LoadPoint:
+    """Replicas in which so many sequences decode on average; near the fixed points of `exact`, from one evaluation."""
+    step, token = _times(w, goal)
+    loop = w.loop if goal.rate is None else loops.random_arrivals(w.loop)
+    answer = w.query.load.output - 1
+    if answer < 1:  # nothing decodes: `decoding` counts the requests in service
+        ttft, time, decode, _ = loops.request_times(step, loop, decoding, 0.0 * decoding, token)
+        return LoadPoint(served=decoding, ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft)
+    chunks = prompt_chunks(loop.prefill, loop.step_budget_tokens / loop.lanes)
+    served = decoding * (1 + loop.accept_length * chunks / answer) + 1
+    ttft, time, decode, _ = loops.request_times(step, loop, served, decoding, token)
+    rate = decoded_per_s(decoding, w.query.load.output, time)
+    return LoadPoint(served=decoding + rate * ttft, ttft=ttft, tpot=time, decode=decode, rate=rate)
+
+
+def exact(w: Candidates, users: Any, goal: Goal) -> LoadPoint:
+    """Replicas under a closed loop of `users`, or under arrivals at `users` requests per second if the goal has a rate."""
+    step, token = _times(w, goal)
+    if goal.rate is None:
+        times = loops.closed_loop(step, replace(w.loop, users=users), token)
+    else:
+        times = loops.open_loop(step, w.loop, users, token)
+    return LoadPoint(served=times.in_service, ttft=times.ttft, tpot=times.tpot, decode=times.decode, rate=times.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +176,14 @@ class ReplicaCounts:
 
 
 def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
-    """The replicas that the machine holds, or that the load needs."""
+    """The replicas that the machine holds, or that the load needs: in whole nodes where their number is free."""
     replicas, chips = w.layout.replicas, w.query.system.chips
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
-            chips = chips_needed(replicas, w.query.system.scale_up_domain, w.compiled.chips)
+            domain = w.query.system.scale_up_domain
+            nodes = nodes_needed(replicas, domain, w.compiled.chips)
+            replicas, chips = replicas_in_nodes(nodes, domain, w.compiled.chips), nodes * domain
     return ReplicaCounts(replicas=replicas, chips_used=used_chips(w.compiled.chips, replicas), chips=chips)
 
 
@@ -172,23 +211,20 @@ def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: 
 
 
 def most_fitting(w: Candidates) -> Any:
-    """Most sequences per rank that fit in memory, (n, 1); 0 if the weights alone do not fit."""
+    """Most sequences per rank that fit in memory and that the engine admits, (n, 1); 0 if the weights alone do not fit."""
     stages = np.minimum(np.asarray(w.limit, dtype=float) / w.layout.pp, MOST_SEQUENCES)
     high = np.broadcast_to(stages.astype(np.int64) + 2, (w.count, 1))
-    return _bisect(lambda ranks: fits(w, batch_of(w, ranks)), high)
+    admitted = np.maximum(np.floor(np.asarray(w.server.scheduling.max_sequences, dtype=float) / w.layout.pp), 1)
+    return np.minimum(bisect_ranks(lambda ranks: fits(w, batch_of(w, ranks)), high), admitted.astype(np.int64))
 
 
-def within(w: Candidates, batch: Any, goal: Goal) -> Any:
-    """Whether a batch keeps the limits that depend on it: TPOT, interleaved TPOT and E2E."""
-    user_limits = limits(goal.slo)
-    times = tpot(w, batch)
-    good = np.full(np.broadcast_shapes(np.shape(times), np.shape(batch)), True)
-    if "tpot" in user_limits:
-        good &= times <= user_limits["tpot"]
-    if "tpot_interleaved" in user_limits:
-        good &= interleaved_tpot_s(batch, request(w, batch, times), w.query.load.output) <= user_limits["tpot_interleaved"]
-    if "e2e" in user_limits:
-        good &= e2e_s(w.ttft, times, w.query.load.output) <= user_limits["e2e"]
+def within(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
+    """Whether a load keeps the limits on mean times."""
+    times = {"ttft": point.ttft, "tpot": point.tpot, "tpot_decode": point.decode}
+    times["e2e"] = e2e_s(point.ttft, point.tpot, w.query.load.output)
+    good = np.full(np.broadcast_shapes(np.shape(point.tpot), np.shape(point.ttft)), True)
+    for name, limit in limits(goal.slo).items():
+        good = good & (times[name] <= limit)
     return good
 
 
@@ -197,37 +233,12 @@ def least_sequences(w: Candidates) -> int:
     return 2 if w.query.assumptions.communication == "two-batch" else 1
 
 
-def carried(w: Candidates, request: Any, goal: Goal) -> Any:
-    """Whether the replicas that the machine holds carry the rate."""
-    if goal.rate is None or (goal.free and goal.sizing):
-        return np.full(np.shape(request), True)
-    return replicas_needed(goal.rate, request) <= w.layout.replicas
-
-
-def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
-    """Most sequences per rank, up to `most`, that keep the limits; 0 if none."""
-    none = not limits(goal.slo).keys() - {"ttft"}
-    return most if none else _bisect(lambda ranks: within(w, batch_of(w, ranks), goal), most + 1)
-
-
-def least_carrying(w: Candidates, most: Any, goal: Goal) -> Any:
-    """The fewest sequences per rank that carry the rate, given that `most` does."""
-    if goal.rate is None or (goal.free and goal.sizing):
-        return np.full_like(most, least_sequences(w))
-
-    def short(ranks: Any) -> Any:
-        batch = batch_of(w, ranks)
-        return ~carried(w, request(w, batch, tpot(w, batch)), goal)
-
-    return np.maximum(_bisect(short, most) + 1, least_sequences(w))
-
-
 def batch_of(w: Candidates, ranks: Any) -> Any:
     """Batch of a replica with `ranks` sequences on every rank and stage."""
     return full_batch(ranks, w.layout.dp, w.layout.pp)
 
 
-def _bisect(holds: Any, high: Any) -> Any:
+def bisect_ranks(holds: Any, high: Any) -> Any:
     """The largest whole number below `high` at which `holds` is true, else 0; `holds` must be monotonic."""
     low = np.zeros_like(high)
     while (high - low > 1).any():
@@ -239,66 +250,200 @@ def _bisect(holds: Any, high: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestBatches:
-    """The best batch of each layout that keeps every limit, as arrays over these layouts."""
+class BestLoads:
+    """The best load of the best layouts that keep every limit, as arrays over these layouts."""
 
     candidates: Candidates
-    batch: Any
-    tpot: Any
-    request: Any
+    batch: Any  # users per replica; at a rate, requests in service
+    point: LoadPoint
     size: ReplicaCounts
     value: Any
-    fitting: Candidates  # layouts within memory and the TTFT limit, other limits ignored
-    most: Any  # sequences per rank that fit in memory, for `fitting`; None for pinned batches
+    fitting: Candidates  # layouts that fit in memory, limits ignored
+    most: Any  # sequences per rank that fit in memory, for `fitting`
     fitting_rows: Any  # row in `fitting` of each of `candidates`
     room: Any  # whether each pinned batch fits in memory; None without pinned batches
     in_memory: int  # number of layouts that fit in memory, limits ignored
     in_time: int  # number of layouts that keep every latency limit
+    met: int  # number of layouts that keep every limit and carry the rate
 
 
-def best_batches(w: Candidates, goal: Goal) -> BestBatches:
-    """Each layout at its best batch, or at the best pinned batch."""
+def best_loads(w: Candidates, goal: Goal) -> BestLoads:
+    """The layouts with the best objective, each at its best load, or at the best pinned batch."""
     if goal.batches:
         return _pinned(w, goal, np.array([goal.batches], dtype=np.int64))
     most = most_fitting(w)
-    inside = int((most > 0).sum())
-    good = (most >= least_sequences(w)) & (True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft)
-    keep = np.flatnonzero(np.broadcast_to(good, (w.count, 1)))
+    keep = np.flatnonzero(most[:, 0] >= least_sequences(w))
     fitting, most = w.rows(keep), most[keep]
-    ranks = most_within(fitting, most, goal)
-    timely = np.flatnonzero(ranks >= least_sequences(w))
-    met, ranks = fitting.rows(timely), ranks[timely]
-    batch = batch_of(met, ranks)
-    enough = np.flatnonzero(carried(met, request(met, batch, tpot(met, batch)), goal))
-    met, ranks = met.rows(enough), ranks[enough]
+    ranks = _most_within(fitting, most, goal)
+    timely = np.flatnonzero(ranks[:, 0] >= least_sequences(w))
+    met, decoding = fitting.rows(timely), batch_of(fitting.rows(timely), ranks[timely]).astype(float)
+    counts = {"in_memory": len(keep), "in_time": len(timely)}
+    rest = {"fitting": fitting, "most": most, "room": None}
+    if goal.rate is not None:
+        return _at_rate(met, decoding, timely, goal, counts | rest)
     if goal.objective == "latency":
-        ranks = least_carrying(met, ranks, goal)
-    counts = {"in_memory": inside, "in_time": len(timely)}
-    return _best(met, batch_of(met, ranks), goal, fitting=fitting, most=most, fitting_rows=timely[enough], room=None, **counts)
+        decoding = batch_of(met, np.full_like(ranks[timely], least_sequences(w))).astype(float)
+    screened = curve(met, decoding, goal)
+    best = _finalists(met, screened, sized(met, 1 / screened.rate, goal), goal)
+    users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
+    finalists = met.rows(best)
+    users, point = _kept(finalists, users, batch_of(finalists, most[timely][best]), goal)
+    good = np.flatnonzero(users[:, 0] >= 1)
+    return _best(finalists.rows(good), users[good], _point_rows(point, good), timely[best][good], goal, counts | rest, len(timely))
 
 
-def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestBatches:
+def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
+    """Layouts that keep every limit on the curve: their rows, users (not rounded) or rate, and objective."""
+    most = most_fitting(w)
+    keep = np.flatnonzero(most[:, 0] >= least_sequences(w))
+    w, most = w.rows(keep), most[keep]
+    room = batch_of(w, most).astype(float)
+
+    def kept(decoding: Any) -> Any:
+        point = curve(w, decoding, goal)
+        return within(w, point, goal) & (point.served <= room)
+
+    low, high = np.zeros_like(room), room
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        good = kept(middle)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    point = curve(w, np.maximum(low, 1e-9), goal)
+    if goal.rate is not None:
+        size = sized(w, 1 / point.rate, goal)
+        share = goal.rate / np.broadcast_to(size.replicas, low.shape)
+        low = np.where(share <= point.rate, _decoding_at(w, share, low, goal), 0.0)
+        point = curve(w, np.maximum(low, 1e-9), goal)
+    rows = np.flatnonzero(low[:, 0] > 0)
+    value = objective_value(goal, w.query, sized(w, 1 / point.rate, goal), point.tpot, 1 / point.rate)
+    value = np.broadcast_to(np.asarray(value, dtype=float), (w.count, 1))
+    return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
+
+
+def _most_within(w: Candidates, most: Any, goal: Goal) -> Any:
+    """Most sequences per rank, up to `most`, that keep the limits with all requests in memory; 0 if none."""
+    room = batch_of(w, most)
+
+    def holds(ranks: Any) -> Any:
+        point = curve(w, batch_of(w, ranks).astype(float), goal)
+        return within(w, point, goal) & ((point.served <= room) | (ranks <= 1))
+
+    return bisect_ranks(holds, most + 1)
+
+
+def _finalists(w: Candidates, point: LoadPoint, size: ReplicaCounts, goal: Goal) -> Any:
+    """Indices of the layouts that may be best: the best on the curve, and of those nearly as good the plainest."""
+    value = objective_value(goal, w.query, size, point.tpot, 1 / point.rate)
+    value = np.broadcast_to(np.asarray(-value if goal.more else value, dtype=float), (w.count, 1))[:, 0]
+    order = np.argsort(value, kind="stable")
+    if len(order) <= FINALISTS:
+        return np.sort(order)
+    near = order[value[order] <= value[order[0]] + 2 * PLAIN_WITHIN * abs(value[order[0]])]
+    plain = near[np.argsort(oddness(w)[near, 0], kind="stable")][: FINALISTS // 2]
+    return np.unique(np.concatenate((order[: FINALISTS // 2], plain)))
+
+
+TRIED = np.array([[1.04, 1.01, 0.98, 0.95, 0.9, 0.8, 0.6, 0.3, 0.0]])  # shares of the users found on the curve
+NARROWED = 10  # loads tried between the last that keeps the limits and the first that does not
+
+
+def _kept(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, LoadPoint]:
+    """The most users near `users` that keep every limit by the fixed point, and their times; 0 users where none do."""
+    if goal.objective == "latency" or not w.count:
+        point = exact(w, users, goal)
+        return np.where(within(w, point, goal), users, 0), point
+    low = high = np.zeros((w.count, 1))
+    tried = np.minimum(np.maximum(np.floor(users * TRIED), 1), room)
+    for _ in range(2):
+        good = within(w, exact(w, tried, goal), goal)
+        low = np.maximum(low, np.max(np.where(good, tried, 0), axis=1, keepdims=True))
+        high = np.min(np.where(~good & (tried > low), tried, room + 1), axis=1, keepdims=True)
+        tried = np.floor(low + (high - low) * np.linspace(0, 1, NARROWED)[None, 1:-1])
+        tried = np.maximum(tried, 1)
+    return low, exact(w, np.maximum(low, 1), goal)
+
+
+def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: dict[str, Any]) -> BestLoads:
+    """Layouts at the goal's rate: sized by the most that each replica carries within the limits, at the load that this leaves it."""
+    most = curve(w, decoding, goal)
+    size = sized(w, 1 / most.rate, goal)
+    share = goal.rate / np.broadcast_to(size.replicas, (w.count, 1))
+    carried = np.flatnonzero((share <= most.rate)[:, 0])
+    w, share, rows = w.rows(carried), share[carried], rows[carried]
+    size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (len(decoding), 1))[carried] for name in size.__slots__})
+    point = curve(w, _decoding_at(w, share, decoding[carried], goal), goal)
+    best = _finalists(w, point, size, goal)
+    finalists, share = w.rows(best), share[best]
+    point = exact(finalists, share, goal)
+    good = np.flatnonzero((within(finalists, point, goal) & np.isfinite(point.tpot))[:, 0])
+    size = ReplicaCounts(**{name: getattr(size, name)[best][good] for name in size.__slots__})
+    return _best(
+        finalists.rows(good), point.served[good], _point_rows(point, good), rows[best][good], goal, known_parts, len(carried), size
+    )
+
+
+def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal) -> Any:
+    """Decoding sequences at which a replica carries `rate`, at most `most`."""
+    low, high = 0 * most, most
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        short = curve(w, middle, goal).rate < rate
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return high
+
+
+def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:
+    """Layouts at the best of the pinned numbers of users."""
     room = np.broadcast_to(fits(w, batches), (w.count, batches.shape[1]))
     if least_sequences(w) > 1:
         room = room & halves(w.layout, batches)
-    early = np.broadcast_to(True if goal.slo.ttft is None else w.ttft <= goal.slo.ttft, (w.count, 1))
-    keep = np.flatnonzero(room.any(axis=1) & early[:, 0])
+    keep = np.flatnonzero(room.any(axis=1))
     fitting = w.rows(keep)
-    times = tpot(fitting, batches)
-    requests = request(fitting, batches, times)
-    timely = room[keep] & within(fitting, batches, goal)
-    good = timely & carried(fitting, requests, goal)
-    values = objective_value(goal, w.query, sized(fitting, requests, goal), times, requests)
+    closed = replace(goal, rate=None)
+    point = exact(fitting, np.broadcast_to(batches.astype(float), (fitting.count, batches.shape[1])), closed)
+    timely = room[keep] & within(fitting, point, closed)
+    size = sized(fitting, 1 / point.rate, goal)
+    good = timely & (True if goal.rate is None or goal.sizing else size.replicas * point.rate >= goal.rate)
+    values = objective_value(goal, w.query, size, point.tpot, 1 / point.rate)
     ranked = np.where(good, -values if goal.more else values, np.inf)
     met = np.flatnonzero(good.any(axis=1))
-    batch = batches[0][np.argmin(ranked, axis=1)][met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
-    counts = {"in_memory": int(room.any(axis=1).sum()), "in_time": int(timely.any(axis=1).sum())}
-    return _best(fitting.rows(met), batch, goal, fitting=fitting, most=None, fitting_rows=met, room=room[keep], **counts)
+    column = np.argmin(ranked, axis=1)[met].reshape(-1, 1) if len(keep) else np.empty((0, 1), dtype=np.int64)
+    batch = batches[0][column]
+    counts = {"in_memory": len(keep), "in_time": int(timely.any(axis=1).sum()), "fitting": fitting, "most": None, "room": room[keep]}
+    finalists = fitting.rows(met)
+    return _best(finalists, batch, exact(finalists, batch.astype(float), closed), met, goal, counts, len(met))
 
 
-def _best(w: Candidates, batch: Any, goal: Goal, **rest: Any) -> BestBatches:
-    times = tpot(w, batch)
-    requests = request(w, batch, times)
-    size = sized(w, requests, goal)
-    value = np.broadcast_to(objective_value(goal, w.query, size, times, requests), (w.count, 1))
-    return BestBatches(candidates=w, batch=batch, tpot=times, request=requests, size=size, value=value, **rest)
+def _point_rows(point: LoadPoint, keep: Any) -> LoadPoint:
+    return LoadPoint(**{field.name: getattr(point, field.name)[keep] for field in fields(point)})
+
+
+def _best(
+    w: Candidates, batch: Any, point: LoadPoint, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int, size: Any = None
+) -> BestLoads:
+    counts = sized(w, 1 / point.rate, goal) if size is None else size
+    value = np.broadcast_to(objective_value(goal, w.query, counts, point.tpot, 1 / point.rate), (w.count, 1))
+    return BestLoads(
+        candidates=w, batch=batch.astype(np.int64), point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts
+    )
+
+
+PLAIN_WITHIN = 0.03  # of the best objective: layouts so near to it are compared by how plain they are
+
+
+def oddness(w: Candidates) -> Any:
+    """How many rules of plain layouts each layout breaks, (n, 1).
+
+    The rules: no idle chips; a replica divides its node; degrees are powers of two or the whole node; no pipeline; experts divide by ep.
+    """
+    layout, domain = w.layout, int(w.query.system.scale_up_domain)
+    degrees = [np.asarray(getattr(layout, name), dtype=np.int64) for name in ("tp", "ep", "dp", "pp", "cp")]
+    count = np.zeros((w.count, 1), dtype=np.int64)
+    for degree in degrees:
+        count = count + (((degree & (degree - 1)) != 0) & (degree != domain))
+    chips = np.asarray(w.compiled.chips, dtype=np.int64)
+    count = count + (np.maximum(domain, chips) % np.minimum(domain, chips) != 0) + (degrees[3] > 1)
+    for block in w.query.work.blocks:
+        if block.experts:
+            return count + (int(block.experts) % degrees[1] != 0)
+    return count

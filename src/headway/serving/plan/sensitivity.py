@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from headway.core.errors import BadValue, UnknownName
 from headway.core.formula import record
 from headway.core.quantity import default, known, user_input
@@ -14,16 +16,16 @@ from headway.hardware.chip import PEAK_OF
 from headway.hardware.system import System
 from headway.laws.economics.cost import chip_seconds_per_request
 from headway.laws.serving.replicas import elasticity, gain_of_less, gain_of_more, raised, replicas_held
-from headway.laws.serving.request import prefill_lanes, request_s
+from headway.laws.serving.request import request_s
 from headway.laws.step.layer_terms import replica_chips
 from headway.models.precision import Precision
+from headway.performance.estimate import estimate
 from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
-from headway.performance.request import estimate
 from headway.performance.workload import Load
-from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of
+from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import ONE_REPLICA, ReplicaCounts, best_batches, compile_candidates, objective_value
+from headway.serving.plan.search import ONE_REPLICA, BestLoads, Candidates, ReplicaCounts, compile_candidates, objective_value, on_curve, sized
 from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
 
@@ -49,26 +51,54 @@ class PlanProblem:
     space: SearchSpace
 
 
-def elasticities(problems: Sequence[PlanProblem], best: Choice, goal: Goal) -> list[PlanRow]:
+def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads | None], best: Choice, goal: Goal) -> list[PlanRow]:
     """One row for each input, largest effect first: the re-planned optimum and its gain in per cent per per cent of the input.
 
     Empty if the objective is a whole number of chips, which 1 % hardly ever changes.
     """
-    if goal.sizing:
+    if goal.sizing or goal.batches:
         return []
+    near = [_nearest(search, goal) for search in searches]
+    before = _optimum([problem.query for problem in problems], near, goal)
     lines = []
     for name in INPUTS:
-        if not has(best.query, name):
-            continue
-        again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
-        candidates = [
-            best_batches(compile_candidates(again[id(problem)], problem.space.layouts, problem.space.count), goal) for problem in problems
-        ]
-        optimum = choose(candidates, goal)
-        if optimum is not None:
-            precision = next(problem.precision for problem in problems if again[id(problem)] is optimum.query)
-            lines.append(_line(name, best, optimum, precision, goal))
+        if has(best.query, name) and before is not None:
+            again = [edited(problem.query, problem.precision, name) for problem in problems]
+            after = _optimum(again, near, goal)
+            if after is not None:
+                precision = next(problem.precision for problem, query in zip(problems, again, strict=True) if query is after.query)
+                lines.append(_line(name, before, after, precision, goal))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
+
+
+NEAR = 12  # layouts of each set of formats that 1 % of an input may make the best
+
+
+def _nearest(search: BestLoads | None, goal: Goal) -> Layout | None:
+    """The best layouts of a search, as arrays; None if no layout keeps the limits."""
+    if search is None or not search.candidates.count:
+        return None
+    value = search.value[:, 0]
+    return search.candidates.rows(np.argsort(-value if goal.more else value, kind="stable")[:NEAR]).layout
+
+
+def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
+    """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen."""
+    best: tuple[float, Candidates, int, float] | None = None
+    for query, layout in zip(queries, layouts, strict=True):
+        if layout is None:
+            continue
+        w = compile_candidates(query, layout, len(layout.tp))
+        rows, users, value = on_curve(w, goal)
+        if len(rows):
+            at = int(np.argmin(-value if goal.more else value))
+            key = float(-value[at] if goal.more else value[at])
+            if best is None or key < best[0]:
+                best = key, w, int(rows[at]), float(users[at])
+    if best is None:
+        return None
+    _, w, row, users_found = best
+    return pick(w, row, users_found, goal, sized(w, np.ones((w.count, 1)), goal))
 
 
 def has(query: ServeRequest, name: str) -> bool:
@@ -195,11 +225,11 @@ def _size(pick: Choice) -> str:
 
 def _parts(pick: Choice) -> dict[str, float]:
     query, layout, load = pick.query, pick.layout, pick.load
-    estimates, w = estimate(case_of(query, layout, load)), compile_candidates(query, layout, 1)
-    lanes, chips = prefill_lanes(layout.dp, layout.pp), query.system.chips
+    estimates = estimate(case_of(query, layout, load))
+    chips, batch = query.system.chips, estimates["decoding"]
     parts = {
-        word: float(chip_seconds_per_request(chips, request_s(load.batch, load.output, estimates[key], NO_PREFILL, lanes), layout.replicas))
+        word: float(chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas))
         for key, word in PARTS.items()
     }
-    prefill = request_s(load.batch, load.output, NO_PREFILL, w.prefill, lanes)
-    return parts | {"prefill": float(chip_seconds_per_request(chips, prefill, layout.replicas))}
+    prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
+    return parts | {"prefill": float(chip_seconds_per_request(chips, max(prefill, 0.0), layout.replicas))}

@@ -1,0 +1,66 @@
+"""Loops on a replica given by its step coefficients: step and token times as functions of the load, and the fixed points as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from headway.core.formula import formula, unrecorded
+from headway.core.units import Number, PerSecond
+from headway.laws.queueing.closed_loop import LEAST_SERVED, Loop, StepTime, TokenTime, capacity, decoding_of, served_at, step_yields_token
+from headway.laws.serving.request import prompt_lanes, speculative_s
+from headway.laws.step.coefficients import StepCoefficients
+from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s
+
+Law = Callable[..., Any]  # step_s or step_floor_s
+
+
+def step_times(step: StepCoefficients, law: Law) -> StepTime:
+    """The step law of a server, for steps in which `prompts` prompts share its ranks and pipeline stages."""
+
+    def at(batch: Any, kv_tokens: Any, tokens: Any, pairs: Any, prompts: Any) -> Any:
+        return law(replace(step, prefill_ranks=prompt_lanes(prompts, step.dp, step.pp)), batch, kv_tokens, tokens, pairs)
+
+    return at
+
+
+def token_times(step: StepCoefficients, law: Law, accept_length: Any, draft_cost: Any) -> TokenTime:
+    """Time per token of a decode step; less than the step where it yields several (speculative decoding)."""
+    if np.all(accept_length == 1) and not np.any(draft_cost):
+        return step_yields_token
+    arithmetic = compute_floor_s if law is step_floor_s else compute_s
+
+    def at(batch: Any, kv_tokens: Any, time: Any) -> Any:
+        return speculative_s(time, arithmetic(step, batch, kv_tokens), accept_length, draft_cost)
+
+    return at
+
+
+@formula(source="fixed point of the closed loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
+def decoding_in_loop(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> Number:
+    """Sequences that decode at once in a closed loop of `loop.users` users, all of them in service."""
+    law = step_floor_s if floor else step_s
+    with unrecorded():
+        token = token_times(step, law, loop.accept_length, draft_cost)
+        return decoding_of(step_times(step, law), loop, loop.users + 0.0 * loop.prompt, token)
+
+
+@formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
+def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
+    """Requests in service of one replica when Poisson arrivals come at `rate`."""
+    law = step_floor_s if floor else step_s
+    with unrecorded():
+        token = token_times(step, law, loop.accept_length, draft_cost)
+        served = served_at(step_times(step, law), loop, rate, token)
+        return np.maximum(served, LEAST_SERVED)
+
+
+@formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
+def open_loop_capacity(step: StepCoefficients, loop: Loop, draft_cost: Number, floor: Number) -> PerSecond:
+    """Requests per second of one replica with every seat taken by Poisson arrivals."""
+    law = step_floor_s if floor else step_s
+    with unrecorded():
+        return capacity(step_times(step, law), loop, token_times(step, law, loop.accept_length, draft_cost))

@@ -1,0 +1,302 @@
+"""Every contract quantity of one deployment at a load: the one path from a layout and a load to the numbers of a row.
+
+`serve` calls it on grids, `plan` on candidates, `explain` on one point with the recorder on. Glue: the arithmetic is in laws/, what a
+request meets is in performance/request.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headway.core.quantity import known
+from headway.hardware.chip_price import PriceQuote
+from headway.hardware.system import System
+from headway.laws.arithmetic import divided, relative, times
+from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
+from headway.laws.queueing.closed_loop import LoopTimes
+from headway.laws.queueing.replica_loop import token_times
+from headway.laws.serving.replicas import answer_token_s, between_s, least_of, most_of, offered_tok_per_s, utilisation
+from headway.laws.serving.request import (
+    decode_tok_per_s,
+    e2e_s,
+    final_context,
+    held_kv_tokens,
+    in_flight,
+    interval_high,
+    interval_low,
+    middle_context,
+    per_chip,
+    rate_high,
+    rate_low,
+    user_tok_per_s,
+)
+from headway.laws.step.layer_terms import idle_chips, used_chips
+from headway.laws.step.memory import (
+    cached_bytes_per_token,
+    fits,
+    fits_chips,
+    fits_hbm,
+    kv_bytes_chip,
+    rank_sequence_limit,
+    sequence_bytes,
+    sequences_held,
+    usable_hbm,
+)
+from headway.laws.step.parts import rank_sequences
+from headway.laws.step.step import compute_s, kv_s, network_s, overhead_s, step_floor_s, step_s, weights_s
+from headway.performance import request
+from headway.performance.achieved import spread
+from headway.performance.assumptions import UTILIZATION, Assumptions
+from headway.performance.compile import ModelWork, StepModel, compile_layout
+from headway.performance.efficiency import efficiencies
+from headway.performance.formats import Formats
+from headway.performance.layout import Layout
+from headway.performance.request import NO_WORK, SINGLE, Requests
+from headway.performance.server import MemoryRoom, Server, ideal_scheduling, scheduling, transfer_link
+from headway.performance.workload import Load
+
+ONE_RANK = known(1, "one rank", "", "constant", "a single prompt is prefilled by one data-parallel rank")
+ENDS = ("", "_lo", "_hi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A time with its floor and 90 % interval."""
+
+    expected: Any
+    floor: Any
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Model, machine, layout and load of an estimate; numbers are scalars or arrays."""
+
+    work: ModelWork
+    system: System
+    layout: Layout
+    load: Load
+    assumptions: Assumptions
+    formats: Formats
+    price: PriceQuote | None
+
+
+def estimate(case: Deployment) -> dict[str, Any]:
+    """Contract key -> value, each at its own rank; None where a quantity does not apply."""
+    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
+    if case.load.prompt is None:
+        return chips_of(case, compiled) | _decodestep_at(case, compiled) | memory_of(case, compiled, case.load.batch)
+    served = served_times(case, compiled)
+    return chips_of(case, compiled) | _request(case, compiled, served) | memory_of(case, compiled, _sequences(case, served))
+
+
+def server_of(case: Deployment, compiled: StepModel) -> Server:
+    """The server of a deployment: its step, memory, engine and speculation."""
+    assumptions, chip = case.assumptions, case.system.chip
+    rules = scheduling(assumptions.engine, chip, efficiencies()) if assumptions.overlap == "fitted" else ideal_scheduling()
+    share = relative(assumptions.hbm_utilization, UTILIZATION)
+    return Server(
+        step=compiled.step,
+        room=MemoryRoom(
+            weights=compiled.weights_bytes, hbm=times(chip.need("hbm"), share), stores=compiled.stores, state=compiled.state_bytes,
+            stage=compiled.stage,
+        ),
+        scheduling=rules, replicas=case.layout.replicas, chips=case.system.chips, instance=compiled.chips, tp=case.layout.tp,
+        link=transfer_link(case.system), accept_length=assumptions.accept_length, draft_cost=assumptions.draft_cost,
+    )  # fmt: skip
+
+
+def requests_of(case: Deployment) -> Requests:
+    """The requests of a deployment's load."""
+    return Requests(prompt=case.load.prompt, output=case.load.output, hit_rate=case.assumptions.hit_rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTimes:
+    """A load on a deployment: expected times and those at the floor."""
+
+    server: Server
+    requests: Requests
+    expected: LoopTimes
+    engine_floor: LoopTimes  # kernels at datasheet rates, scheduled as by the engine
+    ideal: LoopTimes  # and by a scheduler without overhead
+    least_ttft: Any  # of a request alone
+    capacity: Any  # requests per second of one replica
+
+
+def served_times(case: Deployment, compiled: StepModel) -> ServedTimes:
+    """The load of a deployment: a closed loop of `batch` users per replica, or arrivals at `rate`."""
+    server, requests, load = server_of(case, compiled), requests_of(case), case.load
+    ideal = server.ideal()
+    if load.rate is None:
+        runs = functools.partial(request.closed_loop, requests=requests, users=load.batch)
+    else:
+        runs = functools.partial(request.open_loop, requests=requests, rate=divided(load.rate, case.layout.replicas))
+    expected = runs(server)
+    most = expected.rate if load.rate is None else request.capacity(server, requests)
+    return ServedTimes(
+        server=server, requests=requests, expected=expected, engine_floor=runs(server, law=step_floor_s),
+        ideal=runs(ideal, law=step_floor_s), least_ttft=request.unloaded_ttft_s(ideal, requests, step_floor_s), capacity=most,
+    )  # fmt: skip
+
+
+def chips_of(case: Deployment, compiled: StepModel) -> dict[str, Any]:
+    chips, replicas = case.system.chips, case.layout.replicas
+    chips_used = used_chips(compiled.chips, replicas)
+    return {"chips": chips, "chips_idle": idle_chips(chips, chips_used), "chips_used": chips_used}
+
+
+def _sequences(case: Deployment, served: ServedTimes) -> Any:
+    """Sequences of a replica whose KV cache must fit: the users of a closed loop, those in service of an open one."""
+    return case.load.batch if case.load.rate is None else served.expected.in_service
+
+
+def _decodestep_at(case: Deployment, compiled: StepModel) -> dict[str, Any]:
+    """Quantities of decode steps at one context, and of the prefill of as many tokens; no whole request."""
+    load, context = case.load, case.load.context
+    step = step_at(case, compiled, load.batch, context)
+    token = _emitted(case, compiled, load.batch, context, step)
+    rates = [decode_tok_per_s(load.batch, time, case.layout.replicas) for time in (token.expected, token.high, token.low)]
+    alone = replace(case, load=replace(load, prompt=context, output=SINGLE))
+    server, requests = server_of(case, compiled), requests_of(alone)
+    first = timed(
+        case,
+        request.unloaded_ttft_s(server, requests, step_s),
+        request.unloaded_ttft_s(server.ideal(), requests, step_floor_s),
+        "ttft",
+    )
+    out = {"context": context, "concurrency": in_flight(load.batch, case.layout.replicas), **flat("step", step)}
+    out |= {**flat("ttft", first), "ttft_unloaded_s": first.expected, **step_parts(compiled, load.batch, context)}
+    out |= {f"decode_tok_per_s{end}": rate for end, rate in zip(ENDS, rates, strict=True)}
+    out |= {f"tok_per_s_chip{end}": per_chip(rate, case.system.chips) for end, rate in zip(ENDS, rates, strict=True)}
+    return out | {"tok_per_s_user": user_tok_per_s(token.expected)}
+
+
+def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict[str, Any]:
+    """Quantities of requests at a load."""
+    load, times_at, replicas = case.load, served.expected, case.layout.replicas
+    batch = load.batch if load.rate is None else times_at.decoding
+    context, limited = middle_context(load.prompt, load.output), times_at.seat_wait
+    ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", limited)
+    tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", limited)
+    flying = load.batch if load.rate is None else times_at.in_service
+    out = {"context": context, "concurrency": in_flight(flying, replicas), **flat("step", step_at(case, compiled, batch, context))}
+    out |= step_parts(compiled, batch, context)
+    out |= {**flat("ttft", ttft), **flat("tpot", tpot), "tpot_decode_s": times_at.decode}
+    out |= {"ttft_unloaded_s": request.unloaded_ttft_s(served.server, served.requests, step_s)}
+    out |= {"e2e_s": e2e_s(ttft.expected, tpot.expected, load.output), "decoding": times_at.decoding}
+    out["tok_per_s_user"] = user_tok_per_s(tpot.expected)
+    decode = timed(case, times_at.decode, served.engine_floor.decode, "decode")
+    ends = zip(ENDS, (decode.expected, decode.high, decode.low), strict=True)
+    out |= {f"decode_tok_per_s{end}": decode_tok_per_s(batch, time, replicas) for end, time in ends}
+    return out | _rates(case, served, limited) | _money(case, compiled, served, limited)
+
+
+def _least_tpot(served: ServedTimes) -> Any:
+    """TPOT at the floor: of the engine's scheduling or of an ideal one, whichever is less."""
+    return least_of(served.engine_floor.tpot, served.ideal.tpot)
+
+
+def _rates(case: Deployment, served: ServedTimes, limited: Any) -> dict[str, Any]:
+    load, replicas, chips = case.load, case.layout.replicas, case.system.chips
+    out: dict[str, Any] = {}
+    for end, rate in zip(ENDS, _rate_ends(case, served, limited), strict=True):
+        tokens = times(offered_tok_per_s(rate, load.output), replicas)
+        out |= {f"request_s{end}": between_s(rate), f"tok_per_s{end}": tokens, f"tok_per_s_chip{end}": per_chip(tokens, chips)}
+    out["capacity_req_per_s"] = times(served.capacity, replicas)
+    if load.rate is not None:
+        out |= {"rate": load.rate, "utilisation": utilisation(load.rate, out["capacity_req_per_s"])}
+    return out
+
+
+def _rate_ends(case: Deployment, served: ServedTimes, limited: Any) -> tuple[Any, Any, Any]:
+    """Requests per second of one replica: expected, and the ends of the interval; an open loop completes what arrives."""
+    rate = served.expected.rate
+    if case.load.rate is not None:
+        carried = least_of(rate, served.capacity)
+        return carried, carried, carried
+    factor = _factor(case, "tpot", limited)
+    most = most_of(served.engine_floor.rate, served.ideal.rate)
+    return rate, rate_low(rate, factor), rate_high(rate, most, factor)
+
+
+def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: Any) -> dict[str, Any]:
+    """Cost per million tokens at this load; its interval covers the interval of the times and the range of the price."""
+    price, load, layout, chips = case.price, case.load, case.layout, case.system.chips
+    if price is None:
+        return {}
+    tokens, _ = request.prefilled(load.prompt, case.assumptions.hit_rate)
+    prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
+    reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), _cache_link(case))
+    expected, low, high = _rate_ends(case, served, limited)
+    prompt = served.expected.prompt
+    out: dict[str, Any] = {}
+    for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
+        taken = times(prompt, relative(expected, rate))
+        answer = answer_token_s(between_s(rate), taken, load.output)
+        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, taken, tokens, ONE_RANK, layout.replicas)
+        out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
+        out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
+    return out
+
+
+def _cache_link(case: Deployment) -> Any:
+    """Bandwidth at which a prefix that is kept outside HBM is loaded: the chip's link to its host, or its HBM where none is published."""
+    chip = case.system.chip
+    return chip.host_link_bw if chip.host_link_bw is not None else chip.need("hbm_bw")
+
+
+def step_at(case: Deployment, compiled: StepModel, batch: Any, context: Any) -> Estimate:
+    tokens = held_kv_tokens(batch, context)
+    expected, floor = (law(compiled.step, batch, tokens, NO_WORK, NO_WORK) for law in (step_s, step_floor_s))
+    return timed(case, expected, floor, "decode")
+
+
+def _emitted(case: Deployment, compiled: StepModel, batch: Any, context: Any, step: Estimate) -> Estimate:
+    """Time per token of steps that may yield several tokens."""
+    at = (batch, held_kv_tokens(batch, context))
+    laws = {"expected": step_s, "floor": step_floor_s, "low": step_floor_s, "high": step_s}
+    speculation = case.assumptions.accept_length, case.assumptions.draft_cost
+    return Estimate(**{end: token_times(compiled.step, law, *speculation)(*at, getattr(step, end)) for end, law in laws.items()})
+
+
+def _factor(case: Deployment, quantity: str, seat_wait: Any = None) -> Any:
+    """Half of the 90 % interval as a factor; wider where requests wait for a seat."""
+    return spread(case.system.chip, bool(case.work.moes), case.assumptions, quantity, seat_wait)
+
+
+def timed(case: Deployment, expected: Any, floor: Any, quantity: str, seat_wait: Any = None) -> Estimate:
+    factor = _factor(case, quantity, seat_wait)
+    return Estimate(expected=expected, floor=floor, low=interval_low(expected, floor, factor), high=interval_high(expected, factor))
+
+
+def flat(stem: str, span: Estimate) -> dict[str, Any]:
+    return {f"{stem}_s": span.expected, f"{stem}_floor_s": span.floor, f"{stem}_lo_s": span.low, f"{stem}_hi_s": span.high}
+
+
+def step_parts(compiled: StepModel, batch: Any, context: Any) -> dict[str, Any]:
+    c, tokens = compiled.step, held_kv_tokens(batch, context)
+    return {
+        "compute_s": compute_s(c, batch, tokens), "weights_s": weights_s(c, batch), "kv_s": kv_s(c, batch, tokens),
+        "network_s": network_s(c, batch), "overhead_s": overhead_s(c, batch),
+    }  # fmt: skip
+
+
+def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, Any]:
+    load, layout = case.load, case.layout
+    context = final_context(load.prompt, load.output) if load.prompt is not None else load.context
+    sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, context)
+    sequences = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
+    kv = kv_bytes_chip(sequences, sequence_size, compiled.stage, layout.cp)
+    chips_used = used_chips(compiled.chips, layout.replicas)
+    usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
+    return {
+        "weights_bytes_chip": compiled.weights_bytes,
+        "kv_bytes_chip": kv,
+        "hbm_bytes_chip": usable,
+        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(chips_used, case.system.chips)),
+        "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
+    }
