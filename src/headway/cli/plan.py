@@ -67,7 +67,6 @@ GOAL_NAMES = {
     "latency": "speed of one user",
     "chips": "number of chips",
 }
-INTERLEAVED_RATIO = 1.1  # TPOT with prefill interference over TPOT, from which the first sentence states both
 
 
 def add_flags(parser: Any) -> None:
@@ -188,7 +187,7 @@ def _sentence(row: Mapping[str, Any], plan: Any) -> str:
     idle = f" ({row['chips_idle']} chip{'s' if row['chips_idle'] > 1 else ''} idle)" if row["chips_idle"] else ""
     layout = f"{_pools(row)}{serving.layout(row)}{idle}, {serving.work(row)}, {serving.formats(row)}"
     under = f" under {limits}" if limits else ", without limits"
-    return f"Best {GOAL_NAMES[plan.objective]} for {where}{under}: {layout}: {_loaded(row)}{_speed_text(serving.speed(row), row)}."
+    return f"Best {GOAL_NAMES[plan.objective]} for {where}{under}: {layout}: {_loaded(row)}{serving.speed(row)}."
 
 
 def _pools(row: Mapping[str, Any]) -> str:
@@ -199,14 +198,6 @@ def _pools(row: Mapping[str, Any]) -> str:
     sizes = f"{serving.value(row, 'prefill_chips')} chips prefill and {serving.value(row, 'decode_chips')} decode"
     transfer = f"{serving.value(row, 'transfer_s')} of TTFT hands the KV cache over"
     return f"{sizes} ({transfer}); prefill {first}; decode "
-
-
-def _speed_text(speed: str, row: Mapping[str, Any]) -> str:
-    """Speed clause, with TPOT under prefill interference after TPOT if it differs."""
-    if row["tpot_s"] is None or row["tpot_interleaved_s"] <= INTERLEAVED_RATIO * row["tpot_s"]:
-        return speed
-    tpot = f"TPOT {serving.timed(row, 'tpot')}"
-    return speed.replace(tpot, f"{tpot}, {serving.value(row, 'tpot_interleaved_s')} while others' prompts are prefilled in between")
 
 
 def _loaded(row: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...")
     add_traffic_flags(parser)
-    schema.add_flags(parser, SLO, skip=("tpot_interleaved",), group="limits of goodput (each may be left out)")
+    schema.add_flags(parser, SLO, skip=("tpot_decode",), group="limits of goodput (each may be left out)")
     schema.add_flags(parser, Policy, group="scheduler: what the engine family does unless told otherwise")
     schema.add_flags(parser, Layout, group="layout")
     schema.add_flags(parser, Precision, group="number formats")

@@ -179,7 +179,8 @@ def _request(case: Deployment, compiled: StepModel, served: ServedTimes) -> dict
     """Quantities of requests at a load."""
     load, times_at, replicas = case.load, served.expected, case.layout.replicas
     batch = load.batch if load.rate is None else times_at.decoding
-    context, limited = middle_context(load.prompt, load.output), times_at.seat_wait
+    context = middle_context(load.prompt, load.output)
+    limited = times_at.seat_wait if load.rate is None else None
     ttft = timed(case, times_at.ttft, served.least_ttft, "ttft", limited)
     tpot = timed(case, times_at.tpot, _least_tpot(served), "tpot", limited)
     flying = load.batch if load.rate is None else times_at.in_service

@@ -34,7 +34,7 @@ def _entry_text(entry: Any) -> str:
     return f"{rows} on {entry.chip}, {entry.model_class} class{how}: median {NAMES[entry.measure]} error {100 * entry.median_error:.0f} %"
 
 
-DEFINED = "TTFT and TPOT are defined as in vLLM's `bench serve`; TTFT is unloaded."
+DEFINED = "TTFT and TPOT are means at this load, as vLLM's `bench serve` defines them: prefill of other requests counts."
 TTFT = ("ttft_s", "ttft_floor_s", "ttft_lo_s~ttft_hi_s")
 STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_user", "decode_tok_per_s")
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
