@@ -12,15 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import Loop, StepTime, closed_loop, seats_held
+from headway.laws.queueing.closed_loop import Loop, StepTime, capacity, closed_loop, open_loop, replica_seats, reserved_context
 from headway.laws.queueing.users import cycle_steps, prompt_chunks, prompts_beside, prompts_per_step, queued_before, steady_s, step_room
 from reference.step_replay import ReplayedLoop, decode_ticks, replay_steps, ttft_ticks
 
 CLIENT = 0.005  # a user's own delay between an answer and the next prompt, and as much again at random
+
+
+def load(prompt: float, **rest: Any) -> dict[str, Any]:
+    """Fields of a loop whose prompts have one length and no cached part."""
+    return {"prompt": prompt, "prefill": prompt, "pairs": prompt * prompt / 2, **rest}
+
+
 LOOP = Loop(
     users=32.0,
     seats=1e9,
-    prompt=1024.0,
+    **load(1024.0),
     output=256.0,
     step_budget_tokens=8192.0,
     chunked_prefill=1.0,
@@ -32,7 +39,7 @@ LOOP = Loop(
 
 
 def linear(fixed: float, per_prompt_token: float, per_kv_token: float) -> StepTime:
-    def step(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any) -> Any:
+    def step(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any, prompts: Any = 1.0) -> Any:
         return fixed + per_kv_token * kv_tokens + per_prompt_token * prompt_tokens + 1e-10 * prompt_pairs + 2e-5 * decoding
 
     return step
@@ -132,7 +139,7 @@ def test_closed_loop__chunked_prefill_matches_simulation(users: int, prompt: int
     loop = Loop(
         users=users,
         seats=seats,
-        prompt=prompt,
+        **load(float(prompt)),
         output=output,
         step_budget_tokens=budget,
         chunked_prefill=1,
@@ -152,7 +159,7 @@ def test_closed_loop__chunked_prefill_matches_simulation(users: int, prompt: int
 )
 def test_closed_loop__prefill_first_in_lockstep_matches_simulation(users: int, prompt: int, output: int) -> None:
     """Answers of one length: the engine that holds decodes back while prompts wait keeps all users together."""
-    loop = replace(LOOP, users=users, prompt=prompt, output=output, chunked_prefill=0, synchronised_share=1)
+    loop = replace(LOOP, **load(prompt), users=users, output=output, chunked_prefill=0, synchronised_share=1)
     ttft, tpot = Engine(STEP, loop, 10, 0.0).run()
     found = closed_loop(STEP, loop)
     assert found.tpot == pytest.approx(tpot, rel=0.05)
@@ -168,7 +175,7 @@ def test_closed_loop__one_user_equals_unloaded() -> None:
 @pytest.mark.parametrize("mixed", [0, 1])
 def test_tpot__one_user_decodes_one_sequence(mixed: int) -> None:
     """However little of the time it decodes: the step of its long context is not spread over the time of its prompt."""
-    found = closed_loop(STEP, replace(LOOP, users=1.0, prompt=100_000.0, output=50.0, chunked_prefill=mixed))
+    found = closed_loop(STEP, replace(LOOP, **load(100_000.0), users=1.0, output=50.0, chunked_prefill=mixed))
     assert found.decoding < 0.2
     assert found.tpot == pytest.approx(STEP(1, 100_025, 0, 0), rel=1e-9)
 
@@ -209,7 +216,7 @@ def test_closed_loop__rows_are_independent() -> None:
 
 def ticks(step_ticks: int, prompt_ticks: int) -> StepTime:
     """Step time in ticks: alike for any decodes, longer with prompt tokens."""
-    return lambda decoding, kv_tokens, prompt_tokens, prompt_pairs: step_ticks + prompt_ticks * prompt_tokens + 0.0 * kv_tokens
+    return lambda decoding, kv_tokens, prompt_tokens, prompt_pairs, prompts: step_ticks + prompt_ticks * prompt_tokens + 0.0 * kv_tokens
 
 
 @pytest.mark.parametrize(("prompt", "output", "chunk"), [(16, 1, 16), (16, 7, 16), (16, 7, 5), (33, 40, 16), (1, 2, 16), (100, 3, 10)])
@@ -217,7 +224,7 @@ def test_cycle_steps__equals_replay_of_one_user(prompt: int, output: int, chunk:
     done = replay_steps(ReplayedLoop(users=1, prompt=prompt, output=output, chunk=chunk, step_ticks=1, prompt_ticks=0), 4)
     between = {after.steps_at_finish - before.steps_at_finish for before, after in pairwise(done)}
     chunks = prompt_chunks(prompt, chunk)
-    assert between == {cycle_steps(output, chunks)}
+    assert between == {cycle_steps(output, chunks, 1)}
     assert {request.prefill_steps for request in done} == {chunks}
 
 
@@ -261,7 +268,7 @@ def test_closed_loop__overload_equals_step_replay(users: int, output: int, step_
     later = replay_steps(loop, 4 * users)[2 * users :]
     found = closed_loop(
         ticks(step_ticks, prompt_ticks),
-        replace(LOOP, users=float(users), prompt=float(prompt), output=float(output), step_budget_tokens=8.0 * prompt, spread=0.0,
+        replace(LOOP, **load(float(prompt)), users=float(users), output=float(output), step_budget_tokens=8.0 * prompt, spread=0.0,
                 synchronised_share=0.0),
     )  # fmt: skip
     # The law takes the engine as idle for one share in `users`: half of a decode step's time that often.
@@ -276,7 +283,7 @@ def test_closed_loop__lockstep_equals_step_replay(users: int, per_step: int, pro
     done = replay_steps(loop, 3 * users)
     found = closed_loop(
         ticks(8, prompt_ticks),
-        replace(LOOP, users=float(users), prompt=16.0, output=30.0, step_budget_tokens=16.0 * per_step, spread=0.0, chunked_prefill=0.0,
+        replace(LOOP, **load(16.0), users=float(users), output=30.0, step_budget_tokens=16.0 * per_step, spread=0.0, chunked_prefill=0.0,
                 synchronised_share=1.0),
     )  # fmt: skip
     assert found.ttft == pytest.approx(ttft_ticks(done), rel=1e-9)
@@ -295,7 +302,7 @@ def test_prompts_beside__equals_replay_of_two_users_over_all_offsets() -> None:
             users=2, prompt=16, output=output, chunk=160, step_ticks=step_ticks, prompt_ticks=2, delays=(4,), arrivals=(0, instant)
         )
         means.append(ttft_ticks([request for request in replay_steps(loop, 12) if request.user == 0][2:6]))
-    arriving = prompts_per_step(1, cycle_steps(output, 1), 1)
+    arriving = prompts_per_step(1, cycle_steps(output, 1, 1), 1)
     beside = prompts_beside(1, arriving, step_room(160, 16, 1), 1, 0, 1)
     busy = 1 - 1 / cycle  # no step is in progress where both users come at once
     assert np.mean(means) == pytest.approx(steady_s(step_ticks + added, beside, added, 0, step_ticks, busy), rel=1e-12)
@@ -330,16 +337,48 @@ def test_closed_loop__synchronised_prompts_among_decodes_take_a_replayed_time() 
     for decoding in range(users):
         clock += 40 + 10 * decoding
     found = closed_loop(
-        lambda decoding, kv_tokens, prompt_tokens, prompt_pairs: 8 + 2 * prompt_tokens + 10 * decoding + 0.0 * kv_tokens,
-        replace(LOOP, users=float(users), prompt=16.0, output=float(output), step_budget_tokens=16.0 + users, synchronised_share=1.0),
+        lambda decoding, kv_tokens, prompt_tokens, prompt_pairs, prompts: 8 + 2 * prompt_tokens + 10 * decoding + 0.0 * kv_tokens,
+        replace(LOOP, **load(16.0), users=float(users), output=float(output), step_budget_tokens=16.0 + users, synchronised_share=1.0),
     )
     between = (output - 1) * (found.tpot - (8 + 10 * users))  # of a user's decodes, while prompts after its own are prefilled
     assert found.ttft + between == pytest.approx(clock, rel=1e-9)
 
 
-def test_seats_held__growing_answers_count_in_part() -> None:
+def test_replica_seats__growing_answers_count_in_part() -> None:
     """Room for 3000 tokens: sequences of 1000 and half of an answer of 1000 take 1500 each; at least one, at most the limit."""
-    assert seats_held(3000, 1000, 1000, 0.5, 256) == 2
-    assert seats_held(3000, 1000, 1000, 1.0, 256) == 1.5
-    assert seats_held(300, 1000, 1000, 1.0, 256) == 1
-    assert seats_held(3e9, 1000, 1000, 1.0, 256) == 256
+    assert 3000 / reserved_context(1000, 1000, 0.5) == 2
+    assert 3000 / reserved_context(1000, 1000, 1.0) == 1.5
+    assert replica_seats(1.5, 256, 1) == 1.5
+    assert replica_seats(0.2, 256, 1) == 1
+    assert replica_seats(3e6, 256, 8) == 8 * 256
+
+
+# -- open loop --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load_share", [0.02, 0.3, 0.6, 0.9])
+def test_open_loop__littles_law_and_the_rate_that_was_given(load_share: float) -> None:
+    loop = replace(LOOP, seats=256.0)
+    rate = load_share * float(capacity(STEP, loop))
+    times = open_loop(STEP, loop, rate)
+    in_service = rate * (times.ttft - times.seat_wait + (256 - 1) * times.tpot)
+    assert in_service == pytest.approx(float(times.in_service), rel=1e-6)
+
+
+def test_open_loop__almost_no_load_equals_a_request_alone() -> None:
+    alone = closed_loop(STEP, replace(LOOP, users=1.0, synchronised_share=0.0))
+    times = open_loop(STEP, LOOP, 1e-6)
+    assert times.ttft == pytest.approx(float(alone.ttft), rel=1e-3)
+    assert times.tpot == pytest.approx(float(alone.tpot), rel=1e-3)
+
+
+def test_open_loop__queue_before_a_server_of_prompts_is_that_of_m_d_1() -> None:
+    """Prompts that fill a step each and answers of two tokens: a server with a fixed time per prompt, of which a little decodes."""
+
+    def step(decoding: Any, kv_tokens: Any, tokens: Any, pairs: Any, prompts: Any = 1.0) -> Any:
+        return 1e-6 + tokens / 8192.0 + 0.0 * kv_tokens
+
+    loop = replace(LOOP, **load(8192.0), output=2.0, seats=1e6, step_budget_tokens=8192.0, synchronised_share=0.0)
+    for utilisation in (0.3, 0.6, 0.8):
+        ttft = float(open_loop(step, replace(loop, chunked_prefill=1.0), utilisation).ttft)
+        assert ttft == pytest.approx(1 + utilisation / (2 * (1 - utilisation)), rel=0.35)

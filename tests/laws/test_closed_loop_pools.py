@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
 from headway.laws.queueing.users import looped_tpot_s
 
 LOOP = HandedLoop(
@@ -19,7 +19,7 @@ LOOP = HandedLoop(
 )  # fmt: skip
 
 
-def step(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any) -> Any:
+def step(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any, prompts: Any = 1.0) -> Any:
     return 0.006 + 5e-5 * decoding + 1e-8 * kv_tokens
 
 

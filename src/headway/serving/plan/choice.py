@@ -123,7 +123,7 @@ def _levels(column: Any) -> Any:
 
 
 def _choice(best: BestLoads, row: int, goal: Goal) -> Choice:
-    return pick(best.candidates, row, int(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
+    return pick(best.candidates, row, float(best.batch[row, 0]), goal, best.size, float(best.value[row, 0]))
 
 
 def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:

@@ -33,6 +33,7 @@ class Goal:
     objective: str = "cost"
     slo: SLO = SLO()  # noqa: RUF009 -- frozen
     rate: Any = None  # requests per second that the machine must carry
+    users: Any = None  # users over all replicas, who wait for their answers
     disaggregate: bool = False  # separate pools for prefill and decode
     free: bool = False  # the number of chips follows from the load
     batches: tuple[int, ...] = ()  # the only batches allowed; empty for all
@@ -119,12 +120,19 @@ def disaggregated(disaggregate: bool, pinned: frozenset[str]) -> bool:
 
 
 def free(system: System, goal: Goal) -> System | None:
-    """One scale-up domain of a bare chip, if a load to carry makes the number of chips free; else None."""
-    domain = system.chip.scale_up_domain
-    if system.chips != 1 or (goal.rate is None and goal.objective != "chips"):
+    """One node of a machine named without a count, if a load to carry leaves the number of nodes free; else None.
+
+    The node is the machine itself, or for a bare chip one scale-up domain of its usual size.
+    """
+    if system.counted or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
+        return None
+    if system.chips > 1 and goal.rate is None and goal.users is None:
         return None
     if "replicas" in goal.pinned:
         raise BadValue("replicas", "a number", f"no --replicas: how many {system.name} the load takes is the question")
+    if system.chips > 1:
+        return system
+    domain = system.chip.scale_up_domain
     usual = system.chips if domain is None else domain
     return replace(system, chips=usual, scale_up_domain=usual)
 

@@ -181,10 +181,16 @@ def sized(w: Candidates, request: Any, goal: Goal) -> ReplicaCounts:
     if goal.sizing:
         replicas = ONE_REPLICA if goal.rate is None else replicas_needed(goal.rate, request)
         if goal.free:
-            domain = w.query.system.scale_up_domain
-            nodes = nodes_needed(replicas, domain, w.compiled.chips)
-            replicas, chips = replicas_in_nodes(nodes, domain, w.compiled.chips), nodes * domain
+            return _in_nodes(w, replicas)
     return ReplicaCounts(replicas=replicas, chips_used=used_chips(w.compiled.chips, replicas), chips=chips)
+
+
+def _in_nodes(w: Candidates, replicas: Any) -> ReplicaCounts:
+    """Whole nodes that hold the replicas, with as many replicas as fit in them."""
+    node = w.query.system.scale_up_domain
+    nodes = nodes_needed(replicas, node, w.compiled.chips)
+    held = replicas_in_nodes(nodes, node, w.compiled.chips)
+    return ReplicaCounts(replicas=held, chips_used=used_chips(w.compiled.chips, held), chips=nodes * node)
 
 
 def objective_value(goal: Goal, query: ServeRequest, size: ReplicaCounts, tpot: Any, request: Any) -> Any:
@@ -288,6 +294,8 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
     finalists = met.rows(best)
     users, point = _kept(finalists, users, batch_of(finalists, most[timely][best]), goal)
+    if goal.users is not None:
+        return _with_users(finalists, users, timely[best], goal, counts | rest, len(timely))
     good = np.flatnonzero(users[:, 0] >= 1)
     return _best(finalists.rows(good), users[good], _point_rows(point, good), timely[best][good], goal, counts | rest, len(timely))
 
@@ -382,6 +390,19 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     )
 
 
+def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: dict[str, Any], met: int) -> BestLoads:
+    """Layouts with the goal's users spread over as many replicas as they need, or as the machine holds."""
+    need = replicas_needed(goal.users, 1 / np.maximum(most, 1))
+    size = ReplicaCounts(replicas=w.layout.replicas, chips_used=used_chips(w.compiled.chips, w.layout.replicas), chips=w.query.system.chips)
+    if goal.sizing:
+        size = _in_nodes(w, need) if goal.free else replace(size, replicas=need, chips_used=used_chips(w.compiled.chips, need))
+    size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (w.count, 1)) for name in size.__slots__})
+    good = np.flatnonzero(((most >= 1) & (need <= size.replicas))[:, 0])
+    w, size = w.rows(good), ReplicaCounts(**{name: getattr(size, name)[good] for name in size.__slots__})
+    users = np.maximum(goal.users / size.replicas, 1.0)
+    return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
+
+
 def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal) -> Any:
     """Decoding sequences at which a replica carries `rate`, at most `most`."""
     low, high = 0 * most, most
@@ -424,7 +445,7 @@ def _best(
     counts = sized(w, 1 / point.rate, goal) if size is None else size
     value = np.broadcast_to(objective_value(goal, w.query, counts, point.tpot, 1 / point.rate), (w.count, 1))
     return BestLoads(
-        candidates=w, batch=batch.astype(np.int64), point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts
+        candidates=w, batch=batch, point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts
     )
 
 
