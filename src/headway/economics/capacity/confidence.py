@@ -24,6 +24,7 @@ DEFAULT = 0.8
 CLOSE = 0.01  # width of the bracket around the confidence at which the search ends
 MOST_PLAYS = 12
 SUREST = 0.995  # confidence beyond which nothing is looked for
+LEAST_MOVE = 0.02  # least distance of a tried point from a plain end, as a share of the interval's logarithm
 EDGE = 0.15  # least distance of a tried point from the ends of its bracket, as a share of the bracket
 
 Excess = Callable[[float], Sequence[float]]  # factor -> logarithm of each limited statistic over its limit
@@ -84,11 +85,12 @@ class LimitBracket:
 
     def next_point(self, most: float) -> float:
         """The factor's logarithm to try next; `most` is where another limit breaks already."""
+        least_move = LEAST_MOVE * log(self.spread)
         if not isfinite(self.holds):  # latencies grow at least as steps do, so this is low enough, or nearly
-            guess = self.breaks - (1.05 * self.above if isfinite(self.above) else log(self.spread) / 2)
-            return max(guess, self.at_probability(1.0 - SUREST)) if self.breaks > self.at_probability(1.0 - SUREST) else -inf
+            guess = self.breaks - (max(1.05 * self.above, least_move) if isfinite(self.above) else log(self.spread) / 2)
+            return max(guess, self.at_probability(1.0 - SUREST))
         if not isfinite(self.breaks):
-            return min(self.holds - 1.05 * self.below, most, self.at_probability(SUREST))
+            return min(self.holds + max(-1.05 * self.below, least_move), most, self.at_probability(SUREST))
         width = self.breaks - self.holds
         guess = min(max(self.crossing, self.holds + EDGE * width), self.breaks - EDGE * width)
         return min(guess, most)

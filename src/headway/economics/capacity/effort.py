@@ -66,15 +66,22 @@ def in_flight(fleet: Fleet, load: LoadingPlan) -> float:
     """Requests in service at a rate, by Little's law at mean lengths; at most `most_in_flight`, where the rate is above the capacity."""
     if load.rate is None or fleet.pace is None:
         return float(load.users)
-    rules, rate, most = fleet.scheduler.rules, load.rate, most_in_flight(fleet, load)
+    running, prompt_tokens = _steady(fleet, load)
+    return min(running + prompt_tokens / fleet.scheduler.rules.chunk, most_in_flight(fleet, load))
+
+
+def _steady(fleet: Fleet, load: LoadingPlan) -> tuple[float, float]:
+    """Sequences that decode and prompt tokens due in each step, in a steady state at mean lengths."""
+    rules, rate, most, pace = fleet.scheduler.rules, float(load.rate or 0.0), most_in_flight(fleet, load), fleet.pace
     prompt, output = float(load.traffic.prompt.mean()), float(load.traffic.output.mean())
     uncached, context = prompt * (1.0 - rules.hit), prompt + output / 2
     running, step = 1.0, 0.0
     for _ in range(ROUNDS):
         tokens = min(rate * step * uncached, float(rules.budget))
-        step = fleet.pace.step(running, running * context, tokens, tokens * context / 2, max(1.0, min(rate * step, float(fleet.layout.dp))))
+        ranks = max(1.0, min(rate * step, float(fleet.layout.dp)))
+        step = pace.step(running, running * context, tokens, tokens * context / 2, ranks) if pace else 0.0
         running = min(max(rate * output * step, 1.0), most)
-    return min(running + rate * step * uncached / rules.chunk, most)
+    return running, rate * step * uncached
 
 
 def most_in_flight(fleet: Fleet, load: LoadingPlan) -> float:
@@ -84,5 +91,8 @@ def most_in_flight(fleet: Fleet, load: LoadingPlan) -> float:
 
 
 def is_full(fleet: Fleet, load: LoadingPlan) -> bool:
-    """Whether the requests at a rate fill a replica, so that it is overloaded."""
-    return load.rate is not None and in_flight(fleet, load) >= FULL * most_in_flight(fleet, load)
+    """Whether the requests at a rate fill a replica or every step's prompt tokens, so that it is overloaded."""
+    if load.rate is None:
+        return False
+    running, prompt_tokens = _steady(fleet, load)
+    return running >= FULL * most_in_flight(fleet, load) or prompt_tokens >= FULL * fleet.scheduler.rules.budget

@@ -26,7 +26,7 @@ from headway.sim.step_time import scaled
 
 WARMUP = 0.1  # share of the requests at a rate that are left out, as in `sim`
 MOST_POPULATION = capacity.MOST
-PLAIN_CAPACITY = 3_000  # most requests of a queue whose capacity plain Python simulates
+PLAIN_CAPACITY = 2_000  # most requests of a queue whose capacity plain Python simulates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
