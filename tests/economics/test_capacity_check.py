@@ -12,7 +12,7 @@ import pytest
 from headway.core.errors import BadValue
 from headway.core.schema import defaults
 from headway.economics.capacity.candidate import Candidate, candidate
-from headway.economics.capacity.check import CheckedCandidate, check, checks
+from headway.economics.capacity.check import CheckedCandidate, check, checks, scouted
 from headway.economics.capacity.confidence import confidence
 from headway.economics.capacity.effort import COMPILED, PLAIN, effort, in_flight
 from headway.economics.capacity.limits import LatencyLimits, limit_of
@@ -238,6 +238,20 @@ def test_checks__stop_when_the_caller_does() -> None:
     first = next(answers)
     assert isinstance(first, CheckedCandidate) and first.holds() and done == []
     assert next(answers).plays <= 3 and done == [(1, 2)]
+
+
+def test_scouted__decides_only_where_a_short_play_breaks_a_limit_by_far() -> None:
+    """What it decides is what longer plays say."""
+    load, subject = offered(14.0), llama()
+    simulated = check(subject, load, LIMITS, requests=800, how="plain").statuses[1].simulated
+    assert simulated is not None
+    work = effort(tuple(LIMITS), COMPILED, None, 0.1)
+    near, far = (LatencyLimits(tpot_p95=simulated.value / factor) for factor in (1.2, 2.5))
+    assert scouted(subject, load, tuple(near), work, (0,)) is None
+    hopeless = scouted(subject, load, tuple(far), work, (0,))
+    assert hopeless is not None and not hopeless.is_met and not hopeless.holds(0.5) and hopeless.is_short
+    assert not check(subject, load, far, requests=800, how="plain").is_met
+    assert scouted(subject, load, tuple(far), effort(tuple(LIMITS), PLAIN, None, 0.1), (0,)) is None
 
 
 @pytest.mark.parametrize("needed", [0.0, 0.3, 1.0])

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 
 from headway.core.errors import BadValue
 from headway.economics.capacity.candidate import Candidate
 from headway.economics.capacity.confidence import DEFAULT, Confidence, confidence
-from headway.economics.capacity.effort import AUTO, Effort, effort, lifetimes
+from headway.economics.capacity.effort import AUTO, COMPILED, PLAIN, Effort, effort, lifetimes
 from headway.economics.capacity.latencies import LatencyStatistics, LimitStatus
 from headway.economics.capacity.limits import LatencyLimit, check_limits
 from headway.economics.capacity.offered import OfferedTraffic
 from headway.economics.capacity.plays import WARMUP, PlayableCandidate, PlayResult, goodput, is_shared_out, playable
 
+SCOUTS = 400  # requests of a first short play, before anything is compiled
+FAR = log(1.5)  # excess over a limit, as a logarithm, that no sampling error explains
 Progress = Callable[[int, int], None]  # candidates checked, candidates in all
 
 
@@ -63,7 +66,7 @@ def check(
 ) -> CheckedCandidate:  # fmt: skip
     """A candidate played under traffic, at expected steps and at longer and shorter ones.
 
-    `exact` finds the confidence to a hundredth; else the plays end once it is known whether `needed` is reached.
+    `exact` finds the confidence to a hundredth (in plain Python to four); else the plays end once it is known whether `needed` is reached.
     """
     return next(checks((candidate,), offered, limits, needed=needed, exact=exact, requests=requests, seeds=seeds, how=how))
 
@@ -94,6 +97,9 @@ def _checked(
     candidate: Candidate, offered: OfferedTraffic, limits: tuple[LatencyLimit, ...], work: Effort, seeds: tuple[int, ...],
     needed: float | None,
 ) -> CheckedCandidate:  # fmt: skip
+    hopeless = scouted(candidate, offered, limits, work, seeds) if needed is not None and offered.lasting and limits else None
+    if hopeless is not None:
+        return hopeless
     scene = playable(candidate, offered, work.requests, seeds, work.how)
     if scene.fleet.pace is None:
         return CheckedCandidate(candidate=candidate, why=scene.fleet.why)
@@ -105,9 +111,29 @@ def _checked(
         return [results[factor].excess(limit) for limit in limits]
 
     spreads = [candidate.step_spread(limit.quantity) for limit in limits]
-    sure = confidence(excess, limits, spreads, highest=scene.highest_factor, needed=needed)
+    sure = confidence(excess, limits, spreads, highest=scene.highest_factor, needed=needed, close=work.close)
     first = results.get(1.0) or scene.play(1.0)
     return reported(candidate, scene, first, limits, sure, work, seeds)
+
+
+def scouted(
+    candidate: Candidate, offered: OfferedTraffic, limits: tuple[LatencyLimit, ...], work: Effort, seeds: tuple[int, ...]
+) -> CheckedCandidate | None:
+    """The answer of a short play in plain Python that breaks a limit by far; None if it does not, and longer plays decide.
+
+    A play begins with empty replicas, so that a short one of a lasting load shows latencies too low rather than too high.
+    """
+    if work.how != COMPILED or work.requests <= SCOUTS:
+        return None
+    scene = playable(candidate, offered, SCOUTS, seeds[:1], PLAIN, with_capacity=False)
+    if scene.fleet.pace is None:
+        return None
+    first = scene.play()
+    if max((first.excess(limit) for limit in limits), default=0.0) <= FAR or not first.stable:
+        return None
+    tightest = max(limits, key=first.excess)
+    unsure = Confidence(probability=0.0, low=0.0, high=0.5, factor=None, tightest=tightest, plays=1)
+    return reported(candidate, scene, first, limits, unsure, replace(work, is_short=True), seeds[:1])
 
 
 def lengthened(

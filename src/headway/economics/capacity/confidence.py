@@ -98,7 +98,7 @@ class LimitBracket:
 
 def confidence(
     excess: Excess, limits: Sequence[LatencyLimit], spreads: Sequence[float], *, highest: float = inf, needed: float | None = None,
-    most_plays: int = MOST_PLAYS,
+    close: float = CLOSE, most_plays: int = MOST_PLAYS,
 ) -> Confidence | None:  # fmt: skip
     """Confidence that all limits hold; None without limits.
 
@@ -123,7 +123,7 @@ def confidence(
                           tightest=None, plays=plays)  # fmt: skip
     while plays < most_plays:
         low, high = _bounds(brackets)
-        if high - low <= CLOSE or low >= SUREST or high <= 1.0 - SUREST or (needed is not None and not low < needed <= high):
+        if high - low <= close or low >= SUREST or high <= 1.0 - SUREST or (needed is not None and not low < needed <= high):
             break
         tightest = min(brackets, key=lambda bracket: (bracket.probability(bracket.holds), -bracket.spread))
         at = tightest.next_point(tightest.at_probability(high)) if needed is None else tightest.at_probability(needed)

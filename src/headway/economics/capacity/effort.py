@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headway.core.errors import BadValue
+from headway.economics.capacity.confidence import CLOSE
 from headway.economics.capacity.limits import LatencyLimit, check_requests, least_requests
 from headway.sim.compiled_loop import LOAD_S, STEP_S, is_ready
 from headway.sim.fleet import Fleet
 from headway.sim.run import LoadingPlan
 
 COMPILED, PLAIN, AUTO = "compiled", "plain", "auto"
-BEYOND, PLAIN_BEYOND = 400, 40  # requests beyond the highest limited percentile
-LEAST, PLAIN_LEAST = 8_000, 1_000  # requests of a play at least
-MOST, PLAIN_MOST = 60_000, 4_000  # and at most
+BEYOND, PLAIN_BEYOND = 400, 20  # requests beyond the highest limited percentile
+LEAST, PLAIN_LEAST = 8_000, 800  # requests of a play at least
+MOST, PLAIN_MOST = 60_000, 2_000  # and at most
 LIFETIMES = 20  # mean times in service that a play lasts at least, so that filling and draining weigh little
+PLAIN_CLOSE = 0.04  # width of the bracket around a confidence; the sampling error of so few requests is larger
 PLAYS = 7  # plays of a candidate, about
 PLAIN_REQUEST_S = 8e-5  # seconds of plain Python per request, about
 FULL = 0.98  # share of what a replica holds from which it counts as full
@@ -31,6 +33,7 @@ class Effort:
     """Form of the loop, and requests of a play."""
 
     how: str
+    close: float  # width of the bracket around a confidence
     requests: int  # 0: as many as percentiles and requests in flight need
     is_short: bool = False  # plain Python, so fewer requests
 
@@ -47,12 +50,13 @@ def effort(
     if how == AUTO:
         takes_s = PLAYS * candidates * (requests or LEAST) * PLAIN_REQUEST_S
         form = COMPILED if is_ready(meet) and takes_s > LOAD_S + STEP_S * candidates else PLAIN
+    close = CLOSE if form != PLAIN else PLAIN_CLOSE
     if requests is not None:
-        return Effort(how=form, requests=requests)
+        return Effort(how=form, close=close, requests=requests)
     tail = min((1.0 - limit.percent / 100 for limit in limits if limit.percent is not None), default=1.0)
     beyond, least, most = (PLAIN_BEYOND, PLAIN_LEAST, PLAIN_MOST) if form == PLAIN else (BEYOND, LEAST, MOST)
     count = max(least, min(most, round(beyond / tail)), least_requests(limits, warmup))
-    return Effort(how=form, requests=count, is_short=form == PLAIN)
+    return Effort(how=form, close=close, requests=count, is_short=form == PLAIN)
 
 
 def lifetimes(fleet: Fleet, load: LoadingPlan, work: Effort) -> int:

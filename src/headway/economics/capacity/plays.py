@@ -131,7 +131,7 @@ def is_shared_out(candidate: Candidate, offered: OfferedTraffic) -> bool:
 
 
 def playable(
-    candidate: Candidate, offered: OfferedTraffic, count: int, seeds: Sequence[int], how: str, warmup: float | None = None
+    candidate: Candidate, offered: OfferedTraffic, count: int, seeds: Sequence[int], how: str, with_capacity: bool = True
 ) -> PlayableCandidate:
     """A candidate made ready to play: compiled for `count` requests of each seed, with the capacity of what it plays."""
     replicas = int(candidate.layout.replicas) if is_shared_out(candidate, offered) else 1
@@ -139,12 +139,12 @@ def playable(
     fleet = candidate.fleet(loads[0].traffic, offered.users > 0)
     if replicas > 1:
         fleet = replace(fleet, layout=replace(fleet.layout, replicas=1))
-    share = WARMUP if warmup is None and offered.lasting else warmup or 0.0
+    share = WARMUP if offered.lasting else 0.0
     trial = Trial(
         fleet=fleet, limits={}, warmup=share, lasting=offered.lasting, how=how, routing=candidate.policy.routing, fast=0.0, seed=seeds[0]
     )
     able, measured = None, False
-    if fleet.pace is not None and not offered.users:
+    if fleet.pace is not None and not offered.users and with_capacity:
         population = offered.with_population(loads[0], min(count, MOST_POPULATION) if how == "plain" else MOST_POPULATION, seeds[0])
         measured = how != "plain" or capacity.queue_length(population.requests, fleet.scheduler.rules) <= PLAIN_CAPACITY
         able = trial.capacity(population.requests) if measured else None
