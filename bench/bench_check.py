@@ -63,7 +63,8 @@ def timed(group: CheckedSet, how: str, exact: bool) -> float:
         seconds = time.process_time() - start
         rate = checked.plays * checked.requests / seconds
         sure = f"{checked.confidence.probability:5.0%}" if checked.confidence else "    -"
-        print(f"  {checked.candidate.layout!s:16} x {int(checked.candidate.layout.replicas)}  {seconds:6.3f} CPU-s  {checked.plays:2} plays of "
+        layout = checked.candidate.layout
+        print(f"  {layout!s:16} x {int(layout.replicas)}  {seconds:6.3f} CPU-s  {checked.plays:2} plays of "
               f"{checked.requests:6,}  {rate:10,.0f} requests/CPU-s  {sure}")  # fmt: skip
         total, start = total + seconds, time.process_time()
     print(f"  {'exact' if exact else 'decided'}: {total:.2f} s, {total / BOUND_S:.2f} of the bound of {BOUND_S:g} s")
