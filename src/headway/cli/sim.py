@@ -1,4 +1,7 @@
-"""`headway sim MODEL --on MACHINE --trace FILE | --rate R --prompt LENGTHS --output LENGTHS`: latencies of simulated requests."""
+"""`headway sim MODEL --on MACHINE --trace FILE | --rate R --prompt LENGTHS --output LENGTHS`: latencies of simulated requests.
+
+`headway sim --plan FILE.json` plays a saved plan.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headway.cli import arguments
+from headway.cli import arguments, sim_plan
 from headway.cli.sim_traffic import CHEAP, SEEDS, add_traffic_flags, loads_by_seed, read, seed, seeds
 from headway.core import schema
 from headway.core.errors import BadValue
@@ -35,14 +38,15 @@ def add_flags(parser: Any) -> None:
     """Flags of the verb: subject, traffic, limits, scheduler, layout, formats, assumptions."""
     from headway.sim.policy import Policy
 
-    parser.add_argument("model", help="catalogue name, config.json or Hugging Face id")
-    parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...")
+    parser.add_argument("model", nargs="?", help="catalogue name, config.json or Hugging Face id")
+    parser.add_argument("--on", metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, h200, ...")
+    parser.add_argument("--plan", metavar="FILE.json", help="play what plan -o json wrote, instead of model, machine, layout and load")
     add_traffic_flags(parser)
     schema.add_flags(parser, SLO, skip=("tpot_decode",), group="limits of goodput (each may be left out)")
     schema.add_flags(parser, Policy, group="scheduler: what the engine family does unless told otherwise")
     schema.add_flags(parser, Layout, group="layout")
     schema.add_flags(parser, Precision, group="number formats")
-    schema.add_flags(parser, Assumptions, skip=("hit_rate",), group="assumptions (named defaults)")
+    schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
     run = parser.add_argument_group("simulation")
     run.add_argument("--prefix-cache", metavar="TIER:SIZE,...", help="reuse prefixes: hbm:60GB,ddr:1TB of each,flash:30TB:shared of all")
     run.add_argument("--ttl", default="", metavar="TIME,...", help="how long each tier keeps what nobody uses: 5min,1h (default for ever)")
@@ -59,16 +63,38 @@ def add_flags(parser: Any) -> None:
 
 
 def run(args: Any) -> output.Answer:
-    """Answer with a row per layout and rate."""
+    """Answer with a row per layout and rate; of a saved plan with its latencies beside its limits."""
     from headway.core.listing import Listing
-    from headway.sim import results as run_results
 
+    saved = None
+    if args.plan:
+        saved = sim_plan.read_plan(args.plan)
+        args = sim_plan.namespace_of(args, saved)
+    elif not (args.model and args.on):
+        raise BadValue("sim", args.model or args.on or "nothing", "MODEL --on MACHINE, or --plan FILE.json")
     _check(args)
     loadings, lasting, notes = read(args)
     so_that = _conditions(args)
     _check_single_token(args, loadings, so_that)
     default = WARMUP if lasting else 0.0
     warmup = float(schema.scalar(args.warmup, schema.Field(open_low=False, high=0.9), "--warmup") if args.warmup else default)
+    limits = sim_plan.checked_limits(saved, loadings, warmup) if saved else ()
+    results = _simulated(args, loadings, (warmup, lasting), so_that, notes)
+    status = INTERRUPTED if results.interrupted else 0
+    if saved is not None:
+        return sim_plan.answer(results, warmup, limits, status)
+    return output.Answer(
+        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last), status=status
+    )  # fmt: skip
+
+
+def _simulated(
+    args: Any, loadings: list[Any], sample: tuple[float, bool], so_that: dict[str, float], notes: list[str]
+) -> SimulationProgress:
+    """Rows and notes of every layout under every load; `sample` is the warm-up and whether the traffic samples an endless load."""
+    from headway.sim import results as run_results
+
+    warmup, lasting = sample
     results = SimulationProgress(rows=[], notes=notes)
     try:
         sources = loads_by_seed(args, loadings) if args.find else {}
@@ -85,10 +111,7 @@ def run(args: Any) -> output.Answer:
     notes += [f"latencies leave out the first {warmup:.0%} of requests"] if warmup else []
     if args.timeline and results.last is not None:
         notes.append(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
-    return output.Answer(
-        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last),
-        status=INTERRUPTED if results.interrupted else 0,
-    )  # fmt: skip
+    return results
 
 
 @dataclass(slots=True)
@@ -158,6 +181,8 @@ def answer_of(trial: Any) -> dict[str, Any]:
 def _check(args: Any) -> None:
     if args.loop not in LOOPS:
         raise BadValue("--loop", args.loop, ", ".join(LOOPS))
+    if args.hit_rate and args.prefix_cache:
+        raise BadValue("--hit-rate", args.hit_rate, "either a hit rate or --prefix-cache, which finds its own")
     if args.find not in (None, "rate"):
         raise BadValue("--find", args.find, "rate")
     if bool(args.find) != bool(args.so_that):

@@ -29,10 +29,10 @@ def describe(rows: Any) -> output.Summary:
         return output.Summary("No row is left.")
     runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
-    rejected = _rejected(row_list[0])
+    rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
         return output.Summary(
-            _sentence(row_list[0]), kinds, [*rejected, *verdict(row_list[0]), *_draining(row_list[0]), *_sensitive(row_list[0]), DEFINED]
+            _sentence(row_list[0]), kinds, [*rejected, *verdict(row_list[0]), *_draining(row_list[0]), *sensitive(row_list[0]), DEFINED]
         )
     at = kinds.index("p99_itl_s")
     return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
@@ -68,7 +68,7 @@ def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
     return sentence + "."
 
 
-def _rejected(row: Mapping[str, Any]) -> list[str]:
+def rejected_requests(row: Mapping[str, Any]) -> list[str]:
     """Line on requests larger than the KV cache."""
     if not row.get("rejected"):
         return []
@@ -85,7 +85,7 @@ def _draining(row: Mapping[str, Any]) -> list[str]:
     return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
 
 
-def _sensitive(row: Mapping[str, Any]) -> list[str]:
+def sensitive(row: Mapping[str, Any]) -> list[str]:
     """Line on latencies with shorter and longer step times."""
     if row.get("mean_ttft_lo_s") is None:
         return []

@@ -44,13 +44,24 @@ def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how:
     prompt, output = _served_lengths(traffic, rules)
     if not len(prompt):
         return None
-    places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
-    count = int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
+    places, count = _queue(prompt, output, rules)
     measured = _saturated(prompt, output, pace, rules, places, count, how)
     longer = min(MOST, max(len(prompt), count))
     if measured.half_width > CLOSE_ENOUGH * measured.per_s and longer > count:
         measured = _saturated(prompt, output, pace, rules, places, longer, how)
     return measured.scaled(replicas)
+
+
+def queue_length(traffic: Traffic, rules: Rules) -> int:
+    """Requests that wait in the queue from which `capacity` is simulated first; 0 if none can be served."""
+    prompt, output = _served_lengths(traffic, rules)
+    return _queue(prompt, output, rules)[1] if len(prompt) else 0
+
+
+def _queue(prompt: Any, output: Any, rules: Rules) -> tuple[int, int]:
+    """Sequences that a replica holds at once, and the requests of a queue long enough for them."""
+    places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
+    return places, int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
 
 
 def _served_lengths(traffic: Traffic, rules: Rules) -> tuple[Any, Any]:

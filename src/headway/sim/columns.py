@@ -57,6 +57,13 @@ COLUMNS: dict[str, Column] = (
         "total_tok_per_s": Column("token/s", "the same with their prompt tokens"),
         "goodput_req_per_s": Column("1/s", "requests per second that keep every limit"),
         "good_share": Column("", "share of requests that keep every limit"),
+        "limits_met": Column("bool", "whether the queue is stable and every limit of the plan is met"),
+        **{
+            f"{key}_within": Column("", f"share of requests whose {words} is at most the plan's lowest limit of it")
+            for key, words in _LATENCIES.items()
+            if key not in ("itl", "queue")
+        },
+        "itl_within": Column("", "share of tokens that come within the plan's lowest limit of the time between two tokens"),
         "busy_share": Column("", "share of the time that a replica is in a step"),
         "waiting_share": Column("", "share of the time that requests wait during a step"),
         "running_mean": Column("", "requests in service in all replicas, mean over time"),

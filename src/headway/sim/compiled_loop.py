@@ -25,6 +25,7 @@ ANSWERS = "float64(float64, float64, float64, float64, float64)"
 REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least s in plain Python per request, its later tokens, a cached block
 COMPILE_S = 8.0  # seconds to compile
 LOAD_S = 0.6  # seconds to load numba and cached machine code
+STEP_S = 0.35  # seconds to compile a step for a loop that is there
 LOOP, SENDING = "loop.compiled", "sending.compiled"  # marker files of finished compilations
 NO_STEP = "def step(batch, context, tokens, pairs, ranks):\n    return 1.0\n"
 NO_RULES = Rules(
@@ -76,13 +77,17 @@ def choose_form(source: str, takes_s: float, how: str, routed: bool = False, sha
     return "compiled" if how == "auto" and _pays(source, takes_s, routed, shared) else how
 
 
-def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
-    if not available():
-        return False
+def is_ready(routed: bool = False, shared: bool = False) -> bool:
+    """Whether machine code of the loop is there, so that only a step is left to compile."""
     marks = [] if shared else [LOOP]
     marks += [SENDING] if routed or shared else []
-    ready = _file(source).exists() and all((cache_folder() / mark).exists() for mark in marks)
-    return takes_s > (LOAD_S if ready else COMPILE_S)
+    return available() and all((cache_folder() / mark).exists() for mark in marks)
+
+
+def _pays(source: str, takes_s: float, routed: bool, shared: bool) -> bool:
+    if not is_ready(routed, shared):
+        return available() and takes_s > COMPILE_S
+    return takes_s > LOAD_S + (0.0 if _file(source).exists() else STEP_S)
 
 
 @functools.cache

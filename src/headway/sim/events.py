@@ -162,6 +162,8 @@ def admit(state: State, rules: Rules, lane: int) -> int:
         state.cache.ready[seat // WIDE] = state.at[LINK_AT]
     elif rules.caching:
         take_up(state, rules, seat)
+    elif rules.hit > 0.0 and state.seat[seat + OWED] > 0:
+        state.seat[seat + COMPUTED] = min(int(rules.hit * prompt), prompt - 1)
     state.partial[state.count[PARTIAL]] = seat
     state.count[PARTIAL] += 1
     return seat

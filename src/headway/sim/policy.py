@@ -82,7 +82,7 @@ def scheduler(
     rules = Rules(
         budget=budget * dp * pp, chunk=budget, seats=limit * dp, capacity=int(kv_tokens // policy.block), block=int(policy.block),
         mixed=int(mixed), handed=0, reserve=reserve, departures=float(policy.departures or 0.0), accept=float(assumptions.accept_length),
-        closed=int(closed), lanes=LANE * classes,
+        closed=int(closed), lanes=LANE * classes, hit=float(assumptions.hit_rate),
     )  # fmt: skip
     batching = f"{policy.policy or ('chunked' if mixed else 'prefill-first')}, {budget} tokens a step and {limit} sequences a rank"
     reservation = "answers set aside whole" if reserve >= 1 else f"preemption: {policy.preemption}"

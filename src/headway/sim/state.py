@@ -112,6 +112,7 @@ class Rules(NamedTuple):
     swap: int = 0  # blocks of preempted requests that fit in host memory
     copy_s: float = 0.0  # seconds to copy a block to host memory or back
     answer: float = 0.0  # mean output tokens, to route by prefix; 0: other routing
+    hit: float = 0.0  # share of every prompt that is cached in HBM from the start, where no prefix cache is simulated
 
 
 class CacheState(NamedTuple):

@@ -1,4 +1,5 @@
 """Laws from steps to requests: TPOT over a growing context, prefill, prefix hits, drafts, replicas, pipelines.
 
-`request` (tpot_s, the steady state, cache hits), `replicas` (how many a rate needs, two pools), `pipeline` (stages and hops).
+`request` (tpot_s, the steady state, cache hits), `replicas` (how many a rate needs, two pools), `pipeline` (stages and hops),
+`confidence` (probability of the factor between truth and estimate).
 """
