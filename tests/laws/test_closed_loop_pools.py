@@ -88,7 +88,7 @@ def test_looped_tpot_s__one_token_answer_takes_the_decode_step() -> None:
 def test_handed_loop__one_request_through_both_pools_by_hand() -> None:
     """20 ms before its step, 200 ms of prefill, 300 ms of transfer, then 511 decode steps of 10 ms; nobody else is there."""
 
-    def ten_ms(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any) -> Any:
+    def ten_ms(decoding: Any, kv_tokens: Any, prompt_tokens: Any, prompt_pairs: Any, prompts: Any) -> Any:
         return 0.010 + 0.0 * decoding
 
     found = handed_loop(ten_ms, replace(LOOP, users=1.0, transfer=0.300))

@@ -14,7 +14,7 @@ import numpy as np
 from headway.core.formula import formula
 from headway.core.quantity import known
 from headway.core.units import Number, PerSecond, Second, Token
-from headway.laws.arithmetic import divided, relative, times
+from headway.laws.arithmetic import divided, relative, times, total
 from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import (
     busy_share,
@@ -27,13 +27,17 @@ from headway.laws.queueing.users import (
     others_in_service,
     packed_prompt_s,
     packed_tokens,
+    prefill_share,
     prompt_added_s,
     prompt_chunks,
     prompt_load,
     prompts_beside,
     prompts_in_progress,
+    prompts_met,
     prompts_per_step,
     queued_before,
+    random_wait_s,
+    residual_s,
     steady_between_s,
     steady_s,
     step_room,
@@ -46,7 +50,6 @@ from headway.laws.serving.request import final_context, held_kv_tokens, middle_c
 NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
-SELF_CONSISTENT = 3  # rounds: the rate sets only how many prompts share a step
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
@@ -129,6 +132,7 @@ IRREGULAR = known(1e6, "spread of Poisson arrivals", "", "constant", "they keep 
 NO_WORK = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
 SINGLE = known(1.0, "one prompt", "", "constant", "a prompt by itself")
 HALF = known(2.0, "half", "", "constant", "of those who come together, on average half decode while prompts are prefilled")
+NO_TIME = known(0.0, "no step", "s", "constant", "the wait has the step in progress")
 NO_RATE = known(0.0, "no arrivals", "1/s", "constant", "a closed loop has users instead")
 EVEN = known(0.0, "none together", "", "constant", "Poisson arrivals come one by one")
 
@@ -247,11 +251,8 @@ def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any
 
 
 def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> Any:
-    """Requests per second of one replica that finds every seat taken by arrivals at that very rate."""
-    rate = closed_loop(step, replace(poisson(loop, NO_RATE), users=loop.seats), token).rate
-    for _ in range(SELF_CONSISTENT):
-        rate = closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
-    return rate
+    """Requests per second of one replica with every seat taken, prompts spread over time."""
+    return closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
 
 
 def request_times(
@@ -272,7 +273,7 @@ def request_times(
     steps = [step(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
     decode = tpot_s(*steps) if whole_answer else steps[0]
     per_token = token(decode_batch, held_kv_tokens(decode_batch, contexts[len(contexts) // 2]), decode)
-    burst, steady, added = _prefilled(step, loop, prompts, served, times(batch, times(loop.chunked_prefill, busy)), decode, busy)
+    burst, steady, added = _prefilled(step, loop, prompts, served, decoding, times(batch, times(loop.chunked_prefill, busy)), decode, busy)
     ttft = looped_ttft_s(loop.request_overhead_s, together, burst[0], steady[0])
     return ttft, looped_tpot_s(per_token, together, burst[1], steady[1], loop.output), per_token, added
 
@@ -303,19 +304,20 @@ def _prompts(loop: Loop, served: Any, others: Any, batch: Any) -> _Prompts:
     return _Prompts(
         chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), steps=steps, queued=queued, others=others,
         beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, others),
-        arriving=times(arriving, loop.closed), most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
+        arriving=arriving, most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
     )  # fmt: skip
 
 
 def _prefilled(
-    step: StepTime, loop: Loop, p: _Prompts, served: Any, beside: Any, decode: Any, busy: Any
+    step: StepTime, loop: Loop, p: _Prompts, served: Any, decoding: Any, beside: Any, decode: Any, busy: Any
 ) -> tuple[tuple[Any, Any], tuple[Any, Any], Any]:
     """TTFT and the time that other prompts add to an output, of prompts that come together and of those that come one by one; and what one
     prompt adds.
     """
     held = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
     alone = step(beside, held, p.tokens, p.pairs, SINGLE)
-    load = prompt_load(p.arriving, p.chunks, loop.rate, alone)
+    is_open = loop.closed is OPEN
+    load = prompt_load(loop.rate, p.chunks, alone) if is_open else times(p.arriving, p.chunks)
     prompts = prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.others), p.most)
     shared = step(beside, held, times(p.tokens, prompts), times(p.pairs, prompts), prompts)
     # While synchronised prompts are prefilled, on average half of the sequences decode.
@@ -328,5 +330,13 @@ def _prefilled(
     )
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
     own = pipelined_s(alone, p.chunks, loop.pp, loop.pipeline_overlap_share)
+    if is_open:
+        service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
+        wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
+        met = prompts_met(load, p.most)
+        beside_others = total((SINGLE, met))
+        own = step(beside, held, times(p.tokens, beside_others), times(p.pairs, beside_others), beside_others)
+        ttft = steady_s(pipelined_s(own, p.chunks, loop.pp, loop.pipeline_overlap_share), EVEN, NO_TIME, wait, NO_TIME, busy)
+        return burst, (ttft, times(added, p.others)), added
     ttft = steady_s(own, p.beside, added, times(full, p.queued), decode, busy)
     return burst, (ttft, steady_between_s(p.others, p.beside, p.queued, p.steps, added)), added

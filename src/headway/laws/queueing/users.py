@@ -129,14 +129,54 @@ def prompts_per_step(other_users: Number, cycle: Number, queued: Number) -> Numb
     return other_users / (cycle + queued)
 
 
-@formula(source="arrivals of a loop come at the ends of steps, Poisson arrivals at any time")
-def prompt_load(arriving: Number, chunks: Number, rate: PerSecond, step: Second) -> Number:
-    """Mean prompts in progress while prompts are prefilled: `arriving` per step of a loop, or `rate` per second, for `chunks` steps each.
+@formula(source="offered load of Poisson arrivals, Little's law: prompts in progress where each has a lane of its own")
+def prompt_load(rate: PerSecond, chunks: Number, step: Second) -> Number:
+    """Mean prompts in progress of arrivals at `rate`, each prefilled in `chunks` steps.
 
-    >>> prompt_load(0.25, 2, 0.0, 0.5), prompt_load(0.0, 2, 1.0, 0.5)
-    (0.5, 1.0)
+    >>> prompt_load(1.0, 2, 0.5)
+    1.0
     """
-    return arriving * chunks + rate * chunks * step
+    return rate * chunks * step
+
+
+@formula(source="PASTA: an arriving prompt meets the mean of those in progress, as far as a step has room beside it")
+def prompts_met(load: Number, most: Number) -> Number:
+    """Other prompts that share the steps of an arriving prompt; a step has room for `most`.
+
+    >>> float(prompts_met(0.4, 8.0)), float(prompts_met(0.4, 1.0))
+    (0.4, 0.0)
+    """
+    return np.minimum(load, np.maximum(most - 1, 0))
+
+
+@formula(source="utilisation law: `prompts` share each of the steps")
+def prefill_share(rate: PerSecond, chunks: Number, step: Second, prompts: Number) -> Number:
+    """Share of the time in steps with prompts.
+
+    >>> float(prefill_share(1.0, 2, 0.5, 2.0))
+    0.5
+    """
+    return np.minimum(rate * chunks * step / prompts, 1)
+
+
+@formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt where one fills the steps")
+def residual_s(share: Number, prompt_step: Second, service: Second, decode_step: Second, busy: Number) -> Second:
+    """Mean time until the next prompt can start, of requests that arrive at random; `service`: time of a prompt while prompts queue.
+
+    >>> round(residual_s(0.5, 0.4, 0.1, 0.02, 1.0), 3), residual_s(0.5, 0.4, 1.0, 0.0, 1.0)
+    (0.105, 0.25)
+    """
+    return share * np.maximum(prompt_step, service) / 2 + (1 - share) * busy * decode_step / 2
+
+
+@formula(source="Pollaczek and Khinchine: wait = residual / (1 - load), and the load is rate times the service of a prompt")
+def random_wait_s(residual: Second, rate: PerSecond, service: Second) -> Second:
+    """Wait before the prefill of requests that arrive at random (M/D/1 where one prompt fills the steps).
+
+    >>> round(float(random_wait_s(0.25, 0.5, 1.0)), 3), round(float(random_wait_s(0.4, 0.8, 1.0)), 3)
+    (0.5, 2.0)
+    """
+    return residual / np.maximum(1 - rate * service, FEW)
 
 
 @formula(source="Poisson counts, given that there is one: m / (1 - exp(-m)); those that came along on top; a step has room for `most`")
@@ -193,7 +233,7 @@ def steady_s(prompt_s: Second, beside: Number, added: Second, queue: Second, dec
 
 
 @formula(source="in a loop each other user's prompt is prefilled once in a cycle: while one decodes, unless before the first token")
-def steady_between_s(other_users: Number, beside: Number, queued: Number, prompt_steps: Number, added: Second) -> Second:
+def steady_between_s(other_users: Number, beside: Number, queued: Same, prompt_steps: Same, added: Second) -> Second:
     """Time that other users' prefill adds to a user's decode when prompts are spread over the loop.
 
     >>> float(steady_between_s(99, 1, 2, 0.25, 0.05))

@@ -25,7 +25,16 @@ from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import ONE_REPLICA, BestLoads, Candidates, ReplicaCounts, compile_candidates, objective_value, on_curve, sized
+from headway.serving.plan.search import (
+    ONE_REPLICA,
+    BestLoads,
+    Candidates,
+    ReplicaCounts,
+    compile_candidates,
+    objective_value,
+    on_curve,
+    sized,
+)
 from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
 
