@@ -77,6 +77,7 @@ def add_tail(parser: Parser) -> None:
     tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
     tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
     tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
+    tail.add_argument("--verbose", action="store_true", help="print every note, not only the first five")
     edits = parser.add_argument_group("what if")
     edits.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")
     edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
@@ -144,11 +145,11 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
             notes.append(f"--where kept {len(answer.rows)} of {total} rows")
     if args.sort:
         answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
-    answer.notes = notes
+    answer.notes, answer.verbose = notes, args.verbose
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
-    if answer.describe and args.format in ("text", "md"):
+    if answer.describe and args.format in output.SPOKEN:
         answer.words = answer.describe(answer.rows)
     if args.plot:
         from headway.report import figures
