@@ -108,6 +108,7 @@ def format_value(value: Any, unit: str) -> str:
 
 
 WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "kv": "KV", "hbm": "HBM", "mfu": "MFU", "usd": "$", "rl": "RL"}
+LIMITS = ("ttft", "tpot", "e2e")  # inputs, unlike ttft_s, which is an answer
 SPOKEN = {"tok per s": "tok/s", "req per s": "req/s", "$ per mtok": "$/Mtok", "tokens per s": "tokens/s", "$ per byte": "$/byte"}
 
 
@@ -117,6 +118,8 @@ def heading(key: str) -> str:
     >>> heading("usd_per_mtok_out"), heading("tpot_lo_s~tpot_hi_s"), heading("p99_ttft_s")
     ('$/Mtok out', 'TPOT 90 %', 'p99 TTFT')
     """
+    if key in LIMITS:
+        return f"{WORDS[key]} limit"
     first = key.split("~")[0]
     bare = first.removesuffix("_s") if columns.unit(first) == "s" else first
     name = " ".join(WORDS.get(word, word) for word in bare.split("_"))
