@@ -19,6 +19,7 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold
 from headway.report import cache, output
+from headway.report.words import NO_ROW, sentence
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
@@ -240,20 +241,35 @@ def _describe(table: Any) -> output.Summary:
     """Summary: the best row, or the hit rates; then the table."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     best = next((row for row in rows if row.get("best")), None)
     view = VIEW if rows[0].get("held_bytes_mean") is not None else PLAIN
     view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]
     if best is None:
         shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
-        sentence = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
-        return output.Summary(f"{sentence}.", view, people=_people(rows))
+        first, *others = itertools.islice(shares, 6)
+        headline = sentence(f"{rows[0]['trace']}: a cache holds {first} of the prompt tokens", *(f", {share}" for share in others))
+        return output.Summary(headline, view, people=_people(rows))
     pays = best["saved_share"] > 0
-    sentence = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
-    sentence += f"{best['hit_share']:.1%} of prompt tokens found, {cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
-    sentence += f"{cell('usd_per_request_prompt', best)} a request"
-    saved = f"it saves {best['saved_share']:.1%} of what computing every prompt costs" if pays else "computing every prompt costs no more"
-    return output.Summary(f"{sentence}; {saved}.", view, _least_by_tier(rows), _people(rows))
+    cost = f"{cell('usd_per_mtok_prompt', best)} per Mtok"
+    saved = f", {best['saved_share']:.1%} less than without a cache" if pays else "; computing every prompt costs no more"
+    found = f"; {best['hit_share']:.1%} of prompt tokens hit"
+    headline = sentence(f"{best['trace']}: prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}", saved, found)
+    return output.Summary(headline, view, people=_people(rows), helps=_helps(rows), remarks=_least_by_tier(rows))
+
+
+MOST_HELPS = 3
+
+
+def _helps(rows: Sequence[Mapping[str, Any]]) -> list[output.Help]:
+    """The best cache of each tier that saves money, by what it saves."""
+    helps = []
+    for tier in dict.fromkeys(row["tier"] for row in rows if row["saved_share"] is not None):
+        best = max((row for row in rows if row["tier"] == tier and row["saved_share"] is not None), key=lambda row: row["saved_share"])
+        if best["saved_share"] > 0:
+            effect = f"prompts {best['saved_share']:.1%} cheaper than without a cache"
+            helps.append(output.Help(change=f"cache {_kept_for(best)} in {tier}", effect=effect, gain=best["saved_share"]))
+    return output.ranked(helps)[:MOST_HELPS]
 
 
 def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:

@@ -91,7 +91,9 @@ def run(args: Any) -> output.Answer:
     tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
-    return output.Answer(table, notes=notes, describe=words.describe_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args))
+    return output.Answer(
+        table, notes=notes, describe=words.describe_several, figure=lambda rows: serve.figure(rows.where("kind = best"), args)
+    )
 
 
 def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:

@@ -89,10 +89,10 @@ def _describe(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
     """Summary: the score in one sentence, the methods compared, then all models."""
     methods = [row for row in rows if row["kind"] == "method"]
     ours = [row for row in methods if row["method"] == "cost laws"]
-    parts = [
-        f"{SIZE_NAMES[row['quantity']]} within a factor of {row['width']:.2g} ({row['coverage']:.0%} held)" for row in ours
-    ]
-    headline = sentence(f"{ours[0]['models']} models by their prices alone", f": {parts[0]}", *(f", {part}" for part in parts[1:])) if ours else "No method is left."
+    parts = [f"{SIZE_NAMES[row['quantity']]} within a factor of {row['width']:.2g} ({row['coverage']:.0%} held)" for row in ours]
+    headline = "No method is left."
+    if ours:
+        headline = sentence(f"{ours[0]['models']} models by their prices alone: {parts[0]}", *(f", {part}" for part in parts[1:]))
     remarks = [f"{SIZE_NAMES[row['quantity']]}: error {row['over_constant']:.2f} of that of a constant" for row in ours]
     remarks.append("families are left out in turn; the factor is the median of high over low end; -o csv has each model")
     people = [{name: _cell(row, name) for name in VIEW} for row in methods]
@@ -102,5 +102,3 @@ def _describe(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
 def _cell(row: Mapping[str, Any], name: str) -> Any:
     value = row[name]
     return f"{value:.0%}" if name == "coverage" else f"{value:.2f}" if isinstance(value, float) else value
-
-

@@ -107,7 +107,8 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
         return output.Summary(NO_ROW)
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
-        return output.Summary(f"{counted(len(names), 'price sheet')} read backwards.", people=Listing([_brief(rows, name) for name in names[:MOST]]))
+        people = Listing([_brief(rows, name) for name in names[:MOST]])
+        return output.Summary(f"{counted(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
     return output.Summary(_sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows))

@@ -143,9 +143,7 @@ def _helps(row: dict[str, Any], args: Any) -> list[output.Help]:
     from headway.serving.changes import changes
 
     model = next(model for model in arguments.models(args) if model.name == row["model"])
-    system = next(
-        system for system, edits in arguments.systems(args) if system.name == row["system"] and edits.items() <= row.items()
-    )
+    system = next(system for system, edits in arguments.systems(args) if system.name == row["system"] and edits.items() <= row.items())
     assumption_sets, _ = combinations(args, Assumptions)
     assumptions = next(values for values in assumption_sets if all(row.get(key, value) == value for key, value in values.items()))
     return [

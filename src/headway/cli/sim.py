@@ -87,7 +87,7 @@ def run(args: Any) -> output.Answer:
         notes.append(f"{args.timeline}: {run_results.save(results.last, args.timeline)} requests of the last run, for ui.perfetto.dev")
     return output.Answer(
         Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last),
-        status=INTERRUPTED if results.interrupted else 0,
+        status=INTERRUPTED if results.interrupted else 0, checked=sim.checked(results.rows),
     )  # fmt: skip
 
 

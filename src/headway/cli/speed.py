@@ -42,6 +42,8 @@ class SpeedRequest:
         4,
         8,
     )
+
+
 LEAST_GAIN = 0.001  # share of speed from which a larger domain helps
 KEPT = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
 
