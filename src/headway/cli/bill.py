@@ -18,11 +18,11 @@ VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "
 KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # columns that identify a row
 ALL_SHEETS = "all"
 NONE = ("none", "off", "no")
-KEPT = ("model", "mode", "cache", "usd", "over_cheapest")  # columns that a narrow table keeps
+NARROW = ("model", "mode", "cache", "usd", "over_cheapest")  # columns that a narrow table keeps
 MOST_HELPS = 3
 MOST_SAID = 6  # most sheets with a separate line
 MOST_FLAGS = 10
-PROGRESS_LABEL = "bills reckoned"
+PROGRESS_LABEL = "bills computed"
 OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
     "why": Column("", "why not, or empty"),
@@ -176,10 +176,11 @@ def _sold_text(sheets: Sequence[Any]) -> str:
 
 def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
     """Comparisons of all bills, cheapest first, and their rows."""
-    from headway.core.progress import tick
+    from headway.core.progress import expect, tick
     from headway.economics.bill import compare
 
     bills = []
+    expect(len(options))
     for way in options:
         bills.append(biller.bill(way))
         tick(1)
@@ -252,7 +253,7 @@ def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: boo
     several = len({(row["provider"], row["model"]) for row in row_list}) > 1
     headline = sentence(f"Cheapest is {_name(least)}: {_usd(least['usd'])} {basis}", *clauses)
     remarks = [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
-    return output.Summary(headline, _view(row_list), helps=_helps(row_list, first), remarks=remarks, first=KEPT)
+    return output.Summary(headline, _view(row_list), helps=_helps(row_list, first), remarks=remarks, first=NARROW)
 
 
 def _helps(rows: Sequence[Mapping[str, Any]], first: Mapping[str, Any] | None) -> list[output.Help]:

@@ -163,7 +163,7 @@ def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
     """Cache problem with the trace's mean prompt and output, if the user gave none, for the prefill estimate."""
     name = Path(args.workload).name
     means = {
-        key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
+        key: known(value, f"mean {key}", "token", "measured", f"number_of in {name}", "undated")
         for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
     }  # fmt: skip
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
@@ -194,7 +194,7 @@ def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
     name = Path(args.workload).name
 
     def measured(value: float, what: str, unit: str) -> Any:
-        return known(value, what, unit, "measured", f"counted in {name}", "undated")
+        return known(value, what, unit, "measured", f"number_of in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
     blocks = math.inf if room is None else hits.blocks_in(room, case.token_bytes())
@@ -247,14 +247,14 @@ def _describe(table: Any) -> output.Summary:
     view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]
     if best is None:
         shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
-        first, *others = itertools.islice(shares, 6)
-        headline = sentence(f"{rows[0]['trace']}: a cache holds {first} of the prompt tokens", *(f", {share}" for share in others))
+        first, *more = itertools.islice(shares, 6)
+        headline = sentence(f"{rows[0]['trace']}: a cache holds {first} of the prompt tokens", *(f", {share}" for share in more))
         return output.Summary(headline, view, people=_people(rows))
     pays = best["saved_share"] > 0
     cost = f"{cell('usd_per_mtok_prompt', best)} per Mtok"
     saved = f", {best['saved_share']:.1%} less than without a cache" if pays else "; computing every prompt costs no more"
-    found = f"; {best['hit_share']:.1%} of prompt tokens hit"
-    headline = sentence(f"{best['trace']}: prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}", saved, found)
+    hits = f"; {best['hit_share']:.1%} of prompt tokens hit"
+    headline = sentence(f"{best['trace']}: prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}", saved, hits)
     return output.Summary(headline, view, people=_people(rows), helps=_helps(rows), remarks=_least_by_tier(rows))
 
 

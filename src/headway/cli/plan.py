@@ -62,10 +62,10 @@ def add_flags(parser: Any) -> None:
     """Flags of the verb: subject, load, limits, search, assumptions."""
     parser.add_argument("model", help="catalogue name, config.json or Hugging Face id; several with commas")
     parser.add_argument("--on", required=True, metavar="MACHINE", help="gb200-nvl72, 8xh100-sxm, ...; several with commas, the best first")
-    schema.add_flags(parser, Load, skip=("context",), group="load")
+    schema.add_flags(parser, Load, skip=("context",), group="load", searched=("batch",))
     schema.add_flags(parser, SLO, group="limits (each may be left out)")
-    schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list")
-    schema.add_flags(parser, Precision, group="number formats: a list is searched")
+    schema.add_flags(parser, Layout, group="layout: searched unless pinned to a value or a list", searched=tuple(schema.fields(Layout)))
+    schema.add_flags(parser, Precision, group="number formats: a list is searched (default as published; KV also fp8)", searched=("kv",))
     schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
     question = parser.add_argument_group("question")
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"

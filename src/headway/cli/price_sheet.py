@@ -12,7 +12,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing
 from headway.report import output
-from headway.report.words import NO_ROW, counted, sentence
+from headway.report.words import NO_ROW, number_of, sentence
 
 COLUMNS = {
     "provider": Column("", "who sells"),
@@ -108,7 +108,7 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
         people = Listing([_brief(rows, name) for name in names[:MOST]])
-        return output.Summary(f"{counted(len(names), 'price sheet')} read backwards.", people=people)
+        return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
     return output.Summary(_sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows))
@@ -121,7 +121,7 @@ def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> 
     unknown = [key.replace("_", " ") for key, row in ranges.items() if row["verdict"] == "not identified"]
     about = f"{name[1]} ({name[0]}, {name[2]})"
     if not parts:
-        return sentence(f"{about}: {counted(len(rows), 'row')} of the sheet read backwards")
+        return sentence(f"{about}: {number_of(len(rows), 'row')} of the sheet read backwards")
     return sentence(f"{about} fits {' and '.join(parts)}", f"; not identified: {', '.join(unknown)}" if unknown else "")
 
 

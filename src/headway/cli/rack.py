@@ -229,8 +229,8 @@ def _fitting(row: dict[str, Any]) -> str:
 def _notes(cases: list[_RackCase]) -> list[str]:
     """Notes on the assumptions, and on facts that are not public."""
     notes = [
-        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted",
-        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted",
+        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are number_of",
+        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency number_of",
     ]
     return [*notes, *dict.fromkeys(note for case in cases for note in _about(case))]
 

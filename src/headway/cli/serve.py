@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 from headway.cli import arguments
@@ -26,7 +27,7 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Load, group="load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2")
     schema.add_flags(parser, Layout, group="layout")
     schema.add_flags(parser, Precision, group="number formats")
-    schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    schema.add_flags(parser, Assumptions, group="assumptions (example defaults)")
 
 
 def run(args: Any) -> output.Answer:
@@ -130,15 +131,15 @@ def describe(table: Any, args: Any = None) -> output.Summary:
         return output.Summary(words.NO_ROW)
     first = table.row(0)
     varying = varied(table)
-    headline, named = (serving.point(first), first) if len(table) == 1 else serving.grid(table, varying)
+    headline, example = (serving.point(first), first) if len(table) == 1 else serving.grid(table, varying)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
     return output.Summary(
-        headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(named), first=(*varying, *serving.LAST),
-        remarks=[serving.DEFINED], helps=[] if args is None else _helps(named, args),
+        headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
+        remarks=[serving.DEFINED], helps=[] if args is None else _helps(example, args),
     )  # fmt: skip
 
 
-def _helps(row: dict[str, Any], args: Any) -> list[output.Help]:
+def _helps(row: Mapping[str, Any], args: Any) -> list[output.Help]:
     """Changes of a point, each evaluated again, the most useful first."""
     from headway.serving.changes import changes
 

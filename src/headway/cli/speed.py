@@ -45,7 +45,7 @@ class SpeedRequest:
 
 
 LEAST_GAIN = 0.001  # share of speed from which a larger domain helps
-KEPT = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
+NARROW = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
 
 
 def add_flags(parser: Any) -> None:
@@ -163,7 +163,7 @@ def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
     remarks = [_standard(first), _bought(first), *_slow(first), *offers, serving.DEFINED]
     return output.Summary(
         headline, view, people=Listing(ladder_rows), binds=_floor(first), helps=_lever(first), remarks=[text for text in remarks if text],
-        first=KEPT,
+        first=NARROW,
     )  # fmt: skip
 
 

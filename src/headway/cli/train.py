@@ -20,7 +20,7 @@ DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY, GWH = 86400.0, 3.6e12
-KEPT = ("kind", "tp", "cp", "pp", "ep", "dp", "step_s", "mfu", "days", "run_s", "run_usd", "memory_bytes_chip")  # of a narrow table
+NARROW = ("kind", "tp", "cp", "pp", "ep", "dp", "step_s", "mfu", "days", "run_s", "run_usd", "memory_bytes_chip")  # of a narrow table
 
 
 def add_flags(parser: Any) -> None:
@@ -63,7 +63,7 @@ def _describe(rows: Any) -> output.Summary:
         return output.Summary(NO_ROW)
     best = row_list[0]
     remarks = [line for line in (_memory(best), _hides(best), _next(row_list)) if line]
-    return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=KEPT)
+    return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=NARROW)
 
 
 def _headline(best: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from headway.cli import arguments
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, cell, clean, computed
 from headway.report import output
-from headway.report.words import NO_ROW, counted, sentence
+from headway.report.words import NO_ROW, number_of, sentence
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
@@ -50,7 +50,7 @@ def _describe(table: Any) -> output.Summary:
         first, last = dated[0], dated[-1]
         ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (first, last)]
         span = f"; hardware ratio in bf16 from {ends[0]} to {ends[1]}"
-    return output.Summary(sentence(counted(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
+    return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
 
 
 def _figure(rows: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from headway.cli import help
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import output
@@ -24,13 +25,21 @@ class Parser(argparse.ArgumentParser):
     """argparse without exits: a wrong command line raises a one-line error that names the nearest flags."""
 
     def __init__(self, verb: str, sentence: str) -> None:
-        usage = f"headway {verb} WHAT ... [flags]"
-        super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
+        super().__init__(prog=f"headway {verb}", description=sentence, allow_abbrev=False, formatter_class=_Help)
+        self.verb = verb
+        self.add_argument("--help-all", action=help.HelpAll, help="show every flag")
 
     def format_help(self) -> str:
-        """Help text; its first line names a subject only if the verb takes one."""
-        if all(action.option_strings for action in self._actions):
-            self.usage = f"{self.prog} [flags]"
+        """Help text with everyday flags, an example, and the number of flags left out."""
+        with help.everyday(self) as hidden:
+            return self._help_text() + (f"{hidden} more flags: {self.prog} --help-all\n" if hidden else "")
+
+    def print_every_flag(self) -> None:
+        """Print the help with every flag."""
+        self._print_message(self._help_text(), sys.stdout)
+
+    def _help_text(self) -> str:
+        self.usage, self.epilog = help.usage(self, self.verb), help.example(self.verb)
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -96,26 +105,28 @@ def check_tail(args: Any) -> None:
 
 
 PATIENCE_S = 1.0
+LABEL = "layouts evaluated"
 
 
 @contextmanager
-def bar(stream: Any = None, label: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
-    """Show a progress count (layouts evaluated, or as `label` states) after `patience` seconds."""
+def bar(stream: Any = None, label: str = LABEL, patience: float | None = None) -> Iterator[None]:
+    """Show progress (layouts evaluated, or as `label` states) and its end after `patience` seconds."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
         return
     bars: list[Any] = []
-    start, total = time.perf_counter(), 0
+    start, total, end = time.perf_counter(), 0, 0
     after = PATIENCE_S if patience is None else patience
 
-    def listen(count: int) -> None:
-        nonlocal total
-        total += count
+    def listen(count: int, more: int) -> None:
+        nonlocal total, end
+        total, end = total + count, end + more
         if not bars and time.perf_counter() - start > after:
             bars.append(_progress(out))
         if bars:
-            bars[0].update(0, description=f"{total:,} {label}")
+            of = f" of {end:,}" if end >= total else ""
+            bars[0].update(0, description=f"{total:,}{of} {label}", completed=total, total=end if of else None)
 
     try:
         with watched(listen):
@@ -127,9 +138,10 @@ def bar(stream: Any = None, label: str = "layouts weighed", patience: float | No
 
 def _progress(out: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(file=out), transient=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    progress = Progress(*columns, console=Console(file=out), transient=True)
     progress.add_task("", total=None)
     progress.start()
     return progress

@@ -43,10 +43,10 @@ def print_rows(console: Any, rows: Rows, view: Sequence[str] = (), most: int = M
     widths = fitting(head, keys, console.width, first)
     if head and widths:
         console.print(_rich(head, widths))
-    dropped = [heading(key) for key in keys if key not in widths]
-    if dropped:
-        names = ", ".join(dropped[:MOST_NAMED]) + (", ..." if len(dropped) > MOST_NAMED else "")
-        console.print(f"... and {len(dropped)} more column{'s' * (len(dropped) > 1)} with -o csv: {names}", soft_wrap=True)
+    hidden = [heading(key) for key in keys if key not in widths]
+    if hidden:
+        names = ", ".join(hidden[:MOST_NAMED]) + (", ..." if len(hidden) > MOST_NAMED else "")
+        console.print(f"... and {len(hidden)} more column{'s' * (len(hidden) > 1)} with -o csv: {names}", soft_wrap=True)
     if len(rows) > len(head):
         console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
 
@@ -88,8 +88,8 @@ def _rich(rows: Sequence[Mapping[str, Any]], widths: Mapping[str, int]) -> Any:
     for key, width in widths.items():
         number = any(isinstance(row.get(key.split("~")[0]), int | float) for row in rows)
         wraps = any(len(cell(key, row)) > width for row in rows)
-        most = {"width": width} if wraps else {}
-        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps, **most)
+        fixed = width if wraps else None
+        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps, width=fixed)
     for row in rows:
         table.add_row(*(cell(key, row) for key in widths))
     return table

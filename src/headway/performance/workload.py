@@ -32,10 +32,14 @@ class Load:
 class SLO:
     """Latency limits of a plan; None is no limit."""
 
-    ttft: Annotated[Any, Field("s", help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
-    tpot: Annotated[Any, Field("s", help="time per output token at most, as vLLM's bench serve defines it")] = None
-    tpot_interleaved: Annotated[Any, Field("s", help="the same at most, others' prompts prefilled in between")] = None
-    e2e: Annotated[Any, Field("s", help="TTFT and all output tokens at most: E2E as vLLM's bench serve defines it")] = None
+    ttft: Annotated[Any, Field("s", bare_most=60, help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
+    tpot: Annotated[
+        Any, Field("s", bare_most=1, per="per token", help="time per output token at most, as vLLM's bench serve defines it")
+    ] = None
+    tpot_interleaved: Annotated[
+        Any, Field("s", bare_most=1, per="per token", help="the same at most, others' prompts prefilled in between")
+    ] = None
+    e2e: Annotated[Any, Field("s", bare_most=3600, help="TTFT and all output tokens at most: E2E as vLLM's bench serve defines it")] = None
 
 
 MOST_BYTES = 1_000_000

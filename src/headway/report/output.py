@@ -92,10 +92,10 @@ def lines(answer: Answer) -> list[str]:
         below.append(f"Checked: {answer.checked['answer']}")
     below += [f"{'Launch:' if not place else '':9}{line}" for place, line in enumerate(answer.launch)]
     notes = by_weight(all_notes(answer))
-    shown = notes if answer.verbose else notes[:MOST_NOTES]
-    below += [f"note: {note}" for note in shown]
-    if len(notes) > len(shown):
-        below.append(f"... and {len(notes) - len(shown)} more note{'s' * (len(notes) > len(shown) + 1)} with --verbose")
+    visible_notes = notes if answer.verbose else notes[:MOST_NOTES]
+    below += [f"note: {note}" for note in visible_notes]
+    if len(notes) > len(visible_notes):
+        below.append(f"... and {len(notes) - len(visible_notes)} more note{'s' * (len(notes) > len(visible_notes) + 1)} with --verbose")
     return below
 
 

@@ -101,10 +101,10 @@ def _sold(row: Mapping[str, Any]) -> str:
     """Sentence on the price of output with its interval, then of input."""
     middle, low, high = (cell(f"price_out{end}", row) for end in ("", "_lo", "_hi"))
     ends = f" (90 %: {low} .. {high})" if low != high else ""
-    others = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
+    inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
     with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
-    inputs = f", {', '.join(others)}" if others else ""
-    return sentence(f"{_subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), inputs, with_layout)
+    input_text = f", {', '.join(inputs)}" if inputs else ""
+    return sentence(f"{_subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), input_text, with_layout)
 
 
 def _at_list(row: Mapping[str, Any]) -> str:

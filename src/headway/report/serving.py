@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headway.report.words import counted, sentence, timed, value
+from headway.report.words import number_of, sentence, timed, value
 
 MOST_TOLD = 3
 NAMES = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
@@ -112,16 +112,16 @@ def grid(table: Any, varying: list[str]) -> tuple[str, Mapping[str, Any]]:
     time = "step_s" if not is_request(first) or all(value is None for value in table.values("tpot_s")) else "tpot_s"
     fastest = table.best(time)
     if not len(fastest):
-        return sentence(f"{start}none of {counted(len(table), 'point')} fits", f"; the first: {first['why']}"), first
+        return sentence(f"{start}none of {number_of(len(table), 'point')} fits", f"; the first: {first['why']}"), first
     cheapest = table.best("usd_per_mtok_out")
     key, name = ("usd_per_mtok_out", "cheapest") if len(cheapest) else ("decode_tok_per_s", "most tokens come from")
     best_row = (cheapest if len(cheapest) else table.best(key, True)).row(0)
     fit = int(table["fits"].sum())
-    some = f"all {counted(len(table), 'point')} fit" if fit == len(table) else f"{fit:,} of {counted(len(table), 'point')} fit"
+    fitting = f"all {number_of(len(table), 'point')} fit" if fit == len(table) else f"{fit:,} of {number_of(len(table), 'point')} fit"
     fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
     fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
     best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
-    return sentence(f"{start}{some}; {fast}", f", {best}"), best_row
+    return sentence(f"{start}{fitting}; {fast}", f", {best}"), best_row
 
 
 def setting(row: Mapping[str, Any], varying: list[str]) -> str:

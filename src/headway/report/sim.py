@@ -175,9 +175,9 @@ def _binds(row: Mapping[str, Any]) -> str:
     if row.get("fits") is False or not row["completed"]:
         return ""
     text = f"load is {_load_text(row)}, {'stable' if row['stable'] else 'overloaded'}"
-    used = [(row.get("kv_used_mean"), "of the KV cache"), (row.get("decode_batch_mean"), "sequences decoded at once")]
-    shares = [f"{format_value(value, '')} {words}" for value, words in used if value is not None]
-    return f"{text}; on average {', '.join(shares)}" if shares else text
+    shares = [(row.get("kv_used_mean"), "of the KV cache"), (row.get("decode_batch_mean"), "sequences decoded at once")]
+    texts = [f"{format_value(value, '')} {words}" for value, words in shares if value is not None]
+    return f"{text}; on average {', '.join(texts)}" if texts else text
 
 
 def _growing(row: Mapping[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from headway.core.errors import BadValue, UnknownName
 from headway.core.formula import record
+from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
 from headway.core.schema import fields, scalar
 from headway.hardware.chip import PEAK_OF
@@ -56,10 +57,9 @@ def elasticities(problems: Sequence[PlanProblem], best: Choice, goal: Goal) -> l
     """
     if goal.sizing:
         return []
-    lines = []
-    for name in INPUTS:
-        if not has(best.query, name):
-            continue
+    lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
+    expect(len(inputs) * sum(problem.space.count for problem in problems))
+    for name in inputs:
         again = {id(problem): edited(problem.query, problem.precision, name) for problem in problems}
         candidates = [
             best_batches(compile_candidates(again[id(problem)], problem.space.layouts, problem.space.count), goal) for problem in problems
