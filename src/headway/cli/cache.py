@@ -126,14 +126,23 @@ def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence
     groups = [all_groups[key] for key in visible_groups]
     cheapest = [clause for group in groups if (clause := _cheapest(group, apart))]
     about = "" if {"model", "system"} & set(apart) else f" of {rows[0]['model']} on {rows[0]['system']}"
+    again = [cell("hold", group[0]) for group in groups if _recomputed(group)]
+    recompute = f"; computing again is cheaper for {' and '.join(dict.fromkeys(again))}" if again else ""
     more = f", and {len(cheapest) - cache.MOST_HOLDS} more" if len(cheapest) > cache.MOST_HOLDS else ""
     start = f"A KV cache{about} costs least {cheapest[0]}" if cheapest else f"No tier chosen for a KV cache{about}"
-    headline = sentence(start, *(f", {clause}" for clause in cheapest[1 : cache.MOST_HOLDS]), more)
+    headline = sentence(start, *(f", {clause}" for clause in cheapest[1 : cache.MOST_HOLDS]), more, recompute)
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for variant in cases for line in _bands(variant.case, rows[0]))
     answers = [_answers(group, apart) for group in groups[: cache.MOST_HOLDS]]
     remarks = [*answers, *itertools.islice(bands, 2 * cache.MOST_HOLDS), CRITERIA_NOTE]
     return output.Summary(headline, view, binds=_decides(rows[0]), remarks=remarks, first=("hold", "tier", "chosen_by"))
+
+
+def _recomputed(group: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether no tier pays for a hold, so that computing again is cheaper."""
+    from headway.economics.cache.placement import STORE
+
+    return not any(STORE in (row["chosen_by"] or "").split(", ") for row in group)
 
 
 def _cheapest(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:

@@ -254,7 +254,8 @@ def _describe(table: Any) -> output.Summary:
     cost = f"{cell('usd_per_mtok_prompt', best)} per Mtok"
     saved = f", {best['saved_share']:.1%} less than without a cache" if pays else "; computing every prompt costs no more"
     hits = f"; {best['hit_share']:.1%} of prompt tokens hit"
-    headline = sentence(f"{best['trace']}: prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}", saved, hits)
+    start = f"{best['trace']}: {'' if pays else 'no cache pays: '}prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}"
+    headline = sentence(start, saved, hits)
     return output.Summary(headline, view, people=_people(rows), helps=_helps(rows), remarks=_least_by_tier(rows))
 
 

@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE.format(verbs="\n".join(map(_group_lines, GROUPS))))
+        sys.stdout.write(USAGE.format(verbs=_verb_lines()))
         return 0
     if argv[0] in ("--version", "-V"):
         sys.stdout.write(f"headway {__version__}\n")
@@ -92,9 +92,13 @@ def _run(argv: list[str]) -> int:
     return answer.status
 
 
-def _group_lines(group: str) -> str:
-    """The verbs of a group, a line each; the first line names the group."""
-    return "\n".join(f"{group if not place else '':7}  {verb:9}{VERBS[verb][1]}" for place, verb in enumerate(GROUPS[group]))
+def _verb_lines() -> str:
+    """The verbs by group, a line each; the first line of a group names it."""
+    grouped = [verb for verbs in GROUPS.values() for verb in verbs]
+    groups = {**GROUPS, "More": tuple(verb for verb in VERBS if verb not in grouped)}
+    return "\n".join(
+        f"{group if not place else '':7}  {verb:9}{VERBS[verb][1]}" for group, verbs in groups.items() for place, verb in enumerate(verbs)
+    )
 
 
 def entry() -> None:

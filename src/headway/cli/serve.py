@@ -149,5 +149,5 @@ def _helps(row: Mapping[str, Any], args: Any) -> list[output.Help]:
     assumptions = next(values for values in assumption_sets if all(row.get(key, value) == value for key, value in values.items()))
     return [
         output.Help(change=change.flag, effect=serving.changed(row, change.row), gain=change.gain)
-        for change in changes(model, system, row, schema.defaults(Assumptions, assumptions))
+        for change in changes(model, system, row, schema.defaults(Assumptions, assumptions), row["compute"] if args.compute else "")
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -163,6 +164,10 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
         answer.trees = {key: answer.rows.explain(key) for key in keys}
     if answer.describe and args.format in output.SPOKEN:
         answer.words = answer.describe(answer.rows)
+    if not answer.words.headline and args.format in output.SPOKEN:
+        from headway.report.words import number_of
+
+        answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
     if args.plot:
         from headway.report import figures
 

@@ -26,7 +26,7 @@ class Layout:
     ep: Annotated[Any, _degree("degree of expert parallelism (divides tp*cp*dp)")] = 1
     dp: Annotated[Any, _degree("degree of attention data parallelism within a replica")] = 1
     pp: Annotated[Any, _degree("pipeline stages")] = 1
-    cp: Annotated[Any, _degree("context parallel ways")] = 1
+    cp: Annotated[Any, _degree("degree of context parallelism")] = 1
     replicas: Annotated[Any, _degree("independent replicas")] = 1
     redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
 

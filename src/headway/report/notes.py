@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
-HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "does not")
+HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ")
 LIGHT = (
+    "TTFT",
     "chip price ",
     "prefix hits are in HBM",
     "KV cache formats searched",
@@ -19,7 +20,6 @@ LIGHT = (
     "dropped 0 layouts",
     "dropped ",
     "fitted: ",
-    "TTFT",
 )
 
 

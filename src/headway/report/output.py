@@ -91,17 +91,17 @@ def lines(answer: Answer) -> list[str]:
     if answer.checked:
         below.append(f"Checked: {answer.checked['answer']}")
     below += [f"{'Launch:' if not place else '':9}{line}" for place, line in enumerate(answer.launch)]
-    notes = by_weight(all_notes(answer))
+    notes = by_weight(list(dict.fromkeys([*answer.words.remarks, *answer.notes])))
     visible_notes = notes if answer.verbose else notes[:MOST_NOTES]
     below += [f"note: {note}" for note in visible_notes]
     if len(notes) > len(visible_notes):
-        below.append(f"... and {len(notes) - len(visible_notes)} more note{'s' * (len(notes) > len(visible_notes) + 1)} with --verbose")
+        below.append(f"... and {len(notes) - len(visible_notes)} more note{'s' * (len(notes) - len(visible_notes) > 1)} with --verbose")
     return below
 
 
 def all_notes(answer: Answer) -> list[str]:
-    """Every note, each once: those about the rows, then those of the command."""
-    return list(dict.fromkeys([*answer.words.remarks, *answer.notes]))
+    """Every note, each once: those of the command, then those about the rows."""
+    return list(dict.fromkeys([*answer.notes, *answer.words.remarks]))
 
 
 def markdown(answer: Answer, out: TextIO) -> None:

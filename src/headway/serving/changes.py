@@ -25,11 +25,14 @@ class Change:
     gain: float
 
 
-def changes(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any) -> list[Change]:
-    """The most useful of the changes that fit, each evaluated by `serve`; a point that does not fit is helped by what fits."""
+def changes(model: Any, system: Any, row: Mapping[str, Any], assumptions: Any, compute: str = "") -> list[Change]:
+    """The most useful of the changes that fit, each evaluated by `serve`; a point that does not fit is helped by what fits.
+
+    `compute` is the format of the multiplications that the user set; "" follows the weights, as where nothing is typed.
+    """
     known = []
     for flag, edits in _candidates(row):
-        after = _evaluated(model, system, {**row, **edits}, assumptions)
+        after = _evaluated(model, system, {**row, **edits, "compute": compute}, assumptions)
         if after is not None and after["fits"]:
             gain = math.inf if not row["fits"] else _value(after) / _value(row) - 1
             if gain >= LEAST_GAIN:

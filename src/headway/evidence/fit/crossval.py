@@ -102,7 +102,7 @@ class ServingCrossValidation:
 def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
     """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
-    expect(1 + len(folds(tasks)))
+    expect(1 + len(folds(tasks)) + len(model_folds(tasks)))
     full_fit = fit(problem(tasks, start), engine_numbers)
     tick(1)
     shifts, fits = [], {}  # several folds may leave out identical rows: one fit serves them
