@@ -250,7 +250,8 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
 @pytest.mark.parametrize(
     ("flags", "wants"),
     [
-        ("--tpot 40", "40 s per token? write --tpot 40ms"), ("--ttft 500", "500 s? write --ttft 500ms"), ("--e2e 9000", "write --e2e 9000ms"),
+        ("--tpot 40", "40 s per token? write --tpot 40ms"), ("--ttft 500", "500 s? write --ttft 500ms"),
+        ("--e2e 9000", "write --e2e 9000ms"),
         ("--tpot 10,40", "10 s per token? write --tpot 10ms"), ("--tpot-interleaved 5", "5 s per token?"),
     ],
 )  # fmt: skip

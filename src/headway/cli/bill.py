@@ -91,7 +91,7 @@ def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[A
         raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold_text(sheets)}")
     notes = _unsold_notes(sheets, ttls) + (_cache_assumptions(options) if requests.lengths else [])
     if any(way.sheet.hours for way in options):
-        first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
+        first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
         notes.append(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
     if not requests.lengths and any(way.sheet.tiers for way in options):
         notes.append("context tiers are left out: the lengths of the requests are not known")
@@ -128,7 +128,7 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
         sold = ttls_of(sheet.rates)
         missing = [ttl for ttl in ttls if ttl is not None and ttl not in sold]
         if not sold and (missing or not ttls):
-            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: reckoned without a cache")
+            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: computed without a cache")
         elif missing and sheet.rates.cache_writes:
             notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
     return notes

@@ -32,14 +32,12 @@ class Load:
 class SLO:
     """Latency limits of a plan; None is no limit."""
 
-    ttft: Annotated[Any, Field("s", bare_most=60, help="time to first token at most, unloaded, as vLLM's bench serve defines it")] = None
-    tpot: Annotated[
-        Any, Field("s", bare_most=1, per="per token", help="time per output token at most, as vLLM's bench serve defines it")
-    ] = None
+    ttft: Annotated[Any, Field("s", bare_most=60, help="limit of time to first token, unloaded")] = None
+    tpot: Annotated[Any, Field("s", bare_most=1, per="per token", help="limit of time per output token")] = None
     tpot_interleaved: Annotated[
-        Any, Field("s", bare_most=1, per="per token", help="the same at most, others' prompts prefilled in between")
+        Any, Field("s", bare_most=1, per="per token", help="limit of time per output token with prefill of other requests")
     ] = None
-    e2e: Annotated[Any, Field("s", bare_most=3600, help="TTFT and all output tokens at most: E2E as vLLM's bench serve defines it")] = None
+    e2e: Annotated[Any, Field("s", bare_most=3600, help="limit of a whole request: TTFT and all output tokens")] = None
 
 
 MOST_BYTES = 1_000_000
