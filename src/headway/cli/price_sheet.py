@@ -111,7 +111,9 @@ def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> outp
         return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
-    return output.Summary(_sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows))
+    return output.Summary(
+        _sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows), first=("quantity", "value", "lo", "hi", "verdict")
+    )
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:

@@ -33,6 +33,7 @@ RUN_KEYS = {
     "why": Column("", "the line, and why there is no prediction; or null"),
 }
 RUN_VIEW = ("id", "chip", "engine", "model", "measure", "measured", "expected", "90 %", "floor", "ratio", "of_limit", "binds", "why")
+RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio", "binds", "why")  # columns that a narrow table keeps
 MOST_TOLD = 20
 
 
@@ -104,7 +105,12 @@ def _run_words(rows: Any) -> output.Summary:
     compared = [row for row in row_list if row["measured"] is not None]
     bound = next((row for row in compared if row["binds"]), None)
     return output.Summary(
-        _run_headline(compared), RUN_VIEW, people=people, binds="" if bound is None else _bound(bound), remarks=sentences[:MOST_TOLD]
+        _run_headline(compared),
+        RUN_VIEW,
+        people=people,
+        binds="" if bound is None else _bound(bound),
+        remarks=sentences[:MOST_TOLD],
+        first=RUN_NARROW,
     )
 
 

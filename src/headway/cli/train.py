@@ -20,7 +20,7 @@ DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY, GWH = 86400.0, 3.6e12
-NARROW = ("kind", "tp", "cp", "pp", "ep", "dp", "step_s", "mfu", "days", "run_s", "run_usd", "memory_bytes_chip")  # of a narrow table
+NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip")
 
 
 def add_flags(parser: Any) -> None:

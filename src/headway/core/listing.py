@@ -109,7 +109,14 @@ def format_value(value: Any, unit: str) -> str:
 
 WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "kv": "KV", "hbm": "HBM", "mfu": "MFU", "usd": "$", "rl": "RL"}
 LIMITS = ("ttft", "tpot", "e2e")  # inputs, unlike ttft_s, which is an answer
-SPOKEN = {"tok per s": "tok/s", "req per s": "req/s", "$ per mtok": "$/Mtok", "tokens per s": "tokens/s", "$ per byte": "$/byte"}
+SPOKEN = {
+    "tok per s": "tok/s",
+    "req per s": "req/s",
+    "$ per mtok": "$/Mtok",
+    "tokens per s": "tokens/s",
+    "$ per byte": "$/byte",
+    " bytes chip": "/chip",
+}
 
 
 def heading(key: str) -> str:

@@ -175,8 +175,9 @@ def _binds(row: Mapping[str, Any]) -> str:
     if row.get("fits") is False or not row["completed"]:
         return ""
     text = f"load is {_load_text(row)}, {'stable' if row['stable'] else 'overloaded'}"
-    shares = [(row.get("kv_used_mean"), "of the KV cache"), (row.get("decode_batch_mean"), "sequences decoded at once")]
-    texts = [f"{format_value(value, '')} {words}" for value, words in shares if value is not None]
+    full, batch = row.get("kv_used_mean"), row.get("decode_batch_mean")
+    texts = [f"{full:.0%} of the KV cache is full"] if full is not None else []
+    texts += [f"{format_value(batch, '')} sequences decode at once"] if batch is not None else []
     return f"{text}; on average {', '.join(texts)}" if texts else text
 
 
