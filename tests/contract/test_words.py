@@ -250,9 +250,9 @@ def test_help__everyday_flags_first_and_all_of_them_on_request(cli: Cli) -> None
 @pytest.mark.parametrize(
     ("flags", "wants"),
     [
-        ("--tpot 40", "40 s per token? write --tpot 40ms"), ("--ttft 500", "500 s? write --ttft 500ms"),
-        ("--e2e 9000", "write --e2e 9000ms"),
-        ("--tpot 10,40", "10 s per token? write --tpot 10ms"), ("--tpot-interleaved 5", "5 s per token?"),
+        ("--tpot 40", "40 s per token? write 40ms"), ("--ttft 500", "500 s? write 500ms"),
+        ("--e2e 9000", "write 9000ms"),
+        ("--tpot 10,40", "10 s per token? write 10ms"), ("--tpot-interleaved 5", "5 s per token?"),
     ],
 )  # fmt: skip
 def test_limits__bare_number_is_refused_where_it_would_be_absurd(cli: Cli, flags: str, wants: str) -> None:
@@ -261,6 +261,13 @@ def test_limits__bare_number_is_refused_where_it_would_be_absurd(cli: Cli, flags
             continue
         status, out, err = cli(*verb.split(), *flags.split())
         assert (status, out) == (2, "") and wants in err and err.count("\n") == 1
+
+
+def test_limits__bare_number_is_refused_in_a_search_by_simulation(cli: Cli) -> None:
+    sim = "sim llama-3.1-8b --on h100 --prompt 1k --output 10 --requests 10 --loop plain --find rate --so-that"
+    for limit in ("p99_tpot_s=40", "p99_itl_s=40", "mean_ttft_s=500"):
+        status, out, err = cli(*sim.split(), limit)
+        assert (status, out) == (2, "") and f"write {limit.partition('=')[2]}ms" in err
 
 
 def test_limits__bare_seconds_that_make_sense_are_taken(cli: Cli) -> None:

@@ -153,9 +153,8 @@ def _number(text: str, q: Field, field: str) -> float:
     is_bare = re.fullmatch(r"[\s\d.eE_+-]*", text)
     value = units.parse(text + q.bare if q.bare and is_bare else text, q.unit, field)
     if is_bare and q.bare_most <= value < math.inf:
-        raise BadValue(
-            field, text, f"a unit: {value:g} {q.unit}{q.per and ' ' + q.per}? write {field} {text.strip()}ms, or {text.strip()}s"
-        )
+        of = f" {q.per}" if q.per else ""
+        raise BadValue(field, text, f"a unit: {value:g} {q.unit}{of}? write {text.strip()}ms, or {text.strip()}s")
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # Beginnings of notes by weight, the heaviest first; a note that begins with none of them stands between the two groups.
-HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ")
+HEAVY = ("by default ", "--where ", "no price", "dropped as illegal", "launch: ", "overloaded", "unfitted: ", "nothing meets")
 LIGHT = (
     "TTFT",
     "chip price ",
