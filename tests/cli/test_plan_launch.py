@@ -21,7 +21,8 @@ def launched(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
 def test_launch__layout_and_batch_of_the_best_row(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*PLAN, "-o", "json"]) == 0
     best = json.loads(capsys.readouterr().out)["rows"][0]
-    line = launched(capsys, "--launch", "vllm")[0]
+    assert main([*PLAN, "--launch", "vllm", "-o", "json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)["launch"]
     assert line.startswith("vllm serve ")
     assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {best['batch']} --max-model-len 2000" in line
 

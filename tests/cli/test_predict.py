@@ -76,7 +76,7 @@ def test_predict__columns_of_the_contract(tmp_path: Path, cli: Cli) -> None:
     assert out.split("\n")[0].split(",") == CONTRACT
     _, out, _ = cli("predict", path, "-o", "json")
     answer = json.loads(out)
-    assert list(answer) == ["headway", "command", "columns", "rows", "notes"]
+    assert list(answer) == ["headway", "command", "answer", "binds", "helps", "launch", "checked", "columns", "rows", "notes"]
     assert list(answer["columns"]) == CONTRACT
     assert {key: one["unit"] for key, one in answer["columns"].items() if one["unit"]} == {
         key: "ms" if "_ms" in key else "token/s" for key in CONTRACT[1:-2]
@@ -112,8 +112,8 @@ def test_predict__answers_of_one_token_have_no_tpot(tmp_path: Path, cli: Cli) ->
 def test_predict__first_line_is_the_answer(tmp_path: Path, cli: Cli) -> None:
     _, out, _ = cli("predict", file(tmp_path, MIXED))
     first = out.split("\n")[0]
-    assert first.startswith("4 of 12 rows predicted; not predicted: ")
-    assert "model: missing" in first
+    assert first == "4 of 12 rows predicted."
+    assert "note: not predicted: model: missing" in out
     assert "rows predicted" in cli("predict", file(tmp_path, MIXED), "-o", "md")[1].split("\n")[0]
 
 

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from headway.cli import sim, verb
-from headway.core.progress import tick
+from headway.core.progress import expect, tick
 
 
 class Terminal(io.StringIO):
@@ -15,13 +15,14 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress__slow_search_on_a_terminal_shows_layouts_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress__slow_search_on_a_terminal_shows_layouts_and_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verb, "PATIENCE_S", -1.0)
     out = Terminal()
     with verb.bar(out):
+        expect(9000)
         tick(4106)
         tick(4106)
-    assert "8,212 layouts weighed" in out.getvalue()
+    assert "8,212 of 9,000 layouts evaluated" in out.getvalue()
 
 
 def test_progress__simulation_shows_after_two_seconds() -> None:

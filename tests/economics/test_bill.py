@@ -298,8 +298,8 @@ def trace(tmp_path: Path) -> Path:
 
 def test_bill__first_line_answers(trace: Path) -> None:
     text = said(f"--sheet claude-opus-4.6,gemini-3.1-pro --requests {trace} --cache 5min,1h,none --mode standard")
-    assert text.startswith("cheapest: google/gemini-3.1-pro (standard, no cache), $1.21 for 3 requests")
-    assert "the first asked for, anthropic/claude-opus-4.6 (standard, 5min cache), costs" in text
+    assert text.startswith("Cheapest is google/gemini-3.1-pro (standard, no cache): $1.21 for 3 requests")
+    assert "; anthropic/claude-opus-4.6 (standard, 5min cache) costs" in text.splitlines()[0]
     assert "states no rate for cached tokens" in text
 
 
@@ -307,13 +307,13 @@ def test_bill__cache_without_hits_is_not_the_cheapest(tmp_path: Path) -> None:
     path = tmp_path / "requests.csv"
     path.write_text("arrival_s,prompt,output\n0,1000,100\n60,1500,100\n", encoding="utf-8")
     text = said(f"--sheet claude-opus-4.6 --requests {path} --mode standard --cache 5min,none")
-    assert text.startswith("cheapest: anthropic/claude-opus-4.6 (standard, no cache)")
+    assert text.startswith("Cheapest is anthropic/claude-opus-4.6 (standard, no cache): ")
     assert "a cache changes nothing" in text and "does not say what prompts share" in text
 
 
 def test_bill__help_without_a_subject(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bill", "--help"]) == 0
-    assert capsys.readouterr().out.startswith("usage: headway bill [flags]")
+    assert capsys.readouterr().out.startswith("usage: headway bill --sheet NAME,... [flags]")
 
 
 def test_bill__trace_refuses_flags_of_generated_requests(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

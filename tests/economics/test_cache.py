@@ -262,14 +262,16 @@ def test_break_even_hold__no_gain_there() -> None:
 def test_store_or_recompute__recompute_without_reuse(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "1h", "--reuse", "0"]) == 0
     out = capsys.readouterr().out
-    assert "recompute by store-or-recompute" in out.splitlines()[0]
+    assert out.splitlines()[0].endswith("in flash for 1 h; computing again is cheaper for 1 h.")
+    assert "recompute by store-or-recompute" in out
 
 
-def test_cache__first_line_names_every_criterion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cache__first_line_names_least_cost_and_notes_every_criterion(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min,24h"]) == 0
-    line = capsys.readouterr().out.splitlines()[0]
-    assert "5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)" in line
-    assert "1 d: disk by drain time and least cost and cost with wear, flash by store-or-recompute" in line
+    text = capsys.readouterr().out
+    assert text.startswith("A KV cache of deepseek-v3 on h100-sxm costs least in flash for 5 min, in disk for 1 d.\n")
+    assert "5 min: flash by drain time and least cost, ddr by cost with wear, hbm by store-or-recompute (4 criteria, 3 answers)" in text
+    assert "1 d: disk by drain time and least cost and cost with wear, flash by store-or-recompute" in text
 
 
 def test_contends__price_range_names_contenders() -> None:
@@ -416,4 +418,4 @@ def test_cache__plot_over_holds(tmp_path: Any, capsys: pytest.CaptureFixture[str
 def test_cache__where_does_not_change_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", *V3, *H100, "--hold", "5min", "--where", "tier = disk"]) == 0
     out = capsys.readouterr().out
-    assert "hbm by store-or-recompute (4 criteria, 3 answers)" in out.splitlines()[0] and "TLC" not in out.splitlines()[3]
+    assert out.splitlines()[0].endswith("costs least in flash for 5 min.") and "TLC" not in out.splitlines()[3]

@@ -296,7 +296,7 @@ def test_price__inversion_of_a_sheet(capsys: pytest.CaptureFixture[str]) -> None
     assert answer["explain"]["kv"]["name"] == "kv_from_slope" and answer["columns"]["value"]["doc"]
     assert main(["price", "--sheet", "claude-opus"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("claude-opus") and "KV not identified" in text and "what would narrow it" in text
+    assert text.startswith("claude-opus") and "not identified: mfu, kv, batch" in text and "what would narrow it" in text
 
 
 def test_price_score__summary_and_report_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_rack__every_column_has_a_sentence_and_a_tree(cli: Cli) -> None:
 def test_rack__first_line_is_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rack", "gb200-nvl72", "--chips", "72,144,576"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert "5184 cables" in first and "41472 cables" in first and "deepseek-v3 fits" in first
+    assert "72 chips: deepseek-v3 fits" in first and "5184 cables" in first and "576 chips: deepseek-v3 fits" in first
 
 
 def test_rack__lists_ranges_where_and_set(cli: Cli) -> None:

@@ -102,10 +102,10 @@ def test_plot__users_on_one_axis(capsys: pytest.CaptureFixture[str], tmp_path: P
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ("--find rate --so-that p99_ttft_s=1ms", ["meets the limits at no rate", "above 1 ms"]),
-        ("--rate 1 --kv-tokens 5", ["no request was completed"]), ("--rate 1 --prompt uniform:1,2M", ["requests are rejected"]),
+        ("--find rate --so-that p99_ttft_s=1ms", ["keeps the limits at no rate", "above 1 ms"]),
+        ("--rate 1 --kv-tokens 5", ["completed no request"]), ("--rate 1 --prompt uniform:1,2M", ["requests are rejected"]),
         ("--rate 1,100", ["2 simulations, 1 of them stable, the highest at 1/s"]), ("--rate 1e9", ["times its capacity"]),
-        ("--rate 1 --fast 0.5", ["tp=8: at"]), ("--rate 1.2 --output 3k --requests 100", ["a short run"]),
+        ("--rate 1 --fast 0.5", ["tp=8: p99 TTFT"]), ("--rate 1.2 --output 3k --requests 100", ["a short run"]),
     ],
 )  # fmt: skip
 def test_sim_text__names_the_outcome(cli: Cli, more: str, says: list[str]) -> None:

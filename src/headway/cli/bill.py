@@ -11,15 +11,18 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import clean
 from headway.report import output
+from headway.report.words import NO_ROW, sentence
 
 VIEW = ("provider", "model", "as_of", "mode", "cache", "prompt_layout", "usd", "over_cheapest", "saved_share", "usd_input", "usd_cached",
         "usd_written", "usd_output", "usd_storage", "cached_share", "reads_per_write", "speed_ratio", "why")  # fmt: skip
 KEYS = ("provider", "model", "as_of", "mode", "cache", "prompt_layout")  # columns that identify a row
 ALL_SHEETS = "all"
 NONE = ("none", "off", "no")
+NARROW = ("model", "mode", "cache", "usd", "over_cheapest")  # columns that a narrow table keeps
+MOST_HELPS = 3
 MOST_SAID = 6  # most sheets with a separate line
 MOST_FLAGS = 10
-PROGRESS_LABEL = "bills reckoned"
+PROGRESS_LABEL = "bills computed"
 OWN_COLUMNS = {  # columns with a meaning specific to this verb
     "fits": Column("bool", "whether every request is within the context that the sheet states"),
     "why": Column("", "why not, or empty"),
@@ -88,7 +91,7 @@ def _billing_options(args: Any, sheets: Sequence[Any], requests: Any) -> tuple[A
         raise BadValue("--cache", args.cache or args.mode, f"something that is sold: {_sold_text(sheets)}")
     notes = _unsold_notes(sheets, ttls) + (_cache_assumptions(options) if requests.lengths else [])
     if any(way.sheet.hours for way in options):
-        first = "the first request comes" if requests.lengths else "the totals are reckoned as if all came"
+        first = "the first request comes" if requests.lengths else "the totals are computed as if all came"
         notes.append(f"prices by the hour, of the standard mode alone: {first} at {args.start} UTC (--start)")
     if not requests.lengths and any(way.sheet.tiers for way in options):
         notes.append("context tiers are left out: the lengths of the requests are not known")
@@ -125,7 +128,7 @@ def _unsold_notes(sheets: Sequence[Any], ttls: Sequence[float | None]) -> list[s
         sold = ttls_of(sheet.rates)
         missing = [ttl for ttl in ttls if ttl is not None and ttl not in sold]
         if not sold and (missing or not ttls):
-            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: reckoned without a cache")
+            notes.append(f"{sheet.provider}/{sheet.model} ({sheet.as_of}) states no rate for cached tokens: computed without a cache")
         elif missing and sheet.rates.cache_writes:
             notes.append(f"{sheet.provider}/{sheet.model} sells {_times(sold)}, not {_times(missing)}: left out")
     return notes
@@ -173,10 +176,11 @@ def _sold_text(sheets: Sequence[Any]) -> str:
 
 def _comparisons(biller: Any, options: Sequence[Any]) -> tuple[list[Any], list[dict[str, Any]]]:
     """Comparisons of all bills, cheapest first, and their rows."""
-    from headway.core.progress import tick
+    from headway.core.progress import expect, tick
     from headway.economics.bill import compare
 
     bills = []
+    expect(len(options))
     for way in options:
         bills.append(biller.bill(way))
         tick(1)
@@ -234,22 +238,36 @@ def _words(rows: Any, first_row: Mapping[str, Any], count: int, has_lengths: boo
     """Summary: the cheapest option, the cost of the first requested option, and the cache that pays at each sheet."""
     row_list = list(rows)
     if not row_list:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     least = min(row_list, key=lambda row: (not row["fits"], row["usd"]))
     if not least["fits"]:
-        return output.Summary(f"none of these sheets serves every request: {_name(least)}: {least['why']}", _view(row_list))
+        return output.Summary(sentence("None of these sheets serves every request", f": {_name(least)}: {least['why']}"), _view(row_list))
     basis = f"for {count:,} request{'s' * (count != 1)} ({_usd(least['usd_each'])} each)" if has_lengths else "for the totals given"
-    headline = f"cheapest: {_name(least)}, {_usd(least['usd'])} {basis}"
+    clauses = []
     usual = [row for row in row_list if row["mode"] == "standard" and row["fits"]]
     if least["mode"] != "standard" and usual:
-        headline += f"; in the standard mode {_name(usual[0], False)}, {_usd(usual[0]['usd'])}"
+        clauses.append(f"; in the standard mode {_name(usual[0], False)}, {_usd(usual[0]['usd'])}")
     first = next((row for row in row_list if _is_same_bill(row, first_row)), None)
     if first is not None and first not in (least, *usual[:1]) and least["usd"]:
-        headline += f"; the first asked for, {_name(first)}, costs {_usd(first['usd'])}, {first['over_cheapest']:.3g} times as much"
+        clauses.append(f"; {_name(first)} costs {first['over_cheapest']:.3g} times as much")
     several = len({(row["provider"], row["model"]) for row in row_list}) > 1
-    return output.Summary(
-        headline + ".", _view(row_list), [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
-    )
+    headline = sentence(f"Cheapest is {_name(least)}: {_usd(least['usd'])} {basis}", *clauses)
+    remarks = [*_by_sheet(row_list), *(["models differ in quality, which no bill shows"] * several)]
+    return output.Summary(headline, _view(row_list), helps=_helps(row_list, first), remarks=remarks, first=NARROW)
+
+
+def _helps(rows: Sequence[Mapping[str, Any]], first: Mapping[str, Any] | None) -> list[output.Help]:
+    """Cheaper ways to buy the same model as the first request names, the cheapest first."""
+    if first is None or not first["usd"]:
+        return []
+    same = [row for row in rows if row["fits"] and all(row[key] == first[key] for key in KEYS[:3]) and row["usd"] < first["usd"]]
+    return [
+        output.Help(
+            change=f"{row['mode']} mode, {'no' if row['cache'] == NONE[0] else row['cache']} cache",
+            effect=f"{_usd(first['usd'])} -> {_usd(row['usd'])}", gain=1 - row["usd"] / first["usd"],
+        )
+        for row in sorted(same, key=lambda row: row["usd"])[:MOST_HELPS]
+    ]  # fmt: skip
 
 
 def _view(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -17,9 +17,15 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.report import cache, output
+from headway.report.words import NO_ROW, sentence
 
 VIEW = ("model", "system", "hold", "reuse", "uses", "tier", "balanced_hold_s", "device_usd_per_byte", "usd_per_mtok_held",
         "usd_per_mtok_gain", "break_even_hold_s", "hold_bound_s", "chosen_by", "contends")  # fmt: skip
+LEAST_COST = "least cost"
+CRITERIA_NOTE = (
+    "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for bandwidth "
+    "and wear; store-or-recompute: the fastest tier in which so long a hold still pays"
+)
 
 
 def add_flags(parser: Any) -> None:
@@ -113,18 +119,39 @@ def _describe(table: Any, all_rows: Sequence[Mapping[str, Any]], cases: Sequence
     """Summary: the tier by each criterion, the tiers, the holds at which the choice changes, and what decides."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     extra = list(dict.fromkeys(key for variant in cases for key in variant.extra))
     apart = [*extra, *(key for key in ("model", "system", "reuse", "uses") if len({row[key] for row in all_rows}) > 1)]
     visible_groups, all_groups = _groups(rows, apart), _groups(all_rows, apart)  # choices are among all tiers, also those filtered out
     groups = [all_groups[key] for key in visible_groups]
-    answers = [_answers(group, apart) for group in groups[: cache.MOST_HOLDS]]
-    answers += [f"and {len(groups) - len(answers)} more"] if len(groups) > len(answers) else []
-    sentence = "; ".join(answers)
-    about = "" if {"model", "system"} & set(apart) else f"{rows[0]['model']} on {rows[0]['system']}: "
+    cheapest = [clause for group in groups if (clause := _cheapest(group, apart))]
+    about = "" if {"model", "system"} & set(apart) else f" of {rows[0]['model']} on {rows[0]['system']}"
+    again = [cell("hold", group[0]) for group in groups if _recomputed(group)]
+    recompute = f"; computing again is cheaper for {' and '.join(dict.fromkeys(again))}" if again else ""
+    more = f", and {len(cheapest) - cache.MOST_HOLDS} more" if len(cheapest) > cache.MOST_HOLDS else ""
+    start = f"A KV cache{about} costs least {cheapest[0]}" if cheapest else f"No tier chosen for a KV cache{about}"
+    headline = sentence(start, *(f", {clause}" for clause in cheapest[1 : cache.MOST_HOLDS]), more, recompute)
     view = [*extra, *(key for key in VIEW if key in apart or key not in ("model", "system", "reuse", "uses"))]
     bands = dict.fromkeys(line for variant in cases for line in _bands(variant.case, rows[0]))
-    return output.Summary(f"{about}{sentence}.", view, [*itertools.islice(bands, 2 * cache.MOST_HOLDS), *_decides(rows[0])])
+    answers = [_answers(group, apart) for group in groups[: cache.MOST_HOLDS]]
+    remarks = [*answers, *itertools.islice(bands, 2 * cache.MOST_HOLDS), CRITERIA_NOTE]
+    return output.Summary(headline, view, binds=_decides(rows[0]), remarks=remarks, first=("hold", "tier", "chosen_by"))
+
+
+def _recomputed(group: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether no tier pays for a hold, so that computing again is cheaper."""
+    from headway.economics.cache.placement import STORE
+
+    return not any(STORE in (row["chosen_by"] or "").split(", ") for row in group)
+
+
+def _cheapest(group: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> str:
+    """Clause on the tier that costs least for a hold; empty where none is chosen."""
+    row = next((row for row in group if LEAST_COST in (row["chosen_by"] or "").split(", ")), None)
+    if row is None:
+        return ""
+    of = "".join(f" {key} {cell(key, row)}" for key in apart)
+    return f"in {row['tier']} for {cell('hold', row)}{of}"
 
 
 def _groups(rows: Sequence[Mapping[str, Any]], apart: Sequence[str]) -> dict[Any, list[Mapping[str, Any]]]:
@@ -164,12 +191,9 @@ def _bands(case: Any, first: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _decides(row: Mapping[str, Any]) -> list[str]:
+def _decides(row: Mapping[str, Any]) -> str:
+    """What decides between keeping and computing again."""
     low, high = cell("usd_per_mtok_recompute_lo", row), cell("usd_per_mtok_recompute_hi", row)
     spread = "" if low == high else f" ({low} .. {high})"
     again = f"computing again costs {cell('usd_per_mtok_recompute', row)} per Mtok{spread}"
-    return [
-        f"what decides: {cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {cell('break_even_bw', row)} per chip on",
-        "drain time: hold nearest to capacity / bandwidth x uses; least cost: money in devices; cost with wear: holding, devices for "
-        "bandwidth and wear; store-or-recompute: the fastest tier in which so long a hold still pays",
-    ]
+    return f"{cell('kv_bytes', row)} of KV cache; {again}; loading is faster from {cell('break_even_bw', row)} per chip on"

@@ -14,6 +14,7 @@ from headway.core.listing import Listing, cell, clean, computed
 from headway.core.quantity import user_input
 from headway.economics.cache.records import CacheService
 from headway.report import cache, output
+from headway.report.words import NO_ROW, sentence
 
 SIZED = ("model", "hold", "cache_bytes", "tier", "devices_by_capacity", "devices_by_bandwidth", "devices_by_turns", "devices_by_rating",
          "bound_by", "devices_usd", "devices_usd_lo", "devices_usd_hi", "balanced_hold_s", "worn_out_s")  # fmt: skip
@@ -97,26 +98,28 @@ def _describe_sizes(table: Any) -> output.Summary:
     """Summary: the cheapest tier of each TTL."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     holds = list(dict.fromkeys(row["hold"] for row in rows))
-    parts = []
+    parts, binding = [], []
     for hold in holds[: cache.MOST_HOLDS]:
         group = [row for row in rows if row["hold"] == hold and row["devices_usd"] is not None]
         if not group:
             continue
         best = min(group, key=lambda row: row["devices_usd"])
-        count = f"{cell('devices', best)} devices, {best['bound_by']} binds"
-        parts.append(f"{cell('hold', best)} ({cell('cache_bytes', best)}): {best['tier']}, "
-                     f"{cell('devices_usd', best)} ({count})")  # fmt: skip
-    more = f"; and {len(holds) - cache.MOST_HOLDS} more" if len(holds) > cache.MOST_HOLDS else ""
+        parts.append(f"{cell('devices_usd', best)} of {best['tier']} for {cell('hold', best)}")
+        size = f"{cell('devices', best)} devices for {cell('cache_bytes', best)}"
+        binding.append(f"{best['bound_by']} of {best['tier']} for {cell('hold', best)} ({size})")
+    more = f", and {len(holds) - cache.MOST_HOLDS} more" if len(holds) > cache.MOST_HOLDS else ""
     first = rows[0]
     flow = f"hits read {cell('cache_read', first)}, new tokens write {cell('cache_written', first)}"
     view = [key for key in SIZED if key != "model" or len({row["model"] for row in rows}) > 1]
-    after = [
-        f"what it is made of: {cell('kv_bytes', first)} of KV cache; {flow}",
+    remarks = [
+        f"{cell('kv_bytes', first)} of KV cache; {flow}",
         "by turns: with writes at the write bandwidth; by rating: at what the maker of a disk allows on average over years",
     ]
-    return output.Summary(f"{flow}; least money in devices: {'; '.join(parts) or 'no price known'}{more}.", view, after)
+    start = f"The cheapest devices are {parts[0]}" if parts else "No price of a device is known"
+    headline = sentence(start, *(f", {part}" for part in parts[1:]), more)
+    return output.Summary(headline, view, binds="; ".join(binding), remarks=remarks, first=("hold", "tier", "devices_usd"))
 
 
 def _sized_figure(table: Any) -> dict[str, Any]:
@@ -209,15 +212,15 @@ def _describe_fees(table: Any) -> output.Summary:
     """Summary: KV bytes that the first fee pays for in each tier, with the reminder that the markup is unknown."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     first = rows[0]
     group = [row for row in rows if all(row[key] == first[key] for key in ("model", "fee_of", "hold", "usd_per_mtok_fee"))]
-    capacities = ", ".join(f"{cell('paid_bytes', row)} in {row['tier']} ({cell('markup', row)}x cost)" for row in group)
+    capacities = [f"{cell('paid_bytes', row)} in {row['tier']}" for row in group]
     fee_text = "" if first["hold"] is None else f" for {cell('hold', first)}: {cell('usd_per_mtok_fee', first)} per Mtok"
-    sentence = f"{first['fee_of']}{fee_text} would pay for {capacities}"
+    headline = sentence(f"{first['fee_of']}{fee_text} would pay for {capacities[0]}", *(f", {size}" for size in capacities[1:]))
     view = [key for key in FEES if key != "model" or len({row["model"] for row in rows}) > 1]
     kv_bytes = cell("kv_bytes", first)
-    after = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {kv_bytes} are taken, and the markup follows"]
+    remarks = [f"not identified: the tier. A fee fixes bytes x cost of holding x markup; here {kv_bytes} are taken, and the markup follows"]
     if any(row["fee_of"] == "cache read" for row in rows):
-        after.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")
-    return output.Summary(f"{sentence}.", view, after)
+        remarks.append("cache read: KV bytes at which loading takes that share of computing again, if both rates were at cost")
+    return output.Summary(headline, view, remarks=remarks)

@@ -19,6 +19,7 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.economics.cache.records import CacheHold
 from headway.report import cache, output
+from headway.report.words import NO_ROW, sentence
 
 TTLS = "5min,1h,never"
 FOR_EVER = ("never", "inf", "none")
@@ -162,7 +163,7 @@ def _with_lengths(args: Any, variant: Any, hits: Any) -> Any:
     """Cache problem with the trace's mean prompt and output, if the user gave none, for the prefill estimate."""
     name = Path(args.workload).name
     means = {
-        key: known(value, f"mean {key}", "token", "measured", f"counted in {name}", "undated")
+        key: known(value, f"mean {key}", "token", "measured", f"number_of in {name}", "undated")
         for key, value in (("prompt", hits.prompt), ("output", hits.output)) if getattr(args, key) is None
     }  # fmt: skip
     return dataclasses.replace(variant, case=dataclasses.replace(variant.case, **means))
@@ -193,7 +194,7 @@ def _trace_counts(args: Any, hits: Any, ttl: Any, room: Any, case: Any) -> Any:
     name = Path(args.workload).name
 
     def measured(value: float, what: str, unit: str) -> Any:
-        return known(value, what, unit, "measured", f"counted in {name}", "undated")
+        return known(value, what, unit, "measured", f"number_of in {name}", "undated")
 
     most = math.inf if ttl is None else float(ttl)
     blocks = math.inf if room is None else hits.blocks_in(room, case.token_bytes())
@@ -240,20 +241,36 @@ def _describe(table: Any) -> output.Summary:
     """Summary: the best row, or the hit rates; then the table."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     best = next((row for row in rows if row.get("best")), None)
     view = VIEW if rows[0].get("held_bytes_mean") is not None else PLAIN
     view = [key for key in view if key not in ("model", "room") or len({row.get(key) for row in rows}) > 1]
     if best is None:
         shares = dict.fromkeys(f"{row['hit_share']:.1%} {_kept_for(row)}" for row in rows)
-        sentence = f"{rows[0]['trace']}: prompt tokens found in the cache: {', '.join(itertools.islice(shares, 6))}"
-        return output.Summary(f"{sentence}.", view, people=_people(rows))
+        first, *more = itertools.islice(shares, 6)
+        headline = sentence(f"{rows[0]['trace']}: a cache holds {first} of the prompt tokens", *(f", {share}" for share in more))
+        return output.Summary(headline, view, people=_people(rows))
     pays = best["saved_share"] > 0
-    sentence = f"{best['trace']}: {'' if pays else 'no cache pays: '}least cost {_kept_for(best)} in {best['tier']}: "
-    sentence += f"{best['hit_share']:.1%} of prompt tokens found, {cell('usd_per_mtok_prompt', best)} per Mtok of prompts and "
-    sentence += f"{cell('usd_per_request_prompt', best)} a request"
-    saved = f"it saves {best['saved_share']:.1%} of what computing every prompt costs" if pays else "computing every prompt costs no more"
-    return output.Summary(f"{sentence}; {saved}.", view, _least_by_tier(rows), _people(rows))
+    cost = f"{cell('usd_per_mtok_prompt', best)} per Mtok"
+    saved = f", {best['saved_share']:.1%} less than without a cache" if pays else "; computing every prompt costs no more"
+    hits = f"; {best['hit_share']:.1%} of prompt tokens hit"
+    start = f"{best['trace']}: {'' if pays else 'no cache pays: '}prompts cost least, {cost}, cached {_kept_for(best)} in {best['tier']}"
+    headline = sentence(start, saved, hits)
+    return output.Summary(headline, view, people=_people(rows), helps=_helps(rows), remarks=_least_by_tier(rows))
+
+
+MOST_HELPS = 3
+
+
+def _helps(rows: Sequence[Mapping[str, Any]]) -> list[output.Help]:
+    """The best cache of each tier that saves money, by what it saves."""
+    helps = []
+    for tier in dict.fromkeys(row["tier"] for row in rows if row["saved_share"] is not None):
+        best = max((row for row in rows if row["tier"] == tier and row["saved_share"] is not None), key=lambda row: row["saved_share"])
+        if best["saved_share"] > 0:
+            effect = f"prompts {best['saved_share']:.1%} cheaper than without a cache"
+            helps.append(output.Help(change=f"cache {_kept_for(best)} in {tier}", effect=effect, gain=best["saved_share"]))
+    return output.ranked(helps)[:MOST_HELPS]
 
 
 def _people(rows: Sequence[Mapping[str, Any]]) -> Listing:

@@ -13,6 +13,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadFile, BadValue, MissingExtra
 from headway.core.listing import Listing
 from headway.report import output
+from headway.report.words import sentence
 
 KEYS = {
     "section": Column("", "class.family.format of a kernel, or engine, platform or interval"),
@@ -63,7 +64,7 @@ def run_training(args: Any) -> output.Answer:
         Path(page).write_text(inserted(text_of(page), refit.PAGE, refit.page(fit_result), page), encoding="utf-8")
         paths.append(Path(page))
     number_rows = [{key: getattr(number, key) for key in KEYS} for number in fit_result.numbers]
-    words = output.Summary(f"{refit.sentence(fit_result)}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
+    words = output.Summary(sentence(refit.sentence(fit_result)), tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])
     return output.Answer(Listing(number_rows, always=tuple(KEYS)), describe=lambda _: words, columns=KEYS, most=400)
 
 
@@ -157,7 +158,7 @@ def _pages(report: Any, folder: Path, page: str | None, summary: str | None) -> 
 def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
     """Summary: fitted numbers, errors on rows that the fit had not seen, and the files written."""
     fitted = [number for number in fit_result.numbers if number.error]
-    sentence = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated"
+    start, clauses = f"{len(fitted)} numbers fitted, {len(fit_result.numbers) - len(fitted)} stated", []
     if fit_result.report is not None:
         from headway.evidence.fit.residuals import grouped
 
@@ -165,5 +166,5 @@ def _words(fit_result: Any, paths: Sequence[Path]) -> output.Summary:
             f"{group.measure} by {group.stats.median_error:.1%} ({group.stats.n:,})"
             for group in grouped(fit_result.report.residuals, "all")
         ]
-        sentence += f"; rows that a fit has not seen are missed, in the median: {', '.join(groups)}"
-    return output.Summary(f"{sentence}.", tuple(KEYS), [f"written: {', '.join(map(str, paths))}"])
+        clauses = [f"; median error on rows that the fit has not seen: {groups[0]}", *(f", {group}" for group in groups[1:])]
+    return output.Summary(sentence(start, *clauses), tuple(KEYS), remarks=[f"written: {', '.join(map(str, paths))}"])

@@ -36,9 +36,11 @@ def run(args: Any) -> output.Answer:
     }  # fmt: skip
     rows, view = makers[args.what](args)
     columns = COLUMNS | (_tier_columns() if args.what == "tiers" else {})
-    return output.Answer(
-        Listing(rows), describe=lambda table: output.Summary(f"{len(table)} {args.what}", view), columns=columns, most=100_000
-    )
+
+    def describe(table: Any) -> output.Summary:
+        return output.Summary(f"{len(table):,} {args.what}.", view, first=("name",))
+
+    return output.Answer(Listing(rows), describe=describe, columns=columns, most=100_000)
 
 
 def _models(args: Any) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -14,28 +14,35 @@ from headway.core.errors import HeadwayError, UnknownName
 
 # verb -> (module, sentence)
 VERBS = {
-    "plan": ("headway.cli.plan", "the best layout, batch and precision for a model on machines, under latency limits"),
-    "serve": ("headway.cli.serve", "time, rate, cost and memory of serving, over grids of any numeric argument"),
-    "sim": ("headway.cli.sim", "what traffic meets: queues, latencies by percentile, goodput, occupancy, distance to saturation"),
-    "speed": ("headway.cli.speed", "the ladder of fast and slow tiers: price against speed, the batch behind each, what is sold"),
-    "price": ("headway.cli.price", "what tokens cost and sell for, as intervals; a published day; the share of memory"),
-    "cache": ("headway.cli.cache", "where a KV cache should live: tiers by criterion, sizes, fees, hit rate and bill of a trace"),
-    "bill": ("headway.cli.bill", "what requests cost under price sheets, by mode, cache and layout; which cache pays"),
-    "train": ("headway.cli.train", "a training run: layout, memory, step time, MFU, days, cost"),
-    "scale": ("headway.cli.scale", "scaling laws: compute split best, how far to over-train for what is served, what experts are worth"),
-    "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
-    "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
-    "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
-    "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
-    "list": ("headway.cli.list", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
-    "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
-    "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
-    "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
+    "plan": ("headway.cli.plan", "layout, batch, cost and launch line for a load and its latency limits"),
+    "serve": ("headway.cli.serve", "latency, throughput, cost and memory of a given layout, over a grid of inputs"),
+    "sim": ("headway.cli.sim", "percentiles, goodput and capacity under a trace or drawn traffic"),
+    "score": ("headway.cli.score", "measured runs or your own benchmark beside predictions, with what binds"),
+    "solve": ("headway.cli.solve", "the input at which an output reaches a value"),
+    "train": ("headway.cli.train", "layout, memory, step time, MFU, days and cost of a training run"),
+    "scale": ("headway.cli.scale", "how far to over-train, from scaling laws and the tokens to be served"),
+    "price": ("headway.cli.price", "cost per token of a model on a machine; --sheet: a price list read backwards"),
+    "speed": ("headway.cli.speed", "price of fast and slow tiers against their speed"),
+    "cache": ("headway.cli.cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
+    "bill": ("headway.cli.bill", "cost of requests under API price sheets, by mode and cache"),
+    "show": ("headway.cli.show", "one model, chip or system: its facts and their sources"),
+    "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
+    "rack": ("headway.cli.rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
+    "trend": ("headway.cli.trend", "chips by year: FLOP/byte, drain time, latency floor, longest context"),
     "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
+    "predict": ("headway.cli.predict", "predictions for a table of runs, each with floor and 90 % interval"),
+    "fit": ("headway.cli.fit", "efficiencies fitted to your own measurements, with their errors"),
 }
-USAGE = """headway: the math of training and serving large language models
+GROUPS = {
+    "Serve": ("plan", "serve", "sim", "score", "solve"),
+    "Train": ("train", "scale"),
+    "Money": ("price", "speed", "cache", "bill"),
+    "Look": ("show", "list", "rack", "trend", "lecture"),
+    "Check": ("predict", "fit"),
+}
+USAGE = """headway: how fast, how much and why, for language models on chips
 
-usage: headway VERB ...
+usage: headway VERB ...      VERB --help: everyday flags      VERB --help-all: every flag
 
 {verbs}
 
@@ -43,7 +50,7 @@ usage: headway VERB ...
   headway serve llama-3.1-70b --on 8xh100-sxm --tp 8 --batch 1..4096*2 --context 1k,8k,128k
   headway solve serve llama-3.1-70b --on 8xh100-sxm --tp 8 --context 8k --for batch --so-that tpot_s=20ms
 
-headway VERB --help lists the flags of a verb; headway --version prints the version.
+headway --version prints the version.
 """
 
 
@@ -58,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE.format(verbs="\n".join(f"  {verb:9}{sentence}" for verb, (_, sentence) in VERBS.items())))
+        sys.stdout.write(USAGE.format(verbs=_verb_lines()))
         return 0
     if argv[0] in ("--version", "-V"):
         sys.stdout.write(f"headway {__version__}\n")
@@ -77,12 +84,21 @@ def _run(argv: list[str]) -> int:
     except SystemExit:  # argparse has printed the help
         return 0
     check_tail(args)
-    from headway.cli.verb import bar, finish
+    from headway.cli.verb import LABEL, bar, finish
 
-    with bar(label=getattr(module, "PROGRESS_LABEL", "layouts weighed"), patience=getattr(module, "PATIENCE_S", None)):
+    with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
         answer = module.run(args)
     finish(answer, args, ["headway", *argv])
     return answer.status
+
+
+def _verb_lines() -> str:
+    """The verbs by group, a line each; the first line of a group names it."""
+    grouped = [verb for verbs in GROUPS.values() for verb in verbs]
+    groups = {**GROUPS, "More": tuple(verb for verb in VERBS if verb not in grouped)}
+    return "\n".join(
+        f"{group if not place else '':7}  {verb:9}{VERBS[verb][1]}" for group, verbs in groups.items() for place, verb in enumerate(verbs)
+    )
 
 
 def entry() -> None:

@@ -10,6 +10,7 @@ from headway.cli import arguments
 from headway.core.columns import Column, column
 from headway.core.listing import Listing
 from headway.report import output
+from headway.report.words import sentence
 
 MOST_REASONS = 6
 MOST_LINES = 5
@@ -134,11 +135,15 @@ def _words_training(rows: Any) -> output.Summary:
     if not row_list:
         return output.Summary("No row to predict.")
     without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
-    reasons = f"; not predicted: {reason_summary(without)}" if without else ""
     flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
-    return output.Summary(
-        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{reasons}.", TRAINING_VIEW, frequent_flags(flags)
-    )
+    headline, remarks = _predicted(len(row_list), without)
+    return output.Summary(headline, TRAINING_VIEW, remarks=[*remarks, *frequent_flags(flags)], first=("id",))
+
+
+def _predicted(count: int, without: Sequence[str], beyond: str = "") -> tuple[str, list[str]]:
+    """Sentence on the rows predicted, and a note on the reasons for the others."""
+    headline = sentence(f"{count - len(without):,} of {count:,} rows predicted", beyond)
+    return headline, [f"not predicted: {reason_summary(without)}"] if without else []
 
 
 QUANTITIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "output_tok_s_total": "rate", "tok_s_per_chip": "per_chip"}
@@ -219,8 +224,6 @@ def _words(rows: Any) -> output.Summary:
     without = [row["why"].partition(": ")[2] for row in row_list if row["why"]]
     over = sum(MEMORY in (row["flags"] or "") for row in row_list)
     beyond = f", {over:,} of them {MEMORY}" if over else ""
-    reasons = f"; not predicted: {reason_summary(without)}" if without else ""
     flags = [flag for row in row_list for flag in (row["flags"] or "").split("; ") if flag]
-    return output.Summary(
-        f"{len(row_list) - len(without):,} of {len(row_list):,} rows predicted{beyond}{reasons}.", VIEW, frequent_flags(flags)
-    )
+    headline, remarks = _predicted(len(row_list), without, beyond)
+    return output.Summary(headline, VIEW, remarks=[*remarks, *frequent_flags(flags)], first=("id",))

@@ -11,6 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
 from headway.report import output
+from headway.report.words import NO_ROW, sentence
 
 COLUMNS = {
     "quantity": Column("", "what follows from the published figures"),
@@ -64,14 +65,14 @@ def _describe(table: Any, day: Any) -> output.Summary:
     """Summary: the account in one sentence, then the figures."""
     rows = {row["quantity"]: row for row in table}
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     people = [{**row, "value": _cell(row, "value"), "stated": _cell(row, "stated"), "over_stated": _over(row)} for row in rows.values()]
     if not {"cost", "revenue", "gross_margin", "nodes"} <= rows.keys():
-        return output.Summary(f"{day.title}, {day.window}", VIEW, people=Listing(people))
+        return output.Summary(sentence(f"{day.title}, {day.window}"), VIEW, people=Listing(people))
     cost, revenue, nodes = (_cell(rows[name], "value") for name in ("cost", "revenue", "nodes"))
     headline = f"{day.title}, {day.window}: cost {cost}, revenue {revenue}, margin {rows['gross_margin']['value']:.1%}"
     identity = f"its own rates imply {nodes} nodes, {_cell(rows['nodes'], 'stated')} are stated: the rates are means over the window"
-    return output.Summary(f"{headline}; {identity}.", VIEW, people=Listing(people))
+    return output.Summary(sentence(headline), VIEW, people=Listing(people), remarks=[identity])
 
 
 def _cell(row: Mapping[str, Any], key: str) -> str:

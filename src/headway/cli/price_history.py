@@ -11,6 +11,7 @@ from headway.core.columns import Column
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, clean, computed
 from headway.report import output
+from headway.report.words import NO_ROW, sentence
 
 ALL_SHEETS = "all"
 
@@ -72,7 +73,7 @@ def _words(rows: Any) -> output.Summary:
     """Summary: number and dates of the sheets, and the largest price changes."""
     row_list = list(rows)
     if not row_list:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     row_list.sort(key=lambda row: row["as_of"].replace("undated", ""))
     dates = [row["as_of"] for row in row_list if row["as_of"] != "undated"]
     span = f"{dates[0]} to {dates[-1]}" if len(set(dates)) > 1 else (dates or ["undated"])[0]
@@ -81,7 +82,8 @@ def _words(rows: Any) -> output.Summary:
         for row in people:
             del row["provider"]
     legend = "step: above so many prompt tokens the whole request costs so many times as much, input and output; USD per million tokens"
-    return output.Summary(f"{_count(row_list)}, {span}{_ranges(row_list)}.", tuple(people[0]), [legend], Listing(people))
+    headline = sentence(f"{_count(row_list)}, {span}", *_ranges(row_list))
+    return output.Summary(headline, tuple(people[0]), people=Listing(people), remarks=[legend])
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,8 +108,8 @@ def _count(rows: list[Any]) -> str:
     return f"{len(rows)} price sheet{'s' * (len(rows) > 1)} of {models} model{'s' * (models > 1)}"
 
 
-def _ranges(rows: list[Any]) -> str:
-    """Line on the range of each price multiple."""
+def _ranges(rows: list[Any]) -> list[str]:
+    """Clauses on the range of each price multiple."""
     parts = []
     for key, name in (("output_multiple", "output"), ("cached_multiple", "a cached token")):
         values = [row[key] for row in rows if row[key] is not None]
@@ -115,8 +117,8 @@ def _ranges(rows: list[Any]) -> str:
             parts.append(f"{name} {_span(values)} of input")
     fast = [row["fast_multiple"] for row in rows if row["fast_multiple"] is not None]
     if fast:
-        parts.append(f"fast modes {_span(fast)} of standard, the newest {units.show(fast[-1], '')}x")
-    return "".join(f"; {part}" for part in parts)
+        parts.append(f"fast modes {_span(fast)} of standard")
+    return [f"; {part}" for part in parts]
 
 
 def _span(values: list[float]) -> str:

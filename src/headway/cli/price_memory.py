@@ -13,6 +13,7 @@ from headway.core.errors import BadValue, MissingFact
 from headway.core.listing import Listing, computed, format_value
 from headway.core.schema import Field
 from headway.report import output
+from headway.report.words import NO_ROW, sentence
 
 TEXTS = ("memory", "device", "date", "source")
 UNITS = {"size": "byte", "usd_per_byte_lo": "USD/byte", "usd_per_byte_hi": "USD/byte", "usd_lo": "USD", "usd_hi": "USD"}
@@ -107,15 +108,15 @@ def _describe(table: Any) -> output.Summary:
     """Summary: the shares in one sentence, then each memory."""
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     first = rows[0]
     chips, machine = (_share(first, f"share_of_{what}") for what in ("chips", "machine"))
-    sentence = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"
+    costs = f"{first['memory']} costs ${first['usd_lo']:,.0f} .. ${first['usd_hi']:,.0f}"
     share = f", {chips} of the chips' price and {machine} with host, network and storage" if chips != "-" else ""
     total = next((row for row in rows if row["memory"] == "all" and row["system"] == first["system"]), None)
     more = f"; all memory {_share(total, 'share_of_machine')} of the machine" if total and total["share_of_machine_lo"] is not None else ""
     people = [_memory_row(row) for row in rows]
-    return output.Summary(f"{first['system']}: {sentence}{share}{more}.", people=Listing(people))
+    return output.Summary(sentence(f"{first['system']}: {costs}", share, more), people=Listing(people))
 
 
 def _memory_row(row: Mapping[str, Any]) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headway.core import units
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing
 from headway.report import output
+from headway.report.words import sentence
 
 COLUMNS = {
     "kind": Column("", "method: errors over all models; model: what the cost laws say of one; ladder: KV of a model sold by context tiers"),
@@ -89,22 +89,16 @@ def _describe(rows: Sequence[Mapping[str, Any]]) -> output.Summary:
     """Summary: the score in one sentence, the methods compared, then all models."""
     methods = [row for row in rows if row["kind"] == "method"]
     ours = [row for row in methods if row["method"] == "cost laws"]
-    parts = [
-        f"{SIZE_NAMES[row['quantity']]} by a factor of {row['width']:.2g} (median hi/lo), {row['coverage']:.0%} held, "
-        f"error {row['over_constant']:.2f} of a constant's"
-        for row in ours
-    ]
-    headline = f"{ours[0]['models']} models by their prices alone, families left out: {'; '.join(parts)}." if ours else "No method is left."
+    parts = [f"{SIZE_NAMES[row['quantity']]} within a factor of {row['width']:.2g} ({row['coverage']:.0%} held)" for row in ours]
+    headline = "No method is left."
+    if ours:
+        headline = sentence(f"{ours[0]['models']} models by their prices alone: {parts[0]}", *(f", {part}" for part in parts[1:]))
+    remarks = [f"{SIZE_NAMES[row['quantity']]}: error {row['over_constant']:.2f} of that of a constant" for row in ours]
+    remarks.append("families are left out in turn; the factor is the median of high over low end; -o csv has each model")
     people = [{name: _cell(row, name) for name in VIEW} for row in methods]
-    return output.Summary(headline, VIEW, [_line(row) for row in rows if row["kind"] != "method"], Listing(people) if people else None)
+    return output.Summary(headline, VIEW, people=Listing(people) if people else None, remarks=remarks)
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:
     value = row[name]
     return f"{value:.0%}" if name == "coverage" else f"{value:.2f}" if isinstance(value, float) else value
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    unit = "byte/token" if row["quantity"] == "kv" else ""
-    truth, value, lo, hi = (units.show(row[name], unit) for name in ("truth", "value", "lo", "hi"))
-    return f"{row['model']}, {row['quantity']}: {lo} .. {value} .. {hi}, published {truth}{'' if row['holds'] else ' (outside)'}"

@@ -12,6 +12,7 @@ from headway.core.columns import Column
 from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing
 from headway.report import output
+from headway.report.words import NO_ROW, number_of, sentence
 
 COLUMNS = {
     "provider": Column("", "who sells"),
@@ -103,31 +104,27 @@ def _lines(answer: Any) -> Any:
 def _describe(rows: Sequence[Mapping[str, Any]], answers: Sequence[Any]) -> output.Summary:
     """Summary: a sentence per sheet, the table, contradictions, and data that would narrow the intervals."""
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     names = list(dict.fromkeys((row["provider"], row["model"], row["as_of"]) for row in rows))
     if len(names) > 1:
-        return output.Summary(f"{len(names)} price sheets read backwards", people=Listing([_brief(rows, name) for name in names[:MOST]]))
+        people = Listing([_brief(rows, name) for name in names[:MOST]])
+        return output.Summary(f"{number_of(len(names), 'price sheet')} read backwards.", people=people)
     quantities = [row for row in rows if row["kind"] == "quantity"]
     people = Listing([{name: _cell(row, name) for name in VIEW} for row in quantities or rows if row["quantity"]])
-    return output.Summary(_sentence(rows, names[0]), VIEW, _after(rows), people)
+    return output.Summary(
+        _sentence(rows, names[0]), VIEW, people=people, remarks=_remarks(rows), first=("quantity", "value", "lo", "hi", "verdict")
+    )
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> str:
-    """Sentence on the implied quantities of a sheet."""
-    from headway.economics.inversion.priors import LEVEL
-
+    """Sentence on the implied quantities of a sheet, and on those that it leaves open."""
     ranges = {row["quantity"]: row for row in rows if row["kind"] == "quantity"}
     parts = [f"{_span(ranges[key])} {word}" for key, word in SIZE_WORDS.items() if key in ranges]
-    kv = ranges.get("kv")
-    if kv is not None:
-        parts.append(f"KV {_span(kv)} read" if kv["verdict"] != "not identified" else "KV not identified")
-    sorted_by = {
-        verdict: [key for key, row in ranges.items() if row["verdict"] == verdict]
-        for verdict in ("identified", "bounded", "not identified")
-    }
-    verdicts = [f"{verdict}: {', '.join(keys)}" for verdict, keys in sorted_by.items() if keys]
-    phrases = [part for part in (", ".join(parts), *verdicts) if part]
-    return f"{name[1]} ({name[0]}, {name[2]}), {LEVEL:.0%} intervals" + (f": {'; '.join(phrases)}." if phrases else "")
+    unknown = [key.replace("_", " ") for key, row in ranges.items() if row["verdict"] == "not identified"]
+    about = f"{name[1]} ({name[0]}, {name[2]})"
+    if not parts:
+        return sentence(f"{about}: {number_of(len(rows), 'row')} of the sheet read backwards")
+    return sentence(f"{about} fits {' and '.join(parts)}", f"; not identified: {', '.join(unknown)}" if unknown else "")
 
 
 def _brief(rows: Sequence[Mapping[str, Any]], name: tuple[str, str, str]) -> dict[str, str]:
@@ -164,13 +161,16 @@ def _ends(row: Mapping[str, Any]) -> str:
     return _value_text(row, "value") if row["lo"] == row["hi"] else f"{_value_text(row, 'value')}, {_span(row)}"
 
 
-def _after(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines on closed forms, contradictions, and data that would narrow the intervals."""
-    forms = [row for row in rows if row["kind"].endswith(("bound", "equality"))]
-    lines = [f"{row['quantity']} ({row['kind']}): {_ends(row)}: {row['why']}" for row in forms]
-    lines += [f"contradiction: {row['why']}" for row in rows if row["kind"] == "contradiction"]
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Notes on the interval's level, contradictions, data that would narrow the intervals, and closed forms."""
+    from headway.economics.inversion.priors import LEVEL
+
+    notes = [f"intervals hold {LEVEL:.0%}"]
+    notes += [f"contradiction: {row['why']}" for row in rows if row["kind"] == "contradiction"]
     open_ones = [row for row in rows if row["kind"] == "quantity" and row["why"]]
-    return lines + [f"{row['quantity']} is {row['verdict']}; what would narrow it: {row['why']}" for row in open_ones]
+    notes += [f"{row['quantity']} is {row['verdict']}; what would narrow it: {row['why']}" for row in open_ones]
+    forms = [row for row in rows if row["kind"].endswith(("bound", "equality"))]
+    return notes + [f"{row['quantity']} ({row['kind']}): {_ends(row)}: {row['why']}" for row in forms]
 
 
 def _notes(assumptions: Any) -> list[str]:

@@ -16,6 +16,7 @@ from headway.hardware.rack_facts import RackFacts, rack_facts
 from headway.hardware.system import MOST_CHIPS
 from headway.performance.workload import MOST
 from headway.report import output
+from headway.report.words import NO_ROW, sentence
 
 MODEL = "deepseek-v3"
 MOST_ROWS = 1000
@@ -176,22 +177,25 @@ def _subject(row: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[str, ...]
 def _describe(rows: Any) -> output.Summary:
     domains = list(rows)
     if not domains:
-        return output.Summary("No row is left.")
-    headline = f"{domains[0]['system']}: " + "; ".join(_point(row) for row in (domains if len(domains) < 3 else (domains[0], domains[-1])))
+        return output.Summary(NO_ROW)
+    first, *clauses = (f"{clause}" for clause in _point(domains[0]))
+    last = "" if len(domains) == 1 else f"; {', '.join(_point(domains[-1])[:1])}"
+    headline = sentence(f"{domains[0]['system']}: {first}", *(f", {clause}" for clause in clauses), last)
     if len(domains) > ABREAST:
         return output.Summary(headline, BRIEF)
-    return output.Summary(headline, after=[_fitting(row) for row in domains], people=Listing(_side_by_side(domains)))
+    remarks = [_fitting(row) for row in domains]
+    return output.Summary(headline, people=Listing(_side_by_side(domains)), remarks=remarks, first=("fact",))
 
 
-def _point(row: dict[str, Any]) -> str:
-    """Clause on one domain."""
-    labels = {"star_cables": "cables to central switches", "mesh_cables": "for a mesh", "domain_power": "", "domain_weight": ""}
-    labels |= {"latency_floor_s": "floor"}
-    parts = [f"{cell(key, row)} {word}".strip() for key, word in labels.items() if row.get(key) is not None]
+def _point(row: dict[str, Any]) -> list[str]:
+    """Clauses on one domain, the most telling first."""
     fit = "" if row["fits"] is None else f"{row['model']} {'fits' if row['fits'] else 'does not fit'}"
     over = str(row["one_rack"]).removeprefix("no: ")
     rack_text = {"yes": "one rack holds it", None: ""}.get(row["one_rack"], f"one rack cannot hold it ({over})")
-    return f"{_chips(row)}: " + (", ".join(part for part in (*parts, fit, rack_text) if part) or "no public figure to go by")
+    labels = {"star_cables": "cables to central switches", "domain_power": "", "domain_weight": "", "latency_floor_s": "floor"}
+    parts = [f"{cell(key, row)} {word}".strip() for key, word in labels.items() if row.get(key) is not None]
+    known = [part for part in (fit, rack_text, *parts) if part] or ["no public figure to go by"]
+    return [f"{_chips(row)}: {known[0]}", *known[1:]]
 
 
 def _chips(row: dict[str, Any]) -> str:
@@ -225,8 +229,8 @@ def _fitting(row: dict[str, Any]) -> str:
 def _notes(cases: list[_RackCase]) -> list[str]:
     """Notes on the assumptions, and on facts that are not public."""
     notes = [
-        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are counted",
-        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency counted",
+        "a mesh has one link per pair of chips; cables are differential pairs, as an NVL72's 5,184 are number_of",
+        "floors: bytes over peak bandwidth, weights as in the checkpoint, spread evenly over the domain; no latency number_of",
     ]
     return [*notes, *dict.fromkeys(note for case in cases for note in _about(case))]
 
@@ -283,9 +287,10 @@ def _by_year(args: Any) -> output.Answer:
 def _years(rows: Any) -> output.Summary:
     domain_rows = [row for row in rows if row["latency_floor_s"] is not None]
     if not domain_rows:
-        return output.Summary("No system's domain holds it.", YEARS)
+        return output.Summary("No system's domain holds the model.", YEARS)
     first, best = domain_rows[0], min(domain_rows, key=lambda row: row["latency_floor_s"])
     about = f"{first['model']} with {cell('context', first)} tokens of context"
     earliest = f"{first['system']} ({first['year']}, {first['scale_up_domain']} chips, floor {cell('latency_floor_s', first)})"
     lowest = f"{best['system']} ({best['year']}, {best['scale_up_domain']} chips, {cell('latency_floor_s', best)})"
-    return output.Summary(f"{about} first fits in one scale-up domain with {earliest}; the lowest floor is that of {lowest}", YEARS)
+    headline = sentence(f"{about} first fits in one domain with {earliest}", f"; lowest floor: {lowest}")
+    return output.Summary(headline, YEARS, first=("year", "system"))

@@ -9,7 +9,7 @@ from headway.cli import predict
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, format_value
-from headway.report import output
+from headway.report import output, words
 
 RUN_KEYS = {
     "line": Column("", "line of the file"),
@@ -33,6 +33,7 @@ RUN_KEYS = {
     "why": Column("", "the line, and why there is no prediction; or null"),
 }
 RUN_VIEW = ("id", "chip", "engine", "model", "measure", "measured", "expected", "90 %", "floor", "ratio", "of_limit", "binds", "why")
+RUN_NARROW = ("id", "measure", "measured", "expected", "90 %", "floor", "ratio", "binds", "why")  # columns that a narrow table keeps
 MOST_TOLD = 20
 
 
@@ -100,17 +101,34 @@ def _run_words(rows: Any) -> output.Summary:
     people = Listing([_people(row) for row in row_list])
     if not sentences:
         reasons = predict.reason_summary(row["why"].partition(": ")[2] for row in row_list if row["why"])
-        return output.Summary(f"Nothing to compare: {reasons}." if reasons else "Nothing to compare.", RUN_VIEW, (), people)
+        return output.Summary(words.sentence("Nothing to compare", f": {reasons}" if reasons else ""), RUN_VIEW, people=people)
+    compared = [row for row in row_list if row["measured"] is not None]
+    bound = next((row for row in compared if row["binds"]), None)
     return output.Summary(
-        _run_headline([row for row in row_list if row["measured"] is not None], sentences), RUN_VIEW, sentences[1:MOST_TOLD], people
+        _run_headline(compared),
+        RUN_VIEW,
+        people=people,
+        binds="" if bound is None else _bound(bound),
+        remarks=sentences[:MOST_TOLD],
+        first=RUN_NARROW,
     )
 
 
-def _run_headline(rows: Sequence[Mapping[str, Any]], sentences: Sequence[str]) -> str:
+def _run_headline(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Sentence on the first measurement, then on how many lie within their intervals."""
     inside = sum(bool(row["inside"]) for row in rows)
-    if len(rows) == 1:
-        return sentences[0]
-    return f"{inside} of {len(rows)} measurements lie within their 90 % interval; {sentences[0]}"
+    row = rows[0]
+    actual, expected, low, high = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi"))
+    name = f"{row['id']}: " if row["id"] else ""
+    start = f"{name}{row['measure']} is {actual}, expected {expected} (90 %: {low} .. {high})"
+    several = f"; {inside} of {len(rows)} measurements within their intervals" if len(rows) > 1 else ""
+    return words.sentence(start, f", {row['of_limit']:.0%} of the limit's speed", several)
+
+
+def _bound(row: Mapping[str, Any]) -> str:
+    """What binds the step behind a measurement."""
+    step_text = ", ".join(f"{name} {format_value(value, 's')}" for name, value in row["step_parts"].items() if value)
+    return f"{row['binds']}; {'prefill' if row['kind'] == 'prefill' else 'a decode step'} is {step_text}"
 
 
 def _comparison_sentence(row: Mapping[str, Any]) -> str:
@@ -118,14 +136,9 @@ def _comparison_sentence(row: Mapping[str, Any]) -> str:
     actual, expected, low, high, floor = (format_value(row[key], row["unit"]) for key in ("measured", "expected", "lo", "hi", "floor"))
     where = "inside" if row["inside"] else "outside"
     limit = "the floor" if row["unit"] == "ms" else "the limit"
-    binds = ""
-    if row["binds"]:
-        step_text = ", ".join(f"{name} {format_value(value, 's')}" for name, value in row["step_parts"].items() if value)
-        verb = "bind" if row["binds"] == "weights" else "binds"
-        binds = f"; {row['binds']} {verb} ({'prefill' if row['kind'] == 'prefill' else 'decode step'}: {step_text})"
     name = f"{row['id']}: " if row["id"] else ""
     expectation = f"{expected} expected (90 % {low} .. {high}: {where})"
-    return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {row['of_limit']:.0%} of its speed{binds}."
+    return f"{name}{row['measure']} {actual} measured, {expectation}; {limit} is {floor}: {row['of_limit']:.0%} of its speed"
 
 
 def _people(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,8 +282,8 @@ def _words(table: Any, result: Any) -> output.Summary:
     rows = list(table)
     groups = [row for row in rows if row["by"] != "worst"]
     people = Listing([{key: _cell(key, row[key]) for key in VIEW} for row in groups])
-    lines = [sentence(row) for row in rows if row["by"] == "worst"]
-    return output.Summary(_headline(result), VIEW, ["worst rows:", *lines] if lines else [], people)
+    remarks = [*_errors(result), *(f"far off: {sentence(row).strip()}" for row in rows if row["by"] == "worst")]
+    return output.Summary(_headline(result), VIEW, people=people, remarks=remarks)
 
 
 def _cell(key: str, value: Any) -> Any:
@@ -285,10 +298,17 @@ def _headline(result: Any) -> str:
     if not result.residuals:
         return "No row could be scored."
     groups = [group for group in result.groups if group.by == "all"]
-    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
     covered = sum(group.stats.coverage * group.stats.n for group in groups) / len(result.residuals)
-    intervals = f"the 90 % intervals hold {covered:.0%} of the {len(result.residuals):,} measurements"
-    return f"{result.rows:,} rows scored; median error: {errors}; {intervals}."
+    intervals = f"; intervals hold {covered:.0%} of {len(result.residuals):,} measurements"
+    errors = [f"{group.measure} {_percent(group.stats.median_error)}" for group in groups]
+    return words.sentence(f"{result.rows:,} rows scored{intervals}; median error {errors[0]}", *(f", {error}" for error in errors[1:]))
+
+
+def _errors(result: Any) -> list[str]:
+    """Note on the median error of each measure, with the number of its rows."""
+    groups = [group for group in result.groups if group.by == "all"]
+    errors = ", ".join(f"{group.measure} by {_percent(group.stats.median_error)} ({group.stats.n:,})" for group in groups)
+    return [f"median error: {errors}"] if errors else []
 
 
 def _figure(residuals: Any) -> dict[str, Any]:

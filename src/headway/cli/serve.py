@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 from headway.cli import arguments
@@ -12,7 +13,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
-from headway.report import output, serving
+from headway.report import output, serving, words
 from headway.serving.columns import SERVE
 
 MOST_TABLES = 2000  # most combinations of models, machines, formats and assumptions, each a grid
@@ -26,13 +27,13 @@ def add_flags(parser: Any) -> None:
     schema.add_flags(parser, Load, group="load: every number may be a list 1,2,4 or a range 1..512*2, 0..10+2")
     schema.add_flags(parser, Layout, group="layout")
     schema.add_flags(parser, Precision, group="number formats")
-    schema.add_flags(parser, Assumptions, group="assumptions (named defaults)")
+    schema.add_flags(parser, Assumptions, group="assumptions (example defaults)")
 
 
 def run(args: Any) -> output.Answer:
     """Answer with a row per point of the grid."""
     table, notes = tables(args)
-    return output.Answer(table, notes=notes, describe=describe, figure=lambda rows: figure(rows, args))
+    return output.Answer(table, notes=notes, describe=lambda rows: describe(rows, args), figure=lambda rows: figure(rows, args))
 
 
 def figure(table: Any, args: Any) -> dict[str, Any]:
@@ -124,12 +125,29 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     return (all_tables[0].concat(*all_tables[1:]) if len(all_tables) > 1 else all_tables[0]), notes
 
 
-def describe(table: Any) -> output.Summary:
-    """Summary: the sentence, the columns of the table, and the lines below it."""
+def describe(table: Any, args: Any = None) -> output.Summary:
+    """Summary: the sentence, the columns of the table, what binds the point that the sentence names and what would help it."""
     if not len(table):
-        return output.Summary("No row is left.")
+        return output.Summary(words.NO_ROW)
     first = table.row(0)
     varying = varied(table)
-    headline, after = (serving.point(first), serving.binds(first)) if len(table) == 1 else serving.grid(table, varying)
+    headline, example = (serving.point(first), first) if len(table) == 1 else serving.grid(table, varying)
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
-    return output.Summary(headline, [*(varying or ("batch",)), *view, "bound", "why"], [*after, serving.DEFINED])
+    return output.Summary(
+        headline, [*(varying or ("batch",)), *view, "bound", "why"], binds=serving.binds(example), first=(*varying, *serving.LAST),
+        remarks=[serving.DEFINED], helps=[] if args is None else _helps(example, args),
+    )  # fmt: skip
+
+
+def _helps(row: Mapping[str, Any], args: Any) -> list[output.Help]:
+    """Changes of a point, each evaluated again, the most useful first."""
+    from headway.serving.changes import changes
+
+    model = next(model for model in arguments.models(args) if model.name == row["model"])
+    system = next(system for system, edits in arguments.systems(args) if system.name == row["system"] and edits.items() <= row.items())
+    assumption_sets, _ = combinations(args, Assumptions)
+    assumptions = next(values for values in assumption_sets if all(row.get(key, value) == value for key, value in values.items()))
+    return [
+        output.Help(change=change.flag, effect=serving.changed(row, change.row), gain=change.gain)
+        for change in changes(model, system, row, schema.defaults(Assumptions, assumptions), row["compute"] if args.compute else "")
+    ]

@@ -10,9 +10,13 @@ from headway.core.columns import Column
 from headway.core.errors import UnknownName
 from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.report import output
+from headway.report.words import sentence
 
 KINDS = ("model", "chip", "system")
 SOURCES = {"sources": Column("", "where each fact comes from: source, date and kind")}
+UNKNOWN = "- where no public figure is known"
+# Facts of the sentence, in words.
+HEADLINE = {"chips": " chips", "peak_bf16": " in bf16", "hbm": " of HBM", "hbm_bw": " to HBM", "scale_up_domain": " chips in a domain"}
 
 
 def add_flags(parser: Any) -> None:
@@ -46,10 +50,10 @@ def _model(args: Any) -> output.Answer:
 
     plain = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
     people = [{"fact": key, "value": cell(key, row), "about": q.help} for key, q in _marks(ModelSummary).items() if key in plain]
-    parts = [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
+    people += [line for key, value in row.items() if isinstance(value, list | dict) for line in _part(key, value)]
     return output.Answer(
         Listing([row], tree=tree),
-        output.Summary(f"{model.name}: {_brief(row)}", (), parts, Listing(people)),
+        output.Summary(sentence(f"{model.name}: {_brief(row)}"), people=Listing(people), first=("fact", "value")),
         columns={key: Column(q.unit, q.help) for key, q in _marks(ModelSummary).items()},
     )
 
@@ -66,11 +70,19 @@ def _brief(row: dict[str, Any]) -> str:
     return ", ".join(f"{format_value(row[key], '')} {words}" for key, words in labels.items()) + beyond
 
 
-def _part(key: str, value: Any) -> list[str]:
-    """Indented lines of a nested part."""
+def _part(key: str, value: Any) -> list[dict[str, Any]]:
+    """Lines of a nested part."""
     if isinstance(value, dict):
-        return [f"{key}:", *(f"  {name}: {format_value(item, '')}" for name, item in value.items())]
-    return [f"{key}:", *(f"  {format_value(item, '')}" for item in value)]
+        return [{"fact": f"{key}: {name}", "value": format_value(item, "")} for name, item in value.items()]
+    return [{"fact": f"{key} {place}", "value": format_value(item, "")} for place, item in enumerate(value, 1)]
+
+
+def _known(name: str, entries: Any) -> str:
+    """Sentence on the facts that decide speed, and on how many are known."""
+    values = {key: f"{format_value(clean(entry.value), entry.unit)}{words}" for entry in entries if entry.value is not None
+              for key, words in HEADLINE.items() if entry.key.removeprefix("chip.") == key}  # fmt: skip
+    known = sum(entry.value is not None for entry in entries)
+    return sentence(f"{name}: {known} of {len(entries)} facts known", *(f", {text}" for text in values.values()))
 
 
 def _machine(args: Any) -> output.Answer:
@@ -86,7 +98,7 @@ def _machine(args: Any) -> output.Answer:
     row["sources"] = {entry.key: {"source": entry.source, "date": entry.date, "kind": entry.kind} for entry in known}
     return output.Answer(
         Listing([row], tree=lambda _, key: computed(values.get(key), key)),
-        output.Summary(f"{subject.name}: what is known of it; - where no public figure was found", (), (), people),
+        output.Summary(_known(subject.name, entries), people=people, first=("fact", "value"), remarks=[UNKNOWN]),
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
         most=200,
     )

@@ -84,7 +84,8 @@ def run(args: Any) -> output.Answer:
     if saved is not None:
         return sim_plan.answer(results, warmup, limits, status)
     return output.Answer(
-        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last), status=status
+        Listing(results.rows), notes=notes, describe=sim.describe, figure=lambda table: sim.figure(table, results.last), status=status,
+        checked=sim.checked(results.rows),
     )  # fmt: skip
 
 
@@ -217,14 +218,15 @@ def _check_single_token(args: Any, loadings: list[Any], so_that: dict[str, float
 
 def _conditions(args: Any) -> dict[str, float]:
     """Upper limits by column, from text such as `p99_ttft_s=1s,p99_tpot_s=50ms`."""
-    from headway.core import columns, units
+    from headway.core import columns
 
-    limits = {}
+    limits, marks = {}, schema.fields(SLO)
     for text in args.so_that.split(",") if args.so_that else ():
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or columns.unit(key) != "s" or key not in columns.declared():
             raise BadValue("--so-that", text, "a latency and the most it may be, such as p99_ttft_s=1s")
-        limits[key] = units.parse(value, "s", "--so-that")
+        stem = next((name for name in ("ttft", "tpot", "e2e") if f"_{name}_" in key), "tpot" if "_itl_" in key else "e2e")
+        limits[key] = float(schema.scalar(value, marks[stem][0], f"--so-that {key}"))
     return limits
 
 

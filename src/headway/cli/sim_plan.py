@@ -37,14 +37,10 @@ class SavedPlan:
     flags: Any
 
     def limits(self) -> Any:
-        """Limits of the plan; a limit on TPOT with prompts in between is one on TPOT, which counts them."""
-        from headway.economics.capacity.limits import limit_of, read_limits
+        """Limits of the plan."""
+        from headway.economics.capacity.limits import read_limits
 
-        limits = list(read_limits(self.flags))
-        text = getattr(self.flags, "tpot_interleaved", None)
-        if text is not None and self.flags.tpot is None:
-            limits.append(limit_of("tpot", text))
-        return tuple(limits)
+        return tuple(read_limits(self.flags))
 
 
 def read_plan(path: str) -> SavedPlan:
@@ -172,6 +168,7 @@ def answer(results: Any, warmup: float, limits: tuple[Any, ...], status: int) ->
     return output.Answer(
         Listing(results.rows), notes=results.notes, describe=lambda rows: played_plan.describe(rows, statuses),
         figure=lambda table: sim.figure(table, results.last), status=status,
+        checked=sim.checked(results.rows),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def add_traffic_flags(parser: Any) -> None:
     group.add_argument("--rate", metavar="1/s", help="requests per second over all replicas; several make a curve; scales a trace")
     group.add_argument("--arrivals", default="poisson", metavar="KIND", help="poisson (default), even, bursty:CV, diurnal:PERIOD,LEVEL,...")
     group.add_argument("--prompt", metavar="LENGTHS", help="tokens: 2k, lognormal:2k,1.2, uniform:1,4k or trace:FILE")
-    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, in the same words")
+    group.add_argument("--output", metavar="LENGTHS", help="tokens of an answer, typed as --prompt")
     group.add_argument("--requests", metavar="N", help=f"how many, of a trace the first (default {REQUESTS}, of a trace all)")
     group.add_argument("--users", metavar="N", help="a closed loop: each user waits for the answer and asks again; several make a curve")
     group.add_argument("--think", default="", metavar="TIME", help="pause before asking again: 2s or exponential:2s (default none)")

@@ -16,6 +16,7 @@ from headway.performance.assumptions import LATENCIES, Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import Load
 from headway.report import output, serving
+from headway.report.words import NO_ROW, sentence
 
 MOST_CASES = 200
 MOST_WAYS = 4096  # most values tried for an input of the layout
@@ -76,12 +77,15 @@ def _figure(args: Any, name: str, target: Any) -> dict[str, Any]:
 
 def _describe(rows: Any, headline: str, keys: list[str]) -> output.Summary:
     if not len(rows):
-        return output.Summary(headline)
+        return output.Summary(NO_ROW)
     first = rows.row(0)
     varying = [key for key in serving.WHAT if rows.varies(key)]
     view = serving.REQUEST_VIEW if serving.is_request(first) else serving.STEP_VIEW
     columns = dict.fromkeys(["is", "solution", *varying, *keys, *view, "bound", "why"])
-    return output.Summary(headline, list(columns), [*serving.binds(first), serving.DEFINED])
+    view = list(columns)
+    return output.Summary(
+        sentence(headline), view, binds=serving.binds(first), remarks=[serving.DEFINED], first=("is", "solution", *varying, *keys)
+    )
 
 
 def _name(text: str) -> str:

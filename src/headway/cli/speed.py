@@ -17,6 +17,7 @@ from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
+from headway.report.words import NO_ROW, sentence, timed
 
 MOST_LADDERS = 50
 MOST_DOMAINS = 20
@@ -41,6 +42,10 @@ class SpeedRequest:
         4,
         8,
     )
+
+
+LEAST_GAIN = 0.001  # share of speed from which a larger domain helps
+NARROW = ("kind", "scale_up_domain", "tok_per_s_user", "price_multiple", "speed_multiple", "tpot_s", "batch")  # of a narrow table
 
 
 def add_flags(parser: Any) -> None:
@@ -136,30 +141,30 @@ def _ladder(
 
 
 def _describe(table: Any, ladders: Sequence[tuple[Any, Any]]) -> output.Summary:
-    """Summary: the cost of the requested speed, the tiers, then the floor, the larger domain and the offers."""
+    """Summary: the cost of the requested speed, the tiers, what binds the fastest, what larger domains would help, and the offers."""
     from headway.core.listing import Listing
 
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     ladder_rows = [row for row in rows if row["kind"] != "offer"]
     first = ladders[0][1]
+    headline = _sentence(first)
     if not ladder_rows:
-        return output.Summary(f"{_subject(first)}: {_sentence(first)}", list(dict.fromkeys((*_varied(rows), *OFFERS))))
+        return output.Summary(headline, list(dict.fromkeys((*_varied(rows), *OFFERS))))
     view = [key for key in RUNGS if key in ("kind", "scale_up_domain") or len({row[key] for row in ladder_rows}) > 1]
-    more = [f"{_subject(ladder)}: {_sentence(ladder)}" for _, ladder in ladders[1:]]
-    offers = _offers([row for row in rows if row["kind"] == "offer"])
     if len(ladders) > 1:
-        return output.Summary(
-            f"{_subject(first)}: {_sentence(first)}", [*_varied(ladder_rows), *view], [*more, serving.DEFINED], Listing(ladder_rows)
-        )
+        remarks = [*(_sentence(ladder) for _, ladder in ladders[1:]), serving.DEFINED]
+        return output.Summary(headline, [*_varied(ladder_rows), *view], people=Listing(ladder_rows), remarks=remarks)
     if first.infeasible:
-        row = first.standard.row
-        return output.Summary(
-            f"{_subject(first)}: {_sentence(first)}", view, [*serving.binds(row)[:1], serving.DEFINED], Listing(ladder_rows)
-        )
-    after = [_floor(first), *_slow(first), *_lever(first), *offers, serving.DEFINED]
-    return output.Summary(f"{_subject(first)}: {_sentence(first)}", view, after, Listing(ladder_rows))
+        binds = serving.binds(first.standard.row)
+        return output.Summary(headline, view, people=Listing(ladder_rows), binds=binds, remarks=[serving.DEFINED])
+    offers = _offers([row for row in rows if row["kind"] == "offer"])
+    remarks = [_standard(first), _bought(first), *_slow(first), *offers, serving.DEFINED]
+    return output.Summary(
+        headline, view, people=Listing(ladder_rows), binds=_floor(first), helps=_lever(first), remarks=[text for text in remarks if text],
+        first=NARROW,
+    )  # fmt: skip
 
 
 def _varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -176,10 +181,14 @@ def _times(value: Any) -> str:
 
 
 def _standard(ladder: Any) -> str:
+    """Note on the standard tier."""
     row = ladder.standard.row
-    within = "of all" if ladder.limit is None else f"with TPOT <= {format_value(_seconds(ladder.limit), 's')}"
     about = f"{serving.value(row, 'tok_per_s_user')} per user, {serving.layout(row)}, batch {row['batch']}"
-    return f"the standard rung, the cheapest {within} ({about})"
+    return f"the standard tier is the cheapest {_within(ladder)}: {about}"
+
+
+def _within(ladder: Any) -> str:
+    return "of all" if ladder.limit is None else f"with TPOT <= {format_value(_seconds(ladder.limit), 's')}"
 
 
 def _seconds(limit: Any) -> Any:
@@ -189,54 +198,56 @@ def _seconds(limit: Any) -> Any:
 def _sentence(ladder: Any) -> str:
     """Sentence on the cost of the requested speed, and on the speed that no price buys."""
     if ladder.infeasible:
-        return f"no standard rung, nothing meets every limit: {ladder.infeasible}."
+        return sentence(f"{_subject(ladder)}: no standard tier, nothing meets every limit", f": {ladder.infeasible}")
     last = ladder.measured(ladder.rungs[-1])
     most = f"at most {_times(last['speed_multiple'])} at any price"
     price = ladder.between("speed_multiple", ladder.at, "price_multiple")
+    speed = f"{_times(ladder.at)} the speed of the standard tier"
     if price is None:
-        return f"no price buys {_times(ladder.at)} the speed of {_standard(ladder)}: {most}."
+        return sentence(f"{_subject(ladder)}: no price buys {speed}, the cheapest {_within(ladder)}", f"; {most}")
     ratio = ladder.between("speed_multiple", ladder.at, "batch_ratio")
-    fewer = f"{_times(ratio)} fewer sequences per chip"
-    return f"{_times(ladder.at)} the speed costs {_times(price)} the price of {_standard(ladder)}, with {fewer}; {most}."
+    fewer = f", with {_times(ratio)} fewer sequences per chip"
+    return sentence(f"{_subject(ladder)}: {speed} costs {_times(price)} its price", fewer, f"; {most}")
 
 
 def _floor(ladder: Any) -> str:
-    """Sentence on the fastest tier: its cost and what limits its speed."""
+    """What binds the fastest tier."""
     row, multiples = ladder.rungs[-1].row, ladder.measured(ladder.rungs[-1])
-    bought = multiples.get("speed_bought")
-    slope = "" if bought is None else f"; on the last step 1 % of price buys {format_value(bought, '')} % of speed"
-    parts = ", ".join(f"{key.removesuffix('_s')} {serving.value(row, key)}" for key in serving.PARTS)
     where = f"at {_times(multiples['price_multiple'])} the price, {serving.layout(row)}, batch {row['batch']}"
-    return (
-        f"floor: TPOT {serving.timed(row, 'tpot')} {where}: "
-        f"{serving.bound(row)} (the step is made of {parts}){slope}; what would help: {serving.FASTER[row['bound']]}"
-    )
+    return f"the fastest tier has TPOT {timed(row, 'tpot')} {where}: {serving.binds(row)}"
+
+
+def _bought(ladder: Any) -> str:
+    """Note on the last step of the tiers."""
+    bought = ladder.measured(ladder.rungs[-1]).get("speed_bought")
+    return "" if bought is None else f"on the last step to the fastest tier 1 % of price buys {format_value(bought, '')} % of speed"
 
 
 def _slow(ladder: Any) -> list[str]:
-    """Line on the savings of a slower tier."""
+    """Note on the savings of a slower tier."""
     if ladder.rungs[0] is ladder.standard:
-        return ["slow: no slower rung is cheaper than the standard one"]
+        return ["no slower tier is cheaper than the standard one"]
     multiples = ladder.measured(ladder.rungs[0])
     price, speed = _times(multiples["price_multiple"]), _times(multiples["speed_multiple"])
-    beyond = "what is sold below that is idle capacity, not batch"
-    return [f"slow: nothing costs less than {price} the standard price, at {speed} its speed; {beyond}"]
+    return [f"nothing costs less than {price} the standard price, at {speed} its speed; lower offers sell idle capacity, not batch"]
 
 
-def _lever(ladder: Any) -> list[str]:
-    """Line on a larger scale-up domain: price of the requested speed, and the floor."""
-    lines = []
+def _lever(ladder: Any) -> list[output.Help]:
+    """Larger scale-up domains: price of the requested speed there, and the fastest tier, ranked by its speed."""
+    helps, fastest = [], ladder.measured(ladder.rungs[-1])["speed_multiple"]
     for domain in dict.fromkeys(int(rung.domain) for rung in ladder.wider):
         rungs = {rung.kind: (rung.row, ladder.measured(rung)) for rung in ladder.wider if rung.domain == domain}
-        parts = []
+        parts, gain = [], None
         if "domain" in rungs:
             parts.append(f"{_times(ladder.at)} the speed for {_times(rungs['domain'][1]['price_multiple'])} the price")
         if "domain_floor" in rungs:
             row, measured = rungs["domain_floor"]
-            at = f"TPOT {serving.value(row, 'tpot_s')} (roofline {serving.value(row, 'tpot_floor_s')})"
-            parts.append(f"at most {_times(measured['speed_multiple'])}, {at}, where {serving.bound(row)}")
-        lines.append(f"lever: a scale-up domain of {domain} instead of {int(ladder.standard.domain)}: {'; '.join(parts)}")
-    return [*lines, "lever: speculation moves the whole ladder: --accept-length with --draft-cost plans it"]
+            gain = float(measured["speed_multiple"] / fastest - 1)
+            parts.append(f"at most {_times(measured['speed_multiple'])}, TPOT {serving.value(row, 'tpot_s')}, where {serving.bound(row)}")
+        if gain is None or gain > LEAST_GAIN:
+            change = f"a scale-up domain of {domain} instead of {int(ladder.standard.domain)}"
+            helps.append(output.Help(change=change, effect="; ".join(parts), gain=gain))
+    return output.ranked(helps)
 
 
 def _offers(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -255,7 +266,7 @@ def _offer(rows: Sequence[Mapping[str, Any]]) -> str:
     sources = ", ".join(f"{offer['provider']} {offer['model']} {offer['tier']} {offer['date']}" for offer in rows)
     parts = [str(row["standing"])]
     if row["ladder_price_multiple"] is not None:
-        share = f"{_times(row['offer_over_ladder'])} the ladder's {_times(row['ladder_price_multiple'])}"
+        share = f"{_times(row['offer_over_ladder'])} the tiers' {_times(row['ladder_price_multiple'])}"
         parts = [f"{row['standing']}, {share} there"]
     if row["ladder_speed_multiple"] is not None:
         parts.append(f"here that price buys {_times(row['ladder_speed_multiple'])}")

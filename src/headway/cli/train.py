@@ -9,6 +9,7 @@ from headway.cli import arguments
 from headway.core import schema, units
 from headway.core.listing import cell, format_value
 from headway.report import output, train
+from headway.report.words import NO_ROW, interval, sentence
 from headway.training.achieved import TrainingReach
 from headway.training.columns import PARTS as MEMORY
 from headway.training.columns import TIMES
@@ -19,6 +20,7 @@ DEGREES = ("tp", "cp", "pp", "vpp", "ep", "dp")
 VIEW = ("kind", "model", "system", "chips", "seq", "global_batch", *DEGREES, "micro_batch", "zero", "recompute", "schedule", "step_s",
         "step_lo_s~step_hi_s", "tokens_per_s_chip", "mfu", "memory_bytes_chip", "run_s", "run_usd", "bound", "fits")  # fmt: skip
 DAY, GWH = 86400.0, 3.6e12
+NARROW = ("kind", "tp", "cp", "pp", "vpp", "ep", "dp", "recompute", "step_s", "mfu", "run_s", "run_usd", "memory_bytes_chip")
 
 
 def add_flags(parser: Any) -> None:
@@ -58,31 +60,29 @@ def run(args: Any) -> output.Answer:
 def _describe(rows: Any) -> output.Summary:
     row_list = list(rows)
     if not row_list:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     best = row_list[0]
-    return output.Summary(_headline(best), VIEW, [line for line in (_parts(best), _memory(best), _hides(best), _helps(row_list)) if line])
+    remarks = [line for line in (_memory(best), _hides(best), _next(row_list)) if line]
+    return output.Summary(_headline(best), VIEW, binds=_binds(best), remarks=remarks, first=NARROW)
 
 
 def _headline(best: Mapping[str, Any]) -> str:
     """Sentence on the best layout: whether it fits, its step, and the run."""
     where = f"{best['model']} on {best['system']}"
-    layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one way of everything"
+    layout = " ".join(f"{name}={best[name]}" for name in DEGREES if best[name] != 1) or "one copy per chip"
     if not best["fits"]:
-        return f"{where}: no layout fits; nearest {layout}, {best['why']}."
-    where = f"{best['why']}; {where}" if best["why"] else where
-    step = f"{cell('step_s', best)} a step ({cell('step_lo_s~step_hi_s', best)})"
-    sentence = f"{where}: {layout}, recompute {best['recompute']}: {step}"
-    sentence += f", {best['tokens_per_s_chip']:,.0f} tokens/s a chip, MFU {best['mfu']:.1%}"
-    if best.get("run_s") is not None:
-        days = f"{best['run_s'] / DAY:,.1f} days ({_days(best)})"
-        sentence += f"; {units.show(best['tokens'], 'token')} tokens take {days}"
-    if best.get("run_usd") is not None:
-        sentence += f", {cell('run_usd', best)}"
-    if best.get("energy_j") is not None:
-        sentence += f", {_energy(best['energy_j'])}"
-    if best["goodput"] < 1:
-        sentence += f", goodput {best['goodput']:.1%}"
-    return sentence + "."
+        return sentence(f"{where}: no layout fits", f"; nearest {layout}, {best['why']}")
+    mfu, by = f" at {best['mfu']:.1%} MFU", f" with {layout}"
+    if best.get("run_s") is None:
+        ends = interval(best["step_lo_s"], best["step_hi_s"], "s")
+        return sentence(f"{where}: a step takes {cell('step_s', best)} (90 %: {ends}){mfu}", by, _why(best))
+    days = f"{best['run_s'] / DAY:,.1f} days (90 %: {_days(best)})"
+    money = f" and {cell('run_usd', best)}" if best.get("run_usd") is not None else ""
+    return sentence(f"{where}: {units.show(best['tokens'], 'token')} tokens take {days}{money}{mfu}", by, _why(best))
+
+
+def _why(best: Mapping[str, Any]) -> str:
+    return f"; {best['why']}" if best["why"] else ""
 
 
 def _energy(joule: float) -> str:
@@ -93,10 +93,11 @@ def _days(row: Mapping[str, Any]) -> str:
     return f"{row['run_lo_s'] / DAY:,.1f} .. {row['run_hi_s'] / DAY:,.1f}"
 
 
-def _parts(best: Mapping[str, Any]) -> str:
-    """Line on the parts of the step time, largest first."""
+def _binds(best: Mapping[str, Any]) -> str:
+    """What binds a step, and the parts of its time, the largest first."""
     shares = sorted(((best[f"{name}_s"] / best["step_s"], name) for name in TIMES if best[f"{name}_s"] is not None), reverse=True)
-    return "a step goes to " + ", ".join(f"{name} {share:.0%}" for share, name in shares if share >= 0.005)
+    parts = ", ".join(f"{name} {share:.0%}" for share, name in shares if share >= 0.005)
+    return f"{best['bound']}; a step is {parts}"
 
 
 def _memory(best: Mapping[str, Any]) -> str:
@@ -118,10 +119,14 @@ def _hides(best: Mapping[str, Any]) -> str:
     return "at every peak: " + "; ".join(parts) if parts else ""
 
 
-def _helps(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Line on what binds, and on the next best layout."""
+def _next(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Note on the speed per chip, energy and goodput of the best layout, and on the next best."""
     best = rows[0]
-    sentence = f"bound by {best['bound']}"
+    parts = [f"{best['tokens_per_s_chip']:,.0f} tokens/s per chip, recompute {best['recompute']}"]
+    if best.get("energy_j") is not None:
+        parts.append(_energy(best["energy_j"]))
+    if best["goodput"] < 1:
+        parts.append(f"goodput {best['goodput']:.1%}")
     if len(rows) > 1 and rows[1]["kind"] == "next" and rows[1]["fits"]:
-        sentence += f"; the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower"
-    return sentence
+        parts.append(f"the next layout is {rows[1]['step_s'] / best['step_s'] - 1:.1%} slower")
+    return "; ".join(parts)

@@ -6,13 +6,15 @@ from typing import Any
 
 from headway.cli import arguments
 from headway.core.errors import UnknownName
-from headway.core.listing import Listing, clean, computed
+from headway.core.listing import Listing, cell, clean, computed
 from headway.report import output
+from headway.report.words import NO_ROW, number_of, sentence
 
 VIEW = ("year", "chip", "hardware_ratio_bf16", "hardware_ratio_fp8", "hardware_ratio_fp4", "drain_s", "hbm_per_flop", "scale_up_domain",
         "latency_floor_s", "longest_context")  # fmt: skip
 
 
+FLOOR = "floor and longest context are those of DeepSeek-V3 on the chip's scale-up domain, - where it does not fit"
 FIGURE_KEYS = ("flop_per_byte_bf16", "flop_per_byte_fp8", "drain_s", "hbm_per_flop", "latency_floor_s", "longest_context")
 
 
@@ -34,8 +36,21 @@ def run(args: Any) -> output.Answer:
         return computed(getattr(chip_row, key), key)
 
     rows = clean(list(trend_chips(arguments.catalog(args))))
-    headline = "what each generation changed; floor and longest context of DeepSeek-V3 on the chip's scale-up domain, - where none"
-    return output.Answer(Listing(rows, tree=tree), words=output.Summary(headline, VIEW), figure=_figure, most=1000)
+    return output.Answer(Listing(rows, tree=tree), describe=_describe, figure=_figure, most=1000)
+
+
+def _describe(table: Any) -> output.Summary:
+    """Summary: the span of years, and what the newest chips changed since the oldest."""
+    rows = list(table)
+    if not rows:
+        return output.Summary(NO_ROW)
+    dated = sorted((row for row in rows if row["year"] is not None and row["hardware_ratio_bf16"] is not None), key=lambda row: row["year"])
+    span = ""
+    if dated:
+        first, last = dated[0], dated[-1]
+        ends = [f"{cell('hardware_ratio_bf16', row)} ({row['chip']}, {row['year']})" for row in (first, last)]
+        span = f"; hardware ratio in bf16 from {ends[0]} to {ends[1]}"
+    return output.Summary(sentence(number_of(len(rows), "chip"), span), VIEW, remarks=[FLOOR], first=("year", "chip"))
 
 
 def _figure(rows: Any) -> dict[str, Any]:

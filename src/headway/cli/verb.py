@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from headway.cli import help
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import output
@@ -24,13 +26,21 @@ class Parser(argparse.ArgumentParser):
     """argparse without exits: a wrong command line raises a one-line error that names the nearest flags."""
 
     def __init__(self, verb: str, sentence: str) -> None:
-        usage = f"headway {verb} WHAT ... [flags]"
-        super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
+        super().__init__(prog=f"headway {verb}", description=sentence, allow_abbrev=False, formatter_class=_Help)
+        self.verb = verb
+        self.add_argument("--help-all", action=help.HelpAll, help="show every flag")
 
     def format_help(self) -> str:
-        """Help text; its first line names a subject only if the verb takes one."""
-        if all(action.option_strings for action in self._actions):
-            self.usage = f"{self.prog} [flags]"
+        """Help text with everyday flags, an example, and the number of flags left out."""
+        with help.everyday(self) as hidden:
+            return self._help_text() + (f"{hidden} more flags: {self.prog} --help-all\n" if hidden else "")
+
+    def print_every_flag(self) -> None:
+        """Print the help with every flag."""
+        self._print_message(self._help_text(), sys.stdout)
+
+    def _help_text(self) -> str:
+        self.usage, self.epilog = help.usage(self, self.verb), help.example(self.verb)
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
@@ -77,6 +87,7 @@ def add_tail(parser: Parser) -> None:
     tail.add_argument("--where", metavar="CONDITION", help="keep the rows for which it holds, such as 'tpot_s <= 20ms and tp = 8'")
     tail.add_argument("--sort", metavar="KEY", help="order by a column; -KEY for the largest first")
     tail.add_argument("--explain", metavar="KEY", action="append", help="the tree of equations behind this column of the first row")
+    tail.add_argument("--verbose", action="store_true", help="print every note, not only the first five")
     edits = parser.add_argument_group("what if")
     edits.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="edit a fact: chip.hbm_bw=10TB/s (repeatable)")
     edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
@@ -95,26 +106,28 @@ def check_tail(args: Any) -> None:
 
 
 PATIENCE_S = 1.0
+LABEL = "layouts evaluated"
 
 
 @contextmanager
-def bar(stream: Any = None, label: str = "layouts weighed", patience: float | None = None) -> Iterator[None]:
-    """Show a progress count (layouts evaluated, or as `label` states) after `patience` seconds."""
+def bar(stream: Any = None, label: str = LABEL, patience: float | None = None) -> Iterator[None]:
+    """Show progress (layouts evaluated, or as `label` states) and its end after `patience` seconds."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         yield
         return
     bars: list[Any] = []
-    start, total = time.perf_counter(), 0
+    start, total, end = time.perf_counter(), 0, 0
     after = PATIENCE_S if patience is None else patience
 
-    def listen(count: int) -> None:
-        nonlocal total
-        total += count
+    def listen(count: int, more: int) -> None:
+        nonlocal total, end
+        total, end = total + count, end + more
         if not bars and time.perf_counter() - start > after:
             bars.append(_progress(out))
         if bars:
-            bars[0].update(0, description=f"{total:,} {label}")
+            of = f" of {end:,}" if end >= total else ""
+            bars[0].update(0, description=f"{total:,}{of} {label}", completed=total, total=end if of else None)
 
     try:
         with watched(listen):
@@ -126,9 +139,10 @@ def bar(stream: Any = None, label: str = "layouts weighed", patience: float | No
 
 def _progress(out: Any) -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=Console(file=out), transient=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    progress = Progress(*columns, console=Console(file=out), transient=True)
     progress.add_task("", total=None)
     progress.start()
     return progress
@@ -144,12 +158,16 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
             notes.append(f"--where kept {len(answer.rows)} of {total} rows")
     if args.sort:
         answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
-    answer.notes = notes
+    answer.notes, answer.verbose = notes, args.verbose
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
-    if answer.describe and args.format in ("text", "md"):
+    if answer.describe and args.format in output.SPOKEN:
         answer.words = answer.describe(answer.rows)
+    if not answer.words.headline and args.format in output.SPOKEN:
+        from headway.report.words import number_of
+
+        answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
     if args.plot:
         from headway.report import figures
 

@@ -1,8 +1,9 @@
 """The ground floor: units, numbers that know their source, formulas that explain themselves, the catalogue, tables and errors.
 
 Holds        units (text to SI and back), quantity (a number with its source), formula (record and replay), explain (the tree behind a
-             number), schema (fields of a record as flags), catalog (facts from files), table and listing (rows), filter (--where), columns
-             (the JSON keys, which each package declares in its own columns.py), interval, progress, errors.
+             number), schema (fields of a record as flags), catalog (facts from files), table and listing (rows), text_table (one table
+             that fits the terminal), filter (--where), columns (the JSON keys, which each package declares in its own columns.py),
+             interval, progress, errors.
 Import       units.parse, units.show, quantity.known, quantity.user_input, formula.formula, formula.record, explain.explain, schema.Field,
              catalog.Catalog, table.Table, listing.Listing, columns.Column, errors.HeadwayError and the errors beside it.
 May import   nothing else of the project. Its users: every package.

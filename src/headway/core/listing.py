@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from headway.core import columns, units
 from headway.core.errors import BadValue, UnknownName
 
 MOST = 40  # rows of a text table
-MOST_CELL = 60  # letters of a cell before it is folded
-WIDTH = 200  # of text that goes to a file or a pipe
 
 
 def computed(value: Any, key: str) -> Any:
@@ -109,9 +107,32 @@ def format_value(value: Any, unit: str) -> str:
     return text if known else f"{text} {unit}"
 
 
+WORDS = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "kv": "KV", "hbm": "HBM", "mfu": "MFU", "usd": "$", "rl": "RL"}
+LIMITS = ("ttft", "tpot", "e2e")  # inputs, unlike ttft_s, which is an answer
+SPOKEN = {
+    "tok per s": "tok/s",
+    "req per s": "req/s",
+    "$ per mtok": "$/Mtok",
+    "tokens per s": "tokens/s",
+    "$ per byte": "$/byte",
+    " bytes chip": "/chip",
+}
+
+
 def heading(key: str) -> str:
-    """The head of a column."""
-    return key.split("~")[0].replace("_lo", "") + " 90 %" if "~" in key else key
+    """The head of a column for a person: the key in words, without the unit that each cell states.
+
+    >>> heading("usd_per_mtok_out"), heading("tpot_lo_s~tpot_hi_s"), heading("p99_ttft_s")
+    ('$/Mtok out', 'TPOT 90 %', 'p99 TTFT')
+    """
+    if key in LIMITS:
+        return f"{WORDS[key]} limit"
+    first = key.split("~")[0]
+    bare = first.removesuffix("_s") if columns.unit(first) == "s" else first
+    name = " ".join(WORDS.get(word, word) for word in bare.split("_"))
+    for words, short in SPOKEN.items():
+        name = name.replace(words, short)
+    return re.sub(r" lo\b", "", name) + " 90 %" if "~" in key else name
 
 
 def visible(rows: Sequence[Mapping[str, Any]], view: Iterable[str]) -> list[str]:
@@ -135,7 +156,7 @@ def clean(value: Any) -> Any:
     return clean(item()) if item else str(value)
 
 
-# -- tables ---------------------------------------------------------------------------------------------------------------------
+# -- rows that are written ------------------------------------------------------------------------------------------------------
 
 
 class Rows(Protocol):
@@ -152,75 +173,6 @@ def first_rows(rows: Rows, most: int) -> list[dict[str, Any]]:
     """The first rows as dictionaries."""
     taker = getattr(rows, "take", None)
     return list(taker(range(min(most, len(rows)))) if taker else islice(rows, most))
-
-
-def console_for(out: TextIO) -> Any:
-    """A console of rich that writes text as it is; 200 letters wide where `out` is no terminal."""
-    from rich.console import Console
-
-    console = Console(file=out, width=None if out.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
-    console.on_broken_pipe = _closed  # rich would exit with 1
-    return console
-
-
-def _closed() -> None:
-    raise BrokenPipeError
-
-
-def print_rows(console: Any, rows: Rows, view: Sequence[str] = (), most: int = MOST) -> None:
-    """Print the first rows, split by column into tables of the console's width; `view` chooses columns."""
-    head = first_rows(rows, most)
-    keys = visible(head, view or rows.keys())
-    for number, block in enumerate(_blocks(head, keys, console.width)):
-        data_keys = [key for key in block if key not in columns.identity()]
-        console.print(_rich([row for row in head if not number or visible([row], data_keys)], block))
-    if len(rows) > len(head):
-        console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
-
-
-def print_lines(console: Any, lines: Iterable[str]) -> None:
-    """Lines below a table; notes are dim on a terminal."""
-    terminal = console.file.isatty()
-    for line in lines:
-        console.print(line, style="dim" if terminal and line.startswith("note: ") else None, soft_wrap=True)
-
-
-def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[list[str]]:
-    """Columns split into tables of the console's width; the columns that identify a row lead each table."""
-    if not rows:
-        return []
-    identity = columns.identity()
-    wide = {key: min(MOST_CELL, max(len(heading(key)), *(len(cell(key, row)) for row in rows))) + 3 for key in keys}
-    lead = [key for key in keys if key in identity]
-    blocks: list[list[str]] = [[]]
-    for key in keys:
-        block = blocks[-1]
-        if key not in block and block[len(lead) :] and sum(wide[column] for column in block) + wide[key] > width:
-            blocks.append([*lead])
-        if key not in blocks[-1]:
-            blocks[-1].append(key)
-    return blocks
-
-
-def _rich(rows: list[dict[str, Any]], keys: list[str]) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, show_edge=False, pad_edge=False)
-    for key in keys:
-        number = any(isinstance(row.get(key.split("~")[0]), int | float) for row in rows)
-        wraps = any(len(cell(key, row)) > MOST_CELL for row in rows)
-        table.add_column(heading(key), justify="right" if number else "left", overflow="fold", no_wrap=not wraps)
-    for row in rows:
-        table.add_row(*(cell(key, row) for key in keys))
-    return table
-
-
-def print_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> None:
-    """A table on standard output."""
-    console = console_for(sys.stdout)
-    print_rows(console, rows, keys, most)
-    print_lines(console, (f"note: {note}" for note in rows.notes))
 
 
 def html_table(rows: Rows, keys: Sequence[str] = (), most: int = MOST) -> str:

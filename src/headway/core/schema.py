@@ -33,6 +33,8 @@ class Field:
     integer: bool = False
     bare: str = ""  # unit of a number typed without one, such as USD/h
     choices: tuple[str, ...] = ()  # legal texts of a text field
+    bare_most: float = math.inf  # a number typed without a unit must be below it, as a time limit of 40 s per token is a slip
+    per: str = ""  # what the quantity is per, for people: "per token"
 
     def illegal(self, value: float) -> str:
         """The legal values when `value` is illegal, else ""."""
@@ -148,8 +150,12 @@ def _choice(text: str, q: Field, field: str) -> str:
 
 
 def _number(text: str, q: Field, field: str) -> float:
-    bare = q.bare and re.fullmatch(r"[\s\d.eE_+-]*", text)
-    return units.parse(text + q.bare if bare else text, q.unit, field)
+    is_bare = re.fullmatch(r"[\s\d.eE_+-]*", text)
+    value = units.parse(text + q.bare if q.bare and is_bare else text, q.unit, field)
+    if is_bare and q.bare_most <= value < math.inf:
+        of = f" {q.per}" if q.per else ""
+        raise BadValue(field, text, f"a unit: {value:g} {q.unit}{of}? write {text.strip()}ms, or {text.strip()}s")
+    return value
 
 
 def _members(text: str, q: Field, field: str) -> Iterator[float]:
@@ -218,11 +224,15 @@ def _metavar(q: Field, value: Any) -> str:
     return "|".join(choice for choice in q.choices if choice) if q.choices else (q.bare or q.unit or "N")
 
 
+SHOWN_UNITS = ("s", "1/s", "byte", "byte/s")  # units of which help gives an example
+
+
 def _help(q: Field, value: Any) -> str:
     plain = isinstance(value, str | bool)
     has_default = value != "" and isinstance(value, str | int | float)  # the help text explains other defaults
     default_text = f" (default {value if plain else units.show(value, q.unit, 6)})" if has_default else ""
-    return (q.help + default_text).replace("%", "%%")
+    example = f" (such as {units.EXAMPLE[q.unit]})" if not has_default and not q.bare and q.unit in SHOWN_UNITS else ""
+    return (q.help + default_text + example).replace("%", "%%")
 
 
 def read(namespace: Any, record: type, counts: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:

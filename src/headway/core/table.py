@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core import listing
+from headway.core import listing, text_table
 from headway.core.errors import BadValue, UnknownName
 from headway.core.quantity import Sourced
 
@@ -201,7 +201,7 @@ class Table:
 
     def table(self, keys: Sequence[str] = (), most: int = 40) -> None:
         """Print the rows, numbers with units; `keys` chooses columns."""
-        listing.print_table(self, keys, most)
+        text_table.print_table(self, keys, most)
 
     def _repr_html_(self) -> str:
         return listing.html_table(self)

@@ -277,7 +277,7 @@ def ladder(
     if first.infeasible and tpot is None:
         slower = planned(machine)
         if not slower.infeasible:
-            notes = (f"nothing meets the default TPOT of 20 ms ({first.infeasible}): the standard rung is the cheapest of all",)
+            notes = (f"nothing meets the default TPOT of 20 ms ({first.infeasible}): the standard tier is the cheapest of all",)
             first, limit = slower, None
     standard = SpeedTier(kind="standard", plan=first, at=0, row=first.table.row(0), domain=domain_of(machine))
     sold = tuple(catalogue_offers() if offers is None else offers)

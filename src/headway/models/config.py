@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from headway.core.catalog import default_catalog, fold
-from headway.core.errors import BadFile, BadValue, HeadwayError, MissingExtra, UnknownName, UnsupportedModel
+from headway.core.errors import BadValue, HeadwayError, UnknownName, UnsupportedModel
+from headway.models import hub
 from headway.models.model import Model
 from headway.models.readers.families import read_config
 from headway.models.readers.read import Config, load, parse
@@ -99,31 +100,9 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
         ) from error
 
 
-def _cached(text: str) -> Path | None:
-    """Newest config.json of a model in the local Hugging Face cache; None if there is none."""
-    try:
-        home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
-    except RuntimeError:  # no home folder
-        return None
-    root = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    snapshots = list((root / f"models--{text.replace('/', '--')}" / "snapshots").glob("*/config.json"))
-    return max(snapshots, key=lambda path: path.stat().st_mtime) if snapshots else None
-
-
 def _from_hub(text: str) -> Model:
     """Model of a Hugging Face id: from the local cache, else downloaded if the optional package is installed."""
     names = [row["name"] for row in catalogue_index()]
     if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
         raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
-    cached = _cached(text)
-    if cached is not None:
-        return from_data(load(cached), fold(text.split("/")[1]), text)
-    try:
-        from huggingface_hub import hf_hub_download  # type: ignore[import-not-found]
-    except ImportError:
-        raise MissingExtra(f"{text!r} is not in the catalogue (headway list models); reading it from Hugging Face", "hub") from None
-    try:
-        path = hf_hub_download(text, "config.json")
-    except Exception as error:  # the hub raises many types: no network, unknown or gated repository, ...
-        raise BadFile(text, f"no config.json from Hugging Face ({type(error).__name__})") from None
-    return from_data(load(Path(path)), fold(text.split("/")[1]), text)
+    return from_data(load(hub.cached(text) or hub.download(text)), fold(text.split("/")[1]), text)

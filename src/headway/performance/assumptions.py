@@ -23,25 +23,25 @@ class Assumptions:
     """Named defaults; None means the fitted value (data/efficiency.toml)."""
 
     overlap: Annotated[str, Field(choices=tuple(OVERLAPS), help=STEP_MODEL)] = "fitted"
-    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="collectives hide behind nothing, or the other half")] = (
-        "exposed"
-    )
-    engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work is added in the fitted step model")] = "other"
-    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that all kernels reach, instead of the fitted ones")] = None
-    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that all kernels reach, instead of the fitted ones")] = None
-    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach, instead of the fitted one")] = None
-    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel, instead of the fitted ones")] = None
-    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on all fixed costs of a step: kernels' and the engine's")] = 1
-    eff_in_switch: Annotated[Any, Field(high=1, help="the same where the switch does the adding, instead of the fitted one")] = None
-    eff_exchange: Annotated[Any, Field(high=1, help="the same of exchanges between experts, instead of the fitted one")] = None
-    eff_out: Annotated[Any, Field(high=1, help="the same over scale-out, instead of the fitted one")] = None
-    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up, instead of the fitted one")] = None
+    communication: Annotated[str, Field(choices=tuple(COMMUNICATIONS), help="overlap of collectives: exposed, or two-batch")] = "exposed"
+    engine: Annotated[str, Field(choices=ENGINES, help="engine family, whose own work the step includes")] = "other"
+    eff_compute: Annotated[Any, Field(high=1, help="share of peak FLOP/s that kernels reach (default fitted)")] = None
+    eff_memory: Annotated[Any, Field(high=1, help="share of HBM bandwidth that kernels reach (default fitted)")] = None
+    eff_network: Annotated[Any, Field(high=1, help="share of link bandwidth that collectives reach (default fitted)")] = None
+    t0: Annotated[Any, Field("s", open_low=False, help="fixed cost of every kernel (default fitted)")] = None
+    fixed: Annotated[Any, Field(open_low=False, high=100, help="factor on the fixed costs of a step, of kernels and engine")] = 1
+    eff_in_switch: Annotated[Any, Field(high=1, help="share of link bandwidth that in-switch all-reduce reaches (default fitted)")] = None
+    eff_exchange: Annotated[Any, Field(high=1, help="share of link bandwidth that exchanges of experts reach (default fitted)")] = None
+    eff_out: Annotated[Any, Field(high=1, help="share of scale-out bandwidth that collectives reach (default fitted)")] = None
+    alpha: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-up (default fitted)")] = None
     alpha_hop: Annotated[Any, Field("s", open_low=False, help="latency of a hop on a torus (TPU: about 1 us)")] = 1e-6
-    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out, instead of the fitted one")] = None
-    alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts, scale-up, not the fitted one")] = (
+    alpha_out: Annotated[Any, Field("s", open_low=False, help="latency of a round over scale-out (default fitted)")] = None
+    alpha_exchange: Annotated[Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-up (default fitted)")] = (
         None
     )
-    alpha_exchange_out: Annotated[Any, Field("s", open_low=False, help="the same over scale-out, instead of the fitted one")] = None
+    alpha_exchange_out: Annotated[
+        Any, Field("s", open_low=False, help="latency of an exchange of experts over scale-out (default fitted)")
+    ] = None
     imbalance: Annotated[Any, Field(low=1, open_low=False, help=IMBALANCE)] = 1
     expert_load: Annotated[
         str, Field(help="file of tokens per expert (a JSON list, or one number a line); gives the imbalance instead")
@@ -52,9 +52,9 @@ class Assumptions:
     dispatch_bytes: Annotated[Any, Field("byte", help="bytes per element sent to an expert; left out, as the experts are stored")] = None
     state_bytes: Annotated[Any, Field("byte", help="bytes per element of recurrent state")] = 2
     hit_rate: Annotated[
-        Any, Field(open_low=False, high=0.95, help="share of prompt tokens found in a prefix cache in HBM: not prefilled")
+        Any, Field(open_low=False, high=0.95, help="share of prompt tokens that hit a prefix cache in HBM: not prefilled")
     ] = 0
-    accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="tokens that a step yields by speculation or MTP, mean")] = 1
+    accept_length: Annotated[Any, Field(low=1, open_low=False, high=100, help="mean tokens of a step with speculation or MTP")] = 1
     draft_cost: Annotated[Any, Field(open_low=False, high=100, help="cost of the drafts of a step, as a share of the step")] = 0
     price_metric: Annotated[str, Field(help="which price of a chip: rental_3yr, rental_on_demand, tco_owning_hyperscaler, ...")] = (
         "rental_3yr"

@@ -22,11 +22,11 @@ def _degree(help: str) -> Field:
 class Layout:
     """Degrees of parallelism: chips per replica = tp*cp*dp*pp; ep divides tp*cp*dp and re-uses those chips."""
 
-    tp: Annotated[Any, _degree("tensor parallel ways")] = 1
-    ep: Annotated[Any, _degree("expert parallel ways (divides tp*cp*dp)")] = 1
-    dp: Annotated[Any, _degree("attention data parallel ways within a replica")] = 1
+    tp: Annotated[Any, _degree("degree of tensor parallelism")] = 1
+    ep: Annotated[Any, _degree("degree of expert parallelism (divides tp*cp*dp)")] = 1
+    dp: Annotated[Any, _degree("degree of attention data parallelism within a replica")] = 1
     pp: Annotated[Any, _degree("pipeline stages")] = 1
-    cp: Annotated[Any, _degree("context parallel ways")] = 1
+    cp: Annotated[Any, _degree("degree of context parallelism")] = 1
     replicas: Annotated[Any, _degree("independent replicas")] = 1
     redundant: Annotated[Any, Field(integer=True, open_low=False, high=1e7, help="copies of busy routed experts, in all")] = 0
 

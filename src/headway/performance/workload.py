@@ -32,10 +32,12 @@ class Load:
 class SLO:
     """Latency limits of a plan; None is no limit."""
 
-    ttft: Annotated[Any, Field("s", help="mean time to first token at the load, at most (as vLLM's bench serve)")] = None
-    tpot: Annotated[Any, Field("s", help="mean time per output token at most; prefill of other requests counts (as vLLM's bench serve)")] = None
-    e2e: Annotated[Any, Field("s", help="mean time to the last token at most: E2E as vLLM's bench serve defines it")] = None
-    tpot_decode: Annotated[Any, Field("s", help="mean time of decode steps alone per output token, at most")] = None
+    ttft: Annotated[Any, Field("s", bare_most=60, help="limit of mean time to first token at the load")] = None
+    tpot: Annotated[
+        Any, Field("s", bare_most=1, per="per token", help="limit of mean time per output token; prefill of other requests counts")
+    ] = None
+    e2e: Annotated[Any, Field("s", bare_most=3600, help="limit of a whole request: TTFT and all output tokens, mean")] = None
+    tpot_decode: Annotated[Any, Field("s", bare_most=1, per="per token", help="limit of mean time of decode steps alone per token")] = None
 
 
 MOST_BYTES = 1_000_000

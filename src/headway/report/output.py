@@ -8,21 +8,38 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
-from headway.core import columns, listing
+from headway.core import columns, text_table
 from headway.core.errors import BadValue, MissingExtra
 from headway.core.listing import MOST, cell, clean, first_rows, heading, visible
+from headway.report.notes import by_weight
 
 FORMATS = ("text", "md", "csv", "json", "parquet")
+SPOKEN = ("text", "md", "json")  # formats that hold the sentence
+MOST_WORDS = 30  # of the first sentence
+MOST_NOTES = 5  # that text and Markdown print without --verbose
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Help:
+    """A change that would help, with its effect; `gain` is the share by which it makes the objective better."""
+
+    change: str
+    effect: str
+    gain: float | None = None
 
 
 @dataclasses.dataclass(slots=True)
 class Summary:
     """Text around the table of an answer, and its view for people."""
 
-    headline: str = ""
+    headline: str = ""  # the answer: one sentence of at most MOST_WORDS words
     view: Sequence[str] = ()  # columns of the text table; empty: all
     after: Sequence[str] = ()  # lines below the table
     people: Any = None  # rows for text and Markdown, if they differ from those of the data formats
+    binds: str = ""  # what limits the answer
+    helps: Sequence[Help] = ()  # changes that would help, the greatest gain first
+    remarks: Sequence[str] = ()  # notes about these rows, before the notes of the command
+    first: Sequence[str] = ()  # columns that a narrow table keeps before all others
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,26 +55,57 @@ class Answer:
     describe: Callable[[Any], Summary] | None = None
     most: int = MOST
     status: int = 0  # exit status of the command; nonzero for an incomplete answer
+    launch: Sequence[str] = ()  # command lines that realise the answer
+    checked: Mapping[str, Any] | None = None  # what was simulated to check the answer, and its verdict
+    verbose: bool = False  # whether text and Markdown print every note
+
+
+def ranked(helps: Sequence[Help]) -> list[Help]:
+    """Changes by their gain, the greatest first; those without a gain last."""
+    return sorted(helps, key=lambda change: -(change.gain or 0.0))
 
 
 # -- text -----------------------------------------------------------------------------------------------------------------------
 
 
 def text(answer: Answer, out: TextIO) -> None:
-    """Write the answer as text: sentence, table, lines below it, notes."""
-    console = listing.console_for(out)
+    """Write the answer as text: sentence, table, what binds, what would help, notes."""
+    console = text_table.console_for(out)
     if answer.words.headline:
         console.print(answer.words.headline, style="bold" if out.isatty() else None, soft_wrap=True)
-    listing.print_rows(console, answer.words.people or answer.rows, answer.words.view, answer.most)
-    listing.print_lines(console, [*answer.words.after, *(f"note: {note}" for note in answer.notes)])
+    text_table.print_rows(console, answer.words.people or answer.rows, answer.words.view, answer.most, answer.words.first)
+    text_table.print_lines(console, lines(answer))
     for key, tree in (answer.trees or {}).items():
         from headway.core.explain import explain
 
         out.write("\n" + explain(tree, key) + "\n")
 
 
+def lines(answer: Answer) -> list[str]:
+    """Lines below the table: what binds, what would help, what was simulated, the launch lines, notes."""
+    below = list(answer.words.after)
+    if answer.words.binds:
+        below.append(f"Binds:   {answer.words.binds}")
+    for place, change in enumerate(answer.words.helps, 1):
+        below.append(f"{'Helps:' if place == 1 else '':9}{place}. {change.change}: {change.effect}")
+    if answer.checked:
+        below.append(f"Checked: {answer.checked['answer']}")
+    below += [f"{'Launch:' if not place else '':9}{line}" for place, line in enumerate(answer.launch)]
+    notes = by_weight(list(dict.fromkeys([*answer.words.remarks, *answer.notes])))
+    visible_notes = notes if answer.verbose else notes[:MOST_NOTES]
+    below += [f"note: {note}" for note in visible_notes]
+    if len(notes) > len(visible_notes):
+        below.append(f"... and {len(notes) - len(visible_notes)} more note{'s' * (len(notes) - len(visible_notes) > 1)} with --verbose")
+    return below
+
+
+def all_notes(answer: Answer) -> list[str]:
+    """Every note, each once: those of the command, then those about the rows."""
+    return list(dict.fromkeys([*answer.notes, *answer.words.remarks]))
+
+
 def markdown(answer: Answer, out: TextIO) -> None:
-    """Write the answer as Markdown: sentence, table, lines below it, notes."""
+    """Write the answer as Markdown: sentence, table, what binds, what would help, notes."""
     if answer.words.headline:
         out.write(answer.words.headline + "\n\n")
     rows = answer.words.people or answer.rows
@@ -69,7 +117,7 @@ def markdown(answer: Answer, out: TextIO) -> None:
             out.write("| " + " | ".join(cell(key, row).replace("|", "\\|").replace("\n", " ") for key in keys) + " |\n")
     if len(rows) > len(head):
         out.write(f"\n... and {len(rows) - len(head)} more rows\n")
-    for line in [*answer.words.after, *(f"note: {note}" for note in answer.notes)]:
+    for line in lines(answer):
         out.write(f"\n{line}\n")
     for key, tree in (answer.trees or {}).items():
         from headway.core.explain import explain
@@ -91,11 +139,14 @@ def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
     from headway import __version__
     from headway.core.explain import to_json as tree_json
 
-    start = {"headway": __version__, "command": list(command), "columns": described(answer)}
+    words = answer.words
+    sentences = {"answer": words.headline, "binds": words.binds or None, "helps": list(words.helps), "launch": list(answer.launch)}
+    start = {"headway": __version__, "command": list(command)} | sentences | {"checked": answer.checked, "columns": described(answer)}
+    start = clean(start)
     out.write(json.dumps(start, allow_nan=False)[:-1] + ', "rows": [')
     for number, row in enumerate(answer.rows):
         out.write(("," if number else "") + "\n" + json.dumps(clean(row), allow_nan=False))
-    end: dict[str, Any] = {"notes": list(answer.notes)}
+    end: dict[str, Any] = {"notes": all_notes(answer)}
     if answer.trees:
         end["explain"] = {key: tree_json(tree, key) for key, tree in answer.trees.items()}
     out.write("\n], " + json.dumps(clean(end), allow_nan=False)[1:] + "\n")

@@ -23,8 +23,8 @@ def describe(rows: Any, statuses: Sequence[Any]) -> output.Summary:
         return output.Summary(f"The plan does not run: {row['why']}.")
     table = [_latency(row, quantity, [status for status in statuses if status.limit.quantity == quantity]) for quantity in QUANTITIES]
     columns = ("latency", *STATISTICS, "limit", "requests within")
-    after = [_load(row), *sim.verdict(row), *_close(statuses), *sim.sensitive(row), *sim.rejected_requests(row), sim.DEFINED]
-    return output.Summary(_sentence(row, statuses), columns, after, Listing(table))
+    remarks = [_load(row), *sim.verdict(row), *_close(statuses), *sim.sensitive(row), *sim.rejected_requests(row), sim.DEFINED]
+    return output.Summary(_sentence(row, statuses), columns, people=Listing(table), remarks=remarks)
 
 
 def _sentence(row: Mapping[str, Any], statuses: Sequence[Any]) -> str:

@@ -10,6 +10,7 @@ from headway.core.errors import BadValue
 from headway.core.listing import Listing, cell
 from headway.report import output, serving
 from headway.report.figures import CONFIG, SCHEMA
+from headway.report.words import NO_ROW, sentence
 
 BY_KIND = {"in": "fresh input", "cached": "cached input", "out": "output"}
 ENDS = ("chip_price", "utilisation", "margin")
@@ -19,6 +20,7 @@ DRIVERS = {
     "utilisation": "utilisation",
     "margin": "the margin",
 }
+FLAGS = {"chip_price": "--chip-price", "utilisation": "--utilisation", "margin": "--margin"}
 GRID_VIEW = ("price_in", "price_in_lo~price_in_hi", "price_cached", "price_out", "price_out_lo~price_out_hi", "cost_in", "cost_out",
         "prefill_share", "sheet_margin", "sheet_margin_lo~sheet_margin_hi", "tpot_s", "driver", "why")  # fmt: skip
 HOW = (
@@ -33,16 +35,18 @@ def describe(table: Any) -> output.Summary:
 
     rows = list(table)
     if not rows:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     priced = [row for row in rows if row.get("price_out") is not None]
     if not priced:
-        return output.Summary(f"{_where(rows[0])}: no price, {rows[0]['why']}.", [*LAID, "why"])
+        return output.Summary(sentence(f"{_subject(rows[0])}: no price", f", {rows[0]['why']}"), [*LAID, "why"])
     if len(rows) == 1:
         row = rows[0]
-        return output.Summary(f"{_where(row)}: {_sold(row)}.", people=_by_kind(row), after=[*_after(row), HOW])
+        return output.Summary(_sold(row), people=_by_kind(row), binds=_binds(row), helps=_helps(row), remarks=[*_remarks(row), HOW])
     view = [*_varying(rows), *(key for key in GRID_VIEW if any(row.get(key.partition("~")[0]) is not None for row in rows))]
     summary = _margins(priced) or _span(priced)
-    return output.Summary(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {summary}.", view, [HOW])
+    return output.Summary(
+        sentence(f"{_where(rows[0], _varying(rows))}: {len(rows)} prices, {summary}"), view, remarks=[HOW], first=_varying(rows)
+    )
 
 
 def _span(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -78,7 +82,11 @@ def _where(row: Mapping[str, Any], varying: Sequence[str] = ()) -> str:
         return "Cost to price"
     if varying:
         return f"{row['model']} on {row['system']}"
-    return f"{row['model']} on {row['system']} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
+    return f"{_subject(row)} with {_pool(row)}{serving.layout(row)}, {serving.formats(row)}, {serving.work(row)}"
+
+
+def _subject(row: Mapping[str, Any]) -> str:
+    return f"{row['model']} on {row['system']}"
 
 
 def _pool(row: Mapping[str, Any]) -> str:
@@ -90,20 +98,19 @@ def _pool(row: Mapping[str, Any]) -> str:
 
 
 def _sold(row: Mapping[str, Any]) -> str:
-    def price_text(kind: str) -> str:
-        middle, low, high = (cell(f"price_{kind}{end}", row) for end in ("", "_lo", "_hi"))
-        return f"{middle} per Mtok of {BY_KIND[kind]} (90 % {low} .. {high})" if low != high else f"{middle} per Mtok of {BY_KIND[kind]}"
-
-    ends = [f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS]
-    kinds = ", ".join(price_text(kind) for kind in BY_KIND if row.get(f"price_{kind}") is not None)
-    return f"{kinds}, at {', '.join(ends)}{_at_list(row)}"
+    """Sentence on the price of output with its interval, then of input."""
+    middle, low, high = (cell(f"price_out{end}", row) for end in ("", "_lo", "_hi"))
+    ends = f" (90 %: {low} .. {high})" if low != high else ""
+    inputs = [f"{BY_KIND[kind]} {cell(f'price_{kind}', row)}" for kind in ("in", "cached") if row.get(f"price_{kind}") is not None]
+    with_layout = f" with {serving.layout(row)}, batch {serving.value(row, 'batch')}"
+    input_text = f", {', '.join(inputs)}" if inputs else ""
+    return sentence(f"{_subject(row)}: output costs {middle} per Mtok{ends}", _at_list(row), input_text, with_layout)
 
 
 def _at_list(row: Mapping[str, Any]) -> str:
     if row.get("sheet_margin") is None:
         return ""
-    middle, low, high = (row[f"sheet_margin{end}"] for end in ("", "_lo", "_hi"))
-    return f"; the list leaves a margin of {middle:.0%} (90 % {low:.0%} .. {high:.0%}) at a hit rate of {row['hit_rate']:.0%}"
+    return f"; the list leaves a margin of {row['sheet_margin']:.0%}"
 
 
 def _interval(row: Mapping[str, Any], name: str) -> str:
@@ -132,23 +139,46 @@ def _three(row: Mapping[str, Any], stem: str) -> tuple[str, str, str]:
     return middle, f"{low} .. {high}", f"{least} .. {most}"
 
 
-def _after(row: Mapping[str, Any]) -> list[str]:
-    lines = [f"what binds a step: {row['bound']}; TPOT {cell('tpot_s', row)}, {cell('tok_per_s_chip', row)} per chip"]
-    shares = {name: row.get(f"width_{name}") for name in DRIVERS}
-    drivers = [f"{DRIVERS[name]} {share:.0%}" for name, share in sorted(shares.items(), key=lambda item: -(item[1] or 0)) if share]
-    if drivers:
-        lines.append(f"what drives the width of the price of output: {', '.join(drivers)}")
+def _binds(row: Mapping[str, Any]) -> str:
+    """What binds a step, and what makes the interval of the price wide."""
+    step = f"{serving.bound(row)} a step: TPOT {cell('tpot_s', row)}, {cell('tok_per_s_chip', row)} per chip"
+    drivers = ", ".join(f"{DRIVERS[name]} {share:.0%}" for name, share in _widths(row))
+    return step + (f"; the interval of the price of output comes from {drivers}" if drivers else "")
+
+
+def _widths(row: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Causes of the width of the price of output, the greatest first."""
+    shares = [(name, row.get(f"width_{name}") or 0.0) for name in DRIVERS]
+    return sorted(((name, share) for name, share in shares if share), key=lambda item: -item[1])
+
+
+def _helps(row: Mapping[str, Any]) -> list[output.Help]:
+    """Fewer idle hours, by their share of the cost; known inputs, by their share of the interval."""
+    helps = []
     if row["utilisation"] < 1:
-        lines.append(
-            f"idle hours are paid for: at a utilisation of {row['utilisation']:.0%} they are {1 - row['utilisation']:.0%} of the cost"
-        )
+        idle = 1 - row["utilisation"]
+        helps.append(output.Help(change="no idle hours (--utilisation 1)", effect=f"cost per token {idle:.0%} lower", gain=idle))
+    for name, share in _widths(row):
+        if name in FLAGS:
+            effect = f"takes {share:.0%} of the interval of the price"
+            helps.append(output.Help(change=f"one value for {DRIVERS[name]} ({FLAGS[name]})", effect=effect, gain=share))
+    return output.ranked(helps)
+
+
+def _remarks(row: Mapping[str, Any]) -> list[str]:
+    """Notes on one price: its inputs, power, memory."""
+    ends = ", ".join(f"{name.replace('_', ' ')} {_interval(row, name)}" for name in ENDS)
+    notes = [f"{_where(row)}; at {ends}"]
+    if row.get("sheet_margin") is not None:
+        low, high = row["sheet_margin_lo"], row["sheet_margin_hi"]
+        notes.append(f"margin of the list, 90 %: {low:.0%} .. {high:.0%}, at a hit rate of {row['hit_rate']:.0%}")
     if row.get("power_share") is not None:
-        lines.append(f"power is {_share(row, 'power_share')} of the price of a chip by the hour")
+        notes.append(f"power is {_share(row, 'power_share')} of the price of a chip by the hour")
     if row.get("memory_share_lo") is not None:
-        lines.append(
+        notes.append(
             f"HBM is {row['memory_share_lo']:.1%} .. {row['memory_share_hi']:.1%} of what a chip costs to buy (more with --memory-share)"
         )
-    return lines
+    return notes
 
 
 def _share(row: Mapping[str, Any], name: str) -> str:

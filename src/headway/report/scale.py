@@ -9,9 +9,11 @@ from headway.core import columns
 from headway.core.errors import BadValue
 from headway.core.listing import cell, format_value
 from headway.report import figures
-from headway.report.output import Summary
+from headway.report.output import Help, Summary
+from headway.report.words import NO_ROW, sentence
 
 Row = Mapping[str, Any]
+Words = tuple[list[str], list[str], list[Help]]  # clauses of the sentence, notes, changes that would help
 LOSSES = ("epochs", "tokens_worth", "fresh_share", "loss_fresh", "params_worth", "loss_rounded")
 SPLIT = ("kind", "law", "flop", "active", "active_lo~active_hi", "tokens", "tokens_lo~tokens_hi", "tokens_per_param", "loss", *LOSSES,
          "size_exponent", "data_exponent", "beyond")  # fmt: skip
@@ -30,16 +32,16 @@ VIEWS = {"split": SPLIT, "given": GIVEN_VIEW, "life": LIFE, "quality": QUALITY, 
 def words(request: Any, rows: Sequence[Row]) -> Summary:
     """Summary: a sentence on the first point with its range over the laws, then all rows."""
     if not rows:
-        return Summary("No row is left.")
+        return Summary(NO_ROW)
     first = rows[0]
     peers = [row for row in rows if row["kind"] in ("law", "beside") and all(row.get(key) == first.get(key) for key in request.varied)]
     say = {"split": _split, "given": _given_size, "life": _life, "quality": _quality, "experts": _experts}[request.mode]
     view = [key for key in VIEWS[request.mode] if key not in request.varied]
     lead = ("kind", "law") if "kind" in view else ("law",)
     ordered = [*lead, *request.varied, *(key for key in view if key not in lead)]
-    headline, after = say(first, peers)
+    clauses, remarks, helps = say(first, peers)
     more = f" (the first of {len(request.points)} points)" if len(request.points) > 1 else ""
-    return Summary(headline.removesuffix(".") + more + ".", ordered, after)
+    return Summary(sentence(clauses[0], *clauses[1:], more), ordered, remarks=remarks, helps=helps, first=(*lead, *request.varied))
 
 
 def _range(peers: Sequence[Row], key: str) -> str:
@@ -70,66 +72,85 @@ def _interval(row: Row, key: str) -> str:
     return f"90 % {_of(row, f'{key}_lo~{key}_hi')}" if row.get(f"{key}_lo") is not None else ""
 
 
-def _split(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
-    size = f"{_of(first, 'active')} parameters{_in_brackets(_interval(first, 'active'), _range(peers, 'active'))}"
-    data = f"{_of(first, 'tokens')} tokens{_in_brackets(_interval(first, 'tokens'), _range(peers, 'tokens'))}"
-    ratio = f"{first['tokens_per_param']:.3g} a parameter, loss {first['loss']:.4g}"
-    text = f"{_of(first, 'flop')} are best spent by {first['law']} on {size} and {data}: {ratio}."
-    if first.get("epochs") is not None:
-        text = text.removesuffix(".") + f", {first['epochs']:.3g} epochs worth {_of(first, 'tokens_worth')} fresh tokens."
+def _split(first: Row, peers: Sequence[Row]) -> Words:
+    size, data = f"{_of(first, 'active')} parameters", f"{_of(first, 'tokens')} tokens"
+    ratio = f", {first['tokens_per_param']:.3g} a parameter"
+    epochs = f", {first['epochs']:.3g} epochs" if first.get("epochs") is not None else ""
+    clauses = [f"{_of(first, 'flop')} are best spent on {size} and {data} by {first['law']}", epochs, ratio, f", loss {first['loss']:.4g}"]
+    remarks = [f"parameters: {text}" for text in _spread(first, peers, "active")]
+    remarks += [f"tokens: {text}" for text in _spread(first, peers, "tokens")]
     spread = _range(peers, "tokens_per_param")
-    return text, [f"tokens per parameter: {spread}"] if spread else []
+    remarks += [f"tokens per parameter: {spread}"] if spread else []
+    if first.get("epochs") is not None:
+        remarks.append(f"{first['epochs']:.3g} epochs are worth {_of(first, 'tokens_worth')} new tokens")
+    return clauses, remarks, []
 
 
-def _given_size(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+def _spread(first: Row, peers: Sequence[Row], key: str) -> list[str]:
+    return (
+        ["; ".join(part for part in (_interval(first, key), _range(peers, key)) if part)]
+        if _in_brackets(_interval(first, key), _range(peers, key))
+        else []
+    )
+
+
+def _given_size(first: Row, peers: Sequence[Row]) -> Words:
     text = f"{_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens: loss {first['loss']:.4g} by {first['law']}"
-    text += f", {first['over_training']:,.3g}x Chinchilla"
+    over = f", {first['over_training']:,.3g}x Chinchilla"
     if first.get("served_exact") is None:
-        return f"{text}; {first['why']}.", []
-    text += f"; right for {_of(first, 'served_exact')} tokens served{_in_brackets(_range(peers, 'served_exact'))}"
-    return f"{text}, and by the simple rule for {_of(first, 'served_rule')}.", []
+        return [text, over, f"; {first['why']}"], [], []
+    spread = _range(peers, "served_exact")
+    remarks = [f"by the simple rule, training = serving, right for {_of(first, 'served_rule')} tokens served"]
+    remarks += [f"tokens served: {spread}"] if spread else []
+    return [text, over, f"; right for {_of(first, 'served_exact')} tokens served"], remarks, []
 
 
-def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
-    over = _in_brackets(_range(peers, "over_training"))
-    text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
-    text += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
-    text += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
-    text += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
+def _life(first: Row, peers: Sequence[Row]) -> Words:
+    text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens"
+    clauses = [text, f", {first['over_training']:,.3g}x Chinchilla by {first['law']}"]
+    clauses.append(f"; the simple rule costs {first['rule_regret']:.1%} more than the cheapest")
     shares = ", ".join(
         f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
     )
-    after = [
-        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})"
+    rule = f"{_of(first, 'rule_tokens')} tokens, {first['rule_over_training']:,.3g}x Chinchilla"
+    remarks = [
+        f"the simple rule, training = serving, says {rule}",
+        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})",
+        *(f"over Chinchilla: {text}" for text in [_range(peers, "over_training")] if text),
+        *(f"the simple rule costs more by {text}" for text in [_range(peers, "rule_regret")] if text),
     ]
-    after.append(f"what would help: the rule's quality costs least as {_of(first, 'rule_cheapest_active')} parameters on "
-                 f"{_of(first, 'rule_cheapest_tokens')} tokens")  # fmt: skip
+    size = f"{_of(first, 'rule_cheapest_active')} parameters on {_of(first, 'rule_cheapest_tokens')} tokens"
+    helps = [Help(change=f"{size} instead of the simple rule", effect=f"the same quality {first['rule_regret']:.1%} cheaper",
+                  gain=first["rule_regret"])]  # fmt: skip
     if first.get("chosen_regret") is not None:
-        after.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
-                     f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
-    return text, after
+        remarks.append(f"{_of(first, 'chosen_tokens')} tokens, {first['chosen_over_training']:,.3g}x, cost {first['chosen_regret']:.1%} "
+                       f"more than the cheapest model of their quality{_in_brackets(_range(peers, 'chosen_regret'))}")  # fmt: skip
+    return clauses, remarks, helps
 
 
-def _quality(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
-    text = f"the quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens, with {_of(first, 'served')} served, costs "
-    text += f"least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens by {first['law']}"
-    text += f"{_in_brackets(_range(peers, 'active'))}: {first['saved']:.1%} less."
+def _quality(first: Row, peers: Sequence[Row]) -> Words:
+    text = f"The quality of {_of(first, 'quality')} costs least as {_of(first, 'active')} parameters on {_of(first, 'tokens')} tokens"
+    clauses = [text, f" by {first['law']}", f": {first['saved']:.1%} less", f", with {_of(first, 'served')} served"]
+    remarks = [f"quality of {_of(first, 'quality')} on {_of(first, 'quality_tokens')} tokens"]
+    remarks += [f"parameters: {spread}" for spread in [_range(peers, "active")] if spread]
     if first.get("rule_regret") is None:
-        return text, [f"training = serving: {first['why']}"]
+        return clauses, [*remarks, f"training = serving: {first['why']}"], []
     equal = f"{_of(first, 'rule_active')} parameters on {_of(first, 'rule_tokens')} tokens"
-    return text, [f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"]
+    dearer = f"training = serving: {equal}, {first['rule_regret']:.1%} dearer{_in_brackets(_range(peers, 'rule_regret'))}"
+    return clauses, [*remarks, dearer], []
 
 
 def _count(experts: Any) -> str:
     return "1 expert" if experts == 1 else f"{experts:,.0f} experts"
 
 
-def _experts(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
+def _experts(first: Row, peers: Sequence[Row]) -> Words:
     inside = [row for row in peers if row.get("in_range")]
-    text = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense, "
-    text += f"{first['effective_over_active']:.3g}x, by {first['law']}{_in_brackets(_range(peers, 'effective_params'))}"
+    text = f"{_of(first, 'active')} active with {_count(first['experts'])} are worth {_of(first, 'effective_params')} dense"
+    clauses = [text, f", {first['effective_over_active']:.3g}x, by {first['law']}"]
     where = f"{len(inside)} of {len(peers)} laws were fitted there" if inside else "no law is known to have been fitted there"
-    return f"{text}; {where}.", []
+    spread = _range(peers, "effective_params")
+    return clauses, [where, *([f"worth in dense parameters: {spread}"] if spread else [])], []
 
 
 PANEL_KEYS = {

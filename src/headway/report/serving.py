@@ -1,19 +1,18 @@
-"""Sentences about serving: speed and cost of a point, what binds it, what would help, and the nearest measured rows."""
+"""Words about serving: speed and cost of a point or a grid, what binds a point, and the nearest measured rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from headway.core import columns
-from headway.core.listing import format_value
+from headway.report.words import number_of, sentence, timed, value
 
 MOST_TOLD = 3
 NAMES = {"served TPOT": "TPOT", "throughput": "throughput", "decode": "decode step", "prefill": "prefill"}
 HOW = {"disagg": ", disaggregated", "serving_unloaded": ", unloaded", "static": ", static batch", "decode_e2e": ", end to end"}
 
 
-def sentence(model: Any, chip: Any, engine: str) -> str:
+def nearest_measured(model: Any, chip: Any, engine: str) -> str:
     """Sentence on the nearest measured rows: their number, their subject and the median error of their predictions."""
     from headway.evidence.fit.nearest import nearest
     from headway.evidence.rows.names import family
@@ -42,40 +41,13 @@ REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
 WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "context", "prompt", "output")
 TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
-HELPS = {
-    "compute": "more FLOP/s or a narrower compute format; a larger batch no longer lowers the cost per token",
-    "weights": "a larger batch (the weights are read once for all of it), a narrower weight format, or more HBM bandwidth",
-    "kv": "a shorter context, a narrower KV format, or more HBM bandwidth; a larger batch no longer lowers the cost per token",
-    "network": "fewer chips per collective (less tp or ep) or faster links",
-    "overhead": "fewer and larger kernels, or an engine that does less between steps; a larger batch costs almost nothing here",
-    "capacity": "more chips per replica, narrower formats, a shorter context or a smaller batch",
-}
-
-
-FASTER = {
-    "compute": "more FLOP/s per replica (more tp) or a narrower compute format",
-    "weights": "more HBM bandwidth per replica (more tp or ep) or a narrower weight format",
-    "kv": "more HBM bandwidth per replica, a narrower KV format or a smaller batch",
-    "network": "faster links or fewer chips per collective",
-    "overhead": "fewer and larger kernels, or an engine that does less between steps",
-    "capacity": HELPS["capacity"],
-}
+FIRST = ("kind", "batch", "layout", "is", "solution")  # columns that a narrow table keeps
+LAST = ("tpot_s", "step_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip", "tok_per_s_user", "decode_tok_per_s", "bound", "why")
 
 
 def is_request(row: Mapping[str, Any]) -> bool:
     """Whether a row is about whole requests (prompt and output) and not about one step at a context."""
     return row.get("prompt") is not None
-
-
-def value(row: Mapping[str, Any], key: str) -> str:
-    """Value of a row with its unit."""
-    return format_value(row.get(key), columns.unit(key))
-
-
-def timed(row: Mapping[str, Any], stem: str) -> str:
-    """Time of a row with floor and interval."""
-    floor, low, high = (value(row, f"{stem}_{end}_s") for end in ("floor", "lo", "hi"))
-    return f"{value(row, f'{stem}_s')} (floor {floor}, 90 % {low} .. {high})"
 
 
 def layout(row: Mapping[str, Any]) -> str:
@@ -100,59 +72,70 @@ def bound(row: Mapping[str, Any]) -> str:
     return f"{row['bound']} {'bind' if row['bound'] == 'weights' else 'binds'}"
 
 
-def speed(row: Mapping[str, Any]) -> str:
-    """Clause on the latency and throughput of a point."""
-    if not row["fits"]:
-        return f"does not fit: {row['why']}"
-    if not is_request(row):
-        step = f"a decode step takes {timed(row, 'step')}, {value(row, 'tok_per_s_user')} per user"
-        return f"{step}, {value(row, 'decode_tok_per_s')} in all; {bound(row)}"
-    tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
-    times = f"TTFT {timed(row, 'ttft')}, {tpot}"
-    return f"{times}, {value(row, 'tok_per_s_chip')} per chip, {money(row)}; {bound(row)}"
+def where(row: Mapping[str, Any]) -> str:
+    """Subject of a sentence about a point: model, machine, layout, load."""
+    load = f"batch {value(row, 'batch')}" + ("" if is_request(row) else f", context {value(row, 'context')}")
+    return f"{row['model']} on {row['system']} with {layout(row)}, {load}"
 
 
-def money(row: Mapping[str, Any]) -> str:
-    """Cost per million tokens."""
-    if row.get("usd_per_mtok_out") is None:
-        return "no price known"
-    return f"{value(row, 'usd_per_mtok_in')} per Mtok in and {value(row, 'usd_per_mtok_out')} out"
+def cost(row: Mapping[str, Any]) -> str:
+    """Clause on the cost of output; empty where no price is known."""
+    return "" if row.get("usd_per_mtok_out") is None else f"{value(row, 'usd_per_mtok_out')} per Mtok out"
 
 
 def point(row: Mapping[str, Any]) -> str:
-    """Sentence about a point."""
-    return f"{row['model']} on {row['system']} with {layout(row)} ({formats(row)}), {work(row)}: {speed(row)}."
+    """Sentence about a point: its TPOT or step with interval and floor, TTFT, cost."""
+    if not row["fits"]:
+        return sentence(f"{row['model']} on {row['system']} with {layout(row)} does not fit", f": {row['why']}")
+    if not is_request(row):
+        per_user = f", {value(row, 'tok_per_s_user')} per user"
+        return sentence(f"{where(row)}: a decode step takes {timed(row, 'step')}", per_user, f"; {bound(row)}")
+    tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
+    price = f", {cost(row)}" if cost(row) else ", no price known"
+    return sentence(f"{where(row)}: {tpot}", f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}")
 
 
-def binds(row: Mapping[str, Any]) -> list[str]:
-    """Lines on what binds a point and what would help."""
-    step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for key in PARTS)
-    where = "the step, if it fitted," if row["bound"] == "capacity" else "the step"
-    memory = f"weights {value(row, 'weights_bytes_chip')}, KV {value(row, 'kv_bytes_chip')} of {value(row, 'hbm_bytes_chip')} usable HBM"
-    return [
-        f"what binds: {row['bound']} ({where} is made of {step_parts}; on the fullest chip {memory})",
-        f"what would help: {HELPS[row['bound']]}",
-    ]
+def binds(row: Mapping[str, Any]) -> str:
+    """What binds a point: the parts of its step, the largest first, and the memory of the fullest chip."""
+    parts = sorted((row[key] or 0.0, key) for key in PARTS)[::-1]
+    step_parts = ", ".join(f"{key.removesuffix('_s')} {value(row, key)}" for size, key in parts if size)
+    of_step = "a step, if it fitted, would be" if row["bound"] == "capacity" else "a step is"
+    memory = f"weights {value(row, 'weights_bytes_chip')} and KV cache {value(row, 'kv_bytes_chip')}"
+    return f"{row['bound']}; {of_step} {step_parts}; the fullest chip holds {memory} of {value(row, 'hbm_bytes_chip')} usable."
 
 
-def grid(table: Any, varying: list[str]) -> tuple[str, list[str]]:
-    """Sentence about many points, and lines on what binds the point it names."""
+def grid(table: Any, varying: list[str]) -> tuple[str, Mapping[str, Any]]:
+    """Sentence about many points, and the row of the point that is named last."""
     first = table.row(0)
-    fixed = " ".join(f"{first[key]} on"[: None if key == "model" else -3] for key in ("model", "system") if key not in varying)
-    start = f"{fixed.removesuffix(' on')}: " if fixed else ""
-    fastest = table.best("step_s" if not is_request(first) or all(value is None for value in table.values("tpot_s")) else "tpot_s")
+    keys = [key for key in ("model", "system") if key not in varying]
+    start = f"{' on '.join(str(first[key]) for key in keys)}: " if keys else ""
+    time = "step_s" if not is_request(first) or all(value is None for value in table.values("tpot_s")) else "tpot_s"
+    fastest = table.best(time)
     if not len(fastest):
-        return f"{start}none of {len(table)} points fits; the first, {brief(first, varying)}.", binds(first)
+        return sentence(f"{start}none of {number_of(len(table), 'point')} fits", f"; the first: {first['why']}"), first
     cheapest = table.best("usd_per_mtok_out")
-    best, name = (cheapest, "cheapest") if len(cheapest) else (table.best("decode_tok_per_s", True), "most tokens per second")
-    best_row = best.row(0)
-    count = f"all {len(table)}" if table["fits"].all() else f"{int(table['fits'].sum())} of {len(table)}"
-    sentence = f"{start}{count} points fit; fastest is {brief(fastest.row(0), varying)}; {name} is {brief(best_row, varying)}."
-    return sentence, [f"{name}: {brief(best_row, varying).partition(':')[0]}", *binds(best_row)]
+    key, name = ("usd_per_mtok_out", "cheapest") if len(cheapest) else ("decode_tok_per_s", "most tokens come from")
+    best_row = (cheapest if len(cheapest) else table.best(key, True)).row(0)
+    fit = int(table["fits"].sum())
+    fitting = f"all {number_of(len(table), 'point')} fit" if fit == len(table) else f"{fit:,} of {number_of(len(table), 'point')} fit"
+    fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
+    fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
+    best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
+    return sentence(f"{start}{fitting}; {fast}", f", {best}"), best_row
 
 
-def brief(row: Mapping[str, Any], varying: list[str]) -> str:
-    """Clause on a point of a grid: its varied inputs, latency and throughput."""
+def setting(row: Mapping[str, Any], varying: list[str]) -> str:
+    """The varied inputs of a point, as they are typed."""
     names = [str(row[key]) for key in ("model", "system") if key in varying]
-    settings = [f"{key} {value(row, key)}" for key in varying if key not in ("model", "system")]
-    return f"{', '.join(names + settings)}: {speed(row)}"
+    return " ".join(names + [f"{key}={value(row, key).replace(' ', '')}" for key in varying if key not in ("model", "system")])
+
+
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Effect of a change on the time and the cost of a point."""
+    time = "tpot_s" if before.get("tpot_s") is not None else "step_s"
+    texts = [f"{'TPOT' if time == 'tpot_s' else 'step'} {value(before, time)} -> {value(after, time)}"]
+    if before.get("usd_per_mtok_out") is not None:
+        texts.append(f"{value(before, 'usd_per_mtok_out')} -> {value(after, 'usd_per_mtok_out')} per Mtok out")
+    elif before.get("decode_tok_per_s") is not None:
+        texts.append(f"{value(before, 'decode_tok_per_s')} -> {value(after, 'decode_tok_per_s')}")
+    return ", ".join(texts)

@@ -8,6 +8,7 @@ from typing import Any
 from headway.core.errors import BadValue
 from headway.core.listing import format_value
 from headway.report import output, serving
+from headway.report.words import NO_ROW, sentence
 
 VIEW = (
     "kind", "rate", "users", "replicas", "tp", "stable", "utilisation", "mean_ttft_s", "p99_ttft_s", "mean_tpot_s", "p99_tpot_s",
@@ -15,6 +16,7 @@ VIEW = (
     "usd_per_mtok", "why",
 )  # fmt: skip
 BAND = ("p99_ttft_lo_s", "p99_ttft_hi_s", "p99_tpot_lo_s", "p99_tpot_hi_s")
+FIRST = ("kind", "rate", "users", "stable", "utilisation", "p99_ttft_s", "p99_tpot_s", "mean_ttft_s", "mean_tpot_s")  # of a narrow table
 DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serve`; queue: from sending to the first step."
 DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows with details of the first row
 DRAINED = 0.9  # least completed over offered rate; below it, ramp-up and drain bias the results of a run
@@ -26,16 +28,28 @@ def describe(rows: Any) -> output.Summary:
     """Summary: the sentence, the columns of the table, and the lines below it."""
     row_list = list(rows)
     if not row_list:
-        return output.Summary("No row is left.")
+        return output.Summary(NO_ROW)
     runs = [row for row in row_list if row.get("kind") not in DETAIL_KINDS]
     kinds = VIEW if len({row.get("kind") for row in row_list}) > 1 else VIEW[1:]
     rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
-        return output.Summary(
-            _sentence(row_list[0]), kinds, [*rejected, *verdict(row_list[0]), *_draining(row_list[0]), *sensitive(row_list[0]), DEFINED]
-        )
+        row = row_list[0]
+        remarks = [*verdict(row), *rejected, *_growing(row), *_draining(row), *sensitive(row), DEFINED]
+        return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=FIRST)
     at = kinds.index("p99_itl_s")
-    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), [*rejected, *_draining(runs[-1]), DEFINED])
+    remarks = [*rejected, *_draining(runs[-1]), DEFINED]
+    return output.Summary(_several_runs(runs), (*kinds[:at], *BAND, *kinds[at:]), remarks=remarks, first=FIRST)
+
+
+def checked(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What was simulated and its verdict; None if no request was completed."""
+    runs = [row for row in rows if row.get("kind") not in DETAIL_KINDS[1:] and row.get("completed")]
+    if not runs:
+        return None
+    stable = sum(bool(row["stable"]) for row in runs)
+    requests = sum(int(row["completed"]) for row in runs)
+    verdict_text = ("stable" if stable else "overloaded") if len(runs) == 1 else f"{stable} of {len(runs)} runs stable"
+    return {"answer": f"{requests:,} requests simulated: {verdict_text}.", "requests": requests, "runs": len(runs), "stable": stable}
 
 
 def beyond(row: Mapping[str, Any], limits: Mapping[str, float]) -> str:
@@ -58,14 +72,14 @@ def _several_runs(runs: Sequence[Mapping[str, Any]]) -> str:
     """Sentence on several runs: number of stable runs, and the load from which the others are unstable."""
     known = [row for row in runs if row.get("fits") is not False]
     stable = [row for row in known if row["stable"]]
-    sentence = f"{len(runs)} simulations, {len(stable)} of them stable"
+    clauses = []
     rates = [row["rate"] for row in stable if row.get("rate")]
     if rates and len(rates) == len(stable):
         last = max(stable, key=lambda row: row["rate"])
         load = f" ({_load_text(last)})" if last.get("utilisation") else ""
-        sentence += f", the highest at {serving.value(last, 'rate')}{load}: p99 TTFT {serving.value(last, 'p99_ttft_s')}"
-        sentence += f", p99 TPOT {serving.value(last, 'p99_tpot_s')}"
-    return sentence + "."
+        clauses = [f", the highest at {serving.value(last, 'rate')}{load}: p99 TTFT {serving.value(last, 'p99_ttft_s')}"]
+        clauses.append(f", p99 TPOT {serving.value(last, 'p99_tpot_s')}")
+    return sentence(f"{len(runs)} simulations, {len(stable)} of them stable", *clauses)
 
 
 def rejected_requests(row: Mapping[str, Any]) -> list[str]:
@@ -102,8 +116,8 @@ def sensitive(row: Mapping[str, Any]) -> list[str]:
 def _load_text(row: Mapping[str, Any]) -> str:
     share, able = row.get("utilisation"), serving.value(row, "capacity_req_per_s")
     if not share:
-        return "the load asked"
-    bare = "" if row.get("hit_rate") is None else " without found prefixes"
+        return "the given load"
+    bare = "" if row.get("hit_rate") is None else " without prefix hits"
     width = row.get("capacity_ci_req_per_s") or 0.0
     able += f" ± {width / row['capacity_req_per_s']:.1%}" if width >= LEAST_PRINTED * row["capacity_req_per_s"] else ""
     return (
@@ -138,25 +152,42 @@ def _by_seed(row: Mapping[str, Any]) -> str:
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
-    about = f"{row['model']} on {row['system']}, {serving.layout(row)}"
+    """Sentence on one run: its limits, p99 latencies and load."""
+    about = f"{row['model']} on {row['system']} with {serving.layout(row)}"
     if row.get("fits") is False:
-        return f"{about}: does not run: {row['why']}."
+        return sentence(f"{about} does not run", f": {row['why']}")
     if not row["completed"]:
-        return f"{about}: no request was completed."
-    load = _load_text(row)
+        return sentence(f"{about} completed no request")
+    load = f", at {_load_text(row)}"
     if not row["stable"] and row["mean_ttft_s"] is None:
-        grows = f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second, so latencies have no value"
-        return f"{about}: overloaded, at {load}; {grows}."
+        return sentence(f"{about} is overloaded", load, "; latencies have no value")
     if row["kind"] == "found":
-        about = f"{about} meets the limits up to {serving.value(row, 'rate')}{_by_seed(row)}"
+        about = f"{about} keeps the limits up to {serving.value(row, 'rate')}{_by_seed(row)}"
     if row["kind"] == "beyond":
-        about = f"{about} meets the limits at no rate, not even {serving.value(row, 'rate')}"
-    latencies = (
-        f"TTFT {serving.value(row, 'mean_ttft_s')} (p99 {serving.value(row, 'p99_ttft_s')}), TPOT {serving.value(row, 'mean_tpot_s')}"
-    )
-    more = "" if row["stable"] else " Overloaded: the queue grows as long as the trace lasts, and these latencies with it."
-    tail = f"(p99 {serving.value(row, 'p99_tpot_s')}), {serving.value(row, 'output_tok_per_s')} of output.{more}"
-    return f"{about}: at {load} {latencies} {tail}"
+        about = f"{about} keeps the limits at no rate, not even {serving.value(row, 'rate')}"
+    ttft, tpot = serving.value(row, "p99_ttft_s"), serving.value(row, "p99_tpot_s")
+    overloaded = "" if row["stable"] else "; overloaded"
+    return sentence(f"{about}: p99 TTFT {ttft}, p99 TPOT {tpot}", overloaded, load)
+
+
+def _binds(row: Mapping[str, Any]) -> str:
+    """What limits a run: its load over its capacity, and what is full."""
+    if row.get("fits") is False or not row["completed"]:
+        return ""
+    text = f"load is {_load_text(row)}, {'stable' if row['stable'] else 'overloaded'}"
+    full, batch = row.get("kv_used_mean"), row.get("decode_batch_mean")
+    texts = [f"{full:.0%} of the KV cache is full"] if full is not None else []
+    texts += [f"{format_value(batch, '')} sequences decode at once"] if batch is not None else []
+    return f"{text}; on average {', '.join(texts)}" if texts else text
+
+
+def _growing(row: Mapping[str, Any]) -> list[str]:
+    """Note on latencies of an overloaded run."""
+    if row.get("fits") is False or not row["completed"] or row["stable"]:
+        return []
+    if row["mean_ttft_s"] is None:
+        return [f"the queue grows by {row['queue_growth_per_s']:.3g} requests a second"]
+    return ["overloaded: the queue grows as long as the trace lasts, and these latencies with it"]
 
 
 CURVE = ("mean_ttft_s", "p99_ttft_s", "p99_tpot_s", "output_tok_per_s")

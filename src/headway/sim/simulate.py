@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue, HeadwayError
-from headway.core.progress import tick
+from headway.core.progress import expect, tick
 from headway.sim import state as slot
 from headway.sim.compiled_loop import Runner, plain_s, runner
 from headway.sim.loop import IDLE, STUCK
@@ -175,6 +175,7 @@ def simulate(
         form=form, pace=pace, rules=rules, lengths=flat[0], times=flat[1], served=served, ranks=ranks, caches=caches, shared=shared,
         turns=turns,
     )  # fmt: skip
+    expect(len(served) * (2 if routed else 1))  # routed requests are sent, then answered
     states, replica, ended = play.one_by_one(replicas) if routed else play.in_turn(replicas, users)
     run = _run_of(play, traffic, refused, users, overhead_s, states, replica)
     return replace(run, interrupted=not ended, wall_s=time.perf_counter() - start)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.progress import tick
+from headway.core.progress import expect, tick
 from headway.models.model import Model
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate
 from headway.training.layouts import NAMES, Bounds, absent_values, bounds, candidates, layout_at, rows
@@ -107,6 +107,7 @@ def with_recipe(case: TrainingCase, model: Model, recipe: Recipe) -> TrainingCas
 def _evaluate(case: TrainingCase, layouts: TrainingLayout) -> tuple[Any, Any, Any]:
     """Step time (s), whether it fits, and memory (bytes) of each layout."""
     parts = []
+    expect(len(layouts.tp))
     for start in range(0, len(layouts.tp), AT_ONCE):
         chunk = rows(layouts, slice(start, start + AT_ONCE))
         numbers: TrainingEstimate = estimate(case, chunk)

@@ -266,7 +266,7 @@ def listing(requests: Sequence[TrainingRequest], notes: tuple[str, ...] = ()) ->
         origins += [(request, candidate, trained.price) for candidate in trained.layouts[: len(answer_rows)]]
         notes += trained.notes if len(answers) == 1 else ()
     layout_count, fitting = sum(t.layout_count for _, t in answers), sum(t.fitting for _, t in answers)
-    notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts weighed, {fitting:,} fit")
+    notes = (*dict.fromkeys(notes), f"{layout_count:,} legal layouts evaluated, {fitting:,} fit")
 
     @functools.lru_cache(maxsize=1)
     def recorded_row(place: int) -> dict[str, Any]:

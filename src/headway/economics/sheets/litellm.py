@@ -105,7 +105,7 @@ def _off_peak(entry: Mapping[str, Any]) -> dict[str, Any]:
             hours += utc_hours if isinstance(utc_hours, list) else [utc_hours]
         else:
             has_other_days = True
-    notes = ["hours of a working day; other days are off-peak for longer and not reckoned"] if has_other_days else []
+    notes = ["hours of a working day; other days are off-peak for longer and not computed"] if has_other_days else []
     return {"time_of_day": [{"utc": utc, "rates": rates} for utc in hours], "notes": notes}
 
 

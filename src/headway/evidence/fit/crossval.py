@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headway.core.progress import tick
+from headway.core.progress import expect, tick
 from headway.core.quantity import known
 from headway.core.schema import defaults
 from headway.evidence.fit.residuals import Residual, residuals
@@ -102,6 +102,7 @@ class ServingCrossValidation:
 def cross_validate(tasks: Sequence[Task], base: Efficiencies, engine_numbers: Sequence[EngineNumber]) -> ServingCrossValidation:
     """Fit to all rows, then without each fold; `base` gives the kernel efficiencies."""
     start = table_at(base, engine_numbers, [number.prior for number in engine_numbers])
+    expect(1 + len(folds(tasks)) + len(model_folds(tasks)))
     full_fit = fit(problem(tasks, start), engine_numbers)
     tick(1)
     shifts, fits = [], {}  # several folds may leave out identical rows: one fit serves them

@@ -127,16 +127,6 @@ def full_batch(rank_sequences: Number, dp: Number, pp: Number) -> Number:
     return rank_sequences * dp * pp
 
 
-@formula(source="steady state: between two of a user's tokens the replica also prefills its share of other users' prompts")
-def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
-    """TPOT with prefill of other requests interleaved: the decode step plus batch * prefill / output.
-
-    >>> round(interleaved_tpot_s(64, 0.23625, 1000), 6)
-    0.01512
-    """
-    return batch * request / (output / NEW_TOKEN)
-
-
 @formula(source="definition")
 def least_of(first: Same, second: Same) -> Same:
     """The smaller of two lower limits: neither is passed under both.

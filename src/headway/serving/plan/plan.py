@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.core.formula import record
+from headway.core.progress import expect
 from headway.core.quantity import default, user_input
 from headway.core.table import Table
 from headway.core.units import show
@@ -216,6 +217,7 @@ def _user_pick(group: _Group, mine: Mapping[str, Any] | None) -> Choice | None:
 
 def _searched(problems: list[PlanProblem], goal: Goal) -> _Group:
     searched = [problem for problem in problems if problem.space.count]
+    expect(sum(problem.space.count for problem in searched))
     candidate_sets = tuple(compile_candidates(problem.query, problem.space.layouts, problem.space.count) for problem in searched)
     searches = tuple(best_loads(w, goal) for w in candidate_sets)
     group = _Group(problems=tuple(problems), searches=searches, candidates=candidate_sets, best=choose(searches, goal), goal=goal)

@@ -10,6 +10,7 @@ import numpy as np
 
 from headway.core.errors import BadValue, UnknownName
 from headway.core.formula import record
+from headway.core.progress import expect
 from headway.core.quantity import default, known, user_input
 from headway.core.schema import fields, scalar
 from headway.hardware.chip import PEAK_OF
@@ -69,14 +70,14 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
         return []
     near = [_nearest(search, goal) for search in searches]
     before = _optimum([problem.query for problem in problems], near, goal)
-    lines = []
-    for name in INPUTS:
-        if has(best.query, name) and before is not None:
-            again = [edited(problem.query, problem.precision, name) for problem in problems]
-            after = _optimum(again, near, goal)
-            if after is not None:
-                precision = next(problem.precision for problem, query in zip(problems, again, strict=True) if query is after.query)
-                lines.append(_line(name, before, after, precision, goal))
+    lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
+    expect(len(inputs) * NEAR * len(near))
+    for name in inputs if before is not None else ():
+        again = [edited(problem.query, problem.precision, name) for problem in problems]
+        after = _optimum(again, near, goal)
+        if after is not None:
+            precision = next(problem.precision for problem, query in zip(problems, again, strict=True) if query is after.query)
+            lines.append(_line(name, before, after, precision, goal))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
 

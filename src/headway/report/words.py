@@ -1,0 +1,62 @@
+"""Sentences of at most thirty words: a first clause, and further clauses while there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headway.core import columns
+from headway.core.listing import format_value
+from headway.report.output import MOST_WORDS
+
+NO_ROW = "No row is left."
+
+
+def sentence(first: str, *clauses: str, most: int = MOST_WORDS) -> str:
+    """The first clause and those of the others, in order, that keep the sentence within `most` words; it ends with a full stop.
+
+    >>> sentence("TPOT is 16 ms", "", ", TTFT 178 ms", "; cost is not known", most=7)
+    'TPOT is 16 ms, TTFT 178 ms.'
+    """
+    words = first.rstrip(".").split(" ")
+    text = " ".join(words[:most]) if len(words) > most else first.rstrip(".")
+    for clause in clauses:
+        if clause and count(text + clause) <= most:
+            text += clause
+    return text.rstrip(".;, ") + "."
+
+
+def count(text: str) -> int:
+    """Words of a text, as its spaces part them."""
+    return len(text.split())
+
+
+def value(row: Mapping[str, Any], key: str) -> str:
+    """Value of a row with its unit."""
+    return format_value(row.get(key), columns.unit(key))
+
+
+def interval(low: Any, high: Any, unit: str) -> str:
+    """Two ends with the unit once where it is the same.
+
+    >>> interval(0.0121, 0.021, "s"), interval(0.9, 1.2, "s")
+    ('12.1 .. 21 ms', '900 ms .. 1.2 s')
+    """
+    first, last = format_value(low, unit), format_value(high, unit)
+    number, _, suffix = first.partition(" ")
+    return f"{number} .. {last}" if suffix and suffix == last.partition(" ")[2] else f"{first} .. {last}"
+
+
+def timed(row: Mapping[str, Any], stem: str) -> str:
+    """Time of a row with its interval and floor."""
+    ends = interval(row.get(f"{stem}_lo_s"), row.get(f"{stem}_hi_s"), "s")
+    return f"{value(row, f'{stem}_s')} (90 %: {ends}, floor {value(row, f'{stem}_floor_s')})"
+
+
+def number_of(number: int, noun: str) -> str:
+    """A number with its noun in the singular or plural.
+
+    >>> number_of(1, "point"), number_of(2000, "point")
+    ('1 point', '2,000 points')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,42 @@
+"""The commands that README and the pages of docs/ print, with the files that they name replaced by those of the golden answers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from support.paths import ROOT
+
+FILES = {
+    "./config.json": "inputs/config.json", "conv.csv": "inputs/conv.csv", "trace.csv": "inputs/talk.csv",
+    "trace.jsonl": "inputs/mooncake.jsonl",
+    "rows.csv": "inputs/runs.csv", "measured.csv": "inputs/measured.csv", "bench.json": "inputs/vllm_serve.json",
+    "my_prices.toml": "inputs/my_prices.toml", "sheets.json": "inputs/sheets.json", "[RB-10]": "RB-10",
+    "models|chips|systems|laws|sources": "models",
+}  # fmt: skip
+OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
+ELSEWHERE = ("adding.md",)  # pages whose commands a test of their own follows
+NEEDS_MORE = ("fit",)  # verbs whose documented input no fresh checkout has
+PLAIN = ("-o", "--plot", "--explain")  # flags that leave the words of an answer alone, with a value each
+
+
+def commands() -> list[list[str]]:
+    """Every documented command, without `headway`, without the flags that change only where or how it is printed."""
+    pages = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in ELSEWHERE)]
+    lines = dict.fromkeys(line for page in pages for line in _lines(page))
+    return [_argv(line) for line in lines if line.split()[0] not in NEEDS_MORE]
+
+
+def _lines(page: Path) -> list[str]:
+    blocks = re.findall(r"```\w*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    parts = [part.strip().removeprefix("$ ") for block in blocks for line in block.splitlines() for part in line.split(" · ")]
+    return [re.split(r"\s+# ", part)[0].removeprefix("headway ").strip() for part in parts if part.startswith("headway ")]
+
+
+def _argv(line: str) -> list[str]:
+    for text, replacement in OTHER.items():
+        line = line.replace(text, replacement)
+    words = shlex.split(line)
+    kept = [word for at, word in enumerate(words) if word not in PLAIN and (at == 0 or words[at - 1] not in PLAIN)]
+    return [FILES.get(word, word) for word in kept]
