@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headway.cli import arguments
+from headway.cli.lecture_card import add_flags as add_card_flags
 from headway.core.errors import BadValue
 from headway.core.listing import Listing, clean
 from headway.core.quantity import known
@@ -37,11 +38,9 @@ def add_flags(parser: Any) -> None:
         "--with", dest="changes", metavar="NAME=VALUE", nargs="+", action="extend",
         help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME",
     )  # fmt: skip
-    parser.add_argument("--model", metavar="NAME", help="card of a model beside the lecture's figures; with --on")
-    parser.add_argument("--on", metavar="MACHINE", help="machine of the card")
-    parser.add_argument("--bridge", action="store_true", help="from the board's figures to the machine's, factor by factor")
-    parser.add_argument("--batch", metavar="N", help="batch of the card's step (default the balanced batch, or what fits)")
+    parser.add_argument("--model", metavar="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
     parser.add_argument("--context", metavar="token", help="context of the card's step (default 8192)")
+    add_card_flags(parser)
     quiz = parser.add_argument_group("flashcards (lecture quiz)")
     quiz.add_argument("--cards", metavar="N", default="10", help="cards of a round, at most 50 (default 10)")
     quiz.add_argument("--seed", metavar="N", help="draw the same cards again")
@@ -55,7 +54,7 @@ def run(args: Any) -> output.Answer:
         from headway.cli.lecture_card import run as card
 
         return card(args)
-    arguments.refuse(args, "lecture --model M --on X", "attention", "kv_share", "set", "batch", "context")
+    arguments.refuse(args, "lecture --model M --on X", "attention", "kv_share", "set", "batch", "context", "weights", "kv")
     if args.changes:
         from headway.cli.lecture_inputs import run as other_inputs
 

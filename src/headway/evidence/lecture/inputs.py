@@ -18,6 +18,7 @@ from headway.evidence.claims.rows import look_up, recompute
 
 SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
 MOST_CASES = 1000
+MOST_SEATS = 10_000  # of a train: its queue is solved state by state
 # Units that text is not read in: the unit to read, and the factor to the input's.
 READ_AS = {"USD/Mtok": ("USD/token", 1e6), "byte/token": ("byte", 1.0), "flop/token": ("flop", 1.0), "m": ("", 1.0)}
 PER_MTOK = {"USD/Mtok": 1.0, "USD/token": 1e-6}  # a bare price of tokens is in USD per million
@@ -89,12 +90,12 @@ def _example(claim: Claim) -> str:
 
 def _input_axis(claim: Claim, name: str, text: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Quantities of an input's unit, or names of chips, systems and models that have this fact."""
-    given = claim.inputs[name]
+    present = claim.inputs[name]
     if name in claim.today and _is_name(text):
         for subject in text.split(","):
             yield {name: subject.strip()}, {name: _fact_of(claim.today[name], subject.strip(), f"--with {name}")}
         return
-    for value in _quantities(name, text, given):
+    for value in _quantities(name, text, present):
         yield {name: float(value)}, {name: value}
 
 
@@ -104,16 +105,17 @@ def _is_name(text: str) -> bool:
     return first not in ("nan", "inf") and bool(re.match(r"[a-z]|\d+x[a-z]", first))
 
 
-def _quantities(name: str, text: str, given: Any) -> list[Any]:
-    unit, factor = READ_AS.get(given.unit, (given.unit, 1.0))
-    text = text.replace("/token", "") if given.unit in ("byte/token", "flop/token") else text
-    text = text.strip().removesuffix("m") if given.unit == "m" else text
-    if given.unit in PER_MTOK and not any(mark in text for mark in ("$", "USD", "usd")):
-        unit, factor = "", PER_MTOK[given.unit]
-    field = schema.Field(unit, low=0, open_low=float(given) != 0)
+def _quantities(name: str, text: str, present: Any) -> list[Any]:
+    unit, factor = READ_AS.get(present.unit, (present.unit, 1.0))
+    text = text.replace("/token", "") if present.unit in ("byte/token", "flop/token") else text
+    text = text.strip().removesuffix("m") if present.unit == "m" else text
+    if present.unit in PER_MTOK and not any(mark in text for mark in ("$", "USD", "usd")):
+        unit, factor = "", PER_MTOK[present.unit]
+    most = MOST_SEATS if name.endswith("seats") else math.inf
+    field = schema.Field(unit, low=0, high=most, open_low=float(present) != 0)
     values, _ = schema.axis(text, field, f"--with {name}")
     members = values if isinstance(values, tuple) else (values,)
-    return [user_input(float(value) if factor == 1.0 else float(value) * factor, name, given.unit) for value in members]
+    return [user_input(float(value) if factor == 1.0 else float(value) * factor, name, present.unit) for value in members]
 
 
 # -- names as values ------------------------------------------------------------------------------------------------------------
@@ -130,8 +132,10 @@ def _facts(claim: Claim, word: str, subject: str) -> dict[str, Any]:
     if word == "chip" and not paths:
         paths = _paths(claim, "system")
     if not paths:
-        others = ", ".join(other for other in SUBJECTS if _paths(claim, other))
-        raise BadValue("--with", f"{word}={subject}", f"an input of {claim.id}; no {word} is in it" + (f", but {others}" if others else ""))
+        fitting = ", ".join(kind for kind in SUBJECTS if _paths(claim, kind))
+        raise BadValue(
+            "--with", f"{word}={subject}", f"an input of {claim.id}; no {word} is in it" + (f", but {fitting}" if fitting else "")
+        )
     names = {path.split()[1] for path in paths.values()}
     if len(names) > 1:
         raise BadValue("--with", f"{word}={subject}", f"one input of {claim.id}, which has several: {', '.join(paths)}")
