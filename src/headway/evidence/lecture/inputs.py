@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from headway.core import schema
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.formula import record
@@ -54,12 +56,14 @@ def cases(claim: Claim, changes: Sequence[str]) -> list[InputCase]:
 def figures(claim: Claim, case: InputCase) -> Parts:
     """Figures of a claim with other inputs; a combination that has no answer is wrong input."""
     try:
-        with record():
+        with record(), np.errstate(all="ignore"):
             parts = recompute(claim, case.values)
     except (ArithmeticError, ValueError) as error:
         raise BadValue("--with", _text(case), f"inputs for which {claim.id} has an answer ({error})") from None
     if parts is None:
         raise BadValue("--with", _text(case), f"a claim that is computed; {claim.id} is not")
+    if any(math.isnan(float(value)) for value in parts.values()):
+        raise BadValue("--with", _text(case), f"inputs for which {claim.id} has an answer")
     return parts
 
 
