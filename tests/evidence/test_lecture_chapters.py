@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from headway.cli.main import VERBS
 from headway.core.errors import UnknownName
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
@@ -166,3 +167,26 @@ def test_disputed__text_and_json(cli: Cli) -> None:
     for row in rows:
         assert row["right"] in text
         assert all(brief["verdict"] == ROWS[brief["id"]].verdict for brief in row["claims"])
+
+
+def test_chapters__commands_to_try_answer(cli: Cli) -> None:
+    """Those of the lecture run; of others the verb exists (their own tests run them)."""
+    for page in lecture.chapters():
+        assert page.commands
+        for command in page.commands:
+            program, verb, *rest = command.split()
+            assert program == "headway" and verb in VERBS
+            if verb == "lecture":
+                assert cli(verb, *rest).text
+
+
+@pytest.mark.parametrize(
+    ("question", "holds"),
+    [
+        ("what is the optimal batch of my model here, and why not 2,400?", "8 of 256"),
+        ("is there really no path to 100 M tokens?", "Pope sees no clear path"),
+        ("what do cache prices say about disks?", "so the tiers are not identified"),
+    ],
+)
+def test_question__its_passage_answers(question: str, holds: str, cli: Cli) -> None:
+    assert holds in " ".join(cli("lecture", question).text.split())

@@ -31,7 +31,7 @@ VERBS = {
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
     "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
-    "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
+    "lecture": ("headway.cli.lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
 }
 USAGE = """headway: the math of training and serving large language models
 

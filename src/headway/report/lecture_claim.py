@@ -84,7 +84,7 @@ def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
     if row["parts"]:
         yield "how (all of it with --explain recomputed):"
         part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
-        yield from _law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set())
+        yield from law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set())
 
 
 def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -105,11 +105,11 @@ def _catalogue_today(item: dict[str, Any]) -> str:
     return f"; the catalogue says {now if now != then else 'the same to three digits'}"
 
 
-def _law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Iterator[str]:
+def law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Iterator[str]:
     """Line per law behind a figure, down to the inputs listed above."""
     if isinstance(value, tuple | list):
         for item in value:
-            yield from _law_lines(item, name, depth, printed_lines)
+            yield from law_lines(item, name, depth, printed_lines)
     if not isinstance(value, Traced):
         return
     step = value.step
@@ -120,7 +120,7 @@ def _law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> It
     printed_lines.add(call_text)
     yield f"{'  ' * depth}{name} = {call_text}   {equation_of(step)}"
     for key, item in step.inputs.items():
-        yield from _law_lines(item, key, depth + 1, printed_lines)
+        yield from law_lines(item, key, depth + 1, printed_lines)
 
 
 def _arguments(step: Call) -> str:

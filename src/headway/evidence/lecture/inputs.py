@@ -58,7 +58,7 @@ def figures(claim: Claim, case: InputCase) -> Parts:
     try:
         with record(), np.errstate(all="ignore"):
             parts = recompute(claim, case.values)
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise BadValue("--with", _text(case), f"inputs for which {claim.id} has an answer ({error})") from None
     if parts is None:
         raise BadValue("--with", _text(case), f"a claim that is computed; {claim.id} is not")
