@@ -113,6 +113,14 @@ def test_search__every_claim_is_found_by_its_plain_statement() -> None:
     assert missing == []
 
 
+def test_lecture__codes_and_short_words_are_told_apart(cli: Cli) -> None:
+    assert cli("lecture", "kt").text.startswith("13 claims of the lecture")
+    assert cli("lecture", "HBM").text.startswith("Chapter ") and cli("lecture", "mfu").text.startswith("Chapter ")
+    for code in ("RB-99", "XX-01", "RB99"):
+        status, out, err = cli("lecture", code)
+        assert (status, out) == (2, "") and "no claim named" in err and "RB (roofline and batch)" in err
+
+
 def test_search__misheard_name_and_unknown_words(cli: Cli) -> None:
     assert "mishear" in cli("lecture", "--find", "Maddox").text
     with pytest.raises(UnknownName, match="nearest words: "):

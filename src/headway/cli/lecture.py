@@ -23,7 +23,7 @@ from headway.report.lecture_claim import words as claim_words
 
 FIGURES = ("recomputed", "today", "stated", "reference")
 VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
-CODE = re.compile(r"[A-Za-z]{2,3}(-\d+)?")
+CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")
 CHAPTER = re.compile(r"\d{1,2}|\+")
 
 
@@ -69,7 +69,8 @@ def run(args: Any) -> output.Answer:
         return _search(args.find)
     if CHAPTER.fullmatch(text):
         return _chapter(text)
-    return _claims(text) if not text or CODE.fullmatch(text) else _search(text)
+    is_group = text.upper() in {claim.group for claim in claims().values()}
+    return _claims(text) if not text or is_group or CODE.fullmatch(text) else _search(text)
 
 
 def _claims(text: str) -> output.Answer:

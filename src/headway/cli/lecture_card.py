@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.cli import arguments
 from headway.core.columns import Column
 from headway.core.errors import BadValue
 from headway.core.formula import record
 from headway.core.listing import Listing, computed
-from headway.evidence.lecture import bridge
-from headway.evidence.lecture.card import CardFigure, figures
-from headway.evidence.lecture.machine import LectureCase, lecture_case
-from headway.report import lecture_card as words
 from headway.report import output
+
+if TYPE_CHECKING:  # the verbs that show the card import their flags from here
+    from headway.evidence.lecture.bridge import BridgeStage
+    from headway.evidence.lecture.card import CardFigure
+    from headway.evidence.lecture.machine import LectureCase
 
 CARD = {
     "figure": Column("", "quantity of the lecture"),
@@ -45,13 +46,17 @@ def run(args: Any) -> output.Answer:
     for flag, value in (("--model", args.model), ("--on", args.on)):
         if not value:
             raise BadValue(flag, "nothing", "a model and a machine: --model deepseek-v3 --on gb200-nvl72")
+    from headway.evidence.lecture.bridge import stages
+    from headway.evidence.lecture.card import figures
+
     with record():
         case = _case(args)
-        return _bridge(case, bridge.stages(case)) if args.bridge else _card(case, figures(case))
+        return _bridge(case, stages(case)) if args.bridge else _card(case, figures(case))
 
 
 def _case(args: Any) -> LectureCase:
     from headway.core import schema
+    from headway.evidence.lecture.machine import lecture_case
     from headway.models.precision import Precision
     from headway.performance.workload import Load
 
@@ -69,6 +74,8 @@ def _case(args: Any) -> LectureCase:
 
 
 def _card(case: LectureCase, quantities: list[CardFigure]) -> output.Answer:
+    from headway.report import lecture_card as words
+
     rows = [
         {"figure": entry.name, "id": entry.claim_id, "here": None if entry.value is None else float(entry.value), "unit": entry.unit,
          "lecture": entry.lecture, "reason": entry.reason}
@@ -89,7 +96,9 @@ def _card(case: LectureCase, quantities: list[CardFigure]) -> output.Answer:
     return output.Answer(Listing(rows, tree=tree), describe=describe, notes=words.notes(case), columns=CARD)
 
 
-def _bridge(case: LectureCase, stages: list[bridge.BridgeStage]) -> output.Answer:
+def _bridge(case: LectureCase, stages: list[BridgeStage]) -> output.Answer:
+    from headway.report import lecture_card as words
+
     rows = [
         {"quantity": stage.quantity, "stage": stage.name, "factor": None if stage.factor is None else float(stage.factor),
          "value": float(stage.value), "unit": stage.unit, "reason": stage.reason}

@@ -188,9 +188,14 @@ def claim(name: str) -> list[ClaimRow]:
     label = name.strip().upper()
     matches = [claim for claim in claims().values() if label in (claim.id, claim.group)]
     if not matches:
-        groups = list(dict.fromkeys(claim.group for claim in claims().values()))
+        groups = {claim.group: claim.title for claim in claims().values()}
         near = {key.lower(): key for key in (*claims(), *groups)}
-        raise UnknownName("claim", name, near, "wants an id such as RB-10 or a group: " + ", ".join(groups))
+        raise UnknownName(
+            "claim",
+            name,
+            near,
+            "wants an id such as RB-10 or a group: " + ", ".join(f"{group} ({title.lower()})" for group, title in groups.items()),
+        )
     return [_row(claim) for claim in matches]
 
 
