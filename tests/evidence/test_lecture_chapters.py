@@ -118,7 +118,7 @@ def test_lecture__codes_and_short_words_are_told_apart(cli: Cli) -> None:
     assert cli("lecture", "HBM").text.startswith("Chapter ") and cli("lecture", "mfu").text.startswith("Chapter ")
     for code in ("RB-99", "XX-01", "RB99"):
         status, out, err = cli("lecture", code)
-        assert (status, out) == (2, "") and "no claim named" in err and "RB (roofline and batch)" in err
+        assert (status, out) == (2, "") and "no claim named" in err and "RB (roofline), FM (speed tiers)" in err
 
 
 def test_search__misheard_name_and_unknown_words(cli: Cli) -> None:

@@ -194,9 +194,14 @@ def claim(name: str) -> list[ClaimRow]:
             "claim",
             name,
             near,
-            "wants an id such as RB-10 or a group: " + ", ".join(f"{group} ({title.lower()})" for group, title in groups.items()),
+            "wants an id such as RB-10 or a group: " + ", ".join(f"{group} ({_brief(title)})" for group, title in groups.items()),
         )
     return [_row(claim) for claim in matches]
+
+
+def _brief(title: str) -> str:
+    """First subject of a group's title."""
+    return title.partition(":")[0].partition(" and ")[0].partition(" from ")[0].lower()
 
 
 def explain(name: str, today: bool = False) -> Parts:
