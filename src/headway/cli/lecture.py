@@ -1,157 +1,136 @@
-"""`headway lecture [ID or GROUP]`: table of the lecture's claims, or one claim in full."""
+"""`headway lecture`: chapters, a chapter, a claim, a search, other inputs, a model's card and bridge, disputed points, flashcards."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
+from headway.cli import arguments
+from headway.cli.lecture_card import add_flags as add_card_flags
 from headway.core.errors import BadValue
-from headway.core.explain import equation_of, text_with_unit, unit
-from headway.core.formula import Call, Traced
-from headway.core.listing import Listing, clean, format_value
-from headway.core.quantity import Sourced, known
+from headway.core.listing import Listing, clean
+from headway.core.quantity import known
 from headway.evidence import claims as ledger
-from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.claim import claims
+from headway.evidence.claims.rows import ClaimRow
+from headway.evidence.lecture import chapters as lecture
+from headway.evidence.lecture.disputed import claim_rows, disputed_points
+from headway.report import lecture as words
 from headway.report import output
-
-CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
-OPEN_END = 1e9  # upper end from which a claim's range counts as open
-
-
-def words(row: dict[str, Any]) -> output.Summary:
-    """Summary of one claim."""
-    claim = claims()[row["id"]]
-    entry = {"claim": row["claim"], "as_stated": row["stated_text"], "source": row["source"]}
-    figures = [_figure(claim, part) for part in row["parts"]]
-    return output.Summary(
-        headline(claim, row), CLAIM_VIEW if figures else tuple(entry), list(_lines(claim, row)), Listing(figures or [entry])
-    )
-
-
-def headline(claim: Claim, row: dict[str, Any]) -> str:
-    """Line with the verdict, the recomputed figure behind it, and the stated figure."""
-    cause = f" ({row['cause']})" if row["cause"] and row["verdict"] not in ("agrees", row["cause"]) else ""
-    start = f"{row['id']} {row['verdict']}{cause}"
-    part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), None)
-    if part is None:
-        return start + (": an observation, which no law gives" if claim.empirical else "")
-    value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
-    other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
-    more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
-    return f"{start}: {part['name']} is {value}, {beside}" + (f"; others: {more}" if more else "")
-
-
-def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:
-    if part["name"] in claim.ranges:
-        return f"claimed {_range(claim, part)}"
-    if part["stated"] is not None:
-        return f"stated {format_value(part['stated'], part['unit'])}"
-    return f"worked out by hand {format_value(part['reference'], part['unit'])}"
-
-
-def _range(claim: Claim, part: dict[str, Any]) -> str:
-    low, high = claim.ranges[part["name"]]
-    least, most = (format_value(end, part["unit"]) for end in (low, high))
-    if high >= OPEN_END * max(1.0, low):
-        return f"at least {least}"
-    return f"at most {most}" if low == 0 else f"{least} .. {most}"
-
-
-def _figure(claim: Claim, part: dict[str, Any]) -> dict[str, str]:
-    lecture, by_hand, recomputed, today = (format_value(part[key], part["unit"]) for key in ("stated", "reference", "recomputed", "today"))
-    if part["name"] in claim.ranges:
-        lecture = _range(claim, part)
-    verdict = part["verdict"] or "not judged"
-    return {"figure": part["name"], "stated": lecture, "by_hand": by_hand, "recomputed": recomputed, "today": today, "verdict": verdict}
-
-
-def _lines(claim: Claim, row: dict[str, Any]) -> Iterator[str]:
-    """Lines on the statement, the cause of a difference, the inputs, and the laws."""
-    if row["parts"]:
-        yield f"claim: {row['claim']}"
-        yield f"as stated: {row['stated_text'] or '-'}   [{row['source']}]"
-    if any(part["verdict"] and part["name"] not in claim.ranges for part in row["parts"]):
-        yield f"tolerance: {claim.tolerance}"
-    if claim.worked:
-        yield f"by hand: {claim.worked}"
-    for key in ("cause", "note"):
-        if row[key]:
-            yield f"{key}: {row[key]}"
-    if row["inputs"]:
-        yield "inputs:"
-        yield from _inputs(row["inputs"])
-    if row["parts"]:
-        yield "how (all of it with --explain recomputed):"
-        part = next((part for part in row["parts"] if part["verdict"] == row["verdict"]), row["parts"][0])
-        yield from _law_lines(ledger.explain(row["id"])[part["name"]], part["name"], 1, set())
-
-
-def _inputs(inputs: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Line per input: value, source, and the catalogue's current value if different."""
-    texts = [(entry["name"], format_value(entry["value"], entry["unit"])) for entry in inputs]
-    wide = [max(len(cells[at]) for cells in texts) for at in (0, 1)]
-    for (name, value), item in zip(texts, inputs, strict=True):
-        date = f", {item['date']}" if item["date"] not in ("", "undated") else ""
-        yield f"  {name:<{wide[0]}}  {value:<{wide[1]}}  {item['source']}{date}{_catalogue_today(item)}"
-
-
-def _catalogue_today(item: dict[str, Any]) -> str:
-    if item["today"] is None:
-        return ""
-    if item["today"] == item["value"]:
-        return "; the catalogue says the same"
-    now, then = (format_value(item[key], item["unit"]) for key in ("today", "value"))
-    return f"; the catalogue says {now if now != then else 'the same to three digits'}"
-
-
-def _law_lines(value: Any, name: str, depth: int, printed_lines: set[str]) -> Iterator[str]:
-    """Line per law behind a figure, down to the inputs listed above."""
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _law_lines(item, name, depth, printed_lines)
-    if not isinstance(value, Traced):
-        return
-    step = value.step
-    call_text = f"{step.law.name}({_arguments(step)}) = {text_with_unit(value, unit(step.law))}"
-    if call_text in printed_lines:
-        yield f"{'  ' * depth}{name} = {call_text}   (as above)"
-        return
-    printed_lines.add(call_text)
-    yield f"{'  ' * depth}{name} = {call_text}   {equation_of(step)}"
-    for key, item in step.inputs.items():
-        yield from _law_lines(item, key, depth + 1, printed_lines)
-
-
-def _arguments(step: Call) -> str:
-    """Arguments of a law: a claim's inputs by name, results of other laws by the name of the argument."""
-    return ", ".join(item.name if isinstance(item, Sourced) else key for key, item in step.inputs.items())
-
+from headway.report.lecture_claim import words as claim_words
 
 FIGURES = ("recomputed", "today", "stated", "reference")
-VIEW = ("id", "claim", "stated", "recomputed", "unit", "verdict", "cause", "note")
+VIEW = ("id", "says", "stated", "recomputed", "unit", "verdict", "cause", "note")
+CODE = re.compile(r"[A-Za-z]{2,3}-?\d+")
+CHAPTER = re.compile(r"\d{1,2}|\+")
 
 
 def add_flags(parser: Any) -> None:
-    """Flags of the verb: the claims to show."""
-    parser.add_argument("claim", nargs="?", default="", metavar="ID|GROUP", help="one claim (RB-10) or one group (RB)")
+    """Flags of the verb: what to read, other inputs, a model's card, flashcards."""
+    parser.add_argument(
+        "what", nargs="*", metavar="CHAPTER|ID|GROUP|QUESTION", help='3, RB-10, RB, "why does fast mode cost 6x?", or quiz [CHAPTER]'
+    )
+    parser.add_argument("--find", metavar="TEXT", help="claims and chapters that hold these words or words of their concepts")
+    parser.add_argument("--disputed", action="store_true", help="points on which published summaries disagree, and who is right")
+    parser.add_argument(
+        "--with", dest="changes", metavar="NAME=VALUE", nargs="+", action="extend",
+        help="a claim with other inputs: total=1T active=32B, lists and ranges, model=NAME, chip=NAME, system=NAME",
+    )  # fmt: skip
+    parser.add_argument("--model", metavar="NAME", help="card of a model on a machine, beside the lecture's figures; with --on")
+    parser.add_argument("--context", metavar="token", help="context of the card's step (default 8192)")
+    add_card_flags(parser)
+    quiz = parser.add_argument_group("flashcards (lecture quiz)")
+    quiz.add_argument("--cards", metavar="N", default="10", help="cards of a round, at most 50 (default 10)")
+    quiz.add_argument("--seed", metavar="N", help="draw the same cards again")
+    quiz.add_argument("--forget", action="store_true", help="delete the record of past answers")
 
 
 def run(args: Any) -> output.Answer:
-    """Answer with the rows of all claims, of a group or of one claim."""
-    claim_rows = ledger.claim(args.claim) if args.claim else ledger.rows()
-    rows = [clean(dataclasses.asdict(row)) for row in claim_rows]
-    return output.Answer(Listing(rows, tree=_tree), describe=_words, most=1000)
+    """Answer with the page that was asked for."""
+    text = " ".join(args.what).strip()
+    if args.model or args.on or args.bridge:
+        from headway.cli.lecture_card import run as card
+
+        return card(args)
+    arguments.refuse(args, "lecture --model M --on X", "attention", "kv_share", "set", "batch", "context", "weights", "kv")
+    if args.changes:
+        from headway.cli.lecture_inputs import run as other_inputs
+
+        return other_inputs(text, args.changes)
+    if args.what[:1] == ["quiz"] or args.forget:
+        from headway.cli.lecture_quiz import run as quiz
+
+        return quiz(args)
+    if args.disputed:
+        return _disputed()
+    if args.find is not None:
+        return _search(args.find)
+    if CHAPTER.fullmatch(text):
+        return _chapter(text)
+    is_group = text.upper() in {claim.group for claim in claims().values()}
+    return _claims(text) if not text or is_group or CODE.fullmatch(text) else _search(text)
 
 
-def _words(rows: Any) -> output.Summary:
-    """Summary: one claim in full, or the count of verdicts above a table."""
-    claims = list(rows)
-    if len(claims) == 1:
-        return words(claims[0])
-    verdicts = [row["verdict"] for row in claims]
+def _claims(text: str) -> output.Answer:
+    """All claims under the table of chapters, a group, or one claim."""
+    rows = ledger.claim(text) if text else ledger.rows()
+
+    def describe(table: Any) -> output.Summary:
+        if not text and len(table) == len(rows):
+            return words.front_page(rows)
+        return _counts(list(table))
+
+    return output.Answer(_listing(rows), describe=describe, most=1000)
+
+
+def _chapter(label: str) -> output.Answer:
+    page = lecture.chapter(label)
+    by_id = {row.id: row for row in ledger.rows()}
+    rows = [by_id[claim_id] for claim_id in page.claim_ids()]
+
+    def describe(table: Any) -> output.Summary:
+        return words.chapter_page(page, rows) if len(table) == len(rows) else _counts(list(table))
+
+    return output.Answer(_listing(rows), describe=describe, most=1000)
+
+
+def _search(text: str) -> output.Answer:
+    from headway.evidence.lecture.search import find
+
+    result = find(text)
+    rows = [row for match in result.claims for row in ledger.claim(match.claim_id)]
+    return output.Answer(_listing(rows), describe=lambda _: words.search_page(result, rows), most=1000)
+
+
+def _disputed() -> output.Answer:
+    rows = [
+        {"topic": point.topic, "versions": list(point.versions), "right": point.right, "reason": point.reason,
+         "claims": [_brief(row) for row in claim_rows(point)]}
+        for point in disputed_points()
+    ]  # fmt: skip
+    return output.Answer(Listing(rows), words.disputed_page(disputed_points()), most=100)
+
+
+def _brief(row: ClaimRow) -> dict[str, Any]:
+    fields = ("id", "stated", "recomputed", "unit", "verdict")
+    return {**{key: getattr(row, key) for key in fields}, **words.claim_fields(row.id)}
+
+
+def _listing(rows: Sequence[ClaimRow]) -> Listing:
+    return Listing([{**clean(dataclasses.asdict(row)), **words.claim_fields(row.id)} for row in rows], tree=_tree)
+
+
+def _counts(rows: list[dict[str, Any]]) -> output.Summary:
+    """One claim in full, or the count of verdicts above a table."""
+    if len(rows) == 1:
+        return claim_words(rows[0])
+    verdicts = [row["verdict"] for row in rows]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
-    return output.Summary(f"{len(claims)} claims of the lecture: {counts}" if claims else "no claim of the lecture is left", VIEW)
+    titles = ", ".join(f"{group}: {title}" for group, title in dict.fromkeys((row["group"], claims()[row["id"]].title) for row in rows))
+    headline = f"{len(rows)} claims of the lecture: {counts}" if rows else "no claim of the lecture is left"
+    return output.Summary(headline, VIEW, [titles] if rows else [])
 
 
 def _tree(row: Any, key: str) -> Any:

@@ -29,7 +29,7 @@ VERBS = {
     "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
     "rack": ("headway.cli.rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
     "trend": ("headway.cli.trend", "chips by year: FLOP/byte, drain time, latency floor, longest context"),
-    "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
+    "lecture": ("headway.cli.lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
     "predict": ("headway.cli.predict", "predictions for a table of runs, each with floor and 90 % interval"),
     "fit": ("headway.cli.fit", "efficiencies fitted to your own measurements, with their errors"),
 }

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 
 from headway.cli import arguments
+from headway.cli.lecture_card import add_flags as add_card_flags
 from headway.core.columns import Column
-from headway.core.errors import UnknownName
+from headway.core.errors import BadValue, UnknownName
 from headway.core.listing import Listing, cell, clean, computed, format_value
 from headway.report import output
 from headway.report.words import sentence
@@ -24,12 +25,21 @@ def add_flags(parser: Any) -> None:
     parser.add_argument("what", metavar="|".join(KINDS))
     parser.add_argument("name", help="a catalogue name, a file, or N x chip")
     parser.add_argument("--context", metavar="token", default="8192", help="context that KV read per token is taken at (default 8192)")
+    add_card_flags(parser)
 
 
 def run(args: Any) -> output.Answer:
     """Answer with one row: the facts of the subject, and values derived from them."""
     if args.what not in KINDS:
         raise UnknownName("kind of thing to show", args.what, KINDS, "one of " + ", ".join(KINDS))
+    if args.on or args.bridge:
+        if args.what != "model":
+            raise BadValue("--on", args.on or "--bridge", f"show model; it is the machine of a model's card, not of a {args.what}")
+        from headway.cli.lecture_card import run as card
+
+        args.model = args.name
+        return card(args)
+    arguments.refuse(args, "show model with --on", "batch", "weights", "kv")
     return _model(args) if args.what == "model" else _machine(args)
 
 

@@ -21,6 +21,13 @@ _CLAIMS = {
     "source": Column("", "where the claim was made"),
     "parts": Column("", "every figure of the claim: name, unit, stated, reference, recomputed, today, verdict"),
     "inputs": Column("", "what the claim is recomputed with: name, value, unit, source, date, and what the catalogue says today"),
+    "chapter": Column("", "chapter of the lecture; + for cross-checks from other sources"),
+    "says": Column("", "the claim in plain words"),
+    "topic": Column("", "what summaries of the lecture dispute"),
+    "versions": Column("", "who says what about it"),
+    "right": Column("", "the version that the lecture and the laws bear out"),
+    "reason": Column("", "why, in a sentence"),
+    "claims": Column("", "claims that show it, each with its verdict"),
 }
 _BENCHMARKS = (
     interval_columns("ttft_ms", "ms", "time to first token, as the row's benchmark loads the server", ("floor", "lo", "hi"))

@@ -188,10 +188,20 @@ def claim(name: str) -> list[ClaimRow]:
     label = name.strip().upper()
     matches = [claim for claim in claims().values() if label in (claim.id, claim.group)]
     if not matches:
-        groups = list(dict.fromkeys(claim.group for claim in claims().values()))
+        groups = {claim.group: claim.title for claim in claims().values()}
         near = {key.lower(): key for key in (*claims(), *groups)}
-        raise UnknownName("claim", name, near, "wants an id such as RB-10 or a group: " + ", ".join(groups))
+        raise UnknownName(
+            "claim",
+            name,
+            near,
+            "wants an id such as RB-10 or a group: " + ", ".join(f"{group} ({_brief(title)})" for group, title in groups.items()),
+        )
     return [_row(claim) for claim in matches]
+
+
+def _brief(title: str) -> str:
+    """First subject of a group's title."""
+    return title.partition(":")[0].partition(" and ")[0].partition(" from ")[0].lower()
 
 
 def explain(name: str, today: bool = False) -> Parts:

@@ -199,3 +199,24 @@ def tensor_ways_paid(width: Number, link_bw: BytePerSecond, peak_flops: FlopPerS
     [13.04, 0.93]
     """
     return MULTIPLY_ADD * width * link_bw / (element * peak_flops)
+
+
+@formula(source="KV time = weight time, solved for the context: W / (B kappa)")
+def kv_weights_context(weight_bytes: Byte, batch: Number, kv_bytes_per_token: BytePerToken) -> Token:
+    """Context at which a step reads as many bytes of KV cache as of weights.
+
+    >>> round(kv_weights_context(671e9, 5101.0, 35136.0))  # DeepSeek-V3 in fp8 at its balanced batch
+    3744
+    """
+    return weight_bytes / (batch * kv_bytes_per_token)
+
+
+@formula(source="compute time = KV time, attention's own arithmetic counted: c / (k - a)")
+def crossing_with_attention(compute_s: Second, kv_s_per_context: SecondPerToken, attention_s_per_context: SecondPerToken) -> Token:
+    """Context at which KV reads take as long as all arithmetic; infinite where attention's arithmetic grows as fast as its reads.
+
+    >>> float(crossing_with_attention(2.0e-7, 6.0e-11, 1.0e-11)), float(crossing_with_attention(2.0e-7, 6.0e-11, 6.0e-11))
+    (4000.0, inf)
+    """
+    slack = kv_s_per_context - attention_s_per_context
+    return compute_s / np.where(slack > 0, slack, kv_s_per_context) * np.where(slack > 0, 1.0, np.inf)

@@ -1,0 +1,4 @@
+"""The lecture as chapters: prose, search, points that summaries dispute, other inputs, a model's card, its bridge, flashcards.
+
+Reads data/lecture; every figure comes from `evidence.claims` or straight from laws. `chapters` is where to begin.
+"""

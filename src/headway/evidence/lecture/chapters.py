@@ -1,0 +1,171 @@
+"""Chapters of the lecture (data/lecture/N_*.toml): prose in sections, each with its claims in the order of the argument."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from headway.core.errors import UnknownName
+from headway.core.listing import format_value
+from headway.evidence.claims.rows import AGREES, DIFFERS, ROUNDING, ClaimPart, ClaimRow
+
+EXTRA = 8  # number of the cross-checks, which are no chapter of the lecture; shown as +
+FORMS = ("form", "formula", "shape", "policy", "qualitative", "equality", "neutral", "cancels", "fits", "limited", "floor", "stable", "yes")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LectureFacts:
+    """Title, speaker, host and date of the lecture, and what it claims in a sentence."""
+
+    title: str
+    speaker: str
+    role: str
+    host: str
+    date: str
+    source: str
+    says: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A step of a chapter's argument: its prose, and a plain statement for each of its claims."""
+
+    title: str
+    text: str
+    statements: dict[str, str]  # claim id -> statement in plain words
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """A chapter of the lecture."""
+
+    number: int
+    title: str
+    time: str
+    says: str
+    words: tuple[str, ...]  # terms of its subject, for the search
+    commands: tuple[str, ...]  # what to try next
+    figures: dict[str, str]  # claim id -> name of the figure to show; "" for none
+    sections: tuple[Section, ...]
+
+    @property
+    def label(self) -> str:
+        """Number of the chapter; + for the cross-checks."""
+        return "+" if self.number == EXTRA else str(self.number)
+
+    def claim_ids(self) -> list[str]:
+        """Claims of the chapter in the order of its argument."""
+        return [claim_id for section in self.sections for claim_id in section.statements]
+
+
+def folder() -> Any:
+    """Folder of the lecture's texts."""
+    return files("headway") / "data" / "lecture"
+
+
+def document(name: str) -> dict[str, Any]:
+    """One file of the folder."""
+    return tomllib.loads((folder() / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def facts() -> LectureFacts:
+    """Which lecture this is."""
+    return LectureFacts(**document("lecture"))
+
+
+@functools.cache
+def chapters() -> tuple[Chapter, ...]:
+    """Chapters in the lecture's order, then the cross-checks."""
+    names = sorted(path.name.removesuffix(".toml") for path in folder().iterdir() if path.name[0].isdigit())
+    return tuple(_chapter(document(name)) for name in names)
+
+
+def _chapter(page: dict[str, Any]) -> Chapter:
+    sections = tuple(
+        Section(title=part["title"], text=" ".join(part["text"].split(" ")).strip(), statements=dict(part["claims"]))
+        for part in page["section"]
+    )
+    return Chapter(
+        number=page["number"],
+        title=page["title"],
+        time=page["time"],
+        says=page["says"],
+        words=tuple(page["words"]),
+        commands=tuple(page["commands"]),
+        figures=dict(page.get("figures", {})),
+        sections=sections,
+    )
+
+
+def chapter(label: str) -> Chapter:
+    """Chapter by its number, or + for the cross-checks."""
+    for page in chapters():
+        if label.strip() in (page.label, str(page.number)):
+            return page
+    raise UnknownName("chapter", label, [page.label for page in chapters()], f"chapters are 1 to {EXTRA - 1}, and + for the cross-checks")
+
+
+@functools.cache
+def _places() -> dict[str, tuple[Chapter, Section]]:
+    return {claim_id: (page, section) for page in chapters() for section in page.sections for claim_id in section.statements}
+
+
+def chapter_of(claim_id: str) -> Chapter:
+    """Chapter that a claim belongs to."""
+    return _places()[claim_id][0]
+
+
+def statement(claim_id: str) -> str:
+    """A claim in plain words."""
+    return _places()[claim_id][1].statements[claim_id]
+
+
+def neighbours(claim_id: str) -> tuple[str, str]:
+    """Claims before and after this one in its chapter's argument; "" at the ends."""
+    ids = chapter_of(claim_id).claim_ids()
+    at = ids.index(claim_id)
+    return ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else ""
+
+
+def verdict_counts(rows: Sequence[ClaimRow], page: Chapter) -> tuple[int, int, int]:
+    """Claims of a chapter that agree (after rounding too), that differ, and that are open: not computable, or not computed."""
+    verdicts = [row.verdict for row in rows if chapter_of(row.id) is page]
+    agree, differ = sum(verdict in (AGREES, ROUNDING) for verdict in verdicts), verdicts.count(DIFFERS)
+    return agree, differ, len(verdicts) - agree - differ
+
+
+def lecture_text(row: ClaimRow) -> str:
+    """Figure that the lecture gives, as it gives it; "formula" for a form, "in words" for no figure, "-" for what only follows from it."""
+    text = row.stated_text
+    if not text:
+        return "in words" if row.source.startswith("lecture") and "derived" not in row.source else "-"
+    return "formula" if text in FORMS else text.replace('"', "")
+
+
+def recomputed_text(row: ClaimRow) -> str:
+    """Figure by the laws with its name; for a form the figure that it gives, not the 1 of its test."""
+    part = shown_part(row)
+    if part is None:
+        return "holds" if row.parts else "-"
+    name = f" ({part.name})" if len(row.parts) > 1 else ""
+    return format_value(part.recomputed, part.unit) + name
+
+
+def shown_part(row: ClaimRow) -> ClaimPart | None:
+    """Part that says most: the one behind the verdict, or, where that is a ratio of 1, the first that is not."""
+    deciding = next((part for part in row.parts if part.verdict == row.verdict), None)
+    figures = chapter_of(row.id).figures
+    if row.id in figures:
+        return next((part for part in row.parts if part.name == figures[row.id]), None)
+    if deciding is None or row.verdict == DIFFERS or not _is_unit_ratio(deciding):
+        return deciding
+    return next((part for part in row.parts if not _is_unit_ratio(part)), None)
+
+
+def _is_unit_ratio(part: ClaimPart) -> bool:
+    return part.unit == "" and abs(part.recomputed - 1) < 1e-9

@@ -1,0 +1,189 @@
+"""A claim with other inputs: quantities with units, lists and ranges as axes, chips, systems and models as values."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headway.core import schema
+from headway.core.errors import BadValue, HeadwayError, UnknownName
+from headway.core.formula import record
+from headway.core.quantity import known, user_input
+from headway.evidence.claims.claim import Claim, Parts
+from headway.evidence.claims.rows import look_up, recompute
+
+SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
+MOST_CASES = 1000
+MOST_SEATS = 10_000  # of a train: its queue is solved state by state
+# Units that text is not read in: the unit to read, and the factor to the input's.
+READ_AS = {"USD/Mtok": ("USD/token", 1e6), "byte/token": ("byte", 1.0), "flop/token": ("flop", 1.0), "m": ("", 1.0)}
+PER_MTOK = {"USD/Mtok": 1.0, "USD/token": 1e-6}  # a bare price of tokens is in USD per million
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class InputCase:
+    """One combination of changed inputs: labels as the user typed them, and values for the recomputation."""
+
+    labels: dict[str, Any]
+    values: dict[str, Any]
+
+
+def cases(claim: Claim, changes: Sequence[str]) -> list[InputCase]:
+    """Every combination of the changes NAME=VALUE of a claim's inputs."""
+    if not claim.inputs:
+        raise BadValue("--with", " ".join(changes), f"a claim with inputs; {claim.id} has none, because no law gives it")
+    axes = [list(_axis(claim, text)) for text in changes]
+    count = math.prod(len(axis) for axis in axes)
+    if count > MOST_CASES:
+        raise BadValue("--with", f"{count} combinations", f"at most {MOST_CASES}")
+    combinations = []
+    for members in itertools.product(*axes):
+        labels: dict[str, Any] = {}
+        values: dict[str, Any] = {}
+        for label, changed in members:
+            labels |= label
+            values |= changed
+        combinations.append(InputCase(labels=labels, values=values))
+    return combinations
+
+
+def figures(claim: Claim, case: InputCase) -> Parts:
+    """Figures of a claim with other inputs; a combination that has no answer is wrong input."""
+    try:
+        with record(), np.errstate(all="ignore"):
+            parts = recompute(claim, case.values)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise BadValue("--with", _text(case), f"inputs for which {claim.id} has an answer ({error})") from None
+    if parts is None:
+        raise BadValue("--with", _text(case), f"a claim that is computed; {claim.id} is not")
+    if any(math.isnan(float(value)) for value in parts.values()):
+        raise BadValue("--with", _text(case), f"inputs for which {claim.id} has an answer")
+    return parts
+
+
+def _text(case: InputCase) -> str:
+    return " ".join(f"{name}={value}" for name, value in case.labels.items())
+
+
+def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Members of one change: label, and the inputs that it sets."""
+    name, equals, value = text.partition("=")
+    name = name.strip().replace("-", "_")
+    if not equals or not value.strip():
+        raise BadValue("--with", text, f"NAME=VALUE, such as {_example(claim)}")
+    if name in claim.inputs:
+        yield from _input_axis(claim, name, value)
+    elif name in SUBJECTS:
+        for subject in value.split(","):
+            yield {name: subject.strip()}, _facts(claim, name, subject.strip())
+    else:
+        names = [*claim.inputs, *(word for word in SUBJECTS if _paths(claim, word))]
+        raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names))
+
+
+def _example(claim: Claim) -> str:
+    name, value = next(iter(claim.inputs.items()))
+    return f"{name}={float(value):g}"
+
+
+def _input_axis(claim: Claim, name: str, text: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Quantities of an input's unit, or names of chips, systems and models that have this fact."""
+    present = claim.inputs[name]
+    if name in claim.today and _is_name(text):
+        for subject in text.split(","):
+            yield {name: subject.strip()}, {name: _fact_of(claim.today[name], subject.strip(), f"--with {name}")}
+        return
+    for value in _quantities(name, text, present):
+        yield {name: float(value)}, {name: value}
+
+
+def _is_name(text: str) -> bool:
+    """Whether a value begins as a name does, or is a count of chips such as 8xh100-sxm, and so is no number."""
+    first = text.strip().lower().split(",")[0]
+    return first not in ("nan", "inf") and bool(re.match(r"[a-z]|\d+x[a-z]", first))
+
+
+def _quantities(name: str, text: str, present: Any) -> list[Any]:
+    unit, factor = READ_AS.get(present.unit, (present.unit, 1.0))
+    text = text.replace("/token", "") if present.unit in ("byte/token", "flop/token") else text
+    text = text.strip().removesuffix("m") if present.unit == "m" else text
+    if present.unit in PER_MTOK and not any(mark in text for mark in ("$", "USD", "usd")):
+        unit, factor = "", PER_MTOK[present.unit]
+    most = MOST_SEATS if name.endswith("seats") else math.inf
+    field = schema.Field(unit, low=0, high=most, open_low=float(present) != 0)
+    values, _ = schema.axis(text, field, f"--with {name}")
+    members = values if isinstance(values, tuple) else (values,)
+    return [user_input(float(value) if factor == 1.0 else float(value) * factor, name, present.unit) for value in members]
+
+
+# -- names as values ------------------------------------------------------------------------------------------------------------
+
+
+def _paths(claim: Claim, word: str) -> dict[str, str]:
+    """Inputs of a claim whose catalogue fact is of the kinds that a word sets."""
+    return {name: path for name, path in claim.today.items() if path.split()[0] in SUBJECTS[word]}
+
+
+def _facts(claim: Claim, word: str, subject: str) -> dict[str, Any]:
+    """Facts of a model, chip or system for the inputs of a claim that are of one."""
+    paths = _paths(claim, word)
+    if word == "chip" and not paths:
+        paths = _paths(claim, "system")
+    if not paths:
+        fitting = ", ".join(kind for kind in SUBJECTS if _paths(claim, kind))
+        raise BadValue(
+            "--with", f"{word}={subject}", f"an input of {claim.id}; no {word} is in it" + (f", but {fitting}" if fitting else "")
+        )
+    names = {path.split()[1] for path in paths.values()}
+    if len(names) > 1:
+        raise BadValue("--with", f"{word}={subject}", f"one input of {claim.id}, which has several: {', '.join(paths)}")
+    if word == "chip" and any(path.split()[0] == "domain" for path in paths.values()):
+        subject = _one_chip(subject)
+    facts: dict[str, Any] = {}
+    for name, path in paths.items():
+        facts[name] = _fact_of(path, subject, f"--with {word}")
+    return facts
+
+
+def _one_chip(name: str) -> str:
+    return name if name[:1].isdigit() else f"1x{name}"
+
+
+def _fact_of(path: str, subject: str, field: str) -> Any:
+    """Fact of another subject at a path of the catalogue; an error that names what would work."""
+    kind, _, key = path.split()
+    _check(kind, subject)
+    value = look_up(f"{kind} {subject} {key}")
+    if value is None:
+        raise BadValue(field, subject, f"a {'model' if kind in SUBJECTS['model'] else 'chip or system'} with {key.replace('_', ' ')}")
+    return known(value, f"{subject} {key}", getattr(value, "unit", ""), "input", f"catalogue, {subject}, given by the user", "now")
+
+
+def _check(kind: str, subject: str) -> None:
+    """Raise the catalogue's own error for an unknown name."""
+    if kind in SUBJECTS["model"]:
+        from headway.models.config import model
+
+        model(subject)
+    elif kind == "chip":
+        from headway.hardware.chip import chip
+
+        chip(subject)
+    elif kind in ("domain", "system"):
+        from headway.hardware.system import system
+
+        system(subject)
+    else:
+        raise HeadwayError(f"--with: {subject!r} cannot stand for a {kind} here; give the quantity itself")
+
+
+def lecture_figures(claim: Claim) -> Mapping[str, float]:
+    """Figures of a claim with its own inputs."""
+    parts = recompute(claim)
+    return {name: float(value) for name, value in (parts or {}).items()}

@@ -1,0 +1,253 @@
+"""Flashcards drawn from the claims: a number, a direction or a sentence to answer, with the lecture's inputs or varied ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headway.core import units
+from headway.core.errors import BadValue
+from headway.core.listing import format_value
+from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.claims.rows import ORDER, recompute, width
+from headway.evidence.lecture.chapters import chapter, chapter_of, document
+from headway.evidence.lecture.inputs import InputCase, cases, figures
+
+NUMBER, DIRECTION, SENTENCE = "number", "direction", "sentence"
+RISES, FALLS, STAYS = "rises", "falls", "stays"
+LEAST_TOLERANCE = 0.05  # of an answer in the head, where the claim's own is narrower
+NUDGE = 1.1  # factor on the input of a direction
+ANSWERS = {RISES: ("r", "rise", "rises", "up", "more", "+"), FALLS: ("f", "fall", "falls", "down", "less", "-"),
+           STAYS: ("s", "stay", "stays", "same", "none", "=")}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QuizCard:
+    """A flashcard: question, inputs shown with it, and the answer."""
+
+    key: str  # claim and kind: what the record of past answers goes by
+    chapter: str
+    claim_id: str
+    kind: str
+    question: str
+    inputs: tuple[str, ...]
+    answer: float | str
+    answer_text: str
+    unit: str
+    tolerance: float  # relative; a factor for an order of magnitude is 2 (x3 up, /3 down)
+    figure: str  # "" for a sentence
+    changes: tuple[str, ...]  # inputs that differ from the lecture's, as --with takes them
+
+    def text(self) -> str:
+        """All that a reader sees before the answer."""
+        return self.question + (f" ({', '.join(self.inputs)})" if self.inputs else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CardSource:
+    """A card as its file has it."""
+
+    claim_id: str
+    kind: str
+    ask: str
+    figure: str
+    answer: str
+    variants: tuple[str, ...]
+    names: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        """Name of the card in the record of past answers."""
+        return f"{self.claim_id} {self.kind}"
+
+
+@functools.cache
+def sources() -> tuple[CardSource, ...]:
+    """All cards: each number also asks for directions."""
+    page = document("cards")
+    cards = []
+    for entry in page["number"]:
+        for kind in (NUMBER, DIRECTION):
+            cards.append(
+                CardSource(claim_id=entry["claim"], kind=kind, ask=entry["ask"], figure=entry["figure"], answer="",
+                           variants=tuple(entry["variants"]), names={**page["inputs"], **entry.get("names", {})})
+            )  # fmt: skip
+    for entry in page["sentence"]:
+        cards.append(
+            CardSource(claim_id=entry["claim"], kind=SENTENCE, ask=entry["ask"], figure="", answer=entry["answer"], variants=(), names={})
+        )
+    return tuple(cards)
+
+
+def chapter_sources(label: str) -> list[CardSource]:
+    """Cards of a chapter; of all chapters without a label."""
+    if not label:
+        return list(sources())
+    page = chapter(label)
+    return [source for source in sources() if chapter_of(source.claim_id) is page]
+
+
+def deal(source: CardSource, draw: random.Random) -> QuizCard:
+    """A card with the lecture's inputs or with a variant's, whichever is drawn and does not give its answer away."""
+    if source.kind == SENTENCE:
+        return _sentence(source)
+    options = [()] + [tuple(variant.split()) for variant in source.variants]
+    draw.shuffle(options)
+    if source.kind == DIRECTION:
+        return _direction(source, options[0], draw)
+    cards = [_number(source, changes) for changes in options]
+    return next((card for card in cards if not gives_away(card)), cards[0])
+
+
+def _sentence(source: CardSource) -> QuizCard:
+    return QuizCard(
+        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=SENTENCE, question=source.ask, inputs=(),
+        answer=source.answer, answer_text=source.answer, unit="", tolerance=0.0, figure="", changes=(),
+    )  # fmt: skip
+
+
+def _number(source: CardSource, changes: tuple[str, ...]) -> QuizCard:
+    claim, case = claims()[source.claim_id], _case(source, changes)
+    value, unit = float(figures(claim, case)[source.figure]), _unit(claim, source.figure)
+    return QuizCard(
+        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=NUMBER, question=source.ask,
+        inputs=tuple(_inputs(source, case)), answer=value, answer_text=format_value(value, unit), unit=unit, tolerance=tolerance(claim),
+        figure=source.figure, changes=changes,
+    )  # fmt: skip
+
+
+def _direction(source: CardSource, changes: tuple[str, ...], draw: random.Random) -> QuizCard:
+    claim, case = claims()[source.claim_id], _case(source, changes)
+    before = float(figures(claim, case)[source.figure])
+    name = draw.choice([name for name in claim.inputs if _is_shown(claim, name)])
+    value = float(case.values.get(name, claim.inputs[name]))
+    nudged = dataclasses.replace(case, values={**case.values, name: type_of(claim, name, value * NUDGE)})
+    after = float(figures(claim, nudged)[source.figure])
+    answer = STAYS if abs(after - before) <= 1e-9 * abs(before) else RISES if after > before else FALLS
+    label = source.names.get(name, name.replace("_", " "))
+    question = f"{source.ask} Now {label} grows by 10 % and all else stays. What happens to that figure?"
+    return QuizCard(
+        key=source.key, chapter=chapter_of(source.claim_id).label, claim_id=source.claim_id, kind=DIRECTION, question=question,
+        inputs=tuple(_inputs(source, case)), answer=answer, answer_text=f"it {answer}", unit="", tolerance=0.0, figure=source.figure,
+        changes=changes,
+    )  # fmt: skip
+
+
+def type_of(claim: Claim, name: str, value: float) -> Any:
+    """A value in place of an input, with the input's unit."""
+    from headway.core.quantity import user_input
+
+    return user_input(value, name, claim.inputs[name].unit)
+
+
+def _case(source: CardSource, changes: tuple[str, ...]) -> InputCase:
+    claim = claims()[source.claim_id]
+    return cases(claim, changes)[0] if changes else InputCase(labels={}, values={})
+
+
+def _unit(claim: Claim, figure: str) -> str:
+    return claim.units.get(figure, claim.unit)
+
+
+def _is_shown(claim: Claim, name: str) -> bool:
+    """Whether an input belongs on a card: a plain 1 or an absent limit does not."""
+    value = claim.inputs[name]
+    return not (value.unit == "" and float(value) in (0.0, 1.0)) and float(value) not in (float("inf"), 0.0)
+
+
+@functools.cache
+def _relevant(claim_id: str, figure: str) -> tuple[str, ...]:
+    """Inputs of a claim that change this figure."""
+    claim = claims()[claim_id]
+    before = recompute(claim) or {}
+    changed = []
+    for name, value in claim.inputs.items():
+        after = recompute(claim, {name: value * 1.01}) or {}
+        if _is_shown(claim, name) and float(after[figure]) != float(before[figure]):
+            changed.append(name)
+    return tuple(changed)
+
+
+def _inputs(source: CardSource, case: InputCase) -> Iterator[str]:
+    """Inputs as a card shows them: their words, values and units."""
+    claim = claims()[source.claim_id]
+    for name in _relevant(source.claim_id, source.figure):
+        value = case.values.get(name, claim.inputs[name])
+        yield f"{source.names.get(name, name.replace('_', ' '))} {format_value(float(value), claim.inputs[name].unit)}"
+
+
+# -- answers --------------------------------------------------------------------------------------------------------------------
+
+
+def tolerance(claim: Claim) -> float:
+    """Relative tolerance of an answer: the claim's, and at least what arithmetic in the head needs."""
+    return ORDER - 1 if claim.tolerance == "oom" else max(width(claim.tolerance), LEAST_TOLERANCE)
+
+
+def judge(card: QuizCard, text: str) -> bool:
+    """Whether an answer is right: a number within the tolerance, or the direction; BadValue for what is neither."""
+    if card.kind == DIRECTION:
+        word = text.strip().lower()
+        for direction, spellings in ANSWERS.items():
+            if word in spellings:
+                return direction == card.answer
+        raise BadValue("answer", text, "rises, falls or stays (r, f, s)")
+    return is_near(read_number(text, card.unit), float(card.answer), card.tolerance)
+
+
+def is_near(value: float, answer: float, relative: float) -> bool:
+    """Whether a number is within a relative tolerance of the answer; a tolerance above 1 is a factor, up or down."""
+    if relative > 1:
+        return answer / (1 + relative) <= value <= answer * (1 + relative)
+    return abs(value - answer) <= relative * abs(answer) * (1 + 1e-12)
+
+
+READ_UNITS = {"USD/Mtok": "USD", "byte/token": "byte", "flop/token": "flop", "s/token": "s", "m": ""}
+
+
+def read_number(text: str, unit: str) -> float:
+    """A number as people type one: 5,100, 5.1k, 24 ms, $0.40, 11 %."""
+    plain = text.strip().replace(",", "").removesuffix("/token").removesuffix("/Mtok").strip()
+    read_as = READ_UNITS.get(unit, unit)
+    return units.parse(plain, read_as if read_as in units.SPELLINGS else "", "answer")
+
+
+NUMBERS = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def gives_away(card: QuizCard) -> bool:
+    """Whether a card's own text holds its answer: the number within tolerance, or most words of the sentence."""
+    if card.kind == NUMBER:
+        label = format_value(float(card.answer), card.unit)
+        exact = {match.replace(",", "") for match in NUMBERS.findall(label)}
+        text = [match.replace(",", "") for match in NUMBERS.findall(card.text())]
+        return bool(exact & set(text)) or any(
+            is_near(float(number), float(card.answer), min(card.tolerance, LEAST_TOLERANCE)) for number in text
+        )
+    words = {word for word in re.findall(r"[a-z]{4,}", str(card.answer).lower())}
+    return len(words & set(re.findall(r"[a-z]{4,}", card.text().lower()))) > len(words) / 2
+
+
+def hand(label: str, rank: Callable[[str], int], count: int, seed: int) -> list[QuizCard]:
+    """Cards of a round: by the rank of their keys, as drawn among equals, at most one of each claim."""
+    draw = random.Random(seed)
+    pool = chapter_sources(label)
+    draw.shuffle(pool)
+    pool.sort(key=lambda source: rank(source.key))
+    by_claim: dict[str, CardSource] = {}
+    for source in pool:
+        by_claim.setdefault(source.claim_id, source)
+    return [deal(source, draw) for source in list(by_claim.values())[:count]]
+
+
+def derivation(card: QuizCard) -> Any:
+    """Recorded figure behind a number or a direction; None for a sentence."""
+    if not card.figure:
+        return None
+    claim = claims()[card.claim_id]
+    case = cases(claim, card.changes)[0] if card.changes else InputCase(labels={}, values={})
+    return figures(claim, case)[card.figure]

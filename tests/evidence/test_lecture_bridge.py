@@ -1,0 +1,215 @@
+"""Card and bridge of three models on three machines: each factor by hand, their product the machine's own figure."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import pytest
+
+from headway.core.formula import anonymous, record, replay
+from headway.evidence.lecture import bridge, card
+from headway.evidence.lecture.machine import LectureCase, lecture_case
+from headway.hardware.system import system
+from headway.laws.step.step import compute_s, step_s, weights_s
+from headway.models.config import model
+from headway.models.precision import Precision
+from support.command import Cli
+
+# Per layer, from the published configurations: parameters outside the routed experts, FLOP of attention per token attended to.
+MODELS = {
+    "deepseek-v3": {
+        "layers": 61, "routed_layers": 58, "experts": 256, "used": 8, "expert": 3 * 7168 * 2048, "head": 129_280 * 7168, "byte": 1.0,
+        "dense": 61 * (7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168)
+        + 3 * 3 * 7168 * 18_432 + 58 * (3 * 7168 * 2048 + 7168 * 256),
+        "score_flop": 61 * 2 * 128 * (576 + 512), "total": 671.0e9, "active": 37.55e9, "kv": 61 * 576 * 2,
+    },
+    "llama-3.1-70b": {
+        "layers": 80, "routed_layers": 0, "experts": 0, "used": 0, "expert": 0, "head": 128_256 * 8192, "byte": 2.0,
+        "dense": 80 * (2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28_672), "score_flop": 80 * 4 * 64 * 128,
+        "total": 70.55e9, "active": 70.55e9, "kv": 80 * 2 * 8 * 128 * 2,
+    },
+    "mixtral-8x7b": {
+        "layers": 32, "routed_layers": 32, "experts": 8, "used": 2, "expert": 3 * 4096 * 14_336, "head": 32_000 * 4096, "byte": 2.0,
+        "dense": 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 * 8), "score_flop": 32 * 4 * 32 * 128,
+        "total": 46.70e9, "active": 12.88e9, "kv": 32 * 2 * 8 * 128 * 2,
+    },
+}  # fmt: skip
+# Chips, bandwidth and HBM of one, peak in fp8 and in bf16, from the datasheets.
+MACHINES = {
+    "gb200-nvl72": (72, 8e12, 186e9, 5e15, 2.5e15),
+    "8xh100-sxm": (8, 3.35e12, 80e9, 1978.9e12, 989.4e12),
+    "8xh200-sxm": (8, 4.8e12, 141e9, 1978.9e12, 989.4e12),
+}
+PAIRS = [(name, machine) for name in MODELS for machine in MACHINES]
+CONTEXT = 8192
+
+
+@functools.cache
+def case_of(name: str, machine: str) -> LectureCase:
+    with record():
+        return lecture_case(model(name), system(machine), Precision())
+
+
+@functools.cache
+def walks(name: str, machine: str) -> dict[str, list[bridge.BridgeStage]]:
+    with record():
+        stages = bridge.stages(case_of(name, machine))
+    return {
+        quantity: [stage for stage in stages if stage.quantity == quantity]
+        for quantity in dict.fromkeys(stage.quantity for stage in stages)
+    }
+
+
+def by_hand(name: str, machine: str) -> dict[str, float]:
+    """Balanced batches of the walk up to attention's FLOPs, and the weight read of the fullest chip: plain arithmetic on dimensions."""
+    d, (chips, bandwidth, _, fp8, bf16) = MODELS[name], MACHINES[machine]
+    peak = fp8 if d["byte"] == 1.0 else bf16
+    ratio = d["byte"] * peak / 2 / bandwidth
+    routed = d["routed_layers"] * d["experts"] * d["expert"]
+    used = d["routed_layers"] * d["used"] * d["expert"]
+    whole_bytes = d["byte"] * (d["dense"] + routed) + 2 * d["head"]
+    whole_s = 2 * (d["dense"] + used) / peak + 2 * d["head"] / bf16
+    tp = 8 if not d["experts"] else 1
+    ranks = chips // tp
+    held = max(math.ceil(d["experts"] / chips), 1) / d["experts"] / max(chips // d["experts"], 1) if d["experts"] else 0.0
+    chip_bytes = (d["byte"] * d["dense"] + 2 * d["head"]) / tp + d["byte"] * routed * held
+    chip_s = (2 * d["dense"] / peak + 2 * d["head"] / bf16) / tp / ranks + 2 * used * held / peak
+    attention_s = d["score_flop"] * CONTEXT / tp / bf16 / ranks
+    return {
+        "the board": 2400.0,
+        "this chip's ratio": ratio * 8,
+        "true sparsity": ratio * d["total"] / d["active"],
+        "formats and parts": whole_bytes / bandwidth / whole_s,
+        "copies on ranks": chip_bytes / bandwidth / chip_s,
+        "attention's own FLOPs": chip_bytes / bandwidth / (chip_s + attention_s),
+        "weights of the fullest chip": chip_bytes / bandwidth,
+        "weights": whole_bytes / bandwidth / chips,
+    }
+
+
+@pytest.mark.parametrize(("name", "machine"), PAIRS)
+def test_bridge__each_factor_by_hand(name: str, machine: str) -> None:
+    hand, walk = by_hand(name, machine), walks(name, machine)[bridge.BALANCED]
+    before = None
+    for stage in walk[:-1]:
+        assert float(stage.value) == pytest.approx(hand[stage.name], rel=2e-3), stage.name
+        if before is not None:
+            assert float(stage.factor) == pytest.approx(hand[stage.name] / hand[before], rel=3e-3), stage.name
+        before = stage.name
+    steps = {stage.name: float(stage.value) for stage in walks(name, machine)[bridge.STEP]}
+    assert steps["formats and parts"] == pytest.approx(hand["weights"], rel=2e-3)
+    assert steps["copies on ranks"] == pytest.approx(hand["weights of the fullest chip"], rel=2e-3)
+    chips, bandwidth, hbm, _, _ = MACHINES[machine]
+    assert steps["the board"] == pytest.approx(MODELS[name]["total"] / chips / bandwidth, rel=2e-3)
+    assert float(walks(name, machine)[bridge.DRAIN][1].value) == pytest.approx(hbm / bandwidth, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "machine"), PAIRS)
+def test_bridge__product_is_the_machines_own_figure(name: str, machine: str) -> None:
+    """The last figures against the step law itself, which knows nothing of the walk."""
+    case = case_of(name, machine)
+    for walk in walks(name, machine).values():
+        product = float(walk[0].value) * math.prod(float(stage.factor) for stage in walk[1:])
+        assert product == pytest.approx(float(walk[-1].value), rel=1e-12)
+    terms, ranks = case.fitted.step, float(case.layout.dp)
+    knee = float(walks(name, machine)[bridge.BALANCED][-1].value)
+    tokens = ranks * 4096  # whole sequences on each rank
+    per_sequence = float(compute_s(terms, tokens, tokens * CONTEXT)) / tokens
+    assert knee * per_sequence == pytest.approx(float(weights_s(terms, tokens)), rel=1e-12)
+    step = float(walks(name, machine)[bridge.STEP][-1].value)
+    batch = float(case.batch)
+    assert step == pytest.approx(float(step_s(terms, batch, batch * CONTEXT, 0.0, 0.0)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "machine"), PAIRS)
+def test_bridge__crossing_of_kv_and_compute(name: str, machine: str) -> None:
+    """At the last context KV reads take as long as compute, by the fitted coefficients; before it the lecture's form by hand."""
+    case, walk = case_of(name, machine), walks(name, machine).get(bridge.CROSSING)
+    assert walk is not None
+    d, (_, bandwidth, _, fp8, bf16) = MODELS[name], MACHINES[machine]
+    peak = fp8 if d["byte"] == 1.0 else bf16
+    stages = {stage.name: float(stage.value) for stage in walk}
+    assert stages["ratio and format"] == pytest.approx(2 * d["active"] / peak * bandwidth / d["kv"], rel=2e-3)
+    assert stages["KV per token"] == pytest.approx(200e3 * d["active"] / 100e9 * (100e9 / 300 / 200e3) / d["kv"], rel=2e-3)
+    if "fitted rates" in stages:
+        context, ranks, terms = stages["fitted rates"], float(case.layout.dp), case.fitted.step
+        reads = context * sum(float(span.read) for span in terms.spans) / float(terms.achieved.decode_memory)
+        assert float(compute_s(terms, ranks, ranks * context)) == pytest.approx(reads, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "machine"), PAIRS)
+def test_card__by_hand(name: str, machine: str) -> None:
+    case = case_of(name, machine)
+    with record():
+        figures = {entry.name: entry for entry in card.figures(case)}
+    d, (chips, bandwidth, hbm, fp8, bf16) = MODELS[name], MACHINES[machine]
+    peak = fp8 if d["byte"] == 1.0 else bf16
+    batch, weights = float(case.batch), d["byte"] * d["total"]
+    balanced = d["byte"] * peak / 2 / bandwidth * d["total"] / d["active"]
+    hand = {
+        "hardware ratio": d["byte"] * peak / 2 / bandwidth,
+        "sparsity, total / active": d["total"] / d["active"],
+        "balanced batch": balanced,
+        "double the balanced batch": 2 * balanced,
+        "triple the balanced batch": 3 * balanced,
+        "floor of a step: weights": weights / chips / bandwidth,
+        "drain time of HBM": hbm / bandwidth,
+        "KV cache per token": d["kv"],
+        "context where KV reads equal weight reads": weights / batch / d["kv"],
+        "context where KV reads equal compute": 2 * d["active"] / peak * bandwidth / d["kv"],
+        "longest context": max(chips * hbm - weights, 0) / batch / d["kv"],
+        "scale-up domains that hold the weights": math.ceil(weights / chips / hbm),
+    }
+    for key, value in hand.items():
+        assert float(figures[key].value) == pytest.approx(value, rel=2e-3), key
+    step = float(figures["step there, expected"].value)
+    assert float(figures["tokens/s of the machine"].value) == pytest.approx(batch / step, rel=1e-12)
+    assert float(figures["share of a large service"].value) == pytest.approx(batch / step / (1.3e15 / (365.25 / 12 * 86_400)), rel=2e-4)
+    assert float(figures["step there, at peak rates"].value) <= step
+    experts = figures["experts on the fullest chip"].value
+    assert (experts is None) == (not d["experts"]) and (experts is None or float(experts) == max(math.ceil(d["experts"] / chips), 1))
+
+
+def test_card_and_bridge__figures_have_origins_and_replay() -> None:
+    with record():
+        case = lecture_case(model("deepseek-v3"), system("gb200-nvl72"), Precision())
+        values = [entry.value for entry in card.figures(case)] + [stage.value for stage in bridge.stages(case)]
+    for value in values:
+        assert anonymous(value) == []
+        assert float(replay(value)) == pytest.approx(float(value), rel=1e-12)
+
+
+def test_card__command_line(cli: Cli) -> None:
+    text = cli("lecture", "--model", "deepseek-v3", "--on", "gb200-nvl72").text
+    assert text.startswith("deepseek-v3 on gb200-nvl72 balances at 5,580 sequences; the lecture's 2,400 takes a sparsity of 8")
+    assert cli("show", "model", "deepseek-v3", "--on", "gb200-nvl72").text == text
+    rows = cli.rows("lecture", "--model", "deepseek-v3", "--on", "gb200-nvl72", "--batch", "2304", "--context", "4k", "--kv", "fp8")
+    step = next(row for row in rows if row["figure"] == "step there, expected")
+    (serve,) = cli.rows("serve", "deepseek-v3", "--on", "gb200-nvl72", "--ep", "72", "--batch", "2304", "--context", "4k", "--kv", "fp8")
+    assert (step["here"], step["lecture"]) == (pytest.approx(serve["step_s"], rel=1e-12), 0.02)
+    assert "balanced_batch" in cli("lecture", "--model", "deepseek-v3", "--on", "gb200-nvl72", "--where", "figure = 'balanced batch'",
+                                   "--explain", "here").text  # fmt: skip
+
+
+def test_bridge__command_line(cli: Cli) -> None:
+    text = cli("lecture", "--model", "deepseek-v3", "--on", "gb200-nvl72", "--bridge").text
+    assert text.startswith("From the board's 2,400 sequences to ")
+    assert "Fitted rates move the knee down, while the lecture doubles or triples the batch in practice." in text
+    assert cli("show", "model", "deepseek-v3", "--on", "gb200-nvl72", "--bridge").text == text
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("lecture --model deepseek-v3", "--on"), ("lecture --on gb200-nvl72", "--model"), ("lecture --bridge", "--model"),
+        ("lecture --model nope --on gb200-nvl72", "nope"), ("lecture --model deepseek-v3 --on nope", "nope"),
+        ("lecture --model deepseek-v3,gpt-oss-20b --on gb200-nvl72", "one model"), ("lecture RB-10 --batch 8", "--model"),
+        ("lecture --model deepseek-v3 --on gb200-nvl72 --batch 0", "--batch"), ("show chip h100-sxm --on gb200-nvl72", "show model"),
+        ("lecture --model deepseek-v3 --on gb200-nvl72 --kv nope", "nope"), ("show model gpt-oss-20b --batch 8", "--on"),
+    ],
+)  # fmt: skip
+def test_card__wrong_input_is_one_line(command: str, says: str, cli: Cli) -> None:
+    status, out, err = cli(command)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert says in err

@@ -1,0 +1,113 @@
+"""`lecture ID --with NAME=VALUE`: other inputs change a claim's figures as its laws say; wrong ones are one clear line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from headway.core.errors import BadValue
+from headway.core.formula import Traced, record
+from headway.evidence.claims.claim import claims
+from headway.evidence.claims.rows import computable, recompute
+from headway.evidence.lecture.inputs import cases, figures
+from support.command import Cli
+
+PER_MTOK = {"USD/token": 1e6}
+
+
+def replayed(value: Any, leaf: Any, instead: float) -> Any:
+    """The tree under a value evaluated again by its laws, one of its leaves replaced: the claim's own function is not called."""
+    if value is leaf:
+        return instead
+    if isinstance(value, Traced):
+        return value.step.law.run(**{name: replayed(item, leaf, instead) for name, item in value.step.inputs.items()})
+    if isinstance(value, tuple | list):
+        return type(value)(replayed(item, leaf, instead) for item in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{field.name: replayed(getattr(value, field.name), leaf, instead) for field in dataclasses.fields(value)}
+        )
+    return value
+
+
+@pytest.mark.parametrize("claim_id", sorted(computable()))
+def test_with__one_percent_changes_each_figure_as_its_law_says(claim_id: str) -> None:
+    claim = claims()[claim_id]
+    with record():
+        parts = recompute(claim)
+    assert parts is not None
+    for name, given in claim.inputs.items():
+        if math.isinf(given):
+            continue  # no limit: it has no 1 %
+        changed = float(given) * 1.01
+        text = f"{name}={changed * PER_MTOK.get(given.unit, 1.0)!r}" + ("/h" if given.unit == "USD/s" else "")
+        if given.unit == "USD/s":
+            text = f"{name}=${changed * 3600!r}/h"
+        (case,) = cases(claim, [text])
+        assert float(case.values[name]) == pytest.approx(changed, rel=1e-12)
+        for figure, value in figures(claim, case).items():
+            assert float(value) == pytest.approx(float(replayed(parts[figure], given, changed)), rel=1e-9), (name, figure)
+
+
+def test_with__units_lists_ranges_and_names() -> None:
+    claim = claims()["RB-10"]
+    assert [float(case.values["total"]) for case in cases(claim, ["total=1T,2T"])] == [1e12, 2e12]
+    assert [float(case.values["total"]) for case in cases(claim, ["total=100B..400B*2"])] == [1e11, 2e11, 4e11]
+    assert len(cases(claim, ["total=1T,2T", "active=10B,20B,40B"])) == 6
+    (case,) = cases(claim, ["system=8xh100-sxm", "model=llama-3.1-70b"])
+    assert case.values["peak"] == pytest.approx(8 * 1978.9e12) and case.values["mem_bw"] == pytest.approx(8 * 3.35e12)
+    assert case.values["total"] == case.values["active"] == 70_553_706_496
+    (case,) = cases(claim, ["chip=h100-sxm"])
+    assert case.values["mem_bw"] == pytest.approx(3.35e12)
+    (case,) = cases(claims()["TS-03"], ["h100_bw=h200-sxm"])
+    assert case.values["h100_bw"] == pytest.approx(4.8e12)
+    (case,) = cases(claims()["KT-11"], ["write_1h=12"])
+    assert float(case.values["write_1h"]) == pytest.approx(12e-6)  # a bare price is in USD per million tokens
+
+
+def test_with__by_hand(cli: Cli) -> None:
+    """281.25 tokens times 1T over 32B; longest context of Llama-3.1-70B on a rack at batch 1: (13.824e12 - 70.6e9) / (80 * 2048)."""
+    rows = {row["figure"]: row for row in cli.rows("lecture", "RB-10", "--with", "total=1T", "active=32B")}
+    assert rows["ratio times sparsity"]["value"] == pytest.approx(324e15 / 2 / 576e12 * 1000 / 32, rel=1e-12)
+    assert rows["ratio times sparsity"]["over_lecture"] == pytest.approx(1000 / 32 / (671 / 37), rel=1e-12)
+    (row,) = [row for row in cli.rows("lecture", "CW-07", "--with", "model=llama-3.1-70b", "batch=1") if row["figure"] == "at 2400"]
+    assert row["value"] == pytest.approx((72 * 192e9 - 70_553_706_496) / (80 * 2 * 8 * 128), rel=1e-12)
+
+
+def test_with__every_figure_explains_itself(cli: Cli) -> None:
+    text = cli("lecture", "RB-10", "--with", "total=1T", "active=32B", "--explain", "value").text
+    assert "balanced_batch" in text and "given by the user" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ("RB-10 total=abc", "abc"), ("RB-10 total=-1", "--with total"), ("RB-10 total=0", "--with total"), ("RB-10 peak=3GB", "flop/s"),
+        ("RB-10 nonsense=3", "inputs: total, active"), ("RB-10 total", "NAME=VALUE"), ("RB-10 total=", "NAME=VALUE"),
+        ("RB-10 model=nope", "no model named 'nope'"), ("RB-10 chip=nope", "nope"), ("TS-03 chip=h100-sxm", "several"),
+        ("CR-08 x=1", "no law"), ("RB total=1", "one claim"), ("nope total=1", "claim"), ("RB-10 total=nan", "finite"),
+        ("RB-10 total=1..2..3", "--with total"), ("RB-10 total=1..5000", "at most"), ("FM-01 chip=h100-sxm", "no chip is in it"),
+    ],
+)  # fmt: skip
+def test_with__wrong_input_is_one_line(changes: str, says: str, cli: Cli) -> None:
+    subject, *words = changes.split()
+    status, out, err = cli("lecture", subject, "--with", *words)
+    assert (status, out, err.count("\n")) == (2, "", 1), err
+    assert says in err
+
+
+def test_with__values_without_an_answer_are_refused_or_finite() -> None:
+    for claim_id in computable():
+        claim = claims()[claim_id]
+        for name, given in claim.inputs.items():
+            if given.unit not in ("USD/s", "USD/token") and not math.isinf(given):
+                for factor in (1e-6, 1e6):
+                    try:
+                        (case,) = cases(claim, [f"{name}={float(given) * factor!r}"])
+                        values = figures(claim, case).values()
+                    except BadValue:
+                        continue
+                    assert not any(math.isnan(float(value)) for value in values), (claim_id, name)
