@@ -30,6 +30,7 @@ VERBS = {
     "list": ("headway.cli.list", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),
+    "feistel": ("headway.cli.feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
     "fit": ("headway.cli.fit", "the efficiencies fitted again, to measured kernels and runs, with their errors"),
     "lecture": ("headway.cli.lecture", "the lecture's claims, recomputed"),
 }

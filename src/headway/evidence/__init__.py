@@ -5,7 +5,7 @@ Holds        rows/ (measured rows and their defaults), readers/ (output of bench
              (the lecture), pages (generated documentation), columns.
 Import       rows.row.read_rows, rows.tasks.tasks, serving.predict.predict, serving.score.score, serving.refit.refit, training.refit.refit,
              fit.residuals.residuals, fit.nearest.nearest, claims.claim.claims.
-May import   economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, cli.
+May import   reality, economics, sim, training, serving, performance, hardware, models, laws, core. Its users: report, cli.
 Reads        data/evidence.csv (fit/nearest.py), data/claims/*.toml (claims/claim.py); `headway fit` writes data/efficiency.toml and
              data/training/efficiency.toml, which performance and training read.
 """
