@@ -90,17 +90,21 @@ def _given_size(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     return f"{text}, and by the simple rule for {_of(first, 'served_rule')}.", []
 
 
+BILL = (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
+
+
 def _life(first: Row, peers: Sequence[Row]) -> tuple[str, list[str]]:
     over = _in_brackets(_range(peers, "over_training"))
     text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens, "
     text += f"{first['over_training']:,.3g}x Chinchilla by {first['law']}{over}; the simple rule, training = serving, says "
     text += f"{_of(first, 'rule_tokens')}, {first['rule_over_training']:,.3g}x, and costs {first['rule_regret']:.1%} more than the "
     text += f"cheapest model of its quality{_in_brackets(_range(peers, 'rule_regret'))}."
-    shares = ", ".join(
-        f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
-    )
+    shares, rule = (
+        ", ".join(f"{name} {first[f'{whose}share_{key}']:.0%}" for name, key in BILL) for whose in ("", "rule_")
+    )  # fmt: skip
     after = [
-        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})"
+        f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})",
+        f"the bill by the simple rule: {rule}",
     ]
     after.append(f"what would help: the rule's quality costs least as {_of(first, 'rule_cheapest_active')} parameters on "
                  f"{_of(first, 'rule_cheapest_tokens')} tokens")  # fmt: skip

@@ -44,13 +44,27 @@ def capacity(traffic: Traffic, pace: StepPace, rules: Rules, replicas: int, how:
     prompt, output = _served_lengths(traffic, rules)
     if not len(prompt):
         return None
-    places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
-    count = int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
+    places, count = _sizes(prompt, output, rules)
     measured = _saturated(prompt, output, pace, rules, places, count, how)
     longer = min(MOST, max(len(prompt), count))
     if measured.half_width > CLOSE_ENOUGH * measured.per_s and longer > count:
         measured = _saturated(prompt, output, pace, rules, places, longer, how)
     return measured.scaled(replicas)
+
+
+def _sizes(prompt: Any, output: Any, rules: Rules) -> tuple[int, int]:
+    """Sequences that one replica serves at once, over all its ranks, and requests whose admission is counted."""
+    places = min(rules.seats, max(1, int(rules.capacity / (float((prompt + output).mean()) / rules.block))))
+    return places, int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
+
+
+def saturated_sample(traffic: Traffic, rules: Rules) -> tuple[int, float]:
+    """Requests that the capacity of one replica is measured with, and their mean output: what that simulation will cost."""
+    prompt, output = _served_lengths(traffic, rules)
+    if not len(prompt):
+        return 0, 0.0
+    places, count = _sizes(prompt, output, rules)
+    return places + count, float(output.mean())
 
 
 def _served_lengths(traffic: Traffic, rules: Rules) -> tuple[Any, Any]:
