@@ -97,12 +97,11 @@ def tables(args: Any) -> tuple[Any, list[str]]:
 
     load, notes = schema.read(args, Load, COUNTS)
     per_stage, stage_notes = _per_stage(args)
-    notes = (*notes, *stage_notes)
     load, default_notes = arguments.attended(load)
     degrees, more = schema.read(args, Layout)
     formats, format_notes = combinations(args, Precision)
     assumption_sets, taken_notes = combinations(args, Assumptions)
-    notes = [*notes, *default_notes, *more, *format_notes, *taken_notes]
+    notes = [*notes, *stage_notes, *default_notes, *more, *format_notes, *taken_notes]
     models, systems = arguments.models(args), arguments.systems(args)
     notes += arguments.beyond(models, load)
     cases = list(itertools.islice(itertools.product(models, systems, formats, assumption_sets), MOST_TABLES + 1))
@@ -116,10 +115,8 @@ def tables(args: Any) -> tuple[Any, list[str]]:
         notes += [note for note in drop_notes if note not in notes]
         filled = schema.defaults(Assumptions, assumptions)
         try:
-            tables_of = [
-                serve(model, system, group, **group_load, precision=Precision(**precision), assumptions=filled)
-                for group, group_load in _groups(layouts, load, per_stage)
-            ]
+            shared = {"precision": Precision(**precision), "assumptions": filled}
+            tables_of = [serve(model, system, group, **stage, **shared) for group, stage in _groups(layouts, load, per_stage)]
         except IllegalCombination as error:
             illegal.append(error)
             continue
@@ -150,10 +147,9 @@ def _groups(layouts: Any, load: dict[str, Any], per_stage: Any) -> list[tuple[An
     depths = list(dict.fromkeys(int(layout.pp) for layout in layouts))
     groups = []
     for depth in depths:
-        batches = tuple(user_input(int(batch) * depth, "batch") for batch in per_stage)
-        groups.append(
-            ([layout for layout in layouts if int(layout.pp) == depth], load | {"batch": batches if len(batches) > 1 else batches[0]})
-        )
+        batches = [user_input(int(batch) * depth, "batch") for batch in per_stage]
+        batch = tuple(batches) if len(batches) > 1 else batches[0]
+        groups.append(([layout for layout in layouts if int(layout.pp) == depth], load | {"batch": batch}))
     return groups
 
 

@@ -18,7 +18,9 @@ from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
 
 MOST = 1_000_000  # members of one axis
-SPELLINGS = dict.fromkeys(("hit", "hit_rate"), ("--hit-rate", "--hit"))  # flags of fields that are one thing under two names
+SPELLINGS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("hit", "hit_rate"), ("--hit-rate", "--hit")
+)  # flags of fields that are one thing under two names
 TINY, HUGE = 1e-30, 1e30  # bounds of every quantity but zero, so that products and quotients stay finite
 
 
