@@ -356,7 +356,7 @@ BY_HAND = [
     ("SP-04", "total over active", 1 + 63 / 3),
     ("SP-06", "by the figure", math.log(1.3 / 0.37) / math.log(64)),
     ("SP-09", "size where it ends", 10 ** (0.108 / 0.009)),
-    ("CR-02", "x after the layers", 129),  # 5 + 3 = 8, 8 - 3 = 5, 13, 18, 31, 49, 80, 129
+    ("CR-02", "x after the layers", 207),  # 5 + 3 = 8, 3 + 8 = 11, then sums of the last two: 19, 30, 49, 79, 128
     ("CR-03", "activations", 4e6 * 64 * 20 * 8192 * 2),
     ("CR-04", "activations", 4e6 * (2 + 20) * 8192 * 2),
     ("CR-04", "over ordinary training", 22 / (20 * 64)),
