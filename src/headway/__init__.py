@@ -3,9 +3,9 @@
     import headway as hw
     hw.serve("deepseek-v3", "gb200-nvl72", hw.Layout(ep=72, dp=72), batch=[64, 512, 4096], context=8192).table()
 
-The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Twelve packages, imports
-downwards only: cli, report, evidence, economics, sim, training, serving, performance, hardware, models, laws, core. docs/where.md finds
-a subject; data/README.md says which module reads each file of facts.
+The public names are the list below; each is imported when first used, so that `import headway` costs nothing. Thirteen packages, imports
+downwards only: cli, report, evidence, reality, economics, sim, training, serving, performance, hardware, models, laws, core.
+docs/where.md finds a subject; data/README.md says which module reads each file of facts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,15 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 # Where `core.columns` looks a key up: first the tables, of which the later wins, then the fields of the records, likewise.
-COLUMN_MODULES = ("training.columns", "serving.columns", "hardware.columns", "evidence.columns", "sim.columns", "economics.columns")
+COLUMN_MODULES = (
+    "reality.columns",
+    "training.columns",
+    "serving.columns",
+    "hardware.columns",
+    "evidence.columns",
+    "sim.columns",
+    "economics.columns",
+)
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
 RECORDS = (
     "performance.workload:SLO",

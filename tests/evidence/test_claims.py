@@ -31,6 +31,7 @@ COMPUTED = {
     *(f"AP-{n:02d}" for n in range(1, 21) if n not in (3, 7, 18)),
     *(f"KT-{n:02d}" for n in range(1, 13)),
     *("CW-04", "CW-05", "CW-06", "EX-08", "EX-09"),
+    *(f"CR-{n:02d}" for n in range(1, 8)),
 }
 EMPIRICAL = {
     *("RK-02", "RK-04", "RK-08", "PP-19", "FS-08", "FS-09", "OT-13", "AP-03", "AP-07", "AP-18", "KT-13"),
@@ -56,6 +57,7 @@ FOUND = {
     **{f"OT-{n:02d}": "OK" for n in (1, 3, 4, 5, 7, 8, 9, 10, 11, 14, 16, 17, 19)}, **dict.fromkeys(("OT-12", "OT-15", "SP-03"), "OK~"),
     **dict.fromkeys(("OT-02", "OT-18", "SP-05"), "DERIVED"), **dict.fromkeys(("OT-06", "SP-04"), "WRONG"), "SP-10": "AMBIG",
     **dict.fromkeys(("SP-02", "SP-06", "SP-09"), "OK"),
+    **{f"CR-{n:02d}": "OK" for n in range(1, 7)}, "CR-07": "",
     **dict.fromkeys(("FM-02", "FM-03", "MOE-11", "MOE-12", "PP-03", "PP-04", "PP-07", "FS-06"), "DERIVED"),
 }  # fmt: skip
 FOLLOWS = {"OK": {"agrees"}, "OK~": {"rounding"}, "AMBIG": {"differs"}, "WRONG-IN": {"differs"}, "WRONG": {"differs"},
@@ -80,6 +82,7 @@ OTHER_BRANCH = {
     ("PP-04", "k_1"), ("PP-04", "k_2"), ("PP-04", "k_4"), ("PP-04", "k_8"),  # whole layers
     ("AP-02", "short"), ("AP-02", "half"), ("AP-11", "length"),  # where compute binds
     *(("PP-17", name) for name in ("total", "weight_byte", "node", "hopper_hbm", "rack", "blackwell_hbm", "large_total")),  # whole stages
+    ("CR-02", "layers"), ("CR-07", "rounds"),  # whole layers and rounds
 }  # fmt: skip
 WIDE = {"RB-26", "TS-09"}  # references given to 20 % and 10 %
 LADDER = (0.5, 2.0, 0.1, 10.0, 1e-3, 1e3, 1e-6, 1e6)
@@ -353,6 +356,12 @@ BY_HAND = [
     ("SP-04", "total over active", 1 + 63 / 3),
     ("SP-06", "by the figure", math.log(1.3 / 0.37) / math.log(64)),
     ("SP-09", "size where it ends", 10 ** (0.108 / 0.009)),
+    ("CR-02", "x after the layers", 207),  # 5 + 3 = 8, 3 + 8 = 11, then sums of the last two: 19, 30, 49, 79, 128
+    ("CR-03", "activations", 4e6 * 64 * 20 * 8192 * 2),
+    ("CR-04", "activations", 4e6 * (2 + 20) * 8192 * 2),
+    ("CR-04", "over ordinary training", 22 / (20 * 64)),
+    ("CR-05", "FLOP per token", 8 * 37e9),
+    ("CR-06", "making it again over reading it", (2 * 37e9 / 4.5e15) / (61 * 576 / 8e12)),
     ("EX-07", "MFU", 6 * 37e9 * 14.8e12 / (2.79e6 * 3600 * 1.513e15)),
 ]
 

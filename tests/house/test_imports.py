@@ -1,4 +1,4 @@
-"""Twelve packages in one order: imports go downwards, nothing is loose at the root, no circles, and numpy only where arrays are."""
+"""Thirteen packages in one order: imports go downwards, nothing is loose at the root, no circles, and numpy only where arrays are."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def floor(name: str) -> int:
     return len(ORDER) - ORDER.index(name.partition(".")[0])
 
 
-def test_folders__are_the_twelve_packages_and_nothing_is_loose() -> None:
+def test_folders__are_the_packages_and_nothing_is_loose() -> None:
     folders = {path.relative_to(SOURCE).parts[0] for path in files() if path.parent != SOURCE}
-    assert folders == set(ORDER), "put it into one of the twelve packages"
+    assert folders == set(ORDER), "put it into one of the packages"
     assert {path.name for path in SOURCE.glob("*.py")} == LOOSE, "move the file into the package of its subject (docs/where.md)"
     assert {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"__pycache__"} == {*ORDER, "data"}
 

@@ -10,7 +10,21 @@ from pathlib import Path
 from support.paths import SOURCE
 
 # A file imports from its own package and from those to the right of it.
-ORDER = ["cli", "report", "evidence", "economics", "sim", "training", "serving", "performance", "hardware", "models", "laws", "core"]
+ORDER = [
+    "cli",
+    "report",
+    "evidence",
+    "reality",
+    "economics",
+    "sim",
+    "training",
+    "serving",
+    "performance",
+    "hardware",
+    "models",
+    "laws",
+    "core",
+]
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 
-TIERS = "hbm,ddr,flash,disk"
+TIERS = "hbm,ddr,cxl,flash,disk"
 CHIP_MEMORY, ALL = "hbm", "all"
 HOLDS = (300.0, 3600.0, 86400.0)
 MOST_CASES = 200

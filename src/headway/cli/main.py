@@ -28,8 +28,9 @@ VERBS = {
     "show": ("headway.cli.show", "one model, chip or system: its facts and their sources"),
     "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
     "rack": ("headway.cli.rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
-    "trend": ("headway.cli.trend", "chips by year: FLOP/byte, drain time, latency floor, longest context"),
+    "trend": ("headway.cli.trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
     "lecture": ("headway.cli.lecture", "the lecture behind headway: chapters, claims with your inputs, your model, flashcards"),
+    "feistel": ("headway.cli.feistel", "Feistel ciphers and reversible networks: vectors, avalanche, differentials, couplings undone"),
     "predict": ("headway.cli.predict", "predictions for a table of runs, each with floor and 90 % interval"),
     "fit": ("headway.cli.fit", "efficiencies fitted to your own measurements, with their errors"),
 }
@@ -37,7 +38,7 @@ GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill"),
-    "Look": ("show", "list", "rack", "trend", "lecture"),
+    "Look": ("show", "list", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "fit"),
 }
 USAGE = """headway: how fast, how much and why, for language models on chips

@@ -32,6 +32,7 @@ DOCS = {
     "date": "date of the price",
     "source": "source of the price",
 }
+CLAIM = "the lecture's host says that about half of capital spending goes to memory; compare with all memory (headway lecture FS-09)"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ def _notes(machines: list[Any]) -> list[str]:
             else "no price to buy it by is known"
         )
         notes.append(f"{machine.chip.name}: {price_text}")
+    notes.append(CLAIM)
     return list(dict.fromkeys(notes))
 
 

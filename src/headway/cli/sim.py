@@ -33,6 +33,9 @@ LOOPS = ("auto", "plain", "compiled")
 INTERRUPTED = 130  # exit status after an interrupt with a partial answer
 COMPILED_S = 1.0  # compile time in seconds from which a note states it
 
+DRAIN = "drain"  # --departures drain: the interval is the drain time of the HBM
+PROGRESS_LABEL = "requests simulated"
+
 
 def add_flags(parser: Any) -> None:
     """Flags of the verb: subject, traffic, limits, scheduler, layout, formats, assumptions."""
@@ -243,7 +246,7 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
     for fleet, policy, notes, refit in _fleets(args, loadings, 2 if fast else 1):
         how, compile_s = args.loop, 0.0
         if fleet.pace:
-            takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs
+            takes_s = sum(plain_s(load.traffic, fleet.prefix is not None) for load in loadings) * runs + _filling_s(fleet, loadings)
             meet = fleet.pools is not None or (policy.routing != "round-robin" and fleet.replicas > 1)
             shared = fleet.prefix is not None and fleet.prefix.shared
             how = choose_form(fleet.pace.source, takes_s, args.loop, meet, shared)
@@ -252,6 +255,14 @@ def _trials(args: Any, loadings: list[Any], warmup: float, lasting: bool) -> Ite
             fleet=fleet, limits={f"{key}_s": float(value) for key, value in limits.items()}, warmup=warmup, lasting=lasting, how=how,
             routing=policy.routing, fast=fast, seed=seed(args), compile_s=compile_s, band=band, refit=refit,
         ), notes  # fmt: skip
+
+
+def _filling_s(fleet: Any, loadings: list[Any]) -> float:
+    """Least seconds that plain Python takes to measure the capacity: full batches on all ranks; closed loops need none."""
+    from headway.sim.capacity import saturated_sample
+    from headway.sim.compiled_loop import saturated_s
+
+    return 0.0 if loadings[0].users else saturated_s(*saturated_sample(loadings[0].requests, fleet.scheduler.rules))
 
 
 def _band(args: Any, requests: int) -> float:
@@ -270,8 +281,9 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
 
     assumptions, more = _single_values(args, Assumptions)
     formats, _ = _single_values(args, Precision)
-    policy_values, _ = _single_values(args, Policy)
     model, system = _subject(args)
+    drain_notes = _drained(args, system.chip)
+    policy_values, _ = _single_values(args, Policy)
     layouts, drop_notes = _layouts(args, model)
     traffic, policy = loadings[0].traffic, Policy(**policy_values)
     request = query(
@@ -283,7 +295,19 @@ def _fleets(args: Any, loadings: list[Any], classes: int) -> Iterator[tuple[Any,
     for layout in legal_layouts:
         refit = partial(fleet, request, layout, policy, classes=classes, closed=loadings[0].users > 0, tiers=tiers)
         sim_fleet = refit(traffic)
-        yield sim_fleet, policy, [*more, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes], refit
+        yield sim_fleet, policy, [*more, *drain_notes, *drop_notes, *half_notes, *request.notes, *sim_fleet.scheduler.notes], refit
+
+
+def _drained(args: Any, chip: Any) -> list[str]:
+    """A note if `--departures drain` stands for the drain time of the chip's HBM, which takes its place in `args`."""
+    from headway.core.listing import format_value
+    from headway.laws.roofline.capacity import drain_s
+
+    if args.departures is None or args.departures.strip().lower() != DRAIN:
+        return []
+    interval = float(drain_s(chip.need("hbm"), chip.need("hbm_bw")))
+    args.departures = f"{interval!r}s"
+    return [f"departures every {format_value(interval, 's')}: the time to read all HBM of {chip.name} once (--departures {DRAIN})"]
 
 
 def _halved(request: Any, loadings: list[Any]) -> tuple[list[Any], list[str]]:

@@ -18,6 +18,9 @@ from headway.core import quantity, units
 from headway.core.errors import BadValue, UnknownName
 
 MOST = 1_000_000  # members of one axis
+SPELLINGS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("hit", "hit_rate"), ("--hit-rate", "--hit")
+)  # flags of fields that are one thing under two names
 TINY, HUGE = 1e-30, 1e30  # bounds of every quantity but zero, so that products and quotients stay finite
 
 
@@ -215,7 +218,9 @@ def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str 
     for name, (q, value) in fields(record).items():
         if name not in skip:
             default = None if name in searched else value
-            target.add_argument(flag(name), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, default))
+            target.add_argument(
+                *SPELLINGS.get(name, (flag(name),)), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, default)
+            )
 
 
 def _metavar(q: Field, value: Any) -> str:

@@ -19,6 +19,14 @@ _TREND = {
     "latency_floor_s": Column("s", "reading the model's weights once with the whole scale-up domain: no decode step is shorter"),
     "longest_context": Column("token", "longest context of one sequence whose KV fits beside the weights in the scale-up domain"),
 }
+_MODELS = {
+    "released": Column("", "month of the release, as YYYY-MM"),
+    "training_tokens": Column("token", "tokens of pre-training, where their number is public"),
+    "tokens_per_active": Column("token", "training tokens per active parameter: 20 is Chinchilla's rule, more is over-training"),
+    "tokens_status": Column("", "checked against a second text, or unverified: written from memory of the named source"),
+    "domain_chip": Column("", "chip with the most memory in a switched scale-up domain, of those announced before the year of the release"),
+    "domain_hbm": Column("byte", "memory of that domain"),
+}
 _RACK = {
     "dies": Column("", "compute dies in the domain: what the names of some racks count"),
     "chips_growth": Column("", "chips over those of the known domain"),
@@ -74,5 +82,5 @@ _TIERS = {
     "fee_usd_per_byte_s": Column("USD/byte/s", "list price of holding a byte, where it is rented"),
     "price_date": Column("", "when that price was asked"),
 }
-COLUMNS: dict[str, Column] = _TREND | _RACK | _TIERS
+COLUMNS: dict[str, Column] = _TREND | _MODELS | _RACK | _TIERS
 IDENTITY = ("name", "fact", "chip", "year")  # columns that identify a row

@@ -2,10 +2,11 @@
 
 Holds        model (the records), attention/ (one file per attention kind), config (a model by name or file), readers/ (config.json by
              architecture), hub (config.json from Hugging Face), work (what one layer asks), totals (the whole model: KV bytes per token,
-             parameters), precision (number formats), variants (what if), describe.
+             parameters), precision (number formats), variants (what if), releases (dates, training tokens), describe.
 Import       config.model, model.Model and the feed-forward kinds beside it, attention kinds from their files, precision.Precision,
              precision.formats, totals.kv_bytes_per_token, totals.total_params, totals.active_params, totals.works, variants.override,
              describe.about_model.
 May import   laws, core. Its users: hardware (what fits in a rack), performance and every package above.
-Reads        data/models/*.json, data/model_index.csv and data/aliases/models.txt (config.py), data/dtypes.toml (precision.py).
+Reads        data/models/*.json, data/model_index.csv and data/aliases/models.txt (config.py), data/dtypes.toml
+             (precision.py), data/model_releases.csv (releases.py).
 """

@@ -105,17 +105,19 @@ def _given_size(first: Row, peers: Sequence[Row]) -> Words:
     return [text, over, f"; right for {_of(first, 'served_exact')} tokens served"], remarks, []
 
 
+BILL = (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
+
+
 def _life(first: Row, peers: Sequence[Row]) -> Words:
     text = f"{_of(first, 'active')} active, {_of(first, 'served')} tokens served: train on {_of(first, 'tokens')} tokens"
     clauses = [text, f", {first['over_training']:,.3g}x Chinchilla by {first['law']}"]
     clauses.append(f"; the simple rule costs {first['rule_regret']:.1%} more than the cheapest")
-    shares = ", ".join(
-        f"{name} {first[f'share_{key}']:.0%}" for name, key in (("pre-training", "train"), ("RL", "rl"), ("serving", "serve"))
-    )
+    shares, by_rule = (", ".join(f"{name} {first[f'{whose}share_{key}']:.0%}" for name, key in BILL) for whose in ("", "rule_"))
     rule = f"{_of(first, 'rule_tokens')} tokens, {first['rule_over_training']:,.3g}x Chinchilla"
     remarks = [
         f"the simple rule, training = serving, says {rule}",
         f"the bill at the optimum: {shares} of {_of(first, 'bill_flop')} of training (kappa {first['kappa']:.3g}, eta {first['eta']:.3g})",
+        f"the bill by the simple rule: {by_rule}",
         *(f"over Chinchilla: {text}" for text in [_range(peers, "over_training")] if text),
         *(f"the simple rule costs more by {text}" for text in [_range(peers, "rule_regret")] if text),
     ]

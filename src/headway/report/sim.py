@@ -34,7 +34,7 @@ def describe(rows: Any) -> output.Summary:
     rejected = rejected_requests(row_list[0])
     if len(runs) <= 1:
         row = row_list[0]
-        remarks = [*verdict(row), *rejected, *_growing(row), *_draining(row), *sensitive(row), DEFINED]
+        remarks = [*verdict(row), *rejected, *_train(row), *_growing(row), *_draining(row), *sensitive(row), DEFINED]
         return output.Summary(_sentence(row), kinds, binds=_binds(row), remarks=remarks, first=FIRST)
     at = kinds.index("p99_itl_s")
     remarks = [*rejected, *_draining(runs[-1]), DEFINED]
@@ -97,6 +97,19 @@ def _draining(row: Mapping[str, Any]) -> list[str]:
         return []
     few = f"{serving.value(row, 'offered_req_per_s')} were sent, {serving.value(row, 'req_per_s')} ended until the last answer was out"
     return [f"a short run: {few}; rates, costs and what is full count filling and draining: more --requests make that less."]
+
+
+def _train(row: Mapping[str, Any]) -> list[str]:
+    """Lines on steps that leave on a timetable: how full, how long the wait, and what half the interval does."""
+    if row.get("departures_s") is None:
+        return []
+    first = f"A step leaves every {serving.value(row, 'departures_s')}, {row['train_fill']:.1%} full; a request waits "
+    lines = [f"{first}{serving.value(row, 'mean_queue_s')} for its first step."]
+    if row.get("half_mean_ttft_s") is not None:
+        half = f"Half the interval: {row['half_train_fill']:.1%} full, wait {serving.value(row, 'half_mean_queue_s')}, TTFT "
+        half += f"{serving.value(row, 'mean_ttft_s')} -> {serving.value(row, 'half_mean_ttft_s')}, TPOT "
+        lines.append(f"{half}{serving.value(row, 'mean_tpot_s')} -> {serving.value(row, 'half_mean_tpot_s')}.")
+    return lines
 
 
 def sensitive(row: Mapping[str, Any]) -> list[str]:

@@ -160,7 +160,7 @@ def leave(state: State, rules: Rules, seat: int) -> None:
 
 def preempt(state: State, rules: Rules, seat: int) -> None:
     """Preempt a sequence to the front of its queue; its KV moves to host memory if there is room, else it is recomputed."""
-    remove_at(state.heap, state.count[HEAPED], place_of(state.heap, seat))
+    remove_at(state.heap, state.count[HEAPED], place_of(state.heap, state.count[HEAPED], seat))
     state.count[HEAPED] -= 1
     output_so_far = int(state.seat[seat + OUTPUT_SO_FAR] + (state.count[STEP] - state.seat[seat + JOINED]) * rules.accept)
     leave(state, rules, seat)

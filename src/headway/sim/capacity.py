@@ -64,6 +64,15 @@ def _queue(prompt: Any, output: Any, rules: Rules) -> tuple[int, int]:
     return places, int(np.clip(ROUNDS * places, LEAST, max(MOST, FEWEST_ROUNDS * places)))
 
 
+def saturated_sample(traffic: Traffic, rules: Rules) -> tuple[int, float]:
+    """Requests that the capacity of one replica is measured with, and their mean output: what that simulation will cost."""
+    prompt, output = _served_lengths(traffic, rules)
+    if not len(prompt):
+        return 0, 0.0
+    places, count = _queue(prompt, output, rules)
+    return places + count, float(output.mean())
+
+
 def _served_lengths(traffic: Traffic, rules: Rules) -> tuple[Any, Any]:
     """Prompts and outputs of the requests that the cache can hold, of a long traffic those of a sample spread over all of it."""
     prompt, output, count = traffic.prompt, traffic.output, len(traffic)

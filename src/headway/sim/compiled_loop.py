@@ -23,6 +23,7 @@ from headway.sim.traffic.requests import Traffic
 
 ANSWERS = "float64(float64, float64, float64, float64, float64)"
 REQUEST_S, ANSWER_S, BLOCK_S = 7e-6, 9e-6, 3e-6  # least s in plain Python per request, its later tokens, a cached block
+FULL_S = 25e-6  # s in plain Python per request of a full batch: tokens share steps, but each is admitted, heaped and retired
 COMPILE_S = 8.0  # seconds to compile
 LOAD_S = 0.6  # seconds to load numba and cached machine code
 STEP_S = 0.35  # seconds to compile a step for a loop that is there
@@ -55,6 +56,14 @@ class Runner:
 def plain_s(traffic: Traffic, cached: bool = False) -> float:
     """Approximate least seconds that traffic takes in plain Python; `cached`: with a prefix cache."""
     return REQUEST_S * len(traffic) + ANSWER_S * int((traffic.output > 1).sum()) + BLOCK_S * cached * len(traffic.blocks)
+
+
+def saturated_s(requests: int, output: float) -> float:
+    """Approximate seconds that plain Python takes for so many requests of a mean output in full batches.
+
+    In a full batch steps are shared, so that a token costs next to nothing, but each request is admitted, kept in a heap and retired.
+    """
+    return FULL_S * requests if output > 1.0 else REQUEST_S * requests
 
 
 def runner(source: str, plain: Step, takes_s: float, how: str = "auto", routed: bool = False, shared: bool = False) -> Runner:

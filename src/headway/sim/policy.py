@@ -30,7 +30,9 @@ class Policy:
     )
     block: Annotated[Any, Field("token", integer=True, low=1, open_low=False, high=1e6, help="tokens in a block of KV cache")] = BLOCK
     reserve: Annotated[Any, Field(open_low=False, high=1, help="part of an answer's KV cache that is set aside when it is admitted")] = None
-    departures: Annotated[Any, Field("s", help="steps leave at multiples of this time, full or not")] = None
+    departures: Annotated[Any, Field("s", help="steps leave at multiples of this time, full or not; drain: the time to read all HBM")] = (
+        None
+    )
     request_overhead: Annotated[Any, Field("s", open_low=False, help="an engine's own work on a request before its first token is out")] = (
         None
     )

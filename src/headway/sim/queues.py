@@ -30,11 +30,11 @@ def remove_at(heap: Any, count: int, at: int) -> None:
         _sink(heap, last, at, key, name)
 
 
-def place_of(heap: Any, name: int) -> int:
-    """Index of a name in the heap."""
-    at = 0
+def place_of(heap: Any, count: int, name: int) -> int:
+    """Index of a name in a heap of `count` pairs; from the end, where sequences that were admitted last usually stand."""
+    at = count - 1
     while heap[2 * at + 1] != name:
-        at += 1
+        at -= 1
     return at
 
 

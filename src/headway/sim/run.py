@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.errors import BadValue
+from headway.laws.queueing.departures import train_fill
 from headway.sim import capacity, results
 from headway.sim.capacity import Capacity
 from headway.sim.fleet import Fleet, split
@@ -107,11 +108,33 @@ class Trial:
         except KeyboardInterrupt:  # rows of millions of requests take seconds: finish them, then stop
             run = replace(run, interrupted=True)
             rows = self._result_rows(load, run, able)
+        if not run.interrupted:
+            rows[0] |= self.on_timetable(load, rows[0])
         if self.band and not run.interrupted:
             for end, factor in ((LOW, 1.0 - self.band), (HIGH, 1.0 + self.band)):
                 for row, band_row in zip(rows, self.at_pace(load, able, factor), strict=True):
                     row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
         return rows, run
+
+    def on_timetable(self, load: LoadingPlan, row: Mapping[str, Any]) -> dict[str, Any]:
+        """How full steps leave that depart on a timetable, and latencies at half the interval; nothing without a timetable."""
+        scheduler = self.fleet.scheduler
+        interval = scheduler.rules.departures
+        if not interval or self.fleet.pace is None or self.fleet.pools is not None or row.get("decode_batch_mean") is None:
+            return {}
+        fill = train_fill(row["decode_batch_mean"], scheduler.rules.seats)
+        rules = scheduler.rules._replace(departures=interval / 2)
+        half = replace(self, fleet=replace(self.fleet, scheduler=replace(scheduler, rules=rules)), band=0.0)
+        run = half.run(load)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        (half_row,) = half._result_rows(load, run, None)[:1]
+        known = {key: half_row.get(key) for key in ("mean_queue_s", "mean_ttft_s", "mean_tpot_s")}
+        batch = half_row.get("decode_batch_mean")
+        filled = None if batch is None else train_fill(batch, rules.seats)
+        return {"departures_s": interval, "train_fill": fill} | {
+            f"half_{key}": value for key, value in (known | {"train_fill": filled}).items()
+        }
 
     def at_pace(self, load: LoadingPlan, able: Capacity | None, factor: float) -> list[dict[str, Any]]:
         """The rows of a load with every step time multiplied by `factor`."""

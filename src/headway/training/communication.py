@@ -22,13 +22,14 @@ from headway.laws.training.communication import (
     reductions_per_step,
     tp_exchanges,
 )
+from headway.laws.training.reversible import stream_bytes
 from headway.laws.training.state import expert_ways
 from headway.models.model import UNITY
 from headway.performance.collectives import RoutedLayer, exchange_term, gather_term, group, hop_term, most
 from headway.performance.layout import Layout
 from headway.performance.topology import Fabric, LinkCosts
 from headway.training.pipeline import Stage
-from headway.training.recipe import Recipe, TrainingLayout
+from headway.training.recipe import FORWARD_AGAIN, REVERSIBLE, Recipe, TrainingLayout
 from headway.training.work import WIDE, TrainingWork, dispatched
 
 NO_TIME = known(0.0, "no exchange", "s", "constant", "one way of this kind of parallelism sends nothing")
@@ -50,13 +51,13 @@ def exchanges(
     work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, fabric: Fabric, costs: LinkCosts, tokens: Any, count: Any
 ) -> Exchanges:
     """Time of every collective of a step, by kind."""
-    again = UNITY if recipe.recompute == "full" else known(0, "recomputed", "", "constant", "the layers are not computed again")
+    again = UNITY if recipe.recompute in FORWARD_AGAIN else known(0, "recomputed", "", "constant", "the layers are not computed again")
     vector = activation_bytes_per_token(work.hidden, WIDE)
     return Exchanges(
         tp=_tensor(work, part, layout, fabric, costs, tokens, vector, again),
         cp=_context(work, part, layout, fabric, costs, tokens, again),
         ep=_experts(work, part, layout, recipe, fabric, costs, tokens, again),
-        hops=_hops(layout, fabric, costs, tokens, vector),
+        hops=_hops(layout, fabric, costs, tokens, stream_bytes(vector) if recipe.recompute == REVERSIBLE else vector),
         parameters=_parameters(part, layout, recipe, fabric, costs, tokens, count),
     )
 

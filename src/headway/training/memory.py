@@ -17,10 +17,11 @@ from headway.laws.training.activations import (
     kept_share,
     layer_activation_bytes,
 )
+from headway.laws.training.reversible import reversible_bytes_chip, stream_bytes
 from headway.laws.training.state import allowance_bytes, end_params, fuller, gathered_bytes, part_of_fuller, sharded_from, states_bytes
 from headway.models.model import NONE, UNITY
 from headway.training.pipeline import Stage, copies, in_flight
-from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.recipe import REVERSIBLE, Optimizer, Recipe, TrainingLayout
 from headway.training.work import WIDE, TrainingWork
 
 STAGE_1, STAGE_2, STAGE_3 = (
@@ -61,7 +62,7 @@ class Allowance:
 class ActivationBytes:
     """Activation bytes per token that a chip keeps for the backward pass."""
 
-    layer: Any  # mean of one layer
+    layer: Any  # mean of one layer; of a reversible network, all that it keeps
     at_hand: Any  # all activations of one layer, while it is recomputed
 
 
@@ -89,7 +90,10 @@ def _stage(
     states = _states(part, layout, recipe, optimizer, UNITY if last else NONE)
     stage_params = times(total((part.dense, part.experts)), part.share)
     gathered = gathered_bytes(part.largest, stage_params, optimizer.weight, optimizer.gradient, LAYERS_GATHERED, layout.zero, layout.pp)
-    activations = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, part.layers_per_stage, flying)
+    if recipe.recompute == REVERSIBLE:
+        activations = reversible_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, flying)
+    else:
+        activations = activation_bytes_chip(token_bytes.layer, token_bytes.at_hand, tokens, part.layers_per_stage, flying)
     embedding = embedding_activation_bytes(work.hidden, work.mask, flying, whole_ways)
     head = head_activation_bytes(work.hidden, work.vocab, WIDE, LOGIT[recipe.kernels], whole_ways, layout.tp)
     ends = head_bytes_chip(embedding, head, layout.pp, UNITY if last else NONE, tokens)
@@ -136,6 +140,9 @@ def kept_per_token(work: TrainingWork, part: Stage, layout: TrainingLayout, reci
         )  # fmt: skip
         return divided(sum_over_blocks(counts, layers), part.layers)
 
+    if recipe.recompute == REVERSIBLE:  # of all layers together: both streams behind the last
+        streams = stream_bytes(checkpoint_bytes(work.hidden, WIDE, whole_ways))
+        return ActivationBytes(layer=streams, at_hand=layer_bytes(selective=False))
     if recipe.recompute == "full":
         return ActivationBytes(layer=checkpoint_bytes(work.hidden, WIDE, whole_ways), at_hand=layer_bytes(selective=False))
     return ActivationBytes(layer=layer_bytes(recipe.recompute == "selective"), at_hand=NO_BYTES)

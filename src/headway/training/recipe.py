@@ -17,7 +17,10 @@ from headway.performance.workload import MOST
 MOST_WAYS = 1_000_000
 SCHEDULES = ("1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe")
 KERNELS = ("fused", "eager")
-RECOMPUTE = ("none", "selective", "full")
+RECOMPUTE = ("none", "selective", "full")  # modes that are searched
+REVERSIBLE = "reversible"  # another network: its layers are couplings, so it is never searched
+FORWARD_AGAIN = ("full", REVERSIBLE)  # modes whose backward pass runs every layer forward again
+RECOMPUTE_HELP = "activations computed again in the backward pass; reversible: a network of couplings, which keeps none"
 OBJECTIVES = ("step", "chips", "cost")
 DTYPES = ("bf16", "fp16", "fp8")
 FILE = "data/training/optimizers.toml"
@@ -46,7 +49,7 @@ class Recipe:
     """Formats, pipeline schedule, kept and recomputed activations of a training step."""
 
     dtype: Annotated[str, Field(choices=DTYPES, help="format of the layers' matmuls; head and attention stay in 16 bits")] = "bf16"
-    recompute: Annotated[str, Field(choices=RECOMPUTE, help="activations computed again in the backward pass")] = "none"
+    recompute: Annotated[str, Field(choices=(*RECOMPUTE, REVERSIBLE), help=RECOMPUTE_HELP)] = "none"
     schedule: Annotated[str, Field(choices=SCHEDULES, help="pipeline schedule (interleaved where vpp > 1)")] = "1f1b"
     optimizer: Annotated[str, Field(help="adam, adam-bf16-grad, adam-8bit, muon, ...: data/training/optimizers.toml")] = "adam"
     sequence_parallel: Annotated[Any, Field(integer=True, open_low=False, high=1, help="1: norms and inputs are split over tp too")] = 1

@@ -40,7 +40,7 @@ from headway.training.achieved import SHARES, TrainingReach
 from headway.training.communication import NO_TIME, Exchanges, exchanges
 from headway.training.memory import STAGE_1, kept_per_token
 from headway.training.pipeline import Stage, chosen_params, common_params, idle
-from headway.training.recipe import Optimizer, Recipe, TrainingLayout
+from headway.training.recipe import FORWARD_AGAIN, Optimizer, Recipe, TrainingLayout
 from headway.training.work import TrainingWork
 
 TWO_FLOP = known(2.0, "FLOP per parameter", "flop/token", "constant", "a multiply and an add")
@@ -171,7 +171,7 @@ def step_work(
 
 def _again(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe, active: Any) -> Any:
     """Recomputed matmuls in forward passes of a layer: one (full), the latent up-projections (selective) or none."""
-    if recipe.recompute == "full":
+    if recipe.recompute in FORWARD_AGAIN:
         return UNITY
     if recipe.recompute == "none" or not recipe.fused_attention or not any(kind.recomputed_params for kind in work.layers):
         return NONE
@@ -184,12 +184,12 @@ def _recomputed_share(work: TrainingWork, part: Stage, layout: TrainingLayout, r
     """Share of the activation bytes of a layer's forward pass that is recomputed."""
     if recipe.recompute == "selective":
         return dropped_share(kept_per_token(work, part, layout, recipe).layer, layer_bytes)
-    return UNITY if recipe.recompute == "full" else NONE
+    return UNITY if recipe.recompute in FORWARD_AGAIN else NONE
 
 
 def _scores_again(recipe: Recipe) -> Any:
     """Recomputed forward passes of attention, besides those that fused attention makes in its backward pass."""
-    return UNITY if recipe.recompute == "full" or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
+    return UNITY if recipe.recompute in FORWARD_AGAIN or (recipe.recompute == "selective" and not recipe.fused_attention) else NONE
 
 
 def _active(work: TrainingWork, part: Stage, layout: TrainingLayout, recipe: Recipe) -> tuple[Any, Any]:

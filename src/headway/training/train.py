@@ -24,7 +24,7 @@ from headway.training.achieved import TrainingReach, chip_efficiency
 from headway.training.columns import PARTS, TIMES
 from headway.training.estimate import TrainingCase, TrainingEstimate, estimate, machine, overlap
 from headway.training.layouts import NAMES, none_legal, pinned_one
-from headway.training.recipe import OBJECTIVES, RECOMPUTE, Recipe, TrainingLayout, TrainingRun, optimizer
+from headway.training.recipe import OBJECTIVES, RECOMPUTE, REVERSIBLE, Recipe, TrainingLayout, TrainingRun, optimizer
 from headway.training.run import Failures, Outlook, TrainingAnswer, TrainingRequest, outlook
 from headway.training.search import LayoutEstimate, bounds_of, search
 from headway.training.sizing import advice, sized
@@ -106,7 +106,7 @@ def best(request: TrainingRequest) -> TrainingAnswer:
         layout_count=result.layout_count,
         fitting=result.fitting,
         price=price,
-        notes=(*result.absent_values, *_long(request)),
+        notes=(*result.absent_values, *_long(request), *_reversible(request)),
     )
 
 
@@ -116,6 +116,13 @@ def _long(request: TrainingRequest) -> tuple[str, ...]:
     if most is None or int(request.run.seq) <= int(most):
         return ()
     return (f"sequences of {int(request.run.seq):,} tokens are longer than {request.model.name}'s context of {int(most):,}",)
+
+
+def _reversible(request: TrainingRequest) -> tuple[str, ...]:
+    """A note if the layers are to be couplings: that is another network."""
+    if REVERSIBLE not in request.modes:
+        return ()
+    return ("reversible: a network whose layers are couplings, one forward more; RevNet's implementations took 1.5 to 2 times as long",)
 
 
 def case_of(request: TrainingRequest) -> TrainingCase:

@@ -31,7 +31,7 @@ from headway.laws.training.step import micro_pairs
 from headway.models.model import NONE, UNITY, Dense, Model, MoE
 from headway.models.totals import embedding_and_head, works
 from headway.models.work import LayerWork
-from headway.training.recipe import Recipe
+from headway.training.recipe import FORWARD_AGAIN, Recipe
 
 WIDE = known(2, "bytes of an activation", "byte", "constant", "activations are kept in 16 bits")
 NARROW = known(1, "bytes of a dispatched activation", "byte", "constant", "DeepSeek-V3 (arXiv:2412.19437) section 3.3.3: dispatch in fp8")
@@ -169,7 +169,7 @@ def model_flop(work: TrainingWork, recipe: Recipe, causal: bool) -> Any:
 def hardware_flop(work: TrainingWork, recipe: Recipe) -> Any:
     """FLOPs that the hardware runs for a token, recomputation and full attention counted."""
     forward = total((_matmul(work), _attention(work, causal=False)))
-    forward_passes_again = UNITY if recipe.recompute == "full" else NONE
+    forward_passes_again = UNITY if recipe.recompute in FORWARD_AGAIN else NONE
     return hardware_flop_per_token(model_flop(work, recipe, causal=False), forward, forward_passes_again)
 
 

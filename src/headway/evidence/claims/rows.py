@@ -11,7 +11,18 @@ from typing import Any
 from headway.core.errors import BadValue, HeadwayError, UnknownName
 from headway.core.formula import record
 from headway.core.quantity import known
-from headway.evidence.claims import context, cross_checks, departures, experts, over_training, pipeline, prices, roofline, scale_up
+from headway.evidence.claims import (
+    context,
+    cross_checks,
+    departures,
+    experts,
+    over_training,
+    pipeline,
+    prices,
+    reversible,
+    roofline,
+    scale_up,
+)
 from headway.evidence.claims.claim import RECOMPUTE, Claim, Parts, claims
 from headway.hardware.chip import chip
 from headway.hardware.memory_tier import tier
@@ -64,7 +75,7 @@ def _near(value: float, target: float, relative: float) -> bool:
 
 GROUPS = (
     *(roofline, roofline, prices, departures, experts, experts, scale_up, pipeline),
-    *(scale_up, scale_up, context, cross_checks, prices, context, over_training),
+    *(scale_up, scale_up, context, cross_checks, prices, context, over_training, reversible),
 )
 
 

@@ -230,7 +230,7 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
         "tokens_per_param": power_laws.tokens_per_param(tokens, at.active),
         "loss": predicted_loss(fit, at.active, tokens).total, "bill_flop": lifetime.life_flop(at.active, tokens, rl, serving),
         **_shares(tokens, rl, serving),
-        "rule_tokens": serving, "rule_over_training": relative(serving, usual),
+        "rule_tokens": serving, "rule_over_training": relative(serving, usual), **_rule_shares(at, serving),
         **_judged(fit, at, serving, serving, "rule"),
     }  # fmt: skip
     if at.unique is not None:
@@ -249,6 +249,11 @@ def given_size(fit: ScalingFit, at: ScalingPoint) -> dict[str, Any]:
 def _shares(tokens: Any, rl: Any, serving: Any) -> dict[str, Any]:
     parts = {"train": tokens, "rl": rl, "serve": serving}
     return {f"share_{name}": lifetime.share_of_bill(part, tokens, rl, serving) for name, part in parts.items()}
+
+
+def _rule_shares(at: ScalingPoint, serving: Any) -> dict[str, Any]:
+    """Shares of the bill under the simple rule, training tokens equal to serving."""
+    return {f"rule_{key}": share for key, share in _shares(serving, lifetime.rl_in_training(serving, at.rl, at.eta), serving).items()}
 
 
 def _judged(fit: ScalingFit, at: ScalingPoint, tokens: Any, serving: Any, name: str) -> dict[str, Any]:

@@ -1,0 +1,111 @@
+"""`headway feistel vectors|avalanche|differential|coupling`: ciphers and reversible networks as one coupling, demonstrated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.errors import BadValue, UnknownName
+from headway.core.formula import record
+from headway.core.listing import Listing, clean, computed
+from headway.core.quantity import default
+from headway.report import output
+
+SUBJECTS = ("vectors", "avalanche", "differential", "coupling")
+# flag -> the subjects that it applies to
+APPLIES = {
+    "cipher": ("vectors", "avalanche", "differential"), "key": ("avalanche", "differential"), "rounds": ("avalanche", "differential"),
+    "layers": ("coupling",), "trials": ("avalanche",), "pairs": ("differential",), "epsilon": ("differential",),
+    "seed": ("avalanche", "differential", "coupling"),
+}  # fmt: skip
+ROUNDS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 44, 64)
+FEW_ROUNDS = (1, 2, 3, 4, 5, 6)
+LAYERS = (1, 4, 16, 64)
+REDUCED = "simon32"  # the cipher whose differentials are searched: its blocks are short and its rounds alike under rotation
+PROGRESS_LABEL = "differences tried"
+
+
+def add_flags(parser: Any) -> None:
+    """Flags of the verb: what to demonstrate, on which cipher, how much is counted."""
+    from headway.reality.demonstrations import FeistelRun
+
+    parser.add_argument("what", metavar="|".join(SUBJECTS), nargs="?", default="vectors")
+    parser.add_argument("--cipher", metavar="NAME", help="des, tea, simon32, simon64; several with commas (default all; simon32)")
+    parser.add_argument("--key", metavar="HEX", help="key in hexadecimal (default that of the first published vector)")
+    schema.add_flags(parser, FeistelRun, group="what is drawn and counted")
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per vector, round or depth."""
+    from headway.reality.demonstrations import FeistelRun
+    from headway.report import feistel
+
+    arguments.refuse(args, "a verb about a machine or a model; feistel has neither", "set", "catalog", "attention", "kv_share")
+    if args.what not in SUBJECTS:
+        raise UnknownName("demonstration", args.what, SUBJECTS, "one of " + ", ".join(SUBJECTS))
+    for name, subjects in APPLIES.items():
+        if getattr(args, name) is not None and args.what not in subjects:
+            raise BadValue("--" + name, getattr(args, name), f"headway feistel {' or '.join(subjects)}")
+    values, notes = schema.read(args, FeistelRun)
+    axes = {name: values.pop(name, None) for name in ("rounds", "layers")}
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            raise BadValue("--" + name, getattr(args, name), "one value")
+    settings = schema.defaults(FeistelRun, values)
+    with record():
+        rows, more = _rows(args, axes, settings)
+    plain = clean([dataclasses.asdict(row) for row in rows])
+
+    def tree(row: Any, key: str) -> Any:
+        place = next(number for number, entry in enumerate(plain) if entry == dict(row))
+        return computed(getattr(rows[place], key), key)
+
+    return output.Answer(
+        Listing(plain, tuple(notes) + more, tree=tree), describe=feistel.WORDS[args.what], figure=feistel.figure, most=200
+    )  # fmt: skip
+
+
+def _rows(args: Any, axes: dict[str, Any], settings: Any) -> tuple[list[Any], tuple[str, ...]]:
+    from headway.reality import demonstrations
+    from headway.reality.ciphers.catalogue import CIPHERS, cipher
+
+    if args.what == "coupling":
+        return list(demonstrations.coupling_rows(_axis(axes["layers"], "layers", LAYERS), int(settings.seed))), ()
+    names = [cipher(name).name for name in arguments.split(args.cipher, "--cipher")] if args.cipher else list(CIPHERS)
+    if args.what == "vectors":
+        return demonstrations.vector_rows(names), ()
+    rows, notes = [], []
+    if args.what == "differential":
+        if args.cipher and names != [REDUCED]:
+            raise BadValue("--cipher", args.cipher, f"{REDUCED}: differentials are searched in a cipher of short blocks")
+        names = [REDUCED]
+    make = demonstrations.avalanche_rows if args.what == "avalanche" else demonstrations.differential_rows
+    usual = ROUNDS if args.what == "avalanche" else FEW_ROUNDS
+    for name in names if args.cipher or args.what == "differential" else [REDUCED]:
+        subject = cipher(name)
+        legal, more = _legal(axes["rounds"], usual, subject)
+        rows += make(subject, legal, demonstrations.key_of(subject, args.key), settings)
+        notes += more
+    return rows, tuple(notes)
+
+
+def _axis(values: Any, name: str, usual: tuple[int, ...]) -> tuple[Any, ...]:
+    """Values of an axis: the user's, or the usual ones."""
+    if values is None:
+        return tuple(default(value, name, "", "usual value of headway feistel") for value in usual)
+    return values if isinstance(values, tuple) else (values,)
+
+
+def _legal(values: Any, usual: tuple[int, ...], subject: Any) -> tuple[Iterable[int], list[str]]:
+    """Rounds that the cipher has, and a note on those of a list that it has not; a single illegal value is an error."""
+    rounds = _axis(values, "rounds", usual)
+    legal = tuple(count for count in rounds if count <= subject.rounds)
+    if not legal:
+        raise BadValue("--rounds", ", ".join(str(int(count)) for count in rounds), f"at most {subject.rounds} for {subject.title}")
+    above = len(rounds) - len(legal)
+    if values is None or not above:
+        return legal, []
+    return legal, [f"rounds: dropped {above} of {len(rounds)} values above the {subject.rounds} of {subject.title}"]

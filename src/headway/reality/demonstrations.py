@@ -1,0 +1,195 @@
+"""Rows of `headway feistel`: counts taken here, put through the laws of couplings, so that each figure can be explained."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from headway.core.errors import BadValue
+from headway.core.quantity import known
+from headway.core.schema import Field
+from headway.laws.arithmetic import relative, times
+from headway.laws.coupling import differential_pairs, differential_weight, random_avalanche, random_differential, sensitivity
+from headway.reality import coupling, residual_network
+from headway.reality.avalanche import changed_bits
+from headway.reality.ciphers.catalogue import Cipher, cipher, published_vectors
+from headway.reality.differential import best_differential
+
+MOST_TRIALS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeistelRun:
+    """How much is drawn and counted."""
+
+    rounds: Annotated[Any, Field(integer=True, low=1, open_low=False, high=64, help="rounds that are run")] = None
+    layers: Annotated[Any, Field(integer=True, low=1, open_low=False, high=256, help="couplings, forward and back")] = None
+    trials: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST_TRIALS, help="pairs with one bit flipped")] = 2000
+    pairs: Annotated[Any, Field(integer=True, low=256, open_low=False, high=2**22, help="pairs per counted difference")] = 131072
+    epsilon: Annotated[Any, Field(high=10, help="size of the network's attack, in standard deviations")] = 0.5
+    seed: Annotated[Any, Field(integer=True, open_low=False, high=2**31, help="seed of what is drawn")] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorRow:
+    """A published vector beside what is computed here."""
+
+    cipher: str
+    rounds: Any
+    key: str
+    plain: str
+    encrypted: str
+    result: str
+    agrees: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvalancheRow:
+    """One flipped input bit behind some rounds, and a small change behind as many blocks of a residual network."""
+
+    cipher: str
+    rounds: Any
+    block_bits: Any
+    trials: Any
+    changed_bits: Any
+    changed_share: Any
+    random_share: Any
+    sensitivity: Any
+    network_sensitivity: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialRow:
+    """The likeliest differential of some rounds, and a gradient attack on a network with as many blocks."""
+
+    cipher: str
+    rounds: Any
+    input_difference: str
+    output_difference: str
+    pairs: Any
+    hits: Any
+    probability: Any
+    weight_bits: Any
+    random_probability: Any
+    pairs_needed: Any
+    epsilon: Any
+    right_share: Any
+    right_random_share: Any
+    right_gradient_share: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CouplingRow:
+    """A stack of random couplings forward and back in one number format."""
+
+    number_format: str
+    layers: Any
+    roundoff: Any
+    inversion_error: Any
+
+
+def _count(value: float, name: str, how: str) -> Any:
+    return known(value, name, "", "measured", f"taken here: {how}")
+
+
+def key_of(subject: Cipher, text: str | None) -> int:
+    """A key from hexadecimal text; without one, the key of the cipher's first published vector."""
+    if text is None:
+        return int(next(vector.key for vector in published_vectors() if vector.cipher == subject.name), 16)
+    try:
+        key = int(text.strip().removeprefix("0x"), 16)
+    except ValueError:
+        key = -1
+    if not 0 <= key < 2**subject.key_bits:
+        raise BadValue("--key", text, f"at most {subject.key_bits // 4} hexadecimal digits for {subject.title}")
+    return key
+
+
+def vector_rows(names: Iterable[str]) -> list[VectorRow]:
+    """Every published vector of these ciphers, encrypted and decrypted here."""
+    rows = []
+    for vector in published_vectors():
+        if vector.cipher in names:
+            subject = cipher(vector.cipher)
+            key, block = int(vector.key, 16), np.array([int(vector.plain, 16)], dtype=np.uint64)
+            after = subject.encrypt(block, key, subject.rounds)
+            rounds = known(subject.rounds, "rounds", "", "constant", f"{subject.title}'s definition")
+            result = f"{int(after[0]):0{subject.block_bits // 4}X}"
+            restored = subject.decrypt(after, key, subject.rounds)
+            rows.append(
+                VectorRow(
+                    cipher=subject.title, rounds=rounds, key=vector.key, plain=vector.plain, encrypted=vector.encrypted,
+                    result=result, agrees=result == vector.encrypted and bool(restored[0] == block[0]), source=vector.source,
+                )
+            )  # fmt: skip
+    return rows
+
+
+def avalanche_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: FeistelRun) -> Iterator[AvalancheRow]:
+    """Avalanche by round."""
+    bits = known(subject.block_bits, "bits of a block", "", "constant", f"{subject.title}'s definition")
+    for count in rounds:
+        how = f"{subject.title}, {int(count)} rounds, {int(run.trials)} random plaintexts with one random bit flipped, seed {int(run.seed)}"
+        changed = _count(changed_bits(subject, int(count), key, int(run.trials), int(run.seed)), "output bits changed", how)
+        share = relative(changed, times(run.trials, bits))
+        yield AvalancheRow(
+            cipher=subject.title, rounds=count, block_bits=bits, trials=run.trials, changed_bits=relative(changed, run.trials),
+            changed_share=share, random_share=random_avalanche(bits), sensitivity=sensitivity(share, flipped_share(bits)),
+            network_sensitivity=network_sensitivity(int(count), int(run.seed)),
+        )  # fmt: skip
+
+
+def flipped_share(bits: Any) -> Any:
+    """Share of a block that one bit is."""
+    return relative(known(1, "flipped bits", "", "constant", "one input bit is flipped"), bits)
+
+
+def network_sensitivity(blocks: int, seed: int) -> Any:
+    """Growth of a small change through a residual network with random weights."""
+    change_out, change_in = _changes(blocks, seed)
+    how = f"residual network of {blocks} blocks with random weights, seed {seed}"
+    return sensitivity(_count(change_out, "relative change of the output", how), _count(change_in, "relative change of the input", how))
+
+
+@functools.cache
+def _changes(blocks: int, seed: int) -> tuple[float, float]:
+    return residual_network.relative_changes(blocks, seed)
+
+
+def differential_rows(subject: Cipher, rounds: Iterable[Any], key: int, run: FeistelRun) -> Iterator[DifferentialRow]:
+    """Best differential by round beside a gradient attack by depth."""
+    for count in rounds:
+        best = best_differential(subject, int(count), key, int(run.pairs), int(run.seed))
+        how = f"{subject.title}, {int(count)} rounds, pairs with difference {best.input_difference:08x}, seed {int(run.seed)}"
+        hits = _count(best.hits, "pairs with the output difference", how)
+        probability = relative(hits, run.pairs) if best.hits else None
+        attack = residual_network.attacked(int(count), float(run.epsilon), int(run.seed))
+        about = f"network of {int(count)} blocks trained on two clouds, seed {int(run.seed)}"
+        points = _count(attack.points, "points", about)
+        yield DifferentialRow(
+            cipher=subject.title, rounds=count, input_difference=f"{best.input_difference:08x}",
+            output_difference=f"{best.output_difference:08x}", pairs=run.pairs, hits=hits, probability=probability,
+            weight_bits=None if probability is None else differential_weight(probability),
+            random_probability=random_differential(known(subject.block_bits, "bits of a block", "", "constant", "SIMON's definition")),
+            pairs_needed=None if probability is None else differential_pairs(probability), epsilon=run.epsilon,
+            right_share=relative(_count(attack.right, "right as they are", about), points),
+            right_random_share=relative(_count(attack.right_random, "right after a random move", about), points),
+            right_gradient_share=relative(_count(attack.right_gradient, "right after a move along the gradient", about), points),
+        )  # fmt: skip
+
+
+def coupling_rows(layers: Iterable[Any], seed: int) -> Iterator[CouplingRow]:
+    """Error of the way back by number format and depth."""
+    for form in coupling.FORMATS:
+        for count in layers:
+            error = coupling.inversion_error(int(count), form, seed)
+            yield CouplingRow(
+                number_format=form, layers=count,
+                roundoff=known(coupling.ROUNDOFF[form], "rounding of a sum", "", "constant", f"half a unit in the last place of {form}"),
+                inversion_error=_count(error, "relative error of the input", f"{int(count)} random couplings in {form}, seed {seed}"),
+            )  # fmt: skip

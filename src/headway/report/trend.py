@@ -1,0 +1,79 @@
+"""Words and figure of `headway trend models`: what grew from year to year, and what did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core import units
+from headway.report.figures import CONFIG, SCHEMA
+from headway.report.output import Summary
+from headway.report.words import NO_ROW, sentence
+
+
+def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
+    """Sentence on the largest models of the first and last year, then a line per year."""
+    if not rows:
+        return Summary(NO_ROW, view)
+    by_year: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_year.setdefault(int(row["year"]), []).append(row)
+    years = sorted(by_year)
+    most = {year: max(by_year[year], key=lambda row: row["active_params"]) for year in years}
+    first, last = most[years[0]], most[years[-1]]
+    headline = f"The most active parameters of a model were {_count(first)} in {years[0]} and {_count(last)} in {years[-1]}"
+    peak = max(most.values(), key=lambda row: row["active_params"])
+    highest = f", with the peak of {_count(peak)} in {int(peak['year'])}" if peak["year"] not in (years[0], years[-1]) else ""
+    lines = [_year(year, by_year[year]) for year in years]
+    unverified = sum(row["tokens_status"] == "unverified" for row in rows)
+    after = [
+        *lines,
+        f"Training tokens: {unverified} of {len(rows)} are unverified, {sum(row['training_tokens'] is None for row in rows)} not public.",
+    ]
+    return Summary(sentence(headline, highest), view, remarks=after, first=("released", "model"))
+
+
+def _count(row: Mapping[str, Any]) -> str:
+    return f"{units.show(row['active_params'], '')} ({row['model']})"
+
+
+def _year(year: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Line on a year: largest model, its memory beside the domain, median context and KV."""
+    largest = max(rows, key=lambda row: row["total_params"])
+    parts = [f"{year}: largest {units.show(largest['total_params'], '')} ({largest['model']})"]
+    if largest["domain_hbm"] is not None:
+        parts.append(f"domain of {units.show(largest['domain_hbm'], 'byte')} ({largest['domain_chip']})")
+    contexts = sorted(row["max_context"] for row in rows if row["max_context"] is not None)
+    if contexts:
+        parts.append(f"median context {contexts[len(contexts) // 2]:,.0f}")
+    caches = sorted(row["kv_bytes_per_token"] for row in rows)
+    parts.append(f"median KV {units.show(caches[len(caches) // 2], 'byte')} a token")
+    return ", ".join(parts)
+
+
+def figure(rows: Any) -> dict[str, Any]:
+    """Figure of parameters, context and KV by release, on logarithmic axes, with the memory of the year's domain as a line."""
+    table = list(rows)
+    panels = [
+        _panel(table, ("total_params", "active_params"), "parameters"),
+        _panel(table, ("max_context",), "context (tokens)"),
+        _panel(table, ("kv_bytes_per_token",), "KV bytes per token"),
+        _panel(table, ("weights_bytes", "domain_hbm"), "bytes: weights, and the largest switched domain"),
+    ]
+    return {"$schema": SCHEMA, "config": CONFIG, "title": {"text": "Models by release date"}, "concat": panels, "columns": 2}
+
+
+def _panel(rows: Sequence[Mapping[str, Any]], keys: tuple[str, ...], title: str) -> dict[str, Any]:
+    points = [
+        {"date": f"{row['released']}-01", "value": row[key], "what": key.replace("_", " "), "model": row["model"]}
+        for row in rows
+        for key in keys
+        if row[key]
+    ]
+    encoding = {
+        "x": {"field": "date", "type": "temporal", "title": "released"},
+        "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"type": "log"}},
+        "color": {"field": "what", "type": "nominal", "title": None},
+        "tooltip": [{"field": "model"}, {"field": "value"}],
+    }
+    return {"width": 420, "height": 240, "data": {"values": points}, "mark": {"type": "point", "filled": True}, "encoding": encoding}
