@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from headway.core.errors import UnsupportedModel, nearest
 from headway.models.model import Model
-from headway.models.readers import dense, gpt, latent, linear, mixture, recurrent, sparse
+from headway.models.readers import dense, gemma4, gpt, latent, linear, mixture, nemotron, recurrent, sparse
 from headway.models.readers.read import Config
 
 Reader = Callable[[Config], Model]
@@ -18,7 +18,7 @@ READERS: dict[str, Reader] = {
     "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
     "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
     "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
-    "gemma3n_text": dense.gemma3n,
+    "gemma3n_text": dense.gemma3n, "gemma4_text": gemma4.gemma4,
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
     "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
@@ -40,7 +40,7 @@ READERS: dict[str, Reader] = {
     "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
-    "nemotron_h": recurrent.nemotron_h, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
+    "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas, "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
     "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
     "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
     "minimax_text_01": linear.minimax_lightning,
