@@ -93,6 +93,7 @@ class Model:
     precision: StoredPrecision
     max_context: Any | None = None
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
+    tower_params: Any | None = None  # parameters of a vision tower and its projector, where its kind is known: counted, never timed
     notes: tuple[str, ...] = ()
     source: str = ""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from headway.core.errors import UnsupportedModel, nearest
 from headway.models.model import Model
-from headway.models.readers import dense, gemma4, gpt, latent, linear, mixture, nemotron, recurrent, sparse
+from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, rwkv, sparse
 from headway.models.readers.read import Config
+from headway.models.readers.towers import with_tower
 
 Reader = Callable[[Config], Model]
 READERS: dict[str, Reader] = {
@@ -22,9 +24,14 @@ READERS: dict[str, Reader] = {
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
     "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
+    "qwen": relatives.qwen, "chatglm": relatives.chatglm, "gpt_neo": relatives.gpt_neo, "xglm": relatives.xglm,
+    "persimmon": relatives.persimmon, "bitnet": relatives.bitnet, "apertus": relatives.apertus, "orion": relatives.layered,
+    "internlm": relatives.internlm, "vaultgemma": relatives.vaultgemma, "mllama_text_model": relatives.mllama,
+    "helium": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
+    "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
-    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
+    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
     "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
@@ -37,14 +44,14 @@ READERS: dict[str, Reader] = {
     "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,
     "glm4_moe_lite": latent.deepseek_v3,
     "deepseek_v32": latent.deepseek_v32, "glm_moe_dsa": latent.deepseek_v32, "deepseek_v4": latent.deepseek_v4,
-    "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
+    "mimo_v2_flash": mimo.mimo_v2, "mimo_v2": mimo.mimo_v2, "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
     "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas, "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
     "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
     "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
     "minimax_text_01": linear.minimax_lightning,
-    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2,
+    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2, "lfm2_moe": linear.lfm2, "rwkv": rwkv.rwkv,
     # encoder and decoder
     "switch_transformers": gpt.switch,
 }  # fmt: skip
@@ -56,7 +63,7 @@ def read_config(config: Config) -> Model:
     inner = next((key for key in WRAPPERS if isinstance(config.data.get(key), dict)), None)
     kind = config.data.get("model_type")
     if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
-        return read_config(unwrapped(config, inner))
+        return with_tower(read_config(unwrapped(config, inner)), config)
     if kind is None:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
@@ -66,13 +73,15 @@ def read_config(config: Config) -> Model:
         raise UnsupportedModel("model_type", kind, f"{offer}; extend src/headway/models/readers/families.py")
     model = reader(config)
     config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
-    return model
+    if len(config.notes) > len(model.notes):
+        model = replace(model, notes=tuple(config.notes))
+    return with_tower(model, config)
 
 
 def unwrapped(config: Config, key: str) -> Config:
     """Text decoder of a multimodal config, with the outer keys that apply to it."""
     outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
     inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
-    decoder = Config(inner, config.name, config.source)
+    decoder = Config(inner, config.name, config.source, config.strict)
     decoder.notes = [*config.notes, "the vision or audio part is left out"]
     return decoder

@@ -130,7 +130,9 @@ class Config:
             return None
         if not isinstance(value, dict):
             raise BadValue(f"config.json {key}", value, "an object")
-        return Config(value, self.name, f"{self.source}, {key}", self.strict)
+        inner = Config(value, self.name, f"{self.source}, {key}", self.strict)
+        inner.notes = self.notes
+        return inner
 
     def derived(self, value: int, name: str, how: str, unit: str = "") -> Any:
         """Number derived from other keys; `how` is the formula."""
