@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,20 @@ def catalog(args: Any) -> Any:
 
 def refuse(args: Any, wants: str, *names: str) -> None:
     """Raise an error for each of these common flags that is given, because the verb has nothing that it could apply to."""
+    if "attention" in names:
+        names = (*names, *(name for name in ("mechanism", "key", "strict", "embedding") if getattr(args, name, None)))
     for name in names:
         value = getattr(args, name)
         if value:
-            raise BadValue("--" + name.replace("_", "-"), value if isinstance(value, str) else ", ".join(value), wants)
+            flag = "--as" if name == "mechanism" else "--" + name.replace("_", "-")
+            raise BadValue(flag, ", ".join(value) if isinstance(value, list | tuple) else value, wants)
 
 
 def split(text: str, what: str) -> list[str]:
     """Names of a comma-separated list; a path that contains commas stays whole."""
     if _is_path(text):
         return [text]
-    names = [part.strip() for part in text.split(",")]
+    names = [part.strip() for part in re.split(r",(?![^()]*\))", text)]  # commas in brackets belong to a model or chip by numbers
     if not all(names):
         raise BadValue(what, text, "one name, or several with a comma between")
     return list(dict.fromkeys(names))
@@ -55,12 +59,25 @@ def model(name: str, args: Any) -> Any:
     from headway.models import config
 
     folders = [root / "models" for root in catalog(args).roots[:-1]]
-    base_model = config.model(name, folders)
+    from headway.models.reading import reading, with_embedding
+
+    user = reading(args.strict, args.mechanism or "", tuple(args.key)) if hasattr(args, "mechanism") else None
+    base_model = config.model(name, folders, user)
+    if getattr(args, "embedding", None):
+        base_model = with_embedding(base_model, args.embedding)
+    _remark(args, *(note for note in base_model.notes if note.startswith(("assumed", "weights differ"))))
     if args.attention or args.kv_share:
         from headway.models.variants import override
 
         return override(base_model, args.attention, args.kv_share)
     return base_model
+
+
+def _remark(args: Any, *notes: str) -> None:
+    """Add notes on what was assumed of a model or machine to those of the answer."""
+    remarks = getattr(args, "remarks", None)
+    if remarks is not None:
+        remarks += [note for note in notes if note not in remarks]
 
 
 def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:

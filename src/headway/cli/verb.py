@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from headway.cli.numbered import add_model_flags, numbered
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import output
@@ -40,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         """Parsed arguments; raises an error that names what would work."""
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
-        known, extra = self.parse_known_args(_joined(argv))
+        known, extra = self.parse_known_args(numbered(self, _joined(argv)))
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]
             unknown_flag = extra[0].partition("=")[0]
@@ -49,6 +50,7 @@ class Parser(argparse.ArgumentParser):
                 offer = f"; did you mean {' or '.join(near)}?" if near else ""
                 raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
             raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
+        known.remarks = []  # what was assumed of the models and machines read, for the notes
         return known
 
 
@@ -82,6 +84,7 @@ def add_tail(parser: Parser) -> None:
     edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
     edits.add_argument("--attention", metavar="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)")
     edits.add_argument("--kv-share", metavar="N", help="override: N neighbouring layers share one KV cache (quality not modelled)")
+    add_model_flags(parser, edits)
 
 
 def check_tail(args: Any) -> None:
@@ -137,6 +140,7 @@ def _progress(out: Any) -> Any:
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common flags to an answer and print it."""
     notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
+    notes += [note for note in getattr(args, "remarks", ()) if note not in notes]
     total = len(answer.rows)
     if args.where:
         answer.rows = answer.rows.where(args.where)
@@ -150,6 +154,9 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
         answer.trees = {key: answer.rows.explain(key) for key in keys}
     if answer.describe and args.format in ("text", "md"):
         answer.words = answer.describe(answer.rows)
+    borrowed = getattr(args, "borrowed", "")
+    if borrowed and answer.words.headline:
+        answer.words.headline = f"{answer.words.headline.removesuffix('.')}; {borrowed}."
     if args.plot:
         from headway.report import figures
 

@@ -221,3 +221,13 @@ def rwkv_state(hidden: Number, inner: Number) -> Number:
     3840
     """
     return 3 * inner + 2 * hidden
+
+
+@formula(source="definition")
+def shared_elements(elements: Number, kv_share: Number) -> PerToken:
+    """Cache elements that a token adds where only their number is known, and layers share them.
+
+    >>> shared_elements(2048, 1)  # Llama-3.1-70B, one layer
+    2048.0
+    """
+    return ENTRY * elements / kv_share

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from headway.core.errors import UnsupportedModel, nearest
+from headway.core.errors import UnsupportedModel, clip, nearest
 from headway.models.model import Model
+from headway.models.reading import WRAPPERS, Reading
 from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, rwkv, sparse
+from headway.models.readers.mechanism import MECHANISMS
 from headway.models.readers.read import Config
 from headway.models.readers.towers import with_tower
 
@@ -55,22 +57,26 @@ READERS: dict[str, Reader] = {
     # encoder and decoder
     "switch_transformers": gpt.switch,
 }  # fmt: skip
-WRAPPERS = ("text_config", "language_config", "llm_config")  # keys of the text decoder in a multimodal config
 
 
-def read_config(config: Config) -> Model:
-    """Model that a config.json describes."""
+def read_config(config: Config, user: Reading | None = None) -> Model:
+    """Model that a config.json describes, read as the user asks."""
     inner = next((key for key in WRAPPERS if isinstance(config.data.get(key), dict)), None)
     kind = config.data.get("model_type")
     if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
-        return with_tower(read_config(unwrapped(config, inner)), config)
+        return with_tower(read_config(unwrapped(config, inner), user), config)
+    if user is not None and user.keys:
+        _by_hand(config, user)
+        kind = config.data.get("model_type")
+    if config.mechanism:
+        return _as_mechanism(config, kind)
     if kind is None:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []
         offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
-        raise UnsupportedModel("model_type", kind, f"{offer}; extend src/headway/models/readers/families.py")
+        raise UnsupportedModel("model_type", kind, f"{offer}; read it as one with --as dense, moe or mla, or extend src/headway/models/readers/families.py")
     model = reader(config)
     config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
     if len(config.notes) > len(model.notes):
@@ -78,10 +84,27 @@ def read_config(config: Config) -> Model:
     return with_tower(model, config)
 
 
+def _by_hand(config: Config, user: Reading) -> None:
+    """Keys of the user in place of those of the file, each with a note."""
+    config.data = config.data | dict(user.keys)
+    config.user_keys |= dict(user.keys).keys()
+    config.notes += [f"assumed: {key} = {clip(value)} (--key)" for key, value in user.keys]
+
+
+def _as_mechanism(config: Config, kind: object) -> Model:
+    """The model read as a mechanism that the user names; what the file states beyond it is noted as assumed to change nothing."""
+    config.notes.append(f"assumed: {clip(kind)} is built as {config.mechanism} (--as)")
+    if not isinstance(kind, str):
+        config.data = config.data | {"model_type": config.mechanism}
+    model = MECHANISMS[config.mechanism](config)
+    config.check_unread("src/headway/models/readers/mechanism.py")
+    return with_tower(replace(model, notes=tuple(config.notes)), config)
+
+
 def unwrapped(config: Config, key: str) -> Config:
     """Text decoder of a multimodal config, with the outer keys that apply to it."""
     outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
     inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
-    decoder = Config(inner, config.name, config.source, config.strict)
+    decoder = Config(inner, config.name, config.source, config.strict, config.mechanism)
     decoder.notes = [*config.notes, "the vision or audio part is left out"]
     return decoder

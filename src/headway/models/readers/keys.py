@@ -103,18 +103,22 @@ def harmless_reason(key: str) -> str:
     return next((reason for reason, pattern in _HARMLESS.items() if pattern.fullmatch(key)), "")
 
 
-def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict: bool) -> list[str]:
-    """Notes on keys that no reader read and that are assumed to change nothing; raises UnsupportedModel for one that changes the shape."""
+def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict: bool, mechanism: str = "") -> list[str]:
+    """Notes on keys that no reader read and that are assumed to change nothing; raises UnsupportedModel for one that changes the shape.
+
+    With a `mechanism` named by the user the shape is theirs to answer for: such a key is a note too, unless `strict`.
+    """
     unknown = []
     for key, value in data.items():
         if key in keys_read or value in NOTHING or harmless_reason(key):
             continue
-        if SHAPE.fullmatch(key):
+        if SHAPE.fullmatch(key) and (strict or not mechanism):
             raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
         if strict:
             raise UnsupportedModel(key, value, f"no reader knows this key; without --strict it is assumed to change no shape; extend {reader}")
         unknown.append(key)
-    return [f"assumed: key {_shown(key)} does not change the shape" for key in unknown[:5]] + _more(unknown[5:])
+    read_as = f", read as {mechanism}" if mechanism else ""
+    return [f"assumed: key {_shown(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])
 
 
 def _shown(key: str) -> str:

@@ -50,8 +50,9 @@ def parse(text: str, path: object) -> dict[str, Any]:
 class Config:
     """Reader of one config.json: returns Sourced numbers and records the keys read."""
 
-    def __init__(self, data: dict[str, Any], name: str, source: str, strict: bool = False) -> None:
-        self.data, self.name, self.source, self.strict = data, name, source, strict
+    def __init__(self, data: dict[str, Any], name: str, source: str, strict: bool = False, mechanism: str = "") -> None:
+        self.data, self.name, self.source, self.strict, self.mechanism = data, name, source, strict, mechanism
+        self.user_keys: set[str] = set()  # keys by hand, in place of the file's
         self.keys_read: set[str] = set()
         self.class_defaults: dict[str, str] = {}  # absent keys -> note on the configuration class that gives the default
         self.notes: list[str] = []
@@ -83,6 +84,8 @@ class Config:
                 else default
             )
         value = whole_number(self.data[key], f"config.json {key}", low, high)
+        if key in self.user_keys:
+            return self._make(value, key, unit, "input", "given by the user (--key)")
         if key in self.class_defaults:
             return self._make(value, key, unit, "default", self.class_defaults[key])
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
@@ -130,7 +133,7 @@ class Config:
             return None
         if not isinstance(value, dict):
             raise BadValue(f"config.json {key}", value, "an object")
-        inner = Config(value, self.name, f"{self.source}, {key}", self.strict)
+        inner = Config(value, self.name, f"{self.source}, {key}", self.strict, self.mechanism)
         inner.notes = self.notes
         return inner
 
@@ -157,7 +160,7 @@ class Config:
 
     def check_unread(self, reader: str) -> None:
         """Note keys that the reader did not read; raises UnsupportedModel for one that changes the arithmetic, or any with `strict`."""
-        self.notes += keys.check_unread(self.data, self.keys_read, reader, self.strict)
+        self.notes += keys.check_unread(self.data, self.keys_read, reader, self.strict, self.mechanism)
 
 
 def whole_number(value: Any, field: str, low: int, high: int) -> int:
