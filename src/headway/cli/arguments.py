@@ -89,7 +89,17 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
+    _borrow(args, [machine.chip for machine in machines])
     return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+
+
+def _borrow(args: Any, chips: Iterable[Any]) -> None:
+    """Add what hypothetical chips borrow to the first sentence of the answer."""
+    borrowed = getattr(args, "borrowed", None)
+    if borrowed is not None and any(chip.hypothetical for chip in chips):
+        from headway.performance.achieved import borrowed_costs
+
+        borrowed += [text for text in map(borrowed_costs, chips) if text and text not in borrowed]
 
 
 def chip(name: str, args: Any) -> Any:
@@ -98,7 +108,9 @@ def chip(name: str, args: Any) -> Any:
     from headway.hardware.edit import edit
     from headway.hardware.system import system
 
-    machine = system(find_chip(name, catalog(args)).name, catalog(args))
+    where = catalog(args)
+    machine = system(name if "(" in name else find_chip(name, where).name, where)
+    _borrow(args, [machine.chip])
     for key, values in (edit_values(text) for text in args.set):
         machine = edit(machine, key, values[0])
     return machine.chip

@@ -27,6 +27,7 @@ VERBS = {
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
+    "new": ("headway.cli.new", "a catalogue file of a chip of your own, to fill in"),
     "list": ("headway.cli.list", "models, chips, systems, tiers of memory, price sheets, laws or sources"),
     "trend": ("headway.cli.trend", "how chips changed by generation: FLOP/byte, drain time, HBM per FLOP, latency floor, longest context"),
     "rack": ("headway.cli.rack", "a scale-up domain of any size: cables, switches, power, weight, network, what fits; domains by year"),

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
                 offer = f"; did you mean {' or '.join(near)}?" if near else ""
                 raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
             raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
-        known.remarks = []  # what was assumed of the models and machines read, for the notes
+        known.remarks, known.borrowed = [], []  # what was assumed of models, for the notes; costs of hypothetical chips, for the sentence
         return known
 
 
@@ -89,7 +89,8 @@ def add_tail(parser: Parser) -> None:
 
 def check_tail(args: Any) -> None:
     """Raise an error for wrong values of the common flags, before any work is done."""
-    if args.format not in FORMATS:
+    as_file = args.format == "toml" and getattr(args, "what", "") == "chip" and hasattr(args, "name")
+    if args.format not in FORMATS and not as_file:
         raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
     if args.plot:
         from headway.report.figures import check_path
@@ -148,13 +149,13 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
             notes.append(f"--where kept {len(answer.rows)} of {total} rows")
     if args.sort:
         answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
-    answer.notes = notes
+    borrowed = "; ".join(getattr(args, "borrowed", ()))
+    answer.notes = [*notes, borrowed] if borrowed and args.format not in ("text", "md") else notes
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
     if answer.describe and args.format in ("text", "md"):
         answer.words = answer.describe(answer.rows)
-    borrowed = getattr(args, "borrowed", "")
     if borrowed and answer.words.headline:
         answer.words.headline = f"{answer.words.headline.removesuffix('.')}; {borrowed}."
     if args.plot:

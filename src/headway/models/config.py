@@ -15,8 +15,8 @@ from headway.core.catalog import default_catalog, fold
 from headway.core.errors import BadFile, BadValue, HeadwayError, MissingExtra, UnknownName, UnsupportedModel
 from headway.models.model import Model
 from headway.models.readers.families import read_config
-from headway.models.reading import Reading, cut, shortened
 from headway.models.readers.read import Config, load, parse
+from headway.models.reading import Reading, cut, shortened
 from headway.models.weights import with_hub_weights, with_weights
 
 
@@ -39,7 +39,8 @@ def spellings() -> dict[str, str]:
 def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = (), user: Reading | None = None) -> Model:
     """Model called `name`: catalogue name or alias, a config.json or a folder with one, a Hugging Face id, or numbers in brackets.
 
-    `llama-3.1-70b:12layers` is its first 12 layers, `(params=30B active=3B layers=48 kv_bytes=100kB)` a model by numbers (models/numbers.py).
+    `llama-3.1-70b:12layers` is its first 12 layers, `(params=30B active=3B layers=48 kv_bytes=100kB)` a model by
+    numbers (models/numbers.py).
     `folders` are searched first, for NAME.json. `user` says how it is read (models/reading.py). Raises UnknownName, BadFile, BadValue
     or UnsupportedModel with a one-line message.
     """

@@ -133,8 +133,10 @@ def _by_counts(values: dict[str, Any]) -> Model:
     rest = int(values["params"]) - layers * _layer_params(block, sizes)
     remainder = Vector(name="remainder", dims=(known(rest, f"{name}.remainder", "", "derived", "params less those of the layers"),))
     return Model(
-        name=name, family="by-numbers", vocab=NONE, hidden=_derived(sizes.hidden, "hidden", "sqrt(active / (12 layers)), rounded to 1024", values),
-        embedding_dim=NONE, tied=True, blocks=(block,), precision=StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16"),
+        name=name, family="by-numbers", vocab=NONE,
+        hidden=_derived(sizes.hidden, "hidden", "sqrt(active / (12 layers)), rounded to 1024", values),
+        embedding_dim=NONE, tied=True, blocks=(block,),
+        precision=StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16"),
         vectors=(remainder,) if rest else (), notes=tuple(notes), source="numbers given by the user",
     )  # fmt: skip
 
@@ -164,13 +166,15 @@ def _sizes(values: dict[str, Any]) -> tuple[Sizes, list[str]]:
         raise BadValue("active" if experts else "params", units.show(active), f"more than {share} take; {wants}")
     notes = [f"assumed: hidden={hidden}"] if "hidden" not in values else []
     if experts and "experts" not in values:
-        notes.append(f"assumed: {experts} experts, {per_token} for each token, {routed * per_token * layers / active:.0%} of the active parameters")
+        notes.append(
+            f"assumed: {experts} experts, {per_token} for each token, {routed * per_token * layers / active:.0%} of the active parameters"
+        )
     notes.append("embedding and head are counted among the layers; their split is not known")
     return Sizes(hidden=hidden, attention=attention, routed=routed, experts=experts, per_token=per_token, common=common), notes
 
 
 def _hidden(active_per_layer: float) -> int:
-    """Width of a usual decoder, sqrt(active parameters of a layer / 12): a multiple of 1024, so that its heads split; a power of two below."""
+    """Width of a usual decoder, sqrt(active parameters of a layer / 12): a multiple of 1024, or a power of two below."""
     width = math.sqrt(active_per_layer / 12)
     return round(width / 1024) * 1024 if width >= 1024 else max(128, 2 ** round(math.log2(max(width, 1))))
 
@@ -209,7 +213,9 @@ def _ffn(sizes: Sizes, name: str) -> FeedForward:
     common = known(_width(sizes.common, sizes.hidden), f"{name}.intermediate", "", "derived", "what params leave per layer / (3 hidden)")
     if not sizes.experts:
         return Dense(hidden=hidden, intermediate=common, matrices=GATED)
-    width = known(_width(sizes.routed, sizes.hidden), f"{name}.intermediate", "", "derived", "(params - active) / experts left out / (3 hidden)")
+    width = known(
+        _width(sizes.routed, sizes.hidden), f"{name}.intermediate", "", "derived", "(params - active) / experts left out / (3 hidden)"
+    )
     return MoE(
         hidden=hidden, experts=default(sizes.experts, "experts", "", "assumed, or given"),
         per_token=default(sizes.per_token, "experts_per_token", "", "assumed, or given"), intermediate=width, matrices=GATED,

@@ -118,7 +118,11 @@ def _indexed(model: Model, path: Path) -> str:
         return ""
     except (ValueError, RecursionError):
         raise BadFile(path, "is not the index of a checkpoint: it is not JSON") from None
-    size = document.get("metadata", {}).get("total_size") if isinstance(document, dict) and isinstance(document.get("metadata"), dict) else None
+    size = (
+        document.get("metadata", {}).get("total_size")
+        if isinstance(document, dict) and isinstance(document.get("metadata"), dict)
+        else None
+    )
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 1e18:
         return ""
     stored = {getattr(model.precision, part) for part in ("mixer", "ffn", "expert", "embedding")}

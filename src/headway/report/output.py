@@ -37,6 +37,7 @@ class Answer:
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None
     most: int = MOST
+    document: str = ""  # the answer as a file of its own format, written in place of rows
     status: int = 0  # exit status of the command; nonzero for an incomplete answer
 
 
@@ -139,7 +140,9 @@ def to_parquet(answer: Answer) -> None:
 def write(answer: Answer, how: str, command: Sequence[str]) -> None:
     """Write the answer to standard output in one of FORMATS."""
     out = sys.stdout
-    if how == "json":
+    if answer.document:
+        out.write(answer.document)
+    elif how == "json":
         to_json(answer, command, out)
     elif how == "csv":
         to_csv(answer, out)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from headway.core.errors import UnsupportedModel, clip, nearest
 from headway.models.model import Model
-from headway.models.reading import WRAPPERS, Reading
 from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, rwkv, sparse
 from headway.models.readers.mechanism import MECHANISMS
 from headway.models.readers.read import Config
 from headway.models.readers.towers import with_tower
+from headway.models.reading import WRAPPERS, Reading
 
 Reader = Callable[[Config], Model]
 READERS: dict[str, Reader] = {
@@ -33,7 +33,8 @@ READERS: dict[str, Reader] = {
     "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
-    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
+    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt,
+    "bloom": gpt.bloom,
     "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
@@ -49,7 +50,8 @@ READERS: dict[str, Reader] = {
     "mimo_v2_flash": mimo.mimo_v2, "mimo_v2": mimo.mimo_v2, "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
-    "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas, "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
+    "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas,
+    "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
     "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
     "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
     "minimax_text_01": linear.minimax_lightning,
@@ -76,7 +78,9 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []
         offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
-        raise UnsupportedModel("model_type", kind, f"{offer}; read it as one with --as dense, moe or mla, or extend src/headway/models/readers/families.py")
+        raise UnsupportedModel(
+            "model_type", kind, f"{offer}; read it as one with --as dense, moe or mla, or extend src/headway/models/readers/families.py"
+        )
     model = reader(config)
     config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
     if len(config.notes) > len(model.notes):

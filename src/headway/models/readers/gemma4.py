@@ -1,4 +1,4 @@
-"""Reader of Gemma 4: wide heads in full-attention layers, one projection for key and value, shared KV, embeddings of each layer, experts."""
+"""Reader of Gemma 4: wide heads in full layers, one projection for key and value, shared KV, embeddings of each layer, experts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,20 @@ from headway.models.model import NONE, UNITY, FeedForward, Model, Vector
 from headway.models.readers.dense import alternating
 from headway.models.readers.mixture import ONE_SHARED
 from headway.models.readers.read import Config
-from headway.models.readers.standard import COPIES, DOUBLE, DecoderShape, Style, attention, block, dense, finish, layer_count, moe, norms, shape
+from headway.models.readers.standard import (
+    COPIES,
+    DOUBLE,
+    DecoderShape,
+    Style,
+    attention,
+    block,
+    dense,
+    finish,
+    layer_count,
+    moe,
+    norms,
+    shape,
+)
 
 WINDOW = "window"
 
@@ -43,7 +56,7 @@ def gemma4(config: Config) -> Model:
 
 
 def _attention(config: Config, s: DecoderShape, look: AttentionPattern, shared: bool) -> tuple[Any, tuple[Vector, ...]]:
-    """Attention of a layer with its query and key norms: full layers have wider heads, and may have fewer KV heads and no value projection."""
+    """Attention of a layer with its query and key norms: full layers have wider heads, may have fewer KV heads and no value."""
     full = look.name != WINDOW
     one_projection = full and config.flag("attention_k_eq_v")
     head_dim = config.count("global_head_dim") if full else s.head_dim

@@ -67,7 +67,9 @@ HARMLESS: dict[str, str] = {
         r"diversity_penalty|no_repeat_ngram_size|encoder_no_repeat_ngram_size|num_return_sequences|exponential_decay_.*|max_batch_size|"
         r"generation_.*|penalty_.*|begin_suppress_tokens|use_return_dict"
     ),
-    "prediction or draft layers, which are left out": r"mtp_.*|.*_mtp(_.*)?|num_mtp.*|num_nextn.*|use_mtp|nextn_.*|n_predict|draft_.*|eagle_.*|.*_mtps?|mtp",
+    "prediction or draft layers, which are left out": (
+        r"mtp_.*|.*_mtp(_.*)?|num_mtp.*|num_nextn.*|use_mtp|nextn_.*|n_predict|draft_.*|eagle_.*|.*_mtps?|mtp"
+    ),
     "vision and audio parts, which are left out": (
         r"vision_.*|visual.*|audio_.*|image_.*|video_.*|mm_.*|projector_.*|.*_projector(_.*)?|spatial_.*|downsample_ratio|dynamic_image_size|"
         r"force_image_size|ps_version|select_layer|use_thumbnail|template|min_dynamic_patch|max_dynamic_patch|patch_size|vit_.*|talker_.*|tts_.*|speech_.*|"
@@ -115,7 +117,9 @@ def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict:
         if SHAPE.fullmatch(key) and (strict or not mechanism):
             raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
         if strict:
-            raise UnsupportedModel(key, value, f"no reader knows this key; without --strict it is assumed to change no shape; extend {reader}")
+            raise UnsupportedModel(
+                key, value, f"no reader knows this key; without --strict it is assumed to change no shape; extend {reader}"
+            )
         unknown.append(key)
     read_as = f", read as {mechanism}" if mechanism else ""
     return [f"assumed: key {_shown(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])

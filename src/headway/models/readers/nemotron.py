@@ -1,4 +1,4 @@
-"""Readers of NVIDIA's hybrids: Nemotron-H and Nemotron-3 (one part per layer, latent experts), Nemotron-NAS and Puzzle (a config per layer)."""
+"""Readers of Nemotron-H and Nemotron-3 (one part per layer, latent experts), Nemotron-NAS and Puzzle (a config per layer)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of further dense decoders: those of the years between GPT-2 and Llama, and relatives of Llama with a norm or bias of their own."""
+"""Readers of further dense decoders: between GPT-2 and Llama, and relatives of Llama with a norm or bias of their own."""
 
 from __future__ import annotations
 
@@ -139,4 +139,6 @@ def mllama(config: Config) -> Model:
     layers = [seeing if layer in places else block(attention(s), ffn, plain_norms) for layer in range(s.layers)]
     config.notes.append("layers that attend to the image are timed without one: their matrices run, their KV is not read")
     config.ignore("pad_token_id")
-    return finish(config, layers, s.hidden, style, (*norms(s.hidden, style, 1), Vector(name="rows of image tokens", dims=(COPIES[8], s.hidden))))
+    return finish(
+        config, layers, s.hidden, style, (*norms(s.hidden, style, 1), Vector(name="rows of image tokens", dims=(COPIES[8], s.hidden)))
+    )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from headway.core.errors import HeadwayError
 from headway.core.quantity import known
