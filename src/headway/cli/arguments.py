@@ -109,7 +109,7 @@ def chip(name: str, args: Any) -> Any:
     from headway.hardware.system import system
 
     where = catalog(args)
-    machine = system(name if "(" in name else find_chip(name, where).name, where)
+    machine = system(name if "(" in name and where.find("chips", name) is None else find_chip(name, where).name, where)
     _borrow(args, [machine.chip])
     for key, values in (edit_values(text) for text in args.set):
         machine = edit(machine, key, values[0])

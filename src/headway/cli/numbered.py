@@ -67,9 +67,11 @@ def numbered(parser: Any, argv: Sequence[str]) -> list[str]:
         return rest
     place = model_place(parser) or 0
     if len(rest) > place and not rest[place].startswith("-"):
-        named = rest[place]
+        typed_name = rest[place]
         flag = next(iter(words))
-        raise HeadwayError(f"--{flag} describes a model by numbers: leave out {named!r}, or write {named}:12layers for fewer layers")
+        raise HeadwayError(
+            f"--{flag} describes a model by numbers: leave out {typed_name!r}, or write {typed_name}:12layers for fewer layers"
+        )
     from headway.models.numbers import spelled
 
     return [*rest[:place], spelled({key.replace("-", "_"): value for key, value in words.items()}), *rest[place:]]

@@ -98,7 +98,12 @@ def read(path: Path, catalog: Catalog) -> Chip:
     if like and alike is None:
         raise BadFile(path, f"like: {UnknownName('chip', like, catalog.names('chips'))}")
     texts["like"] = alike.stem if alike else ""
-    own = facts.PACKAGED not in path.parents
+    is_users = facts.PACKAGED not in path.parents
     return Chip(
-        name=name, topology=topology, hypothetical=own, **texts, **facts.numbers(document, Chip, name, path), costs=costs(name, catalog)
+        name=name,
+        topology=topology,
+        hypothetical=is_users,
+        **texts,
+        **facts.numbers(document, Chip, name, path),
+        costs=costs(name, catalog),
     )

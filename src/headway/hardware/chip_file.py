@@ -43,8 +43,8 @@ def empty_toml(name: str) -> str:
         "",
         "[facts]",
     ]
-    lines += ["# Needed: a peak, hbm and hbm_bw. Remove the # of a line that you fill in; leave out what you do not know.",
-              '# A bare number is in SI (a price in USD/h). Or { value = 8, unit = "TB/s", source = "datasheet", date = "2026-01" }']  # fmt: skip
+    lines.append("# Needed: a peak, hbm and hbm_bw. Remove the # of a line that you fill in; leave out what you do not know.")
+    lines.append('# A bare number is in SI (a price in USD/h). Or { value = 8, unit = "TB/s", source = "datasheet", date = "2026-01" }')
     width = max(map(len, (f'# {key} = "{EXAMPLES[key]}"' for key in fields)))
     lines += [f"{f'# {key} = {_text(EXAMPLES[key])}':{width}}  # {q.help} [{q.unit or 'count'}]" for key, q in fields.items()]
     return "\n".join(lines) + "\n"

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,40}")
 
 def split_machine(text: str) -> tuple[str, str] | None:
     """(count, facts) of a machine by numbers; None where the text has no brackets."""
-    if "(" not in text and ")" not in text:
+    if "(" not in text or not ("=" in text or "()" in text):
         return None
     match = _MACHINE.fullmatch(text) if len(text) <= 2000 else None
     if match is None:

@@ -88,15 +88,15 @@ def system(name: str, catalog: Catalog | None = None) -> System:
     (72, 8, 2048)
     """
     where = catalog or default_catalog()
+    named_system = _catalogue_system(name, where) if len(name) <= 200 else None
+    if named_system is not None:
+        return named_system
     by_numbers = split_machine(name)
     if by_numbers is not None:
         count = _count(by_numbers[0], "--on")
         return _filled(count, chip_by_numbers(by_numbers[1], where, count))
     if len(name) > 200:
         raise UnknownName("system", name, ())
-    named_system = _catalogue_system(name, where)
-    if named_system is not None:
-        return named_system
     times_match = _TIMES.fullmatch(name.strip())
     if times_match:
         count, rest = _count(times_match[1], name), times_match[2].strip()

@@ -102,14 +102,14 @@ def _by_shape(values: dict[str, Any], text: str) -> Model:
         data |= {"num_local_experts": int(values["experts"]), "num_experts_per_tok": int(values.get("experts_per_token", 8))}
     elif "experts_per_token" in values:
         raise BadValue("experts_per_token", values["experts_per_token"], "experts beside it")
-    named = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "intermediate": width, "vocab": data["vocab_size"]}
+    dimensions = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "intermediate": width, "vocab": data["vocab_size"]}
     if "experts" in values:
-        named["experts_per_token"] = data["num_experts_per_tok"]
+        dimensions["experts_per_token"] = data["num_experts_per_tok"]
     config = Config(data, f"{hidden}x{values['layers']}", "the numbers given")
     config.user_keys |= {"hidden_size", "num_hidden_layers"}
-    assumed = [f"{key}={value}" for key, value in named.items() if key not in values]
-    if assumed:
-        config.notes.append(f"assumed: {', '.join(assumed)}")
+    defaults_taken = [f"{key}={value}" for key, value in dimensions.items() if key not in values]
+    if defaults_taken:
+        config.notes.append(f"assumed: {', '.join(defaults_taken)}")
     return read_config(config)
 
 
@@ -192,7 +192,7 @@ def _attention(values: dict[str, Any], sizes: Sizes) -> StatedAttention:
     elements = values["kv_bytes"] / 2 / values["layers"]
     heads = max(1, sizes.hidden // HEAD_DIM)
     most = max(1, min(heads, round(elements / (2 * HEAD_DIM))))
-    kv_heads = max(ways for ways in range(1, most + 1) if heads % ways == 0)
+    kv_heads = max(count for count in range(1, most + 1) if heads % count == 0)
     return StatedAttention(
         hidden=known(sizes.hidden, "hidden", "", "derived", "assumed width"), heads=default(heads, "heads", "", f"hidden / {HEAD_DIM}"),
         kv_heads=default(kv_heads, "kv_heads", "", "heads that the stated cache would hold"),

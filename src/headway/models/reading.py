@@ -79,10 +79,10 @@ def shortened(data: dict[str, Any], layers: int, name: str) -> dict[str, Any]:
     key = next((key for key in LAYER_KEYS if isinstance(inner.get(key), int) and not isinstance(inner.get(key), bool)), None)
     if key is None:
         raise BadValue(f"{name}:{layers}layers", "no count of layers", f"a config.json with one of {', '.join(LAYER_KEYS)}")
-    whole = inner[key]
-    if not 1 <= layers <= min(whole, MAX_LAYERS):
-        raise BadValue(f"{name}:{layers}layers", layers, f"from 1 to the {whole} layers that it has")
-    lists = {name: value[:layers] for name, value in inner.items() if isinstance(value, list | str) and len(value) == whole > 8}
+    layer_total = inner[key]
+    if not 1 <= layers <= min(layer_total, MAX_LAYERS):
+        raise BadValue(f"{name}:{layers}layers", layers, f"from 1 to the {layer_total} layers that it has")
+    lists = {name: value[:layers] for name, value in inner.items() if isinstance(value, list | str) and len(value) == layer_total > 8}
     short = inner | lists | {key: layers}
     if inner is data:
         return short

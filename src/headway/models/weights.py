@@ -80,7 +80,7 @@ def _is_tensor(entry: Any) -> bool:
     )
 
 
-def counted(entries: dict[str, dict[str, Any]], layers: int, tied: bool) -> tuple[int, int, set[str]]:
+def count_params(entries: dict[str, dict[str, Any]], layers: int, tied: bool) -> tuple[int, int, set[str]]:
     """(parameters of the text decoder, parameters apart from it, types that hold no parameter each) of the tensors of a checkpoint."""
     text, apart, packed = 0, 0, set()
     for name, entry in entries.items():
@@ -101,7 +101,7 @@ def _compared(model: Model, entries: dict[str, dict[str, Any]]) -> str:
     """How the count of the headers compares with that of the config."""
     from headway.models import totals
 
-    text, apart, packed = counted(entries, int(totals.layers(model)), model.tied)
+    text, apart, packed = count_params(entries, int(totals.layers(model)), model.tied)
     more = f"; {apart:,} further numbers are apart from the text decoder" if apart else ""
     if packed:
         return f"weights beside the config are packed ({', '.join(sorted(packed))}): their parameters are not counted from the headers"

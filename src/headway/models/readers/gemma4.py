@@ -40,15 +40,15 @@ def gemma4(config: Config) -> Model:
     s, style = shape(config), Style(norms=4, tied=True)
     if config.flag("attention_bias"):
         raise config.refuse("attention_bias", "extend src/headway/models/readers/gemma4.py")
-    own = s.layers - int(config.count("num_kv_shared_layers", default=0, low=0, high=s.layers))
+    first_shared = s.layers - int(config.count("num_kv_shared_layers", default=0, low=0, high=s.layers))
     looks = alternating(config, s, 6)
     looks[-1] = AttentionPattern()  # the last layer sees the whole context, whatever the list says
     width = config.count("hidden_size_per_layer_input", low=0)
     parts = norms(s.hidden, style), _experts_beside(config, s, style), _layer_input(s.hidden, width)
     layers = []
     for layer, look in enumerate(looks):
-        mixer, scales = _attention(config, s, look, shared=layer >= own > 0)
-        ffn, extra = parts[1] or (_dense(config, s, style, shared=layer >= own > 0), ())
+        mixer, scales = _attention(config, s, look, shared=layer >= first_shared > 0)
+        ffn, extra = parts[1] or (_dense(config, s, style, shared=layer >= first_shared > 0), ())
         layers.append(block(mixer, ffn, parts[0], scales, extra, parts[2]))
     config.ignore("attention_k_eq_v", "use_double_wide_mlp", "num_global_key_value_heads", "top_k_experts", "moe_intermediate_size")
     config.ignore("num_experts", "enable_moe_block", "expert_intermediate_size", "vocab_size_per_layer_input", "global_head_dim")

@@ -44,12 +44,12 @@ def nemotron_h(config: Config) -> Model:
     if blocks is not None and (not isinstance(blocks, list) or len(blocks) < s.layers):
         raise config.refuse("block_configs", f"wants an object for each of the {s.layers} layers")
     layers: list[Block] = []
-    made: dict[Any, Block] = {}
+    kinds: dict[Any, Block] = {}
     for index, part in enumerate(parts):
-        own = _own(config, blocks[index], index) if blocks is not None and part == "moe" else {}
-        key = (part, tuple(sorted(own.items())))
-        made[key] = made.get(key) or _layer(config, s, style, part, own)
-        layers.append(made[key])
+        sizes = _layer_sizes(config, blocks[index], index) if blocks is not None and part == "moe" else {}
+        key = (part, tuple(sorted(sizes.items())))
+        kinds[key] = kinds.get(key) or _layer(config, s, style, part, sizes)
+        layers.append(kinds[key])
     config.ignore(
         "intermediate_size", "moe_intermediate_size", "mamba_hidden_act", "layers_block_type", "layer_types", "block_configs",
         "n_routed_experts", "n_shared_experts", "moe_shared_expert_intermediate_size", "num_experts_per_tok", "expand", "conv_kernel",
@@ -71,7 +71,7 @@ def _parts(config: Config) -> list[str]:
     return translate_layers(entries, PARTS, config, key)
 
 
-def _own(config: Config, entry: Any, index: int) -> dict[str, int]:
+def _layer_sizes(config: Config, entry: Any, index: int) -> dict[str, int]:
     """Sizes of the experts of one layer, where the file states them layer by layer."""
     if not isinstance(entry, dict):
         raise BadValue("config.json block_configs", entry, "an object for each layer")
@@ -83,7 +83,7 @@ def _own(config: Config, entry: Any, index: int) -> dict[str, int]:
     return {key: whole_number(entry[key], f"{field} {key}", 1, MAX_COUNT) for key in keys if entry.get(key) is not None}
 
 
-def _layer(config: Config, s: DecoderShape, style: Style, part: str, own: dict[str, int]) -> Block:
+def _layer(config: Config, s: DecoderShape, style: Style, part: str, sizes: dict[str, int]) -> Block:
     """One layer: its only part behind a norm."""
     norm = norms(s.hidden, style)
     if part == "mamba":
@@ -94,15 +94,15 @@ def _layer(config: Config, s: DecoderShape, style: Style, part: str, own: dict[s
         return block(attention(s), NoFeedForward(), norm, mixer_vectors(s, style))
     if part == "mlp":
         return block(NoMixer(), dense(config, s.hidden, style), norm)
-    experts = _experts(config, s.hidden, own)
+    experts = _experts(config, s.hidden, sizes)
     return block(NoMixer(), experts, norm, (Vector(name="router correction bias", dims=(experts.experts,)),))
 
 
-def _experts(config: Config, hidden: Any, own: dict[str, int]) -> Any:
+def _experts(config: Config, hidden: Any, sizes: dict[str, int]) -> Any:
     """Routed and shared experts of two matrices; the routed experts may work at a latent width."""
 
     def size(key: str, **more: Any) -> Any:
-        return config.derived(own[key], key, f"{key} of a layer in block_configs") if key in own else config.count(key, **more)
+        return config.derived(sizes[key], key, f"{key} of a layer in block_configs") if key in sizes else config.count(key, **more)
 
     latent = size("moe_latent_size", default=NONE)
     if latent and "latent experts" not in " ".join(config.notes):
@@ -125,13 +125,13 @@ def nemotron_nas(config: Config) -> Model:
     hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
     head_dim = config.count("head_dim", default=divided(config, hidden, heads, "head_dim", "hidden_size / num_attention_heads"))
     config.ignore("num_key_value_heads", "intermediate_size", "ffn_hidden_size")
-    made: dict[str, Block] = {}
+    kinds: dict[str, Block] = {}
     blocks = []
     for index, entry in enumerate(entries):
         text = repr(entry)
-        if text not in made:
-            made[text] = _searched(config, entry, index, (hidden, layers, heads, head_dim), style)
-        blocks.append(made[text])
+        if text not in kinds:
+            kinds[text] = _searched(config, entry, index, (hidden, layers, heads, head_dim), style)
+        blocks.append(kinds[text])
     return finish(config, blocks, hidden, style)
 
 
@@ -164,9 +164,9 @@ def _searched(config: Config, entry: Any, index: int, sizes: tuple[Any, int, Any
 
 def _width(config: Config, feeding: Config, hidden: Any, field: str) -> Any:
     """FFN width: stated, or 2/3 of `ffn_mult` times the hidden size, rounded up to a multiple of 256."""
-    stated = feeding.count("intermediate_size", default=None)
-    if stated is not None:
-        return stated
+    width = feeding.count("intermediate_size", default=None)
+    if width is not None:
+        return width
     factor = feeding.raw("ffn_mult")
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1000:
         raise BadValue(f"{field} ffn_mult", factor, "a number above 0 and below 1000")

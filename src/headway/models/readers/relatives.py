@@ -44,8 +44,8 @@ def qwen(config: Config) -> Model:
 def chatglm(config: Config) -> Model:
     """ChatGLM 2, 3 and GLM-4 in their first format: grouped queries under names of their own."""
     hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
-    grouped = config.flag("multi_query_attention")
-    kv_heads = config.count("multi_query_group_num") if grouped else heads
+    is_grouped = config.flag("multi_query_attention")
+    kv_heads = config.count("multi_query_group_num") if is_grouped else heads
     head_dim = config.count("kv_channels", default=divided(config, hidden, heads, "head_dim", "hidden_size / num_attention_heads"))
     bias = config.flag("add_bias_linear")
     s = DecoderShape(hidden=hidden, layers=layer_count(config), heads=heads, kv_heads=kv_heads, head_dim=head_dim)
@@ -64,10 +64,10 @@ def gpt_neo(config: Config) -> Model:
     s, style = shape(config), OLD.but(qkv_bias=False, positions=True)
     kinds = config.raw("attention_types", default=[[["global", "local"], s.layers // 2]])
     config.ignore("attention_layers")
-    listed = [kind for names, repeats in kinds for kind in list(names) * int(repeats)][: s.layers]
-    if len(listed) != s.layers:
+    kind_list = [kind for names, repeats in kinds for kind in list(names) * int(repeats)][: s.layers]
+    if len(kind_list) != s.layers:
         raise config.refuse("attention_types", f"wants a kind for each of the {s.layers} layers")
-    looks = translate_layers(listed, {"global": AttentionPattern(), "local": window(config, "window_size")}, config, "attention_types")
+    looks = translate_layers(kind_list, {"global": AttentionPattern(), "local": window(config, "window_size")}, config, "attention_types")
     ffn = dense(config, s.hidden, style, intermediate=four_times(config, s.hidden, "intermediate_size"))
     return finish(config, uniform(s, style, ffn, looks), s.hidden, style)
 

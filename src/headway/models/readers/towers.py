@@ -76,10 +76,10 @@ def _mllama(v: Config, outer: Config, text: int) -> int:
     hidden, width, side, patches = _sizes(v)
     tiles, ratios = int(v.count("max_num_tiles")), len(v.raw("supported_aspect_ratios", default=[0] * 8)) + 1
     per_layer = 4 * hidden * hidden + 2 * hidden * width + hidden + width + 4 * hidden
-    local, whole = int(v.count("num_hidden_layers")), int(v.count("num_global_layers"))
+    local, global_layers = int(v.count("num_hidden_layers")), int(v.count("num_global_layers"))
     positions = (patches + 1) * hidden
     tables = 2 * (ratios * tiles * hidden + 1) + positions + 1 + ratios * tiles * positions
-    tower = 3 * side * side * hidden + hidden + 4 * hidden + (local + whole) * per_layer + 2 * whole + tables
+    tower = 3 * side * side * hidden + hidden + 4 * hidden + (local + global_layers) * per_layer + 2 * global_layers + tables
     return tower + (int(v.count("vision_output_dim")) + 1) * text
 
 
@@ -87,9 +87,9 @@ def _qwen2_vl(v: Config, outer: Config, text: int) -> int:
     """Qwen2-VL: patches of two frames, fused projections, a merger of 2 x 2 patches."""
     v.assume("Qwen2VLVisionConfig", depth=32, embed_dim=1280, mlp_ratio=4, patch_size=14, temporal_patch_size=2, spatial_merge_size=2)
     hidden = int(v.count("embed_dim"))
-    merged = hidden * int(v.count("spatial_merge_size")) ** 2
+    merged_width = hidden * int(v.count("spatial_merge_size")) ** 2
     patch = 3 * int(v.count("temporal_patch_size")) * int(v.count("patch_size")) ** 2 * hidden
-    merger = 2 * hidden + (merged + 1) * merged + (merged + 1) * text
+    merger = 2 * hidden + (merged_width + 1) * merged_width + (merged_width + 1) * text
     return patch + _layers(v, hidden, hidden * int(v.count("mlp_ratio")), biases=True, norms=4) + merger
 
 
@@ -100,10 +100,10 @@ def _qwen2_5_vl(v: Config, outer: Config, text: int) -> int:
         spatial_merge_size=2,
     )  # fmt: skip
     hidden, width = int(v.count("hidden_size")), int(v.count("intermediate_size"))
-    merged = hidden * int(v.count("spatial_merge_size")) ** 2
+    merged_width = hidden * int(v.count("spatial_merge_size")) ** 2
     layer = 4 * hidden * hidden + 4 * hidden + 3 * hidden * width + 2 * width + hidden + 2 * hidden
     patch = 3 * int(v.count("temporal_patch_size")) * int(v.count("patch_size")) ** 2 * hidden
-    return patch + int(v.count("depth")) * layer + hidden + (merged + 1) * merged + (merged + 1) * text
+    return patch + int(v.count("depth")) * layer + hidden + (merged_width + 1) * merged_width + (merged_width + 1) * text
 
 
 TOWERS: dict[str, Callable[[Config, Config, int], int]] = {
