@@ -14,6 +14,24 @@ from headway.models.readers.towers import with_tower
 from headway.models.reading import WRAPPERS, Reading
 
 Reader = Callable[[Config], Model]
+# Architectures that no reader covers, by the key that matters: what it means, and why it is not guessed.
+REFUSED = {
+    "zamba": ("attn_layer_period", "one attention block is shared by many layers, so that its weights are read many times a step"),
+    "zamba2": ("num_mem_blocks", "attention blocks are shared by many layers, so that their weights are read many times a step"),
+    "recurrent_gemma": ("lru_width", "a gated linear recurrence (RG-LRU) is not modelled"),
+    "rwkv5": ("head_size", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "rwkv6": ("head_size", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "rwkv7": ("head_dim", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "xlstm": ("mlstm_round_up_to_multiple_of", "a matrix memory with exponential gates is not modelled"),
+    "phi3small": ("blocksparse_block_size", "block-sparse attention is not modelled"),
+    "longcat_flash": ("zero_expert_num", "experts without weights change how many a token uses from token to token"),
+    "hymba": ("num_memory_tokens", "learned memory tokens and KV shared across layers are not modelled"),
+    "step3": ("share_q_dim", "attention by factored matrices (MFA) is not modelled"),
+    "ernie4_5_moe_vl": ("moe_num_experts", "two groups of experts, of text and of vision, are not modelled"),
+    "diffllama": ("lambda_std_dev", "differential attention scores twice, which is not modelled"),
+    "t5": ("num_decoder_layers", "an encoder with a dense decoder is not modelled; Switch Transformers are"),
+    "bert": ("is_decoder", "an encoder generates no text"),
+}  # fmt: skip
 READERS: dict[str, Reader] = {
     # dense
     "llama": dense.llama, "granite": dense.llama, "internlm3": dense.llama, "smollm3": dense.llama, "seed_oss": dense.llama,
@@ -29,7 +47,7 @@ READERS: dict[str, Reader] = {
     "qwen": relatives.qwen, "chatglm": relatives.chatglm, "gpt_neo": relatives.gpt_neo, "xglm": relatives.xglm,
     "persimmon": relatives.persimmon, "bitnet": relatives.bitnet, "apertus": relatives.apertus, "orion": relatives.layered,
     "internlm": relatives.internlm, "vaultgemma": relatives.vaultgemma, "mllama_text_model": relatives.mllama,
-    "helium": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
+    "helium": dense.llama, "cwm": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
     "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
@@ -40,7 +58,7 @@ READERS: dict[str, Reader] = {
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
     "qwen3_vl_moe_text": mixture.qwen3_moe, "glm4_moe": mixture.deepseek_like, "glm4v_moe_text": mixture.deepseek_like,
     "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
-    "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
+    "olmoe": mixture.olmoe, "flex_olmo": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
     "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
     "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
     # latent and sparse attention
@@ -75,6 +93,9 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if kind is None:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None and kind in REFUSED:
+        key, why = REFUSED[str(kind)]
+        raise UnsupportedModel(key, config.data.get(key), f"{kind}: {why}; read it as another with --as dense, moe or mla")
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []
         offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"

@@ -25,7 +25,7 @@ HARMLESS: dict[str, str] = {
         r"query_pre_attn_scalar|.*_limit|.*_alpha|.*_alphas|.*_beta|clip_qkv|max_attn_value|embedding_multiplier|scale_emb|scale_depth|dim_model_base|"
         r"attn_temperature_tuning|floor_scale|swiglu_.*|.*_clamp_.*|time_step_(min|max|floor|limit|scale|init_scheme)|mamba_dt_(min|max|init_floor|limit)|"
         r"mamba_(dt|proj|conv)_(min|max|floor|limit)|use_mup|mup_.*|mup.*|attention_value_scale|use_qk_clip|scale_attn_.*|layer_scale_.*|rescale_.*|hc_eps|"
-        r"hc_sinkhorn_iters|.*_range|rescale_every|attn_scale.*|residual_scale.*|embedding_scale"
+        r"hc_sinkhorn_iters|.*_range|.*_(lower|upper)_bound|rescale_every|attn_scale.*|residual_scale.*|embedding_scale"
     ),
     "the form of an activation or a norm": (
         r".*_act|hidden_act|hidden_activation|activation_function|activation_type|activation|.*_activation|.*_activation_func|layer_norm_eps.*|"
@@ -122,10 +122,10 @@ def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict:
             )
         unknown.append(key)
     read_as = f", read as {mechanism}" if mechanism else ""
-    return [f"assumed: key {_shown(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])
+    return [f"assumed: key {_short(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])
 
 
-def _shown(key: str) -> str:
+def _short(key: str) -> str:
     return " ".join(key.split())[:60]
 
 

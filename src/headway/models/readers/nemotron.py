@@ -53,7 +53,7 @@ def nemotron_h(config: Config) -> Model:
     config.ignore(
         "intermediate_size", "moe_intermediate_size", "mamba_hidden_act", "layers_block_type", "layer_types", "block_configs",
         "n_routed_experts", "n_shared_experts", "moe_shared_expert_intermediate_size", "num_experts_per_tok", "expand", "conv_kernel",
-        "n_groups", "ssm_state_size", "mamba_num_heads", "mamba_head_dim", "moe_latent_size",
+        "n_groups", "ssm_state_size", "mamba_num_heads", "mamba_head_dim", "moe_latent_size", "use_conv_bias", "mamba_proj_bias", "use_bias",
     )  # fmt: skip
     return finish(config, layers, s.hidden, style)
 
@@ -156,7 +156,8 @@ def _searched(config: Config, entry: Any, index: int, sizes: tuple[Any, int, Any
     if not feeding.flag("no_op"):
         ffn = dense(config, hidden, style.but(matrices=GATED), intermediate=_width(config, feeding, hidden, field))
     parts_present = (not mixing.flag("no_op")) + (not feeding.flag("no_op"))
-    mixing.ignore("no_op", "n_heads_in_group"), feeding.ignore("no_op", "ffn_mult", "intermediate_size")
+    mixing.ignore("no_op", "n_heads_in_group")
+    feeding.ignore("no_op", "ffn_mult", "intermediate_size")
     for part in (mixing, feeding):
         part.check_unread("src/headway/models/readers/nemotron.py")
     return block(mixer, ffn, norms(hidden, style, parts_present))
