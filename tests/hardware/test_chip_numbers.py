@@ -71,8 +71,10 @@ def test_chip__sets_and_lists_work_on_it(cli: Cli) -> None:
 @pytest.mark.parametrize(
     "on",
     [
-        "64x(peak_bf16=1P", "()", "64x()", "(hbm=3GB)", "0x(hbm=3GB)", "-1x(hbm=3GB)", "1.5x(hbm=3GB)", "(hbm=3GB/s peak_bf16=1P hbm_bw=3)", "(foo=3)",
-        "(like=h1000)", "(like=h100 topology=star)", "x(like=h100)", "8x(like=h100 name=h100)", "((like=h100))", "3x8x(like=h100)", "(like=h100)x3",
+        "64x(peak_bf16=1P", "()", "64x()", "(hbm=3GB)", "0x(hbm=3GB)", "-1x(hbm=3GB)", "1.5x(hbm=3GB)",
+        "(hbm=3GB/s peak_bf16=1P hbm_bw=3)", "(foo=3)",
+        "(like=h1000)", "(like=h100 topology=star)", "x(like=h100)", "8x(like=h100 name=h100)", "((like=h100))",
+        "3x8x(like=h100)", "(like=h100)x3",
         "(hbm)", "(hbm=)", "(hbm=nan peak_bf16=1P hbm_bw=1)", "(hbm=3GB hbm=4GB)", "(like=h100 name=../x)", "(peak_bf16=0 hbm=1 hbm_bw=1)",
     ],
 )  # fmt: skip

@@ -93,8 +93,8 @@ def read_config(config: Config, user: Reading | None = None) -> Model:
     if kind is None:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
-    if reader is None and kind in REFUSED:
-        key, why = REFUSED[str(kind)]
+    if reader is None and isinstance(kind, str) and kind in REFUSED:
+        key, why = REFUSED[kind]
         raise UnsupportedModel(key, config.data.get(key), f"{kind}: {why}; read it as another with --as dense, moe or mla")
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []

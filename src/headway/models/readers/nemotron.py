@@ -53,7 +53,8 @@ def nemotron_h(config: Config) -> Model:
     config.ignore(
         "intermediate_size", "moe_intermediate_size", "mamba_hidden_act", "layers_block_type", "layer_types", "block_configs",
         "n_routed_experts", "n_shared_experts", "moe_shared_expert_intermediate_size", "num_experts_per_tok", "expand", "conv_kernel",
-        "n_groups", "ssm_state_size", "mamba_num_heads", "mamba_head_dim", "moe_latent_size", "use_conv_bias", "mamba_proj_bias", "use_bias",
+        "n_groups", "ssm_state_size", "mamba_num_heads", "mamba_head_dim", "moe_latent_size", "use_conv_bias",
+        "mamba_proj_bias", "use_bias",
     )  # fmt: skip
     return finish(config, layers, s.hidden, style)
 
