@@ -101,6 +101,7 @@ FLAGS = ("--params", "30B", "--active", "3B", "--layers", "48", "--kv-bytes", "1
         ("serve", BY_COUNTS, "--on", "h100"), ("serve", f"{BY_COUNTS},llama-3.1-8b:4layers", "--on", "h100"),
         ("solve", "serve", *FLAGS, "--on", "8xh100-sxm", "--tp", "8", "--context", "8k", "--for", "batch", "--so-that", "step_s=20ms"),
         ("train", "--params", "7B", "--layers", "32", "--kv-bytes", "128kB", "--on", "64xh100-sxm", "--tokens", "1T"),
+        ("cache", *FLAGS, "--on", "8xh100-sxm", "--hold", "1h"),
         ("plan", *FLAGS, "--on", "8xh100-sxm", "--prompt", "4k", "--output", "600", "--tpot", "40ms"),
     ],
 )  # fmt: skip

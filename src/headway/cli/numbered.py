@@ -22,6 +22,7 @@ NUMBERS = {
     "experts": "routed experts",
     "experts-per-token": "experts that a token uses (default 8)",
 }
+LEADING = ("--params", "--hidden")  # each describes a model by numbers alone
 DESTINATIONS = ("model", "name")  # positional arguments that name a model
 
 
@@ -49,6 +50,8 @@ def add_model_flags(parser: Any, edits: Any) -> None:
 def numbered(parser: Any, argv: Sequence[str]) -> list[str]:
     """The words of a command with the flags of a model by numbers gathered into one word, in the model's place."""
     flags, words, rest = getattr(parser, "_numbers", ()), {}, []
+    if any(word.partition("=")[0] in LEADING and word.partition("=")[0] in flags for word in argv):
+        flags = tuple(f"--{name}" for name in NUMBERS)  # beside --params or --hidden, a flag that the verb has too is the model's
     queue = list(argv)
     while queue:
         word = queue.pop(0)
