@@ -135,6 +135,11 @@ def test_numbers__keys_are_the_flags() -> None:
     assert {name.replace("-", "_") for name in NUMBERS} == KEYS.keys()
 
 
+def test_numbers__launch_line_leaves_the_model_open(cli: Cli) -> None:
+    answer = cli("plan", *FLAGS, "--on", "8xh100-sxm", "--prompt", "4k", "--output", "600", "--launch", "vllm", "-o", "json").json
+    assert any("vllm serve $MODEL " in note for note in answer["notes"])
+
+
 def test_embedding__format_changes_its_bytes_alone(cli: Cli) -> None:
     plain, narrow = (
         cli("serve", "llama-3.1-8b", "--on", "h100", *flags, "-o", "json").rows[0]["weights_bytes_chip"]

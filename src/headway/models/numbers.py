@@ -38,6 +38,7 @@ KEYS: dict[str, tuple[Field, str]] = {
 BY_COUNTS = ("params", "active", "layers", "kv_bytes", "hidden", "experts", "experts_per_token")
 EXAMPLE = "(params=30B active=3B layers=48 kv_bytes=100kB) or (hidden=4096 layers=32)"
 HEAD_DIM = 128
+USER_NUMBERS = "numbers given by the user"  # source of such a model
 ROUTED_SHARE = 0.6  # of the active parameters, where the number of experts is not stated
 FINEST = 128  # parts of a unit of FFN width, so that stated counts are met to a few parameters
 
@@ -105,7 +106,7 @@ def _by_shape(values: dict[str, Any], text: str) -> Model:
     dimensions = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "intermediate": width, "vocab": data["vocab_size"]}
     if "experts" in values:
         dimensions["experts_per_token"] = data["num_experts_per_tok"]
-    config = Config(data, f"{hidden}x{values['layers']}", "the numbers given")
+    config = Config(data, f"{hidden}x{values['layers']}", USER_NUMBERS)
     config.user_keys |= {"hidden_size", "num_hidden_layers"}
     defaults_taken = [f"{key}={value}" for key, value in dimensions.items() if key not in values]
     if defaults_taken:
@@ -137,7 +138,7 @@ def _by_counts(values: dict[str, Any]) -> Model:
         hidden=_derived(sizes.hidden, "hidden", "sqrt(active / (12 layers)), rounded to 1024", values),
         embedding_dim=NONE, tied=True, blocks=(block,),
         precision=StoredPrecision(mixer="bf16", ffn="bf16", expert="bf16", embedding="bf16"),
-        vectors=(remainder,) if rest else (), notes=tuple(notes), source="numbers given by the user",
+        vectors=(remainder,) if rest else (), notes=tuple(notes), source=USER_NUMBERS,
     )  # fmt: skip
 
 
