@@ -23,7 +23,8 @@ from support.work import bounded
 
 CONFIGS = {path.name: json.loads(path.read_text()) for path in sorted((SOURCE / "data" / "models").glob("*.json"))}
 RELATIVES = json.loads((DATA / "published_counts.json").read_text())
-EVERY = CONFIGS | {name: row["config"] for name, row in RELATIVES.items() if name != "_about"}
+FURTHER = json.loads((DATA / "architectures.json").read_text())
+EVERY = CONFIGS | {name: row["config"] for name, row in (RELATIVES | FURTHER).items() if name != "_about"}
 LLAMA = CONFIGS["meta-llama--Meta-Llama-3.1-8B.json"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,20 @@ def catalog(args: Any) -> Any:
 
 def refuse(args: Any, wants: str, *names: str) -> None:
     """Raise an error for each of these common flags that is given, because the verb has nothing that it could apply to."""
+    if "attention" in names:
+        names = (*names, *(name for name in ("mechanism", "key", "strict", "embedding") if getattr(args, name, None)))
     for name in names:
         value = getattr(args, name)
         if value:
-            raise BadValue("--" + name.replace("_", "-"), value if isinstance(value, str) else ", ".join(value), wants)
+            flag = "--as" if name == "mechanism" else "--" + name.replace("_", "-")
+            raise BadValue(flag, ", ".join(value) if isinstance(value, list | tuple) else value, wants)
 
 
 def split(text: str, what: str) -> list[str]:
     """Names of a comma-separated list; a path that contains commas stays whole."""
     if _is_path(text):
         return [text]
-    names = [part.strip() for part in text.split(",")]
+    names = [part.strip() for part in re.split(r",(?![^()]*\))", text)]  # commas in brackets belong to a model or chip by numbers
     if not all(names):
         raise BadValue(what, text, "one name, or several with a comma between")
     return list(dict.fromkeys(names))
@@ -55,12 +59,25 @@ def model(name: str, args: Any) -> Any:
     from headway.models import config
 
     folders = [root / "models" for root in catalog(args).roots[:-1]]
-    base_model = config.model(name, folders)
+    from headway.models.reading import reading, with_embedding
+
+    user = reading(args.strict, args.mechanism or "", tuple(args.key)) if hasattr(args, "mechanism") else None
+    base_model = config.model(name, folders, user)
+    if getattr(args, "embedding", None):
+        base_model = with_embedding(base_model, args.embedding)
+    _remark(args, *(note for note in base_model.notes if note.startswith(("assumed", "weights differ"))))
     if args.attention or args.kv_share:
         from headway.models.variants import override
 
         return override(base_model, args.attention, args.kv_share)
     return base_model
+
+
+def _remark(args: Any, *notes: str) -> None:
+    """Add notes on what was assumed of a model or machine to those of the answer."""
+    remarks = getattr(args, "remarks", None)
+    if remarks is not None:
+        remarks += [note for note in notes if note not in remarks]
 
 
 def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -72,7 +89,17 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(machines) * len(combinations) > 1000:
         raise BadValue("--set", f"{len(combinations)} combinations", "at most 1000")
+    _borrow(args, [machine.chip for machine in machines])
     return [edited(machine, [key for key, _ in edits], values) for machine in machines for values in combinations]
+
+
+def _borrow(args: Any, chips: Iterable[Any]) -> None:
+    """Add what hypothetical chips borrow to the first sentence of the answer."""
+    borrowed = getattr(args, "borrowed", None)
+    if borrowed is not None and any(chip.hypothetical for chip in chips):
+        from headway.performance.achieved import borrowed_costs
+
+        borrowed += [text for text in map(borrowed_costs, chips) if text and text not in borrowed]
 
 
 def chip(name: str, args: Any) -> Any:
@@ -81,7 +108,9 @@ def chip(name: str, args: Any) -> Any:
     from headway.hardware.edit import edit
     from headway.hardware.system import system
 
-    machine = system(find_chip(name, catalog(args)).name, catalog(args))
+    where = catalog(args)
+    machine = system(name if "(" in name and where.find("chips", name) is None else find_chip(name, where).name, where)
+    _borrow(args, [machine.chip])
     for key, values in (edit_values(text) for text in args.set):
         machine = edit(machine, key, values[0])
     return machine.chip

@@ -26,6 +26,7 @@ VERBS = {
     "cache": ("headway.cli.cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
     "bill": ("headway.cli.bill", "cost of requests under API price sheets, by mode and cache"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and their sources"),
+    "new": ("headway.cli.new", "a catalogue file of a chip of your own, to fill in"),
     "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
     "rack": ("headway.cli.rack", "cables, power, weight and bandwidth of a scale-up domain of any size"),
     "trend": ("headway.cli.trend", "chips by year (FLOP/byte, drain time, latency floor) or models by year"),
@@ -38,7 +39,7 @@ GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill"),
-    "Look": ("show", "list", "rack", "trend", "lecture", "feistel"),
+    "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "fit"),
 }
 USAGE = """headway: how fast, how much and why, for language models on chips

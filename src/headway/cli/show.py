@@ -100,6 +100,8 @@ def _machine(args: Any) -> output.Answer:
 
     args.on = args.name
     subject = arguments.chip(args.name, args) if args.what == "chip" else arguments.systems(args)[0][0]
+    if args.format == "toml":
+        return output.Answer(Listing([]), document=_document(subject))
     entries = about_chip(subject) if args.what == "chip" else about_system(subject)
     values = {entry.key: entry.value for entry in entries}
     people = Listing([_line(entry) for entry in entries])
@@ -112,6 +114,15 @@ def _machine(args: Any) -> output.Answer:
         columns={entry.key: Column(entry.unit, entry.doc) for entry in entries} | SOURCES,
         most=200,
     )
+
+
+def _document(chip: Any) -> str:
+    """Catalogue file of a chip, which keeps the costs fitted to it under any name."""
+    from headway.hardware.chip_file import chip_toml
+    from headway.performance.efficiency import OTHER_FAMILY, family, platform
+
+    measured = family(chip) != OTHER_FAMILY or platform(chip) != OTHER_FAMILY
+    return chip_toml(chip, (chip.like or chip.name) if measured else "")
 
 
 def _line(entry: Any) -> dict[str, str]:

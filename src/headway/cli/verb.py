@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from headway.cli import help
+from headway.cli.numbered import add_model_flags, numbered
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
 from headway.report import output
@@ -50,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         """Parsed arguments; raises an error that names what would work."""
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
-        known, extra = self.parse_known_args(_joined(argv))
+        known, extra = self.parse_known_args(numbered(self, _joined(argv)))
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]
             unknown_flag = extra[0].partition("=")[0]
@@ -59,6 +60,7 @@ class Parser(argparse.ArgumentParser):
                 offer = f"; did you mean {' or '.join(near)}?" if near else ""
                 raise Usage(f"no flag {unknown_flag!r}{offer} See {self.prog} --help")
             raise Usage(f"do not know what to do with {extra[0]!r}; see {self.prog} --help")
+        known.remarks, known.borrowed = [], []  # what was assumed of models, for the notes; costs of hypothetical chips, for the sentence
         return known
 
 
@@ -93,11 +95,13 @@ def add_tail(parser: Parser) -> None:
     edits.add_argument("--catalog", metavar="DIR", action="append", default=[], help="a folder of your own chips, systems and models")
     edits.add_argument("--attention", metavar="KIND", help="override: dense, window:4k, topk:2k, sqrt:L0 (quality not modelled)")
     edits.add_argument("--kv-share", metavar="N", help="override: N neighbouring layers share one KV cache (quality not modelled)")
+    add_model_flags(parser, edits)
 
 
 def check_tail(args: Any) -> None:
     """Raise an error for wrong values of the common flags, before any work is done."""
-    if args.format not in FORMATS:
+    as_file = args.format == "toml" and getattr(args, "what", "") == "chip" and hasattr(args, "name")
+    if args.format not in FORMATS and not as_file:
         raise UnknownName("output format", args.format, FORMATS, "one of " + ", ".join(FORMATS))
     if args.plot:
         from headway.report.figures import check_path
@@ -151,6 +155,7 @@ def _progress(out: Any) -> Any:
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common flags to an answer and print it."""
     notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
+    notes += [note for note in getattr(args, "remarks", ()) if note not in notes]
     total = len(answer.rows)
     if args.where:
         answer.rows = answer.rows.where(args.where)
@@ -158,7 +163,8 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
             notes.append(f"--where kept {len(answer.rows)} of {total} rows")
     if args.sort:
         answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
-    answer.notes, answer.verbose = notes, args.verbose
+    borrowed = "; ".join(getattr(args, "borrowed", ()))
+    answer.notes, answer.verbose = [*notes, borrowed] if borrowed else notes, args.verbose
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
@@ -168,6 +174,10 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
         from headway.report.words import number_of
 
         answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
+    if borrowed and answer.words.headline:
+        longer = f"{answer.words.headline.removesuffix('.')}; {borrowed}."
+        if len(longer.split()) <= output.MOST_WORDS:
+            answer.words = dataclasses.replace(answer.words, headline=longer)
     if args.plot:
         from headway.report import figures
 

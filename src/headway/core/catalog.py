@@ -183,10 +183,18 @@ def table(document: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
 
 
 def number(entry: Any, q: schema.Field, name: str, sources: dict[str, Any], path: Path) -> Any:
-    """One fact: a table with value, unit, source, date and kind, or a text such as "3350 GB/s"."""
-    if isinstance(entry, str):
+    """One fact: a table with value, unit, source, date and kind, a text such as "3350 GB/s", or a bare number in SI."""
+    if isinstance(entry, str) or (
+        isinstance(entry, int | float) and not isinstance(entry, bool)
+    ):  # a bare number is in SI, a price in USD/h
         try:
-            return known(schema.scalar(entry, q, name), name, q.unit, "input", f"user catalogue {path.name}")
+            return known(
+                schema.scalar(entry if isinstance(entry, str) else repr(entry), q, name),
+                name,
+                q.unit,
+                "input",
+                f"user catalogue {path.name}",
+            )
         except HeadwayError as error:
             raise BadFile(path, str(error)) from None
     if not isinstance(entry, dict):

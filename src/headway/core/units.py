@@ -65,7 +65,7 @@ _COUNT = DECIMAL | BINARY
 _BYTE = _prefixed("B", "byte", "bytes", prefixes=_COUNT) | _prefixed("bit", prefixes=DECIMAL, scale=0.125)
 _FLOP = _prefixed("FLOP", "flop", "FLOPs", prefixes=DECIMAL)
 _FLOPS = _prefixed("FLOPS", "FLOP/s", "flop/s", "flops", "OPS", "FLOPs", prefixes=DECIMAL)
-_FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"}
+_FLOPS |= {prefix + "F": DECIMAL[prefix] for prefix in "GTPE"} | {prefix: DECIMAL[prefix] for prefix in "GTPE"}
 _USD = {"USD": 1.0, "$": 1.0, "usd": 1.0}
 
 # For each unit of the project, all accepted spellings, with their factors to SI.

@@ -28,6 +28,8 @@ class Chip:
     topology: str = "none"  # network of the chips in one scale-up domain, one of TOPOLOGIES
     scale_up_kind: str = ""
     notes: str = ""
+    like: str = ""  # chip whose fitted costs (kernels, links, engine) stand in for its own
+    hypothetical: bool = False  # described by the user, by numbers or in a file
     year: Annotated[Any, Field(help="year of announcement", integer=True, low=1990, high=2100)] = None
     peak_bf16: Annotated[Any, Field("flop/s", "dense BF16 (or FP16) peak")] = None
     peak_fp16: Annotated[Any, Field("flop/s", "dense FP16 peak with 16-bit accumulation, where it is not the BF16 peak")] = None
@@ -86,9 +88,22 @@ def chip(name: str, catalog: Catalog | None = None) -> Chip:
 def read(path: Path, catalog: Catalog) -> Chip:
     """A chip from its file, with its prices."""
     document, name = facts.read(path), path.stem
-    facts.only(document, ("name", "vendor", "topology", "scale_up_kind", "notes", "facts", "sources"), path)
+    facts.only(document, ("name", "vendor", "topology", "scale_up_kind", "notes", "like", "facts", "sources"), path)
     topology = facts.text(document, "topology", path) or "none"
     if topology not in TOPOLOGIES:
         raise BadFile(path, f"topology: got {topology!r}; wants one of {', '.join(TOPOLOGIES)}")
     texts = {key: facts.text(document, key, path) for key in ("vendor", "scale_up_kind", "notes")}
-    return Chip(name=name, topology=topology, **texts, **facts.numbers(document, Chip, name, path), costs=costs(name, catalog))
+    like = facts.text(document, "like", path)
+    alike = catalog.find("chips", like) if like else None
+    if like and alike is None:
+        raise BadFile(path, f"like: {UnknownName('chip', like, catalog.names('chips'))}")
+    texts["like"] = alike.stem if alike else ""
+    is_users = facts.PACKAGED not in path.parents
+    return Chip(
+        name=name,
+        topology=topology,
+        hypothetical=is_users,
+        **texts,
+        **facts.numbers(document, Chip, name, path),
+        costs=costs(name, catalog),
+    )

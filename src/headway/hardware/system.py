@@ -1,7 +1,7 @@
 """A system: chips of one kind and their links. Inside a scale-up domain chips share fast links; beyond it, scale-out.
 
 Names: a catalogue system (gb200-nvl72), R systems (4xgb200-nvl72), N chips (8xh100-sxm), one chip (h200), a torus by shape
-(tpu-v5p-4x4x8).
+(tpu-v5p-4x4x8), N chips by numbers (64x(peak_bf16=1P ...), see numbers.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from headway.core.quantity import known
 from headway.core.schema import Field
 from headway.hardware.chip import TOPOLOGIES, Chip, needed
 from headway.hardware.chip import read as read_chip
+from headway.hardware.numbers import chip_by_numbers, split_machine
 
 MOST_CHIPS = 10_000_000
 RANK = {"torus2d": 2, "torus3d": 3}
@@ -88,11 +89,15 @@ def system(name: str, catalog: Catalog | None = None) -> System:
     (72, 8, 2048)
     """
     where = catalog or default_catalog()
-    if len(name) > 200:
-        raise UnknownName("system", name, ())
-    named_system = _catalogue_system(name, where)
+    named_system = _catalogue_system(name, where) if len(name) <= 200 else None
     if named_system is not None:
         return named_system
+    by_numbers = split_machine(name)
+    if by_numbers is not None:
+        count = _count(by_numbers[0], "--on")
+        return _filled(count, chip_by_numbers(by_numbers[1], where, count))
+    if len(name) > 200:
+        raise UnknownName("system", name, ())
     times_match = _TIMES.fullmatch(name.strip())
     if times_match:
         count, rest = _count(times_match[1], name), times_match[2].strip()

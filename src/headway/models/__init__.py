@@ -2,7 +2,8 @@
 
 Holds        model (the records), attention/ (one file per attention kind), config (a model by name or file), readers/ (config.json by
              architecture), hub (config.json from Hugging Face), work (what one layer asks), totals (the whole model: KV bytes per token,
-             parameters), precision (number formats), variants (what if), releases (dates, training tokens), describe.
+             parameters), precision (number formats), variants (what if), releases (dates, training tokens), reading (strictly, as a
+             mechanism, cut), numbers (a model by numbers), weights (headers of safetensors files), describe.
 Import       config.model, model.Model and the feed-forward kinds beside it, attention kinds from their files, precision.Precision,
              precision.formats, totals.kv_bytes_per_token, totals.total_params, totals.active_params, totals.works, variants.override,
              describe.about_model.

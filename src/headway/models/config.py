@@ -6,6 +6,7 @@ import csv
 import functools
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from headway.models import hub
 from headway.models.model import Model
 from headway.models.readers.families import read_config
 from headway.models.readers.read import Config, load, parse
+from headway.models.reading import Reading, cut, shortened
+from headway.models.weights import with_hub_weights, with_weights
 
 
 @functools.cache
@@ -34,25 +37,36 @@ def spellings() -> dict[str, str]:
     return file_by_spelling | {alias: files[name] for alias, name in default_catalog().aliases("models").items() if name in files}
 
 
-def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = ()) -> Model:
-    """Model called `name`: catalogue name or alias, a config.json or a folder with one, or a Hugging Face id.
+def model(name: str | os.PathLike[str] | Model, folders: Iterable[str | os.PathLike[str]] = (), user: Reading | None = None) -> Model:
+    """Model called `name`: catalogue name or alias, a config.json or a folder with one, a Hugging Face id, or numbers in brackets.
 
-    `folders` are searched first, for NAME.json. Raises UnknownName, BadFile, BadValue or UnsupportedModel with a one-line message.
+    `llama-3.1-70b:12layers` is its first 12 layers, `(params=30B active=3B layers=48 kv_bytes=100kB)` a model by
+    numbers (models/numbers.py).
+    `folders` are searched first, for NAME.json. `user` says how it is read (models/reading.py). Raises UnknownName, BadFile, BadValue
+    or UnsupportedModel with a one-line message.
     """
     if isinstance(name, Model):
         return name
     text = os.fspath(name)
+    how = user or Reading()
+    if isinstance(text, str) and text.lstrip().startswith("("):
+        from headway.models.numbers import by_numbers
+
+        return by_numbers(text)
+    if isinstance(text, str) and _existing(text) is None:
+        text, layers = cut(text)
+        how = how if layers is None else replace(how, layers=layers)
     if not isinstance(text, str) or not text.strip() or "\x00" in text or len(text) > 4096:
         raise BadValue("model", text, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
     for folder in folders:
         for path in sorted(Path(folder).glob("*.json")):
             if fold(path.stem) == fold(text):
-                return from_file(path)
+                return from_file(path, how)
     file = spellings().get(fold(text)) or _variant(fold(text))
     if file is not None:
-        return _from_catalogue(file)
+        return _from_catalogue(file, how)
     path = _existing(text)
-    return _from_hub(text) if path is None else from_file(path)
+    return _from_hub(text, how) if path is None else from_file(path, how)
 
 
 def _variant(text: str) -> str | None:
@@ -73,25 +87,36 @@ def _existing(text: str) -> Path | None:
         return None
 
 
+def _from_catalogue(file: str, user: Reading) -> Model:
+    return _catalogue_model(file) if not user.changes() else _read_catalogue(file, user)
+
+
 @functools.cache
-def _from_catalogue(file: str) -> Model:
+def _catalogue_model(file: str) -> Model:
+    return _read_catalogue(file, Reading())
+
+
+def _read_catalogue(file: str, user: Reading) -> Model:
     text = resources.files("headway").joinpath("data/models", file).read_text(encoding="utf-8")
     row = next(row for row in catalogue_index() if row["file"] == file)
-    return from_data(parse(text, file), row["name"], row["hf_id"])
+    return from_data(parse(text, file), row["name"], row["hf_id"], user)
 
 
-def from_file(path: Path) -> Model:
-    """Model from a config.json, or from a folder that contains one."""
+def from_file(path: Path, user: Reading | None = None) -> Model:
+    """Model from a config.json, or from a folder that contains one; weights that lie beside it are compared with the counts."""
     config_path = path / "config.json" if path.is_dir() else path
     name = config_path.parent.name if config_path.name == "config.json" and config_path.parent.name else config_path.stem
     data = load(config_path)
-    return from_data(data, name, str(config_path))
+    return with_weights(from_data(data, name, str(config_path), user), config_path.parent if config_path.name == "config.json" else None)
 
 
-def from_data(data: dict[str, Any], name: str, source: str) -> Model:
+def from_data(data: dict[str, Any], name: str, source: str, user: Reading | None = None) -> Model:
     """Model from the keys of a config.json."""
+    how = user or Reading()
     try:
-        return read_config(Config(data, name, source))
+        if how.layers is not None:
+            data, name = shortened(data, how.layers, name), f"{name}:{how.layers}layers"
+        return read_config(Config(data, name, source, how.strict, how.mechanism), how)
     except HeadwayError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
@@ -100,9 +125,12 @@ def from_data(data: dict[str, Any], name: str, source: str) -> Model:
         ) from error
 
 
-def _from_hub(text: str) -> Model:
+def _from_hub(text: str, user: Reading) -> Model:
     """Model of a Hugging Face id: from the local cache, else downloaded if the optional package is installed."""
     names = [row["name"] for row in catalogue_index()]
     if text.count("/") != 1 or text.startswith(("/", ".")) or not all(text.split("/")):
         raise UnknownName("model", text, names, "a catalogue name (headway list models), a path to a config.json, or a Hugging Face id")
-    return from_data(load(hub.cached(text) or hub.download(text)), fold(text.split("/")[1]), text)
+    cached = hub.cached(text)
+    if cached is not None:
+        return with_weights(from_data(load(cached), fold(text.split("/")[1]), text, user), cached.parent)
+    return with_hub_weights(from_data(load(hub.download(text)), fold(text.split("/")[1]), text, user), text)

@@ -46,6 +46,7 @@ class MoE:
     shared_intermediate: Any = NONE  # of one shared expert
     shared_matrices: Any = NONE
     shared_gates: Any = NONE  # 1 where a learned gate scales the shared expert
+    latent: Any = NONE  # width at which the routed experts work, where it is not `hidden`: projections lead to it and back
     groups: Any = UNITY  # groups into which the router divides the experts
     groups_chosen: Any = UNITY  # groups that the experts of one token lie in at most (node-limited routing)
 
@@ -92,6 +93,7 @@ class Model:
     precision: StoredPrecision
     max_context: Any | None = None
     vectors: tuple[Vector, ...] = ()  # final norm, learned positions, ...
+    tower_params: Any | None = None  # parameters of a vision tower and its projector, where its kind is known: counted, never timed
     notes: tuple[str, ...] = ()
     source: str = ""
 

@@ -90,6 +90,15 @@ def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
     return (FITTED,) if family(chip) != OTHER_FAMILY else (FITTED, f"{chip.name}: {UNMEASURED}")
 
 
+def borrowed_costs(chip: Chip) -> str:
+    """Which fitted costs a hypothetical chip borrows, as part of a sentence; "" for a chip of the catalogue."""
+    if not chip.hypothetical:
+        return ""
+    if chip.like and family(chip) != OTHER_FAMILY:
+        return f"{chip.name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
+    return f"{chip.name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200, in a wider interval"
+
+
 def achieved_efficiency(
     kernels: KernelCounts, chip: Chip, formats: Formats, layout: Layout, assumptions: Assumptions, table: Efficiencies | None = None
 ) -> Achieved:

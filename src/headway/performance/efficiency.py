@@ -172,12 +172,12 @@ def _name_by_chip(table: str) -> dict[str, str]:
 
 def family(chip: Chip) -> str:
     """Family of measured kernels that applies to a chip, or `other`."""
-    return _name_by_chip("family").get(chip.name, OTHER_FAMILY)
+    return _name_by_chip("family").get(chip.like or chip.name, OTHER_FAMILY)
 
 
 def platform(chip: Chip) -> str:
     """Platform of a chip as engine software distinguishes it, or `other`."""
-    return _name_by_chip("platform").get(chip.name, OTHER_FAMILY)
+    return _name_by_chip("platform").get(chip.like or chip.name, OTHER_FAMILY)
 
 
 def foreign(chip: Chip) -> bool:

@@ -54,6 +54,7 @@ class Answer:
     columns: Mapping[str, columns.Column] = dataclasses.field(default_factory=dict)  # columns outside the contract
     describe: Callable[[Any], Summary] | None = None
     most: int = MOST
+    document: str = ""  # the answer as a file of its own format, written in place of rows
     status: int = 0  # exit status of the command; nonzero for an incomplete answer
     launch: Sequence[str] = ()  # command lines that realise the answer
     checked: Mapping[str, Any] | None = None  # what was simulated to check the answer, and its verdict
@@ -190,7 +191,9 @@ def to_parquet(answer: Answer) -> None:
 def write(answer: Answer, how: str, command: Sequence[str]) -> None:
     """Write the answer to standard output in one of FORMATS."""
     out = sys.stdout
-    if how == "json":
+    if answer.document:
+        out.write(answer.document)
+    elif how == "json":
         to_json(answer, command, out)
     elif how == "csv":
         to_csv(answer, out)

@@ -117,3 +117,13 @@ def recurrence_flop(state: FlopPerToken, convolution: FlopPerToken) -> FlopPerTo
     851968.0
     """
     return state + convolution
+
+
+@formula(source="Peng et al. 2023, RWKV (arXiv:2305.13048), eq. 16: two weighted sums with a running maximum")
+def rwkv_flop(inner: Number) -> FlopPerToken:
+    """FLOPs per token of RWKV-4's recurrence: seven multiply-adds per channel (decay, bonus, two sums, one quotient).
+
+    >>> rwkv_flop(768)  # RWKV-4-169M, one layer
+    10752.0
+    """
+    return UPDATE * 7 * inner

@@ -6,7 +6,7 @@ Read per token       kv_elements_read, latent_elements_read: without `/ kv_share
 Tokens read          attended_tokens (all, a window, a top-k, a square root), compressed_cap.
 Of one sequence      stored_elements, read_elements; marginal_elements is what one more token adds for ever: 0 behind a window.
 Bytes                kv_bytes, cache_bytes, bytes_per_context_token.
-State of fixed size  gated_delta_state, ssm_state, convolution_state (over convolution_channels), state_sum.
+State of fixed size  gated_delta_state, ssm_state, rwkv_state, convolution_state (over convolution_channels), state_sum.
 
 An element is one number of the cache; bytes come from its data type. A model's `kv_bytes_per_token` is in models/totals.py.
 """
@@ -211,3 +211,23 @@ def state_sum(recurrent: Number, convolution: Number) -> Number:
     155648
     """
     return recurrent + convolution
+
+
+@formula(source="Peng et al. 2023, RWKV (arXiv:2305.13048): two weighted sums, their maximum, and the last input of both mixings")
+def rwkv_state(hidden: Number, inner: Number) -> Number:
+    """State elements of an RWKV-4 layer.
+
+    >>> rwkv_state(768, 768)  # RWKV-4-169M, one layer
+    3840
+    """
+    return 3 * inner + 2 * hidden
+
+
+@formula(source="definition")
+def shared_elements(elements: Number, kv_share: Number) -> PerToken:
+    """Cache elements that a token adds where only their number is known, and layers share them.
+
+    >>> shared_elements(2048, 1)  # Llama-3.1-70B, one layer
+    2048.0
+    """
+    return ENTRY * elements / kv_share

@@ -326,3 +326,55 @@ def convolution_params(channels: Number, kernel: Number) -> Number:
     32768
     """
     return channels * kernel
+
+
+@formula(source="Gemma 4, as published in transformers: one projection makes key and value, or a layer reads the KV of an earlier layer")
+def narrow_kv_attention_params(
+    hidden: Number, heads: Number, kv_heads: Number, head_dim: Number, value_dim: Number, kv_projections: Number
+) -> Number:
+    """Parameters of attention whose key and value come from one projection, or from none (the KV of an earlier layer).
+
+    >>> narrow_kv_attention_params(5376, 32, 4, 512, 512, 1)  # Gemma-4-31B, a full-attention layer
+    187170816
+    """
+    return hidden * (heads * (head_dim + value_dim) + kv_projections * kv_heads * head_dim)
+
+
+@formula(source="Nemotron-3 (latent experts): routed experts work at a narrower width, between two projections")
+def latent_expert_params(hidden: Number, latent: Number) -> Number:
+    """Parameters of the projections from the hidden state to the width of latent experts, and back.
+
+    >>> latent_expert_params(4096, 1024)  # Nemotron-3-Super-120B-A12B, one MoE layer
+    8388608
+    """
+    return 2 * hidden * latent
+
+
+@formula(source="Peng et al. 2023, RWKV (arXiv:2305.13048), section 3.1: time mixing and the gate of channel mixing")
+def rwkv_params(hidden: Number, inner: Number) -> Number:
+    """Parameters of RWKV-4's time mixing (receptance, key, value, output) and of the receptance of its channel mixing.
+
+    >>> rwkv_params(768, 768)  # RWKV-4-169M, one layer
+    2949120
+    """
+    return 4 * hidden * inner + hidden * hidden
+
+
+@formula(source="Kimi-K3: a gate on the output of MLA, from the hidden state")
+def output_gate_params(hidden: Number, heads: Number, value_dim: Number) -> Number:
+    """Parameters of a gate that scales the output of every attention head.
+
+    >>> output_gate_params(7168, 96, 128)  # Kimi-K3, one MLA layer
+    88080384
+    """
+    return hidden * heads * value_dim
+
+
+@formula(source="Kimi-K3: Kimi delta attention (arXiv:2510.26692) whose output gate has full rank")
+def kimi_delta_full_gate_params(hidden: Number, heads: Number, head_dim: Number, gate_rank: Number) -> Number:
+    """Parameters of Kimi delta attention with a full-rank output gate: five projections, a step size per head, one low-rank gate.
+
+    >>> kimi_delta_full_gate_params(7168, 96, 128, 128)  # Kimi-K3, one layer
+    443580416
+    """
+    return hidden * (5 * heads * head_dim + heads) + gate_rank * (hidden + heads * head_dim)

@@ -1,9 +1,9 @@
 """What every attention kind answers, and the parts that several kinds share.
 
 Holds        one file per kind, each with its record, parameters, cache, reads, score FLOPs and state: grouped_query (MHA, GQA, MQA),
-             latent (MLA), compressed (DeepSeek-V4), gated_delta, short_convolution, lightning, state_space (Mamba, Mamba-2).
-             Here: Mixer, the questions; SoftmaxAttention and ConvolvedRecurrence, answers that several kinds share; AttentionPattern,
-             Indexer, AttentionSpan and CacheStore, the parts of an answer.
+             narrow_kv, latent (MLA), compressed (DeepSeek-V4), gated_delta, short_convolution, lightning, rwkv, state_space (Mamba,
+             Mamba-2), parallel (two mixers), stated (totals alone). Here: Mixer, the questions; SoftmaxAttention and
+             ConvolvedRecurrence, answers that several kinds share; AttentionPattern, Indexer, AttentionSpan, CacheStore, parts of one.
 Import       a kind from its file, the rest from here.
 May import   laws, core. Its users: models.model, the readers that make the records, and whoever has a block's `attention`.
 New kind     a record in a file of its own that extends one of these, and a reader that makes it; nothing else lists kinds. Mixer leaves

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headway.laws.architecture.attention import gated_delta_flop
-from headway.laws.architecture.params import gated_delta_params, kimi_delta_params
+from headway.laws.architecture.params import gated_delta_params, kimi_delta_full_gate_params, kimi_delta_params
 from headway.models.attention import ConvolvedRecurrence
 
 
@@ -22,9 +22,12 @@ class GatedDelta(ConvolvedRecurrence):
     key_dim: Any
     value_dim: Any
     gate_rank: Any | None = None  # Kimi delta attention: decay and output gate of each channel, through this rank
+    full_gate: bool = False  # Kimi-K3: the output gate has full rank, only the decay goes through `gate_rank`
 
     def matrix_params(self) -> Any:
         """Projections of queries, keys, values, gates and outputs."""
+        if self.gate_rank is not None and self.full_gate:
+            return kimi_delta_full_gate_params(self.hidden, self.value_heads, self.value_dim, self.gate_rank)
         if self.gate_rank is not None:
             return kimi_delta_params(self.hidden, self.value_heads, self.value_dim, self.gate_rank)
         return gated_delta_params(self.hidden, self.key_heads, self.value_heads, self.key_dim, self.value_dim)

@@ -15,6 +15,7 @@ from headway.laws.architecture.params import (
     latent_attention_params_full_query,
     latent_up_params,
     latent_whole_params,
+    output_gate_params,
 )
 from headway.laws.arithmetic import total
 from headway.models.attention import NONE, AttentionSpan, CacheStore, SoftmaxAttention
@@ -39,6 +40,8 @@ class LatentAttention(SoftmaxAttention):
     nope_dim: Any  # of a query or key, the part without rotary position
     rope_dim: Any  # and the part with it
     value_dim: Any
+    output_gate: bool = False  # True where a gate from the hidden state scales the output of every head
+    reads_picks: bool = False  # True where the tokens that an earlier layer's indexer picked are read
 
     def params(self) -> Any:
         """Projections down to latents, up to heads, and of outputs, and the indexer."""
@@ -47,7 +50,8 @@ class LatentAttention(SoftmaxAttention):
             projections = latent_attention_params_full_query(self.hidden, self.heads, *keys_and_values)
         else:
             projections = latent_attention_params(self.hidden, self.heads, self.query_rank, *keys_and_values)
-        return total((projections, *self.index_params(self.hidden)))
+        gate = (output_gate_params(self.hidden, self.heads, self.value_dim),) if self.output_gate else ()
+        return total((projections, *gate, *self.index_params(self.hidden)))
 
     def whole_params(self) -> Any:
         """Projections down to latents, and the indexer."""
@@ -72,7 +76,8 @@ class LatentAttention(SoftmaxAttention):
 
         absorbed = latent_score_flop_absorbed(self.heads, self.kv_rank, self.rope_dim)
         # Tokens picked query by query leave no shared keys to expand, so a sparse prefill is absorbed too.
-        prefill = absorbed if self.indexer else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
+        sparse = self.indexer or self.reads_picks
+        prefill = absorbed if sparse else latent_score_flop_expanded(self.heads, self.nope_dim, self.rope_dim, self.value_dim)
         return (*self.look.spans(latent_elements_read(self.kv_rank, self.rope_dim), absorbed, prefill), *self.index_spans())
 
     def engine_heads(self) -> Any:

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from headway.core.errors import UnsupportedModel, nearest
+from headway.core.errors import UnsupportedModel, clip, nearest
 from headway.models.model import Model
-from headway.models.readers import dense, gpt, latent, linear, mixture, recurrent, sparse
+from headway.models.readers import dense, gemma4, gpt, latent, linear, mimo, mixture, nemotron, recurrent, relatives, rwkv, sparse
+from headway.models.readers.mechanism import MECHANISMS
 from headway.models.readers.read import Config
+from headway.models.readers.towers import with_tower
+from headway.models.reading import WRAPPERS, Reading
 
 Reader = Callable[[Config], Model]
+# Architectures that no reader covers, by the key that matters: what it means, and why it is not guessed.
+REFUSED = {
+    "zamba": ("attn_layer_period", "one attention block is shared by many layers, so that its weights are read many times a step"),
+    "zamba2": ("num_mem_blocks", "attention blocks are shared by many layers, so that their weights are read many times a step"),
+    "recurrent_gemma": ("lru_width", "a gated linear recurrence (RG-LRU) is not modelled"),
+    "rwkv5": ("head_size", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "rwkv6": ("head_size", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "rwkv7": ("head_dim", "a matrix-valued state per head is not modelled; RWKV-4 is"),
+    "xlstm": ("mlstm_round_up_to_multiple_of", "a matrix memory with exponential gates is not modelled"),
+    "phi3small": ("blocksparse_block_size", "block-sparse attention is not modelled"),
+    "longcat_flash": ("zero_expert_num", "experts without weights change how many a token uses from token to token"),
+    "hymba": ("num_memory_tokens", "learned memory tokens and KV shared across layers are not modelled"),
+    "step3": ("share_q_dim", "attention by factored matrices (MFA) is not modelled"),
+    "ernie4_5_moe_vl": ("moe_num_experts", "two groups of experts, of text and of vision, are not modelled"),
+    "diffllama": ("lambda_std_dev", "differential attention scores twice, which is not modelled"),
+    "t5": ("num_decoder_layers", "an encoder with a dense decoder is not modelled; Switch Transformers are"),
+    "bert": ("is_decoder", "an encoder generates no text"),
+}  # fmt: skip
 READERS: dict[str, Reader] = {
     # dense
     "llama": dense.llama, "granite": dense.llama, "internlm3": dense.llama, "smollm3": dense.llama, "seed_oss": dense.llama,
@@ -18,61 +40,96 @@ READERS: dict[str, Reader] = {
     "qwen2_vl": dense.qwen2, "qwen2_5_vl": dense.qwen2,
     "qwen2_vl_text": dense.qwen2, "qwen2_5_vl_text": dense.qwen2, "qwen3": dense.qwen3, "qwen3_vl_text": dense.qwen3,
     "phi": dense.phi, "phi3": dense.phi3, "gemma": dense.gemma, "gemma2": dense.gemma2, "gemma3_text": dense.gemma3,
-    "gemma3n_text": dense.gemma3n,
+    "gemma3n_text": dense.gemma3n, "gemma4_text": gemma4.gemma4,
     "cohere": dense.cohere, "cohere2": dense.cohere2, "olmo": dense.olmo, "olmo2": dense.olmo2, "olmo3": dense.olmo2,
     "starcoder2": dense.starcoder2, "glm": dense.glm, "glm4": dense.glm4, "nemotron": dense.nemotron, "stablelm": dense.stablelm,
     "exaone4": dense.exaone4, "exaone": dense.llama, "minicpm3": latent.deepseek_v2,
+    "qwen": relatives.qwen, "chatglm": relatives.chatglm, "gpt_neo": relatives.gpt_neo, "xglm": relatives.xglm,
+    "persimmon": relatives.persimmon, "bitnet": relatives.bitnet, "apertus": relatives.apertus, "orion": relatives.layered,
+    "internlm": relatives.internlm, "vaultgemma": relatives.vaultgemma, "mllama_text_model": relatives.mllama,
+    "helium": dense.llama, "cwm": dense.llama, "aquila": dense.llama, "xverse": dense.llama, "minicpm4": dense.llama,
+    "exaone4_text": dense.exaone4, "qwen2_5_omni_text": dense.qwen2, "qwen3_omni_text": dense.qwen3,
     "arcee": dense.arcee, "hunyuan_v1_dense": dense.hunyuan_dense, "palm": dense.palm,
     # GPT-2's generation
-    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt, "bloom": gpt.bloom,
+    "gpt2": gpt.gpt2, "gpt_bigcode": gpt.gpt_bigcode, "gptj": gpt.gptj, "codegen": gpt.gptj, "gpt_neox": gpt.gpt_neox, "opt": gpt.opt,
+    "bloom": gpt.bloom,
     "mpt": gpt.mpt, "falcon": gpt.falcon, "RefinedWeb": gpt.falcon, "RefinedWebModel": gpt.falcon,
     # experts
     "mixtral": mixture.mixtral, "gpt_oss": mixture.gpt_oss, "qwen2_moe": mixture.qwen2_moe, "qwen3_moe": mixture.qwen3_moe,
     "qwen3_vl_moe_text": mixture.qwen3_moe, "glm4_moe": mixture.deepseek_like, "glm4v_moe_text": mixture.deepseek_like,
     "dots1": mixture.deepseek_like, "deepseek": mixture.deepseek_like, "bailing_moe": mixture.bailing, "bailing_moe_v2": mixture.bailing,
-    "olmoe": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
+    "olmoe": mixture.olmoe, "flex_olmo": mixture.olmoe, "phimoe": mixture.phimoe, "granitemoe": mixture.granite_moe,
     "granitemoeshared": mixture.granite_moe, "dbrx": mixture.dbrx, "grok-1": mixture.grok, "glam": mixture.glam,
     "llama4_text": mixture.llama4, "hunyuan": mixture.hunyuan, "hunyuan_v1_moe": mixture.hunyuan, "ernie4_5_moe": mixture.ernie_moe,
     # latent and sparse attention
     "deepseek_v2": latent.deepseek_v2, "deepseek_v3": latent.deepseek_v3, "kimi_k2": latent.deepseek_v3,
     "glm4_moe_lite": latent.deepseek_v3,
     "deepseek_v32": latent.deepseek_v32, "glm_moe_dsa": latent.deepseek_v32, "deepseek_v4": latent.deepseek_v4,
-    "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
+    "mimo_v2_flash": mimo.mimo_v2, "mimo_v2": mimo.mimo_v2, "minimax_m2": sparse.minimax_m2, "minimax_m3": sparse.minimax_m3,
     # fixed state
     "mamba": recurrent.mamba, "falcon_mamba": recurrent.mamba, "mamba2": recurrent.mamba2, "jamba": recurrent.jamba,
-    "nemotron_h": recurrent.nemotron_h, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
+    "nemotron_h": nemotron.nemotron_h, "nemotron_h_puzzle": nemotron.nemotron_h, "nemotron-nas": nemotron.nemotron_nas,
+    "falcon_h1": recurrent.falcon_h1, "bamba": recurrent.bamba, "granitemoehybrid": recurrent.granite_hybrid,
     "qwen3_next": linear.qwen3_next, "qwen3_5_text": linear.qwen3_next, "qwen3_5_moe_text": linear.qwen3_next,
     "minimax": linear.minimax_lightning, "minimax_m1": linear.minimax_lightning,
     "minimax_text_01": linear.minimax_lightning,
-    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2,
+    "kimi_linear": linear.kimi_linear, "lfm2": linear.lfm2, "lfm2_moe": linear.lfm2, "rwkv": rwkv.rwkv,
     # encoder and decoder
     "switch_transformers": gpt.switch,
 }  # fmt: skip
-WRAPPERS = ("text_config", "language_config", "llm_config")  # keys of the text decoder in a multimodal config
 
 
-def read_config(config: Config) -> Model:
-    """Model that a config.json describes."""
+def read_config(config: Config, user: Reading | None = None) -> Model:
+    """Model that a config.json describes, read as the user asks."""
     inner = next((key for key in WRAPPERS if isinstance(config.data.get(key), dict)), None)
     kind = config.data.get("model_type")
     if inner is not None and (kind not in READERS or "num_hidden_layers" not in config.data):
-        return read_config(unwrapped(config, inner))
+        return with_tower(read_config(unwrapped(config, inner), user), config)
+    if user is not None and user.keys:
+        _by_hand(config, user)
+        kind = config.data.get("model_type")
+    if config.mechanism:
+        return _as_mechanism(config, kind)
     if kind is None:
         raise UnsupportedModel("model_type", None, "a config.json names its architecture under this key")
     reader = READERS.get(kind) if isinstance(kind, str) else None
+    if reader is None and isinstance(kind, str) and kind in REFUSED:
+        key, why = REFUSED[kind]
+        raise UnsupportedModel(key, config.data.get(key), f"{kind}: {why}; read it as another with --as dense, moe or mla")
     if reader is None:
         near = nearest(kind, READERS) if isinstance(kind, str) else []
         offer = f"the nearest of {len(READERS)} known are {', '.join(near)}" if near else f"known are {len(READERS)} others"
-        raise UnsupportedModel("model_type", kind, f"{offer}; extend src/headway/models/readers/families.py")
+        raise UnsupportedModel(
+            "model_type", kind, f"{offer}; read it as one with --as dense, moe or mla, or extend src/headway/models/readers/families.py"
+        )
     model = reader(config)
     config.check_unread(f"src/headway/models/readers/{reader.__module__.rpartition('.')[2]}.py")
-    return model
+    if len(config.notes) > len(model.notes):
+        model = replace(model, notes=tuple(config.notes))
+    return with_tower(model, config)
+
+
+def _by_hand(config: Config, user: Reading) -> None:
+    """Keys of the user in place of those of the file, each with a note."""
+    config.data = config.data | dict(user.keys)
+    config.user_keys |= dict(user.keys).keys()
+    config.notes += [f"assumed: {key} = {clip(value)} (--key)" for key, value in user.keys]
+
+
+def _as_mechanism(config: Config, kind: object) -> Model:
+    """The model read as a mechanism that the user names; what the file states beyond it is noted as assumed to change nothing."""
+    config.notes.append(f"assumed: {clip(kind)} is built as {config.mechanism} (--as)")
+    if not isinstance(kind, str):
+        config.data = config.data | {"model_type": config.mechanism}
+    model = MECHANISMS[config.mechanism](config)
+    config.check_unread("src/headway/models/readers/mechanism.py")
+    return with_tower(replace(model, notes=tuple(config.notes)), config)
 
 
 def unwrapped(config: Config, key: str) -> Config:
     """Text decoder of a multimodal config, with the outer keys that apply to it."""
     outer_keys = ("torch_dtype", "dtype", "quantization_config", "tie_word_embeddings", "_family", "_hf_id")
     inner = {name: config.data[name] for name in outer_keys if name in config.data} | config.data[key]
-    decoder = Config(inner, config.name, config.source)
+    decoder = Config(inner, config.name, config.source, config.strict, config.mechanism)
     decoder.notes = [*config.notes, "the vision or audio part is left out"]
     return decoder

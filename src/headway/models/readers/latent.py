@@ -29,21 +29,40 @@ def deepseek_v32(config: Config) -> Model:
 
 def _deepseek(config: Config, router_bias: bool, sparse: bool = False) -> Model:
     style, hidden, layers = Style(), config.count("hidden_size"), layer_count(config)
-    mixer, vectors = latent_attention(config, hidden, sparse)
+    if sparse and (kinds := _indexer_kinds(config, layers)) is not None:
+        mixers = [latent_attention(config, hidden, sparse, kind) for kind in kinds]
+    else:
+        mixers = [latent_attention(config, hidden, sparse)] * layers
     experts = config.count("n_routed_experts", "num_experts", default=None)
     if experts is None:
-        return finish(config, [block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)] * layers, hidden, style)
+        plain = dense(config, hidden, style)
+        return finish(config, [block(mixer, plain, norms(hidden, style), vectors) for mixer, vectors in mixers], hidden, style)
     routed, bias = deepseek_experts(config, hidden, experts, router_bias)
     sparse_layers = deepseek_sparse(config, layers)
     blocks = [
         block(mixer, routed, norms(hidden, style), vectors, bias)
         if is_sparse
         else block(mixer, dense(config, hidden, style), norms(hidden, style), vectors)
-        for is_sparse in sparse_layers
+        for is_sparse, (mixer, vectors) in zip(sparse_layers, mixers, strict=True)
     ]
-    config.ignore("intermediate_size")
+    config.ignore("intermediate_size", "layer_types")
     left_out(config)
     return finish(config, blocks, hidden, style)
+
+
+def _indexer_kinds(config: Config, layers: int) -> list[str] | None:
+    """Whether each layer has an indexer ("full") or reads the picks of the last that has ("shared"); None where all have one (GLM-5.2)."""
+    kinds = {"F": "full", "S": "shared", "full": "full", "shared": "shared"}
+    offset = int(config.count("index_skip_topk_offset", default=2, low=0))
+    every_nth = int(config.count("index_topk_freq", default=1))
+    if config.data.get("indexer_types") is not None:
+        return translate_layers(config.layer_list("indexer_types", layers) or [], kinds, config, "indexer_types")
+    pattern = config.raw("index_topk_pattern")
+    if pattern is not None:
+        if not isinstance(pattern, str | list) or len(pattern) < layers:
+            raise config.refuse("index_topk_pattern", f"wants F or S for each of the {layers} layers")
+        return translate_layers(pattern[:layers], kinds, config, "index_topk_pattern")
+    return ["shared" if max(layer - offset + 1, 0) % every_nth else "full" for layer in range(layers)] if every_nth > 1 else None
 
 
 def left_out(config: Config) -> None:
@@ -58,6 +77,7 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
     groups, topk = config.count("n_group", default=None), config.count("topk_group", default=None)
     limit = {"groups": groups, "groups_chosen": topk} if groups is not None and topk is not None and topk <= groups else {}
     shared = config.count("n_shared_experts", "num_shared_experts", default=0, low=0)
+    latent = config.count("routed_expert_hidden_size", default=NONE)
     routed = moe(
         hidden,
         experts=experts,
@@ -65,23 +85,31 @@ def deepseek_experts(config: Config, hidden: Any, experts: Any, router_bias: boo
         intermediate=width,
         shared=shared,
         shared_intermediate=width,
+        latent=latent,
         **limit,
     )
     noaux = router_bias and config.text("topk_method", default="noaux_tc") == "noaux_tc"
-    return routed, (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()
+    vectors = (Vector(name="router correction bias", dims=(experts,)),) if noaux else ()
+    if latent and config.flag("latent_moe_use_norm"):
+        vectors += (Vector(name="norm of the latent experts' output", dims=(latent,)),)
+    return routed, vectors
 
 
 def deepseek_sparse(config: Config, layers: int) -> list[bool]:
     """Whether each layer is routed: after leading dense layers, every moe_layer_freq-th (a number, or a list of 0 and 1)."""
     first = int(config.count("first_k_dense_replace", default=0, low=0))
+    kinds = config.layer_list("mlp_layer_types", layers)
+    if kinds is not None:
+        config.ignore("moe_layer_freq")
+        return translate_layers(kinds, {"dense": False, "sparse": True}, config, "mlp_layer_types")
     if isinstance(config.data.get("moe_layer_freq"), list):
         return [bool(flag) and layer >= first for layer, flag in enumerate(config.layer_list("moe_layer_freq", layers) or [])]
     step = int(config.count("moe_layer_freq", default=1))
     return [layer >= first and layer % step == 0 for layer in range(layers)]
 
 
-def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentAttention, tuple[Vector, ...]]:
-    """MLA with its norms and biases, and the indexer if there is one."""
+def latent_attention(config: Config, hidden: Any, sparse: bool, index: str = "full") -> tuple[LatentAttention, tuple[Vector, ...]]:
+    """MLA with its norms and biases, and the indexer if there is one (`index` "shared": it reads the picks of an earlier layer's)."""
     config.ignore("num_key_value_heads", "head_dim", "qk_head_dim")
     heads, query_rank = config.count("num_attention_heads"), config.count("q_lora_rank", default=None)
     kv_rank, rope = config.count("kv_lora_rank"), config.count("qk_rope_head_dim")
@@ -91,7 +119,9 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
     if config.flag("attention_bias"):
         vectors += [Vector(name="projection bias", dims=(size,)) for size in (query_rank or NONE, kv_rank, rope, hidden)]
     indexer = None
-    if sparse:
+    for key in ("index_n_heads", "index_head_dim") if sparse else ():
+        config.count(key)
+    if sparse and index == "full":
         indexer = Indexer(heads=config.count("index_n_heads"), dim=config.count("index_head_dim"), query_input=query_rank or hidden)
         vectors.append(Vector(name="index key norm, weight and bias", dims=(COPIES[2], indexer.dim)))
     mixer = LatentAttention(
@@ -104,6 +134,8 @@ def latent_attention(config: Config, hidden: Any, sparse: bool) -> tuple[LatentA
         value_dim=config.count("v_head_dim"),
         look=top_k(config) if sparse else AttentionPattern(),
         indexer=indexer,
+        output_gate=config.flag("mla_use_output_gate"),
+        reads_picks=sparse and index == "shared",
     )
     return mixer, tuple(vectors)
 

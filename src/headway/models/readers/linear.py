@@ -9,7 +9,7 @@ from headway.models.attention import Mixer
 from headway.models.attention.gated_delta import GatedDelta
 from headway.models.attention.lightning import Lightning
 from headway.models.attention.short_convolution import ShortConvolution
-from headway.models.model import UNITY, Model, Vector
+from headway.models.model import UNITY, Model, MoE, Vector
 from headway.models.readers.latent import deepseek_experts, deepseek_sparse, latent_attention, left_out
 from headway.models.readers.mixture import mixtral_experts, qwen_experts, qwen_sparse
 from headway.models.readers.read import Config, translate_layers
@@ -23,6 +23,7 @@ from headway.models.readers.standard import (
     finish,
     layer_count,
     mixer_vectors,
+    moe,
     norms,
     shape,
 )
@@ -95,15 +96,25 @@ def kimi_linear(config: Config) -> Model:
         False: _kimi_delta(inner, hidden),
     }
     inner.check_unread("src/headway/models/readers/linear.py")
-    config.ignore("num_key_value_heads", "num_expert_group", "mla_use_nope")
+    config.ignore("num_key_value_heads", "num_expert_group", "mla_use_nope", "attn_res_block_size")
+    residual = _residual_attention(config, hidden)
     routed, router = deepseek_experts(config, hidden, config.count("num_experts"), router_bias=True)
     plain = dense(config, hidden, style)
     blocks = []
     for layer, sparse in enumerate(deepseek_sparse(config, layers)):
         mixer, vectors = mixers[layer + 1 in full]
-        blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else ()))
+        blocks.append(block(mixer, routed if sparse else plain, norms(hidden, style), vectors, router if sparse else (), residual))
     left_out(config)
-    return finish(config, blocks, hidden, style)
+    final = (*norms(hidden, style, 1), Vector(name="residual attention before the head", dims=(DOUBLE, hidden))) if residual else None
+    return finish(config, blocks, hidden, style, final)
+
+
+def _residual_attention(config: Config, hidden: Any) -> tuple[Vector, ...]:
+    """Norms and scores with which each part of a Kimi-K3 layer weighs the residuals of earlier blocks of layers."""
+    if not config.raw("attn_res_block_size"):
+        return ()
+    config.notes.append("attention over earlier residuals is counted as parameters, not timed")
+    return (Vector(name="residual attention", dims=(DOUBLE, DOUBLE, hidden)),)
 
 
 def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
@@ -117,6 +128,7 @@ def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
         value_dim=dim,
         kernel=inner.count("short_conv_kernel_size"),
         gate_rank=dim,
+        full_gate=inner.flag("use_full_rank_gate"),
     )
     vectors = (
         Vector(name="decay", dims=(heads,)), Vector(name="step bias", dims=(heads, dim)), Vector(name="gated norm", dims=(dim,)),
@@ -125,7 +137,7 @@ def _kimi_delta(inner: Config, hidden: Any) -> tuple[Mixer, tuple[Vector, ...]]:
 
 
 def lfm2(config: Config) -> Model:
-    """LFM2: short convolutions, with grouped-query attention in listed layers."""
+    """LFM2: short convolutions, with grouped-query attention in listed layers; experts after leading dense layers in LFM2-MoE."""
     s, style = shape(config), Style(qk_norm="head", tied=True)
     if config.flag("conv_bias"):
         raise config.refuse("conv_bias", "extend src/headway/models/readers/linear.py")
@@ -133,11 +145,25 @@ def lfm2(config: Config) -> Model:
     kinds = config.layer_list("layer_types", s.layers) or _lfm2_places(config, s)
     choices = {"full_attention": (attention(s), mixer_vectors(s, style)), "conv": (conv, ())}
     ffn = dense(config, s.hidden, style, intermediate=_lfm2_width(config))
+    routed = _lfm2_experts(config, s.hidden)
+    first = int(config.count("num_dense_layers", default=0, low=0)) if routed else s.layers
     blocks = [
-        block(mixer, ffn, norms(s.hidden, style), vectors) for mixer, vectors in translate_layers(kinds, choices, config, "layer_types")
+        block(mixer, routed if routed and layer >= first else ffn, norms(s.hidden, style), vectors)
+        for layer, (mixer, vectors) in enumerate(translate_layers(kinds, choices, config, "layer_types"))
     ]
+    config.ignore("use_expert_bias")
     config.ignore("conv_dim", "conv_dim_out", "conv_use_xavier_init", "full_attn_idxs", "num_heads")
     return finish(config, blocks, s.hidden, style)
+
+
+def _lfm2_experts(config: Config, hidden: Any) -> MoE | None:
+    """Routed experts of LFM2-MoE; None in the dense models."""
+    if config.data.get("model_type") != "lfm2_moe":
+        return None
+    return moe(
+        hidden, experts=config.count("num_experts"), per_token=config.count("num_experts_per_tok"),
+        intermediate=config.count("moe_intermediate_size"),
+    )  # fmt: skip
 
 
 def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
@@ -150,6 +176,8 @@ def _lfm2_places(config: Config, s: DecoderShape) -> list[str]:
 def _lfm2_width(config: Config) -> Any:
     """FFN width: two thirds of the stated width, scaled and rounded up to a multiple, unless the file disables the adjustment."""
     base_width = config.count("block_ff_dim", "intermediate_size")
+    if config.data.get("model_type") == "lfm2_moe":
+        return base_width
     multiple = int(config.count("block_multiple_of", default=256))
     factor = config.raw("block_ffn_dim_multiplier", default=1.0)
     if not config.flag("block_auto_adjust_ff_dim", default=True):

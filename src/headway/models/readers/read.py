@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from headway.core.errors import BadFile, BadValue, UnsupportedModel, clip
 from headway.core.quantity import known
+from headway.models.readers import keys
 
 MAX_FILE_BYTES = 8 * 2**20  # real files are below 1 MiB
 MAX_COUNT = 10**9  # far above any dimension of a real model
 MAX_LAYERS = 100_000
 _MISSING = object()
-
-# Keys that change the arithmetic of an architecture; a key of this kind that is set but not read raises an error.
-ARITHMETIC = re.compile(
-    r"(.*_)?(experts?|expert)(_.*)?|moe_.*|.*_moe|.*lora_rank|.*head_dim|head_dim|.*sliding_window.*|layer_types|attn_type_list|block_types?|"
-    r"layers_block_type|hybrid_.*|index_.*|sparse_.*config|attention_chunk_size|linear_(?!rope).*|mamba_.*|ssm_.*|full_attention_.*|attn_layer_.*|"
-    r"compress_ratios?|num_kv_shared_layers|use_cla|cla_.*|kv_share.*|first_k_dense.*|interleave_moe.*|"
-    r"attention_(qkv_|out_)?bias|qkv_bias|mlp_bias|block_configs|hidden_size_per_layer_input|vocab_size_per_layer_input|"
-    r"altup_.*|laurel_.*|num_(q|k|v|kv|query|key|value)_.*heads|.*_intermediate_size|intermediate_size_.*|use_qk_norm|qk_norm|add_cross_attention|"
-    r"attention_output_gate|attn_output_gate|o_groups|hc_mult|n_group_kv|ffn_config|attn_config|cross_attention.*|short_conv.*|conv_.*"
-)
-# Keys of similar names that affect no parameter, byte or FLOP: routing scores, dropout, losses, scaling.
-HARMLESS = re.compile(
-    r".*(dropout|_coef|_coeff|_loss.*|_scale|scaling_factor|_eps|_std|_jitter.*|noise|_capacity.*|_init.*|score_func.*|scoring.*|topk_method|norm_topk.*)|"
-    r"hybrid_rope.*|index_topk_freq|expert_parallel.*|.*_kernels?|moe_router_.*|moe_dispatch.*|moe_use_.*|moe_renorm.*|moe_gate.*|output_router_logits|ep_size|.*_impl(ementation)?|.*_backend|"
-    r"max_window_layers|cache_implementation|.*_range|.*_limit|.*_alpha|.*_act|n_group|topk_group|mamba_(dt|proj|conv)_(min|max|rank|floor|limit)|moe_token_.*"
-)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -66,8 +50,9 @@ def parse(text: str, path: object) -> dict[str, Any]:
 class Config:
     """Reader of one config.json: returns Sourced numbers and records the keys read."""
 
-    def __init__(self, data: dict[str, Any], name: str, source: str) -> None:
-        self.data, self.name, self.source = data, name, source
+    def __init__(self, data: dict[str, Any], name: str, source: str, strict: bool = False, mechanism: str = "") -> None:
+        self.data, self.name, self.source, self.strict, self.mechanism = data, name, source, strict, mechanism
+        self.user_keys: set[str] = set()  # keys by hand, in place of the file's
         self.keys_read: set[str] = set()
         self.class_defaults: dict[str, str] = {}  # absent keys -> note on the configuration class that gives the default
         self.notes: list[str] = []
@@ -99,6 +84,8 @@ class Config:
                 else default
             )
         value = whole_number(self.data[key], f"config.json {key}", low, high)
+        if key in self.user_keys:
+            return self._make(value, key, unit, "input", "given by the user (--key)")
         if key in self.class_defaults:
             return self._make(value, key, unit, "default", self.class_defaults[key])
         return self._make(value, key, unit, "config", f"config.json of {self.source}, key {key}")
@@ -146,7 +133,9 @@ class Config:
             return None
         if not isinstance(value, dict):
             raise BadValue(f"config.json {key}", value, "an object")
-        return Config(value, self.name, f"{self.source}, {key}")
+        inner = Config(value, self.name, f"{self.source}, {key}", self.strict, self.mechanism)
+        inner.notes = self.notes
+        return inner
 
     def derived(self, value: int, name: str, how: str, unit: str = "") -> Any:
         """Number derived from other keys; `how` is the formula."""
@@ -170,12 +159,8 @@ class Config:
         return UnsupportedModel(key, self.data.get(key), hint or "extend the readers in src/headway/models/readers")
 
     def check_unread(self, reader: str) -> None:
-        """Raise UnsupportedModel for a key that changes the arithmetic and that the reader did not read."""
-        for key, value in self.data.items():
-            if key in self.keys_read or value in (None, False, 0, "", [], {}) or key.startswith("_"):
-                continue
-            if ARITHMETIC.fullmatch(key) and not HARMLESS.fullmatch(key):
-                raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
+        """Note keys that the reader did not read; raises UnsupportedModel for one that changes the arithmetic, or any with `strict`."""
+        self.notes += keys.check_unread(self.data, self.keys_read, reader, self.strict, self.mechanism)
 
 
 def whole_number(value: Any, field: str, low: int, high: int) -> int:

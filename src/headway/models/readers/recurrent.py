@@ -1,17 +1,16 @@
-"""Readers of decoders with state-space layers: Mamba, Jamba, Nemotron-H, Bamba, Granite hybrids."""
+"""Readers of decoders with state-space layers: Mamba, Jamba, Bamba, Granite hybrids, Falcon-H1."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from headway.models.attention import NoMixer
+from headway.models.attention.parallel import ParallelMixer
 from headway.models.attention.state_space import Mamba, Mamba2
-from headway.models.model import NONE, Model, NoFeedForward, Vector
+from headway.models.model import Model, NoFeedForward, Vector
 from headway.models.readers.mixture import ONE_SHARED, mixtral_experts
 from headway.models.readers.read import Config, translate_layers
 from headway.models.readers.standard import (
     DOUBLE,
-    PLAIN,
     Style,
     attention,
     block,
@@ -58,11 +57,11 @@ def _mamba1(
 def mamba2(config: Config) -> Model:
     """Mamba-2: state-space layers only, no FFN, a tied head."""
     hidden, style = config.count("hidden_size"), Style(norms=1, tied=True)
-    mixer, vectors = _mamba2(config, hidden, "num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_bias", "expand")
+    mixer, vectors = mamba2_mixer(config, hidden, "num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_bias", "expand")
     return finish(config, [block(mixer, NoFeedForward(), norms(hidden, style), vectors)] * layer_count(config), hidden, style)
 
 
-def _mamba2(
+def mamba2_mixer(
     config: Config,
     hidden: Any,
     heads: str,
@@ -73,7 +72,9 @@ def _mamba2(
     bias: str,
     expand: str,
     conv_bias: str = "use_conv_bias",
+    gated_norm: bool = True,
 ) -> tuple[Mamba2, tuple[Vector, ...]]:
+    """Mamba-2 with its vectors, from the keys of a family."""
     config.ignore(expand)
     mixer = Mamba2(
         hidden=hidden,
@@ -87,7 +88,7 @@ def _mamba2(
     both = config.derived(2 * int(mixer.groups) * int(mixer.state), "B and C", f"2 * {groups} * {state}")
     vectors = [
         Vector(name="A, D and step bias", dims=(config.fixed(3, "vectors per head", "Mamba-2"), mixer.heads)),
-        Vector(name="gated norm", dims=(inner,)),
+        *((Vector(name="gated norm", dims=(inner,)),) if gated_norm else ()),
     ]
     if config.flag(conv_bias, default=True):
         vectors += [Vector(name="convolution bias", dims=(inner,)), Vector(name="convolution bias of B and C", dims=(both,))]
@@ -122,61 +123,13 @@ def _periodic(config: Config, stem: str, layers: int) -> list[bool]:
     return [layer % period == offset for layer in range(layers)]
 
 
-def nemotron_h(config: Config) -> Model:
-    """Nemotron-H and Nemotron-3: one part per layer, by a pattern: M Mamba-2, * attention, - plain FFN, E experts."""
-    s, style = (
-        shape(config),
-        Style(
-            matrices=PLAIN,
-            norms=1,
-            mlp_bias=config.flag("mlp_bias"),
-            qkv_bias=config.flag("attention_bias"),
-            out_bias=config.flag("attention_bias"),
-        ),
-    )
-    pattern = config.text("hybrid_override_pattern")
-    if len(pattern) != s.layers:
-        raise config.refuse("hybrid_override_pattern", f"wants one letter for each of the {s.layers} layers")
-    mixer, mamba_vectors = _mamba2(
-        config, s.hidden, "mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel", "mamba_proj_bias", "expand"
-    )
-    kinds: dict[Any, Any] = {"M": block(mixer, NoFeedForward(), norms(s.hidden, style), mamba_vectors)}
-    kinds["*"] = block(attention(s), NoFeedForward(), norms(s.hidden, style), mixer_vectors(s, style))
-    if "-" in pattern:
-        kinds["-"] = block(NoMixer(), dense(config, s.hidden, style), norms(s.hidden, style))
-    if "E" in pattern:
-        kinds["E"] = block(
-            NoMixer(),
-            _nemotron_experts(config, s.hidden),
-            norms(s.hidden, style),
-            (Vector(name="router correction bias", dims=(config.count("n_routed_experts"),)),),
-        )
-    config.ignore("intermediate_size", "moe_intermediate_size", "mamba_hidden_act")
-    return finish(config, translate_layers(pattern, kinds, config, "hybrid_override_pattern"), s.hidden, style)
-
-
-def _nemotron_experts(config: Config, hidden: Any) -> Any:
-    if config.raw("moe_latent_size"):
-        raise config.refuse("moe_latent_size")
-    return moe(
-        hidden,
-        experts=config.count("n_routed_experts"),
-        per_token=config.count("num_experts_per_tok"),
-        intermediate=config.count("moe_intermediate_size"),
-        shared=config.count("n_shared_experts", default=0, low=0),
-        shared_intermediate=config.count("moe_shared_expert_intermediate_size", default=NONE),
-        matrices=PLAIN,
-        shared_matrices=PLAIN,
-    )
-
-
 def bamba(config: Config) -> Model:
     """Bamba: Mamba-2 layers, attention in listed layers, a gated FFN in each layer."""
     s, style = (
         shape(config),
         Style(qkv_bias=config.flag("attention_bias"), out_bias=config.flag("attention_bias"), mlp_bias=config.flag("mlp_bias")),
     )
-    mixer, mamba_vectors = _mamba2(config, s.hidden, *_BAMBA)
+    mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA)
     ffn = dense(config, s.hidden, style)
     places = config.places("attn_layer_indices")
     layers = [
@@ -223,8 +176,24 @@ def granite_hybrid(config: Config) -> Model:
         ffn = dense(config, s.hidden, style, intermediate=shared)
     choices = {"attention": block(attention(s), ffn, norms(s.hidden, style), mixer_vectors(s, style))}
     if "mamba" in kinds:
-        mixer, mamba_vectors = _mamba2(config, s.hidden, *_BAMBA)
+        mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA)
         choices["mamba"] = block(mixer, ffn, norms(s.hidden, style), mamba_vectors)
     for key in _BAMBA:
         config.ignore(key)
     return finish(config, translate_layers(kinds, choices, config, "layer_types"), s.hidden, style)
+
+
+def falcon_h1(config: Config) -> Model:
+    """Falcon-H1: attention and Mamba-2 side by side in each layer, then a gated FFN."""
+    s, bias = shape(config), config.flag("attention_bias")
+    style = Style(qkv_bias=bias, out_bias=bias, mlp_bias=config.flag("mlp_bias"))
+    config.ignore("mamba_d_ssm", "mamba_norm_before_gate", "mamba_use_mlp", "attn_layer_indices")
+    if config.data.get("mamba_d_head") == "auto":
+        head_dim = int(config.count("mamba_d_ssm")) // int(config.count("mamba_n_heads"))
+        config.data = config.data | {"mamba_d_head": head_dim}
+    if config.flag("projectors_bias"):
+        raise config.refuse("projectors_bias", "extend src/headway/models/readers/recurrent.py")
+    mixer, mamba_vectors = mamba2_mixer(config, s.hidden, *_BAMBA, gated_norm=config.flag("mamba_rms_norm"))
+    both = ParallelMixer(attention=attention(s), recurrence=mixer)
+    layer = block(both, dense(config, s.hidden, style), norms(s.hidden, style), mixer_vectors(s, style), mamba_vectors)
+    return finish(config, [layer] * s.layers, s.hidden, style)

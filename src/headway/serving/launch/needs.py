@@ -9,6 +9,7 @@ from typing import Any
 
 from headway.core.errors import BadValue
 from headway.models.model import Dense, Model, MoE
+from headway.models.numbers import USER_NUMBERS
 from headway.models.precision import Precision
 from headway.performance.layout import NAMES, Layout, ModelShape
 from headway.performance.workload import Load
@@ -119,7 +120,9 @@ def _needs(model: Model) -> LaunchNeeds:
 
 
 def _argument(model: Model) -> str:
-    """The Hugging Face id or the folder of a config.json, quoted for a shell; $MODEL where a lone file hides its weights."""
+    """The Hugging Face id or the folder of a config.json, quoted for a shell; $MODEL where a lone file or numbers hide its weights."""
+    if model.source == USER_NUMBERS:
+        return "$MODEL"
     path = PurePath(model.source or model.name)
     if path.name == "config.json":
         path = path.parent

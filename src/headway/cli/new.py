@@ -1,0 +1,51 @@
+"""`headway new chip NAME`: writes a catalogue file to fill in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from headway.cli import arguments
+from headway.core.columns import Column
+from headway.core.errors import BadFile, BadValue, UnknownName
+from headway.core.listing import Listing
+from headway.report import output
+
+KINDS = ("chip",)
+COLUMNS = {"file": Column("", "the file that was written"), "next": Column("", "what to do with it")}
+
+
+def add_flags(parser: Any) -> None:
+    """Flags of the verb: what to write, and its name."""
+    parser.add_argument("what", metavar="|".join(KINDS))
+    parser.add_argument(
+        "called", metavar="NAME", help="name of the chip, such as zeta-1; the file goes to DIR/chips of --catalog DIR, else here"
+    )
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with the file that was written."""
+    from headway.hardware.chip_file import empty_toml
+
+    if args.what not in KINDS:
+        raise UnknownName("kind of file to write", args.what, KINDS, "one of " + ", ".join(KINDS))
+    arguments.refuse(args, "a verb about a model or a machine; new only writes a file", "attention", "kv_share", "set")
+    name = args.called.strip().lower().replace("-", "_")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_.]{0,60}", name):
+        raise BadValue("name", args.called, "letters, digits and dashes, such as zeta-1")
+    if arguments.catalog(args).find("chips", name):
+        raise BadValue("name", args.called, f"a name that no chip has; `headway show chip {args.called} -o toml` prints that one")
+    folder = Path(args.catalog[0]) / "chips" if args.catalog else Path()
+    path = folder / f"{name}.toml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(empty_toml(name))
+    except FileExistsError:
+        raise BadFile(path, "exists; it was left as it is") from None
+    except OSError as error:
+        raise BadFile(path, f"cannot be written ({error.strerror or error})") from None
+    home = "--catalog " + args.catalog[0] if args.catalog else "--catalog DIR, with the file in DIR/chips"
+    todo = f"fill in its facts, then name it: headway show chip {name.replace('_', '-')} {home}"
+    return output.Answer(Listing([{"file": str(path), "next": todo}]), output.Summary(f"{path} is written: {todo}"), columns=COLUMNS)

@@ -1,0 +1,133 @@
+"""Keys of a config.json that no reader asks for: those known to change nothing, those that change the shape, and all others.
+
+A key of the first kind is passed over, once for all architectures, with its reason. One of the second kind that a reader does not read is
+an error: the model is built in a way that nobody here knows. Any other is a note, `assumed: key X does not change the shape`, or an error
+with `--strict`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from headway.core.errors import UnsupportedModel
+
+# Reason -> keys that change neither parameters nor bytes nor FLOPs.
+HARMLESS: dict[str, str] = {
+    "positions are computed, not stored": (
+        r"rope_.*|.*_rope_.*theta|rotary_.*|.*_theta|partial_rotary_factor|position_embedding_type|original_max_position_embeddings|"
+        r"initial_context_length|alibi.*|n_ctx|no_rope_layers?|no_rope_layer_interval|nope_.*interval|hybrid_rope.*|rope_interleave|"
+        r"mrope_.*|use_mrope|.*_rope_(proportion|percentage)|yarn_.*|scale_attn_by_.*|use_rope|max_window_layers|use_dynamic_ntk|use_logn_attn|"
+        r"seq_length|kv_channels|mla_use_nope|partial_rotary_factors|max_seq_len|model_max_length|longrope_.*|attn_rope_fp32"
+    ),
+    "a factor or a limit on values": (
+        r".*_multipliers?|logit_scale|logits_scaling|.*_scale|scaling_factor|.*scaling_factor|.*_scaling|.*soft_?cap(ping)?|logits_soft_cap|"
+        r"query_pre_attn_scalar|.*_limit|.*_alpha|.*_alphas|.*_beta|clip_qkv|max_attn_value|embedding_multiplier|scale_emb|scale_depth|dim_model_base|"
+        r"attn_temperature_tuning|floor_scale|swiglu_.*|.*_clamp_.*|time_step_(min|max|floor|limit|scale|init_scheme)|mamba_dt_(min|max|init_floor|limit)|"
+        r"mamba_(dt|proj|conv)_(min|max|floor|limit)|use_mup|mup_.*|mup.*|attention_value_scale|use_qk_clip|scale_attn_.*|layer_scale_.*|rescale_.*|hc_eps|"
+        r"hc_sinkhorn_iters|.*_range|.*_(lower|upper)_bound|rescale_every|attn_scale.*|residual_scale.*|embedding_scale"
+    ),
+    "the form of an activation or a norm": (
+        r".*_act|hidden_act|hidden_activation|activation_function|activation_type|activation|.*_activation|.*_activation_func|layer_norm_eps.*|"
+        r"layernorm_eps.*|rms_norm_eps.*|norm_eps.*|.*_eps|.*_epsilon|rms_norm|norm_type|normalization.*|norm_topk.*|feed_forward_proj|"
+        r"block_use_swiglu|use_gemma_norm|postnorm|layernorm_.*_alpha|hidden_act_.*|attention_softmax_in_fp32|.*_in_fp32|.*_fp32|mlp_hidden_act|"
+        r"layer_norm_type|embed_layernorm_eps|rms_norm_type|zero_centered_.*|apply_residual_connection_post_layernorm|gating_types?|swiglu"
+    ),
+    "how experts are picked, not how many": (
+        r"scoring_func|.*score_func.*|topk_method|routed_scaling_factor|n_group|topk_group|.*_capacity.*|moe_router_(?!topk|num).*|moe_dispatch.*|"
+        r"moe_use_aux_free|moe_renorm.*|moe_gate_.*|use_grouped_topk|moe_token_.*|router_jitter.*|router_(aux|z)_.*|expert_capacity|output_router_logits|"
+        r"moe_group_.*|expert_parallel.*|ep_size|seq_aux|moe_primary_router.*|router_(dtype|bias_update.*|activation.*|scal.*)|moe_use_.*|moe_jitter.*|"
+        r"expert_tensor.*|use_routed_scaling.*|moe_apply_.*|moe_sigmoid.*|hash_layer_seed|moe_shared_expert_overlap|num_limited_groups|"
+        r"expert_selection_fn|expert_bias_.*|need_fp32_gate|use_moe_router_bias_update|moe_router_(topk_)?scaling_factor|shared_moe_mode"
+    ),
+    "training alone": (
+        r".*dropout.*|.*_pdrop|pdrop|initializer_.*|init_.*|.*_init|.*_init_.*|.*_(coef|coeff|loss|loss_.*|std|std_.*|jitter|noise|weight_decay)|.*noise|pretraining_tp|"
+        r"gradient_checkpointing|.*_aux_loss.*|classifier_dropout|block_mlp_init_scale|resid_pdrop|embd_pdrop|attn_pdrop|mup_init|summary_.*|"
+        r"label_smoothing|training_.*|mamba_(dt_)?init.*|layerdrop|layer_dropout|.*layerdrop|keep_.*|drop_path.*|reorder_and_upcast_attn|is_training|"
+        r"finetuning_.*|lora_.*|peft.*|num_tokens_trained|pad_token_.*|unsloth_.*|moe_aux.*|.*z_loss.*|zloss.*|multi_token_prediction_loss.*"
+    ),
+    "the kernels, not the model": (
+        r".*_kernels?|.*_impl(ementation)?|.*_backend|cache_implementation|chunk_size|.*_chunk_size|chunk_size_.*|use_flash_attn|flash_.*|attn_implementation.*|"
+        r"use_cache_.*|fused_.*|fuse_.*|fp32_residual_connection|use_mamba_kernels|mode|disable_.*quantizer|memory_efficient.*|softmax_in_fp32|"
+        r"bf16|fp16|fp32|onnx_safe|chunkwise_kernel|sequence_kernel|step_kernel|autocast_.*|return_last_states|use_sdpa|use_triton.*|"
+        r"mamba_ssm_cache_dtype|mamba_ssm_dtype|mamba_cache_dtype|kv_cache_.*|inference_.*|.*_dtype|is_inference.*|mamba_step_rank_.*|tpa.*size|pre_weight.*|ttt_.*"
+    ),
+    "the vocabulary's special tokens": (
+        r".*_token_ids?|.*_token_index|.*_token|.*_tokens|(bos|eos|pad|sep|cls|mask|image|video|audio|vision|boi|eoi|boa|eoa)_.*(id|ids|index|start|end)|"
+        r"tokenizer_.*|forced_.*|suppress_tokens|bad_words_ids|decoder_start_.*|chat_template|stop_.*|tokens_per_.*|image_seq_length"
+    ),
+    "the file, its loader or its task": (
+        r"architectures|auto_map|transformers_version|torch_dtype|dtype|_.*|name_or_path|model_name|use_cache|return_.*|output_(attentions|hidden_states|past)|"
+        r"id2label|label2id|problem_type|num_labels|task_.*|language|license|author|version|.*_version|is_(encoder_)?decoder|is_llama_config|torchscript|pruned_heads|"
+        r"prefix|tie_encoder_decoder|gguf.*|quantization.*|compression_config|model_type|comments?|description|save_.*|transformers\.js_config|"
+        r"remove_invalid_values|typical_p|verbose|logit_.*|num_logits_to_keep|logits_to_keep|attn_mask_.*|layer_types_.*note|ignore_keys.*|onnx.*"
+    ),
+    "defaults of a generation": (
+        r"max_length|min_length|max_new_tokens|temperature|top_k|top_p|num_beams|num_beam_groups|do_sample|early_stopping|length_penalty|repetition_penalty|"
+        r"diversity_penalty|no_repeat_ngram_size|encoder_no_repeat_ngram_size|num_return_sequences|exponential_decay_.*|max_batch_size|"
+        r"generation_.*|penalty_.*|begin_suppress_tokens|use_return_dict"
+    ),
+    "prediction or draft layers, which are left out": (
+        r"mtp_.*|.*_mtp(_.*)?|num_mtp.*|num_nextn.*|use_mtp|nextn_.*|n_predict|draft_.*|eagle_.*|.*_mtps?|mtp"
+    ),
+    "vision and audio parts, which are left out": (
+        r"vision_.*|visual.*|audio_.*|image_.*|video_.*|mm_.*|projector_.*|.*_projector(_.*)?|spatial_.*|downsample_ratio|dynamic_image_size|"
+        r"force_image_size|ps_version|select_layer|use_thumbnail|template|min_dynamic_patch|max_dynamic_patch|patch_size|vit_.*|talker_.*|tts_.*|speech_.*|"
+        r"use_bidirectional_attention|deepstack_.*|temporal_.*|merger_.*|.*_processor.*|multi_modal_.*|max_image_.*"
+    ),
+    "no size in it: a fact of a known architecture that its reader fixes": (
+        r"block_dim|use_logn.*|use_qk_norm_.*|use_parallel_embedding|fim_.*|is_causal|attention_type|attention_window_.*|index_topk_freq|topk_indices.*|"
+        r"sparse_attention_warmup|use_pos_enc.*|use_post_norm|use_pre_norm|use_mlp_norm.*|sandwich_norm|moe_permute.*|use_unified_.*"
+    ),
+}
+# Keys that change the arithmetic of an architecture; one that is set and that a reader does not read is an error.
+SHAPE = re.compile(
+    r"(.*_)?(experts?|expert)(_.*)?|moe_.*|.*_moe|.*lora_rank|.*head_dim|head_dim|.*sliding_window.*|layer_types|attn_type_list|block_types?|"
+    r"layers_block_type|hybrid_.*|index_.*|indexer_.*|sparse_.*config|attention_chunk_size|linear_(?!rope).*|mamba_.*|ssm_.*|full_attention_.*|attn_layer_.*|"
+    r"compress_ratios?|num_kv_shared_layers|use_cla|cla_.*|kv_share.*|first_k_dense.*|interleave_moe.*|"
+    r"attention_(qkv_|out_)?bias|qkv_bias|mlp_bias|block_configs|hidden_size_per_layer_input|vocab_size_per_layer_input|"
+    r"altup_.*|laurel_.*|num_(q|k|v|kv|query|key|value)_.*heads|.*_intermediate_size|intermediate_size_.*|use_qk_norm|qk_norm|add_cross_attention|"
+    r"attention_output_gate|attn_output_gate|o_groups|hc_mult|n_group_kv|ffn_config|attn_config|cross_attention.*|short_conv.*|conv_.*|"
+    r".*_(dim|dims|rank|width|widths|channels|heads|hidden_size|ffn_size|pattern|layers|blocks|streams|stride|factor|period|interval|depth)|"
+    r"(num|n)_(?!tokens|ctx).*|d_.*|.*_dim_.*|.*_rank_.*|.*_per_layer.*|ngram_.*|engram_.*|memory_.*|tie_.*layers.*|share_.*|.*_sharing.*|"
+    r"swa_.*|add_.*bias|use_.*bias|use_.*(attn|attention|conv|gate|sink|mla|lora).*|.*_gate|parallel_.*|.*_compress.*|.*_layer_list|.*_config"
+)
+_HARMLESS = {reason: re.compile(patterns) for reason, patterns in HARMLESS.items()}
+NOTHING = (None, False, 0, "", [], {})
+
+
+def harmless_reason(key: str) -> str:
+    """Why a key changes no parameter, byte or FLOP of any architecture; "" where that is not known.
+
+    >>> harmless_reason("rope_theta"), harmless_reason("num_local_experts")
+    ('positions are computed, not stored', '')
+    """
+    return next((reason for reason, pattern in _HARMLESS.items() if pattern.fullmatch(key)), "")
+
+
+def check_unread(data: dict[str, Any], keys_read: set[str], reader: str, strict: bool, mechanism: str = "") -> list[str]:
+    """Notes on keys that no reader read and that are assumed to change nothing; raises UnsupportedModel for one that changes the shape.
+
+    With a `mechanism` named by the user the shape is theirs to answer for: such a key is a note too, unless `strict`.
+    """
+    unknown = []
+    for key, value in data.items():
+        if key in keys_read or value in NOTHING or harmless_reason(key):
+            continue
+        if SHAPE.fullmatch(key) and (strict or not mechanism):
+            raise UnsupportedModel(key, value, f"for this architecture it changes the arithmetic in an unknown way; extend {reader}")
+        if strict:
+            raise UnsupportedModel(
+                key, value, f"no reader knows this key; without --strict it is assumed to change no shape; extend {reader}"
+            )
+        unknown.append(key)
+    read_as = f", read as {mechanism}" if mechanism else ""
+    return [f"assumed: key {_short(key)} does not change the shape{read_as}" for key in unknown[:5]] + _more(unknown[5:])
+
+
+def _short(key: str) -> str:
+    return " ".join(key.split())[:60]
+
+
+def _more(keys: list[str]) -> list[str]:
+    return [f"assumed: {len(keys)} further unknown keys do not change the shape either (--strict names the first)"] if keys else []
