@@ -35,6 +35,7 @@ _HOME = {
     "edit": "hardware.edit",
     "explain": "core.explain",
     "formula": "core.formula",
+    "law": "performance.law",
     "model": "models.config",
     "plan": "serving.plan.plan",
     "price": "economics.price.price",

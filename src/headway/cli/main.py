@@ -24,6 +24,7 @@ VERBS = {
     "train": ("headway.cli.train", "a training run: layout, memory, step time, MFU, days, cost"),
     "scale": ("headway.cli.scale", "scaling laws: compute split best, how far to over-train for what is served, what experts are worth"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
+    "law": ("headway.cli.law", "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),

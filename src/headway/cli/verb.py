@@ -27,6 +27,8 @@ class Parser(argparse.ArgumentParser):
         usage = f"headway {verb} WHAT ... [flags]"
         super().__init__(prog=f"headway {verb}", usage=usage, description=sentence, allow_abbrev=False, formatter_class=_Help)
 
+    words: str = ""  # the argument that takes any number of key=value words, before or after flags
+
     def format_help(self) -> str:
         """Help text; its first line names a subject only if the verb takes one."""
         if all(action.option_strings for action in self._actions):
@@ -41,6 +43,9 @@ class Parser(argparse.ArgumentParser):
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         known, extra = self.parse_known_args(_joined(argv))
+        if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
+            setattr(known, self.words, [*getattr(known, self.words), *extra])
+            extra = []
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]
             unknown_flag = extra[0].partition("=")[0]

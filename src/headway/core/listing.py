@@ -81,7 +81,8 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
         return input_text(row["solution"], row["for"])
-    return format_value(row.get(key), columns.unit(key))
+    value = row.get(key)
+    return value or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
 
 
 def input_text(value: float, name: str) -> str:
@@ -172,7 +173,7 @@ def print_rows(console: Any, rows: Rows, view: Sequence[str] = (), most: int = M
     head = first_rows(rows, most)
     keys = visible(head, view or rows.keys())
     for number, block in enumerate(_blocks(head, keys, console.width)):
-        data_keys = [key for key in block if key not in columns.identity()]
+        data_keys = [key for key in block if key not in columns.identity()] if number else []
         console.print(_rich([row for row in head if not number or visible([row], data_keys)], block))
     if len(rows) > len(head):
         console.print(f"... and {len(rows) - len(head)} more rows: all of them with -o csv, json or parquet", soft_wrap=True)
@@ -189,8 +190,10 @@ def _blocks(rows: list[dict[str, Any]], keys: list[str], width: int) -> list[lis
     """Columns split into tables of the console's width; the columns that identify a row lead each table."""
     if not rows:
         return []
-    identity = columns.identity()
     wide = {key: min(MOST_CELL, max(len(heading(key)), *(len(cell(key, row)) for row in rows))) + 3 for key in keys}
+    if sum(wide.values()) <= width:
+        return [list(dict.fromkeys(keys))]
+    identity = columns.identity()
     lead = [key for key in keys if key in identity]
     blocks: list[list[str]] = [[]]
     for key in keys:
