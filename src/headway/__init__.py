@@ -52,7 +52,10 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 # Where `core.columns` looks a key up: first the tables, of which the later wins, then the fields of the records, likewise.
-COLUMN_MODULES = ("training.columns", "serving.columns", "hardware.columns", "evidence.columns", "sim.columns", "economics.columns")
+COLUMN_MODULES = (
+    "performance.columns",
+    "training.columns", "serving.columns", "hardware.columns", "evidence.columns", "sim.columns", "economics.columns",
+)  # fmt: skip
 PREFIXED_RECORDS = {"chip": "hardware.chip:Chip", "system": "hardware.system:System"}  # "chip.hbm", as `--set` has it
 RECORDS = (
     "performance.workload:SLO",

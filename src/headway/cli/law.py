@@ -73,25 +73,25 @@ def _results(law: Any, args: Any) -> output.Answer:
 
     call = _call(law, args)
     points = call.points()
-    results, kept, dropped = [], [], []
+    results, defined, undefined = [], [], []
     for point in points:
         try:
             results.append(evaluate(law, point))
-            kept.append(point)
+            defined.append(point)
         except BadValue as error:
-            dropped.append(error)
+            undefined.append(error)
     if not results:
-        raise dropped[0]
-    notes = [*call.notes, *([f"dropped {len(dropped)} of {len(points)} points, such as {dropped[0]}"] if dropped else [])]
-    rows = [_row(law, point, result) for point, result in zip(kept, results, strict=True)]
+        raise undefined[0]
+    notes = [*call.notes, *([f"dropped {len(undefined)} of {len(points)} points, such as {undefined[0]}"] if undefined else [])]
+    rows = [_row(law, point, result) for point, result in zip(defined, results, strict=True)]
     by_id = {id(row): result for row, result in zip(rows, results, strict=True)}
-    tree = lambda row, key: computed(by_id[id(row)] if key == "result" else _input(kept, rows, row, key), key)  # noqa: E731
+    tree = lambda row, key: computed(by_id[id(row)] if key == "result" else _input(defined, rows, row, key), key)  # noqa: E731
     listing = Listing(rows, tuple(notes), tree)
-    return output.Answer(listing, describe=lambda left: words.results(law, call, left), columns=words.columns(law, call.unit))
+    return output.Answer(listing, describe=lambda rows: words.results(law, call, rows), columns=words.columns(law, call.unit))
 
 
 def _input(points: list[dict[str, Any]], rows: list[dict[str, Any]], row: Any, key: str) -> Any:
-    return next(point for point, other in zip(points, rows, strict=True) if other is row).get(key)
+    return next(point for point, candidate in zip(points, rows, strict=True) if candidate is row).get(key)
 
 
 def _row(law: Any, point: dict[str, Any], result: Any) -> dict[str, Any]:
@@ -130,9 +130,13 @@ def _solved(law: Any, args: Any) -> output.Answer:
     sought = SolveInput(name=name, low=low, high=high, unit=unit, points=SCAN)
     solution = solve(_table(law, call, name), sought, Condition("result", args.wanted, target))
     rows = [{key: value for key, value in row.items() if value is not None} for row in solution.table]
-    listing = Listing(rows, call.notes, tree=lambda row, key: solution.table.tree(rows.index(row), key))
+    listing = Listing(rows, call.notes, tree=lambda row, key: _solved_cell(solution.table, rows, row, key))
     headline = words.crossing(law, name, unit, rows) if solution.crossings else solution.sentence.replace("result", law.name)
     return output.Answer(listing, words.solved(law, call, rows, headline), columns=words.columns(law, call.unit) | words.SOLVED)
+
+
+def _solved_cell(table: Any, rows: list[dict[str, Any]], row: Any, key: str) -> Any:
+    return computed(table.tree(rows.index(row), key) if key == "result" else row[key], key)
 
 
 def _range(text: str, unit: str, name: str) -> tuple[float, float]:

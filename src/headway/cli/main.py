@@ -25,6 +25,8 @@ VERBS = {
     "scale": ("headway.cli.scale", "scaling laws: compute split best, how far to over-train for what is served, what experts are worth"),
     "solve": ("headway.cli.solve", "the input at which an output has a value, or two outputs are equal"),
     "law": ("headway.cli.law", "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts"),
+    "matmul": ("headway.cli.matmul", "a matrix product by shape and sharding: FLOP, bytes, time, what binds, the collectives it needs"),
+    "collective": ("headway.cli.collective", "time of a collective or a message over axes of a torus, ring or switch"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and what follows from them"),
@@ -59,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(USAGE.format(verbs="\n".join(f"  {verb:9}{sentence}" for verb, (_, sentence) in VERBS.items())))
+        sys.stdout.write(USAGE.format(verbs="\n".join(f"  {verb:11}{sentence}" for verb, (_, sentence) in VERBS.items())))
         return 0
     if argv[0] in ("--version", "-V"):
         sys.stdout.write(f"headway {__version__}\n")
@@ -71,7 +73,11 @@ def _run(argv: list[str]) -> int:
     from headway.cli.verb import Parser, add_tail, check_tail
 
     parser = Parser(argv[0], sentence)
-    module.add_flags(parser)
+    flags_of = getattr(module, "add_flags_of", None)  # a verb about another verb has that one's flags
+    if flags_of:
+        flags_of(parser, argv[1:])
+    else:
+        module.add_flags(parser)
     add_tail(parser)
     try:
         args = parser.read(argv[1:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # Spellings of a compound unit as a whole.
-WHOLE: dict[str, dict[str, float]] = {
+AS_UNIT: dict[str, dict[str, float]] = {
     "W*s": {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "GJ": 1e9, "Wh": 3600.0, "kWh": 3.6e6, "MWh": 3.6e9, "GWh": 3.6e12},
     "USD/W/s": {"$/kWh": 1 / 3.6e6, "USD/kWh": 1 / 3.6e6, "$/MWh": 1 / 3.6e9, "USD/MWh": 1 / 3.6e9, "$/J": 1.0, "USD/J": 1.0},
 }
@@ -33,8 +33,8 @@ def factor(suffix: str, unit: str, spellings: Mapping[str, Mapping[str, float]])
     >>> factor("kB/token", "byte/token", SPELLINGS), factor("B/s", "byte/token", SPELLINGS)
     (1000.0, None)
     """
-    if suffix in WHOLE.get(unit, {}):
-        return WHOLE[unit][suffix]
+    if suffix in AS_UNIT.get(unit, {}):
+        return AS_UNIT[unit][suffix]
     above, below = _sides(unit)
     typed_above, typed_below = _sides(suffix)
     if (len(above), len(below)) != (len(typed_above), len(typed_below)):

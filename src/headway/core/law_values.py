@@ -1,6 +1,6 @@
 """Values of a law's arguments from text: numbers with units, lists and ranges as axes, facts, tuples, records and named constants.
 
-    3.35TB/s   1,2,4   1..512*2   h100.hbm_bw   72*b200.hbm_bw   (1, 2, 4)   (count=160, lines=(...), floor=64ns)   LLAMA_70B_TP8
+3.35TB/s   1,2,4   1..512*2   h100.hbm_bw   72*b200.hbm_bw   (1, 2, 4)   (count=160, lines=(...), floor=64ns)   LLAMA_70B_TP8
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headway.core.schema import Field, axis
 Fact = Callable[[str, str], Any]  # text such as h100.hbm_bw, and its argument -> a number with its origin
 TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _FACT = re.compile(r"(?:([\d.]+)\s*\*\s*)?([^\s*]*[A-Za-z][^\s*]*)\.([a-z][a-z_0-9]*)")
-_WHOLE = ("", "token")  # units of counts, where 8 stays a whole number
+_COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def value(text: str, hint: Any, name: str, reading: Reading) -> Any:
 
 
 def _number(number: float, name: str, unit: str) -> Any:
-    plain = quantity.number(number) if unit in _WHOLE else float(number)
+    plain = quantity.number(number) if unit in _COUNTS else float(number)
     return quantity.user_input(plain, name, unit)
 
 
@@ -99,7 +99,9 @@ def _fact(match: re.Match[str], unit: str, name: str, reading: Reading) -> Any:
     number = reading.fact(f"{subject}.{key}", name)
     fact_unit = getattr(number, "unit", unit)
     if unit not in ("*", fact_unit):
-        raise BadValue(name, match[0], f"a quantity in {unit or 'a plain number'}, and {subject}.{key} is in {fact_unit or 'a plain number'}")
+        raise BadValue(
+            name, match[0], f"a quantity in {unit or 'a plain number'}, and {subject}.{key} is in {fact_unit or 'a plain number'}"
+        )
     return number if times_text is None else reading.scaled(number, _number(units.parse(times_text, "", name), "factor", ""))
 
 
@@ -109,7 +111,23 @@ def same_unit(text: str) -> str:
     suffix = ("$" if text.strip().startswith("$") else "") + (match[1] or "" if match else "")
     if not suffix.strip():
         return ""
-    tables = ("", "byte", "s", "byte/s", "flop", "flop/s", "token", "USD", "USD/s", "W", "token/s", "1/s", "USD/token", "byte/token", "USD/Mtok")
+    tables = (
+        "",
+        "byte",
+        "s",
+        "byte/s",
+        "flop",
+        "flop/s",
+        "token",
+        "USD",
+        "USD/s",
+        "W",
+        "token/s",
+        "1/s",
+        "USD/token",
+        "byte/token",
+        "USD/Mtok",
+    )
     return next((unit for unit in tables if units.factor_of(suffix, unit) is not None), "")
 
 
@@ -121,7 +139,9 @@ def _tuple(text: str, hint: Any, name: str, reading: Reading) -> tuple[Any, ...]
     hints = [inner[0]] * len(parts) if inner[-1] is Ellipsis else list(inner)
     if len(parts) != len(hints):
         raise BadValue(name, text, spelled(hint))
-    return tuple(value(part, part_hint, f"{name}[{number}]", reading) for number, (part, part_hint) in enumerate(zip(parts, hints, strict=True)))
+    return tuple(
+        value(part, part_hint, f"{name}[{number}]", reading) for number, (part, part_hint) in enumerate(zip(parts, hints, strict=True))
+    )
 
 
 def _record(text: str, hint: Any, name: str, reading: Reading) -> Any:
@@ -197,7 +217,8 @@ def typed(plain: Any, hint: Any = None) -> str:
     if dataclasses.is_dataclass(plain) and not isinstance(plain, type):
         return "(" + ", ".join(f"{field.name}={typed(getattr(plain, field.name))}" for field in dataclasses.fields(plain)) + ")"
     if unit_of(hint) == "USD/s":  # a bare price never means dollars per second
-        return f"{float(plain)!r}USD/s"
+        return f"{float(str(plain))!r}USD/s"
     if isinstance(plain, int):
         return str(int(plain))
-    return next(text for text in (f"{float(plain):.6g}", repr(float(plain))) if float(text) == float(plain))
+    number: Any = plain
+    return next(text for text in (f"{float(number):.6g}", repr(float(number))) if float(text) == float(number))

@@ -77,7 +77,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "byte/s": {f"{unit}/{per}": factor / seconds for unit, factor in _BYTE.items() for per, seconds in {"s": 1.0}.items()}
     | {prefix + "bps": factor / 8 for prefix, factor in DECIMAL.items()},
     "flop": _FLOP | {"": 1.0},
-    "flop/s": _FLOPS,
+    "flop/s": _FLOPS | {prefix: factor for prefix, factor in DECIMAL.items() if prefix},
     "s": TIME,
     "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables in ms
     "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},

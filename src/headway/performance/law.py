@@ -151,4 +151,3 @@ def _array(value: Any) -> Any:
     import numpy as np
 
     return np.array(value)
-

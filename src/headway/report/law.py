@@ -59,11 +59,11 @@ def description(law: Law) -> dict[str, Any]:
     hints = {name: hint for name, hint in _hints(law).items() if name != "return"}
     calls = example_calls(law)
     inputs, result = calls[0] if calls else ({}, None)
-    listed = [{"argument": name, "takes": spelled(hint), "example": _example(inputs.get(name), hint)} for name, hint in hints.items()]
+    row_list = [{"argument": name, "takes": spelled(hint), "example": _example(inputs.get(name), hint)} for name, hint in hints.items()]
     command = command_of(law, inputs) if inputs else ""
     about = {"name": law.name, "module": law.module, "law": sentence(law), "unit": explain.unit(law), "equation": explain.equation(law)}
-    shown = None if result is None else explain.text_with_unit(number(result), explain.unit(law))
-    return about | {"source": law.source, "arguments": listed, "example": command, "example_result": shown}
+    example_text = None if result is None else explain.text_with_unit(number(result), explain.unit(law))
+    return about | {"source": law.source, "arguments": row_list, "example": command, "example_result": example_text}
 
 
 def _example(value: Any, hint: Any) -> str:
@@ -87,7 +87,6 @@ def command_of(law: Law, inputs: dict[str, Any]) -> str:
 
 def example_calls(law: Law) -> list[tuple[dict[str, Any], Any]]:
     """Inputs and result of each call of a law in its own doctest, scalar calls alone."""
-    import doctest
     import sys
 
     calls: list[tuple[dict[str, Any], Any]] = []
@@ -101,9 +100,20 @@ def example_calls(law: Law) -> list[tuple[dict[str, Any], Any]]:
         return result
 
     names = dict(vars(sys.modules[law.run.__module__])) | {law.name: recorder}
-    for example in doctest.DocTestParser().get_examples(law.run.__doc__ or ""):
-        exec(compile(example.source, "<example>", "exec"), names)
+    for statement in _statements(inspect.getdoc(law.run) or ""):
+        exec(compile(statement, "<example>", "exec"), names)
     return calls
+
+
+def _statements(doc: str) -> list[str]:
+    """Statements of a doctest; importing `doctest` would take a tenth of the time of an answer."""
+    statements: list[str] = []
+    for line in doc.splitlines():
+        if line.startswith(">>> "):
+            statements.append(line[4:])
+        elif line.startswith("... ") and statements:
+            statements[-1] += "\n" + line[4:]
+    return statements
 
 
 def about(row: dict[str, Any]) -> Summary:
@@ -121,15 +131,15 @@ def columns(law: Law, unit: Callable[..., str]) -> dict[str, Column]:
 
 def results(law: Law, call: Any, rows: Any) -> Summary:
     """Sentence, table and equation of a law's results."""
-    listed = list(rows)
-    if not listed:
+    row_list = list(rows)
+    if not row_list:
         return Summary("No row is left.")
     unit = call.unit()
-    first = f"{law.name} is {text(listed[0]['result'], unit)}"
+    first = f"{law.name} is {text(row_list[0]['result'], unit)}"
     varying = [name for name, axis in call.axes.items() if len(axis) > 1]
-    headline = first + "." if len(listed) == 1 else f"{law.name} at {len(listed)} points: {_span(listed, unit)}."
+    headline = first + "." if len(row_list) == 1 else f"{law.name} at {len(row_list)} points: {_span(row_list, unit)}."
     people = Listing([{name: text(row[name], call.unit(name)) for name in (varying or call.axes)} | {law.name: text(row["result"], unit)}
-                      for row in listed])  # fmt: skip
+                      for row in row_list])  # fmt: skip
     return Summary(headline, (), _basis(law), people)
 
 
@@ -158,7 +168,9 @@ def crossing(law: Law, name: str, unit: str, rows: list[dict[str, Any]]) -> str:
 def solved(law: Law, call: Any, rows: list[dict[str, Any]], headline: str) -> Summary:
     """Sentence, table and equation of a solution."""
     keys = [key for key in rows[0] if key in {*_hints(law), "result"} and key != "return"]
-    people = Listing([{key: text(row[key], call.unit() if key == "result" else unit_of_argument(law, key)) for key in keys} for row in rows])
+    people = Listing(
+        [{key: text(row[key], call.unit() if key == "result" else unit_of_argument(law, key)) for key in keys} for row in rows]
+    )
     return Summary(headline, (), _basis(law), people)
 
 
@@ -175,4 +187,3 @@ def table_of(law: Law, point: dict[str, Any], name: str, result: Callable[[float
         return Table((Axis("point", list(values)),), columns, tree=lambda row, key: result(float(values[row])))
 
     return at
-

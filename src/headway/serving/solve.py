@@ -190,7 +190,9 @@ def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[in
 
     def tree(row: int, key: str) -> Any:
         if key == "solution":
-            return known(values[row], sought.name, sought.unit or columns.unit(sought.name), "derived", "solved for: there the outputs are as asked")
+            return known(
+                values[row], sought.name, sought.unit or columns.unit(sought.name), "derived", "solved for: there the outputs are as asked"
+            )
         if table.tree is None:
             raise BadValue("explain", key, "an output of serve")
         return table.tree(row, key)
