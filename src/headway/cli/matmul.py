@@ -47,8 +47,8 @@ def run(args: Any) -> output.Answer:
     texts, result_text = notation.product(args.product)
     number_format = _format(args.number_format, "--dtype")
     typed: dict[str, Any] = {}
-    arrays = [notation.array(text, axes, number_format, typed) for text in texts]
-    result = notation.array(result_text, axes, number_format, typed) if result_text else None
+    arrays = notation.joined([notation.array(text, axes, number_format, typed) for text in texts], typed)
+    result = notation.result_of(notation.array(result_text, axes, number_format, typed), arrays, typed) if result_text else None
     names = list(dict.fromkeys(dim.name for sharded in arrays for dim in sharded.dims))
     extra = [dim.name for dim in result.dims if dim.name not in names] if result else []
     if extra:

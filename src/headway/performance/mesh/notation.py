@@ -57,7 +57,7 @@ class ShardedArray:
         return dataclasses.replace(self, dims=dims)
 
     def __str__(self) -> str:
-        dims = ", ".join(dim.name + (f"_{''.join(dim.axes)}" if dim.axes else "") for dim in self.dims)
+        dims = ", ".join(label(dim.name) + (f"_{''.join(dim.axes)}" if dim.axes else "") for dim in self.dims)
         return f"{self.name}[{dims}]" + (f" {{U_{''.join(self.unreduced)}}}" if self.unreduced else "")
 
 
@@ -102,26 +102,34 @@ def array(text: str, axes: tuple[MeshAxis, ...], number_format: str, sizes: dict
     match = _ARRAY.fullmatch(text)
     if not match:
         raise BadValue("array", text, "dimensions in brackets, such as bf16[B_X, D_Y]")
-    label, inside, unreduced = match.groups()
-    is_format = label is not None and label.lower() in formats()
-    dims = tuple(_dim(part, axes, sizes, text) for part in re.split(r",(?![^{]*\})", inside))
+    prefix, inside, unreduced = match.groups()
+    is_format = prefix is not None and prefix.lower() in formats()
+    dims = tuple(_dim(part, axes, sizes, f"@{number}") for number, part in enumerate(re.split(r",(?![^{]*\})", inside)))
     spread = [axis for dim in dims for axis in dim.axes] + list(subscripts(unreduced, axes, text) if unreduced else ())
     if len(set(spread)) < len(spread):
         raise BadValue("array", text, "each mesh axis once: a chip would hold a diagonal block")
     if len({dim.name for dim in dims}) < len(dims):
         raise BadValue("array", text, "each dimension once")
-    own_format = label.lower() if is_format and label is not None else number_format
-    name = "" if is_format or label is None else label
+    own_format = prefix.lower() if is_format and prefix is not None else number_format
+    name = "" if is_format or prefix is None else prefix
     return ShardedArray(name, dims, own_format, subscripts(unreduced, axes, text) if unreduced else ())
 
 
-def _dim(text: str, axes: tuple[MeshAxis, ...], sizes: dict[str, Any], field: str) -> ArrayDim:
-    name, _, subscript = text.strip().partition("_")
+def label(name: str) -> str:
+    """A dimension as it was written: sizes typed as numbers have a mark that keeps equal ones apart."""
+    return name.partition("@")[0]
+
+
+def _dim(text: str, axes: tuple[MeshAxis, ...], sizes: dict[str, Any], mark: str) -> ArrayDim:
+    field = text.strip()
+    name, _, subscript = field.partition("_")
     name = name.strip()
     if not name or not re.fullmatch(r"[A-Za-z]\w*|[\d.]+[KkMGTi]*", name):
         raise BadValue("array", field, "dimensions such as B, D_X or 8192_Y")
     if name[0].isdigit():
-        sizes.setdefault(name, user_input(size(name, field), name))
+        number = user_input(size(name, field), name)
+        name += mark
+        sizes[name] = number
     return ArrayDim(name, subscripts(subscript, axes, field) if subscript.strip() else ())
 
 
@@ -146,3 +154,39 @@ def product(text: str) -> tuple[list[str], str]:
     if len(texts) < 2 or rest or len(results) > 1 or ("->" in text and not results):
         raise BadValue("product", text, f"two arrays or more, such as {EXAMPLE}")
     return texts, results[0] if results else ""
+
+
+def joined(arrays: list[ShardedArray], sizes: dict[str, Any]) -> list[ShardedArray]:
+    """Arrays of a chain whose sizes typed as numbers meet: the last dimension of one is summed with the last but one of the next.
+
+    >>> sizes = {}
+    >>> chain = [array(text, (), "bf16", sizes) for text in ("[8, 64]", "[64, 64]")]
+    >>> [dim.name for dim in joined(chain, sizes)[1].dims]
+    ['64@1', '64@1,2']
+    """
+    chain = [arrays[0]]
+    for number, following in enumerate(arrays[1:], 2):
+        before, count = chain[-1].dims, len(following.dims)
+        dims = []
+        for index, dim in enumerate(following.dims):
+            is_typed = "@" in dim.name
+            partner = (
+                before[-1] if index == max(count - 2, 0) else before[index] if count > 2 and index < min(count - 2, len(before)) else None
+            )
+            meets = is_typed and partner is not None and "@" in partner.name and sizes[partner.name] == sizes[dim.name]
+            name = partner.name if meets and partner is not None else f"{dim.name},{number}" if is_typed else dim.name
+            if is_typed:
+                sizes[name] = sizes[dim.name]
+            dims.append(ArrayDim(name, dim.axes))
+        chain.append(dataclasses.replace(following, dims=tuple(dims)))
+    return chain
+
+
+def result_of(result: ShardedArray, arrays: list[ShardedArray], sizes: dict[str, Any]) -> ShardedArray:
+    """The result with the names of the arrays' dimensions where it has sizes in numbers, each the first of its size not yet met."""
+    names = [dim.name for sharded in (arrays[0], arrays[-1]) for dim in sharded.dims]
+    dims: list[ArrayDim] = []
+    for dim in result.dims:
+        free = [name for name in names if name not in [earlier.name for earlier in dims] and sizes.get(name) == sizes.get(dim.name)]
+        dims.append(ArrayDim(free[0], dim.axes) if "@" in dim.name and free else dim)
+    return dataclasses.replace(result, dims=tuple(dims))
