@@ -27,6 +27,7 @@ VERBS = {
     "law": ("headway.cli.law", "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts"),
     "matmul": ("headway.cli.matmul", "a matrix product by shape and sharding: FLOP, bytes, time, what binds, the collectives it needs"),
     "collective": ("headway.cli.collective", "time of a collective or a message over axes of a torus, ring or switch"),
+    "capacity": ("headway.cli.capacity", "what fits on a machine before any layout: chips, largest batch and context, room"),
     "compare": ("headway.cli.compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
     "predict": ("headway.cli.predict", "what each row of a table of runs should measure, with floor and 90 % interval"),
     "score": ("headway.cli.score", "measured runs beside their predictions: the error by source, chip, model, engine; your own benchmark"),

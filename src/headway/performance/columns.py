@@ -1,4 +1,4 @@
-"""Columns of `matmul` and `collective`."""
+"""Columns of `matmul`, `collective` and `capacity`."""
 
 from __future__ import annotations
 
@@ -35,4 +35,18 @@ COLLECTIVE = {
     "bandwidth": Column("byte/s", "bytes of the array over its exact time"),
     "latency_bound_bytes": Column("byte", "size of the array below which latency sets the time"),
 }
-COLUMNS = PRODUCT | COLLECTIVE
+CAPACITY = {
+    "weights_bytes": Column("byte", "all weights, each part in its format"),
+    "sequence_bytes": Column("byte", "KV cache and state of one sequence of this context"),
+    "load_bytes": Column("byte", "weights and all sequences"),
+    "usable_bytes": Column("byte", "HBM of all chips that weights and cache may use"),
+    "chips_exact": Column("", "chips whose usable HBM the load fills"),
+    "chips_needed": Column("", "chips rounded up"),
+    "largest_batch": Column("", "most sequences of this context that fit"),
+    "largest_context": Column("token", "longest context at which this batch fits"),
+    "room_bytes": Column("byte", "usable HBM left beside the load"),
+    "read_floor_s": Column(
+        "s", "time to read all weights and the cache once with all chips: floor of a decode step that uses every expert"
+    ),
+}
+COLUMNS = PRODUCT | COLLECTIVE | CAPACITY
