@@ -90,12 +90,14 @@ def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> 
     wraps = {axis.name: side_wraps(machine, axis.size) for axis in axes}
     kind = joined.kind
     out = None if joined.out_is_missing else joined.out
+    usual = machine.chip.scale_up_domain  # a chip named alone stands for the domain that its links usually join
+    domain = usual if machine.chips == 1 and usual is not None else machine.scale_up_domain
     if kind == "torus" and len(axes) > len(joined.sides):
         raise BadValue(
             "--mesh", ",".join(f"{axis.name}{axis.size}" for axis in axes), f"at most {len(joined.sides)} axes, those of its torus"
         )
     return MeshNetwork(kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out,
-                       domain=math.inf if kind == "torus" else machine.scale_up_domain, source=machine.name)  # fmt: skip
+                       domain=math.inf if kind == "torus" else domain, source=machine.name)  # fmt: skip
 
 
 def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNetwork:
