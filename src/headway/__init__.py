@@ -35,6 +35,7 @@ _HOME = {
     "edit": "hardware.edit",
     "explain": "core.explain",
     "formula": "core.formula",
+    "law": "performance.law",
     "model": "models.config",
     "plan": "serving.plan.plan",
     "price": "economics.price.price",
@@ -53,6 +54,7 @@ __all__ = sorted(_HOME)
 # Where `core.columns` looks a key up: first the tables, of which the later wins, then the fields of the records, likewise.
 COLUMN_MODULES = (
     "reality.columns",
+    "performance.columns",
     "training.columns",
     "serving.columns",
     "hardware.columns",

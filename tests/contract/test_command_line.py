@@ -374,7 +374,7 @@ def test_flags__wrong_value_is_one_line_with_what_would_work(cli: Cli, change: l
         (["show", "modle", "x"], "model"), (["show", "chip", "h1000"], "h100"), (["list", "chip"], "chips"), (["trend", "models"], "chips"),
         (["lecture", "RB-1000"], "RB"), (PLAN[:-2], "--output"), ([*PLAN, "--ttft", "-1s"], "--ttft"), ([*PLAN, "--ttft", "0"], "--ttft"),
         ([*PLAN, "--objective", "love"], "throughput"), ([*PLAN, "--current", "tp=3 batch=1"], "divisors"),
-        ([*PLAN, "--current", "batch"], "KEY=VALUE"), (["solve", "plan", *STEP[1:], "--for", "batch", "--so-that", "step_s=1"], "serve"),
+        ([*PLAN, "--current", "batch"], "KEY=VALUE"), (["solve", "list", *STEP[1:], "--for", "batch", "--so-that", "step_s=1"], "serve"),
         (["solve", *STEP, "--for", "bath", "--so-that", "step_s=1ms"], "batch"),
         (["solve", *STEP, "--for", "batch", "--so-that", "stepp_s=1ms"], "step_s"),
         (["solve", *STEP, "--for", "batch", "--so-that", "step_s"], "OUTPUT=VALUE"),

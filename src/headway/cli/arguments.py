@@ -7,11 +7,13 @@ import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.errors import BadValue, IllegalLayout
 from headway.core.quantity import default
-from headway.performance.layout import Layout, ModelShape, expand
+
+if TYPE_CHECKING:
+    from headway.performance.layout import Layout, ModelShape
 
 
 def catalog(args: Any) -> Any:
@@ -183,6 +185,8 @@ def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
 
 def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
     """Legal layouts of a product of degrees; --ep alone sets an equal --dp, because each of its chips holds attention too."""
+    from headway.performance.layout import expand
+
     if "ep" not in degrees or degrees.keys() & {"tp", "cp", "dp"}:
         return expand(shape, degrees)
     ep_degrees = degrees["ep"] if isinstance(degrees["ep"], tuple) else (degrees["ep"],)

@@ -25,6 +25,11 @@ VERBS = {
     "speed": ("headway.cli.speed", "price of fast and slow tiers against their speed"),
     "cache": ("headway.cli.cache", "memory tier and lifetime of a KV cache; --workload: its hit rates"),
     "bill": ("headway.cli.bill", "cost of requests under API price sheets, by mode and cache"),
+    "law": ("headway.cli.law", "one law by name: its equation and arguments, its result for numbers, lists, ranges and facts"),
+    "matmul": ("headway.cli.matmul", "a matrix product by shape and sharding: FLOP, bytes, time, what binds, its collectives"),
+    "collective": ("headway.cli.collective", "time of a collective or a message over axes of a torus, ring or switch"),
+    "capacity": ("headway.cli.capacity", "what fits on a machine before any layout: chips, largest batch and context, room"),
+    "compare": ("headway.cli.compare", "machines or models side by side: ratios to the first, per chip, per dollar, per watt"),
     "show": ("headway.cli.show", "one model, chip or system: its facts and their sources"),
     "new": ("headway.cli.new", "a catalogue file of a chip of your own, to fill in"),
     "list": ("headway.cli.list", "all models, chips, systems, memory tiers, price sheets, laws or sources"),
@@ -39,6 +44,7 @@ GROUPS = {
     "Serve": ("plan", "serve", "sim", "score", "solve"),
     "Train": ("train", "scale"),
     "Money": ("price", "speed", "cache", "bill"),
+    "Envelope": ("law", "matmul", "collective", "capacity", "compare"),
     "Look": ("show", "list", "new", "rack", "trend", "lecture", "feistel"),
     "Check": ("predict", "fit"),
 }
@@ -79,7 +85,11 @@ def _run(argv: list[str]) -> int:
     from headway.cli.verb import Parser, add_tail, check_tail
 
     parser = Parser(argv[0], sentence)
-    module.add_flags(parser)
+    flags_of = getattr(module, "add_flags_of", None)  # a verb about another verb has that one's flags
+    if flags_of:
+        flags_of(parser, argv[1:])
+    else:
+        module.add_flags(parser)
     add_tail(parser)
     try:
         args = parser.read(argv[1:])

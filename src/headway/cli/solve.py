@@ -1,4 +1,7 @@
-"""`headway solve serve MODEL ... --for INPUT --so-that OUTPUT=VALUE`: the input at which an output reaches a value."""
+"""`headway solve VERB ... --for INPUT --so-that OUTPUT=VALUE`: the input at which an output reaches a value.
+
+`serve` broadcasts over its inputs and takes facts too; every other verb is in solve_verb.py.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, serve, solve_verb
 from headway.core import quantity, schema
 from headway.core.errors import BadValue, IllegalCombination, UnknownName
 from headway.models.precision import Precision
@@ -30,10 +33,10 @@ RANGES = {
 }  # fmt: skip
 
 
-def add_flags(parser: Any) -> None:
-    """Flags of serve, and the question to solve."""
-    parser.add_argument("verb", metavar="serve")
-    serve.add_flags(parser)
+def add_flags_of(parser: Any, argv: Sequence[str]) -> None:
+    """Flags of the verb that is solved, and the question."""
+    parser.add_argument("verb", metavar="VERB", help="serve, or any verb that prints numbers: its flags follow")
+    solve_verb.add_flags(parser, argv)
     question = parser.add_argument_group("question")
     question.add_argument("--for", dest="sought", required=True, metavar="INPUT", help="batch, context, tp, eff_memory, chip.hbm_bw ...")
     question.add_argument("--so-that", dest="wanted", required=True, metavar="OUTPUT=VALUE", help="tpot_s=20ms, or compute_s=kv_s")
@@ -44,7 +47,7 @@ def run(args: Any) -> output.Answer:
     from headway.serving.solve import condition, solve
 
     if args.verb != "serve":
-        raise UnknownName("verb to solve", args.verb, ("serve",), "serve")
+        return solve_verb.run(args)
     name, target = _name(args.sought), condition(args.wanted)
     solutions, notes = [], []
     for case, more in _cases(args, name):

@@ -31,6 +31,8 @@ class Parser(argparse.ArgumentParser):
         self.verb = verb
         self.add_argument("--help-all", action=help.HelpAll, help="show every flag")
 
+    words: str = ""  # the argument that takes any number of key=value words, before or after flags
+
     def format_help(self) -> str:
         """Help text with everyday flags, an example, and the number of flags left out."""
         with help.everyday(self) as hidden:
@@ -52,6 +54,9 @@ class Parser(argparse.ArgumentParser):
         if any(word == "--" or word.endswith("=--") for word in argv):  # argparse would drop the word and give the flag an empty list
             raise Usage(f"do not know what to do with '--'; see {self.prog} --help")
         known, extra = self.parse_known_args(numbered(self, _joined(argv)))
+        if extra and self.words and not any(word.startswith("-") for word in extra):  # key=value after a flag
+            setattr(known, self.words, [*getattr(known, self.words), *extra])
+            extra = []
         if extra:
             flags = [flag for action in self._actions for flag in action.option_strings]
             unknown_flag = extra[0].partition("=")[0]

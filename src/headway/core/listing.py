@@ -79,7 +79,8 @@ def cell(key: str, row: Mapping[str, Any]) -> str:
         return "-" if low == high == "-" else f"{low} .. {high}"
     if key == "solution":
         return input_text(row["solution"], row["for"])
-    return format_value(row.get(key), columns.unit(key))
+    value = row.get(key)
+    return value or "-" if isinstance(value, str) else format_value(value, columns.unit(key))
 
 
 def input_text(value: float, name: str) -> str:

@@ -218,9 +218,10 @@ def add_flags(parser: Any, record: type, skip: tuple[str, ...] = (), group: str 
     for name, (q, value) in fields(record).items():
         if name not in skip:
             default = None if name in searched else value
-            target.add_argument(
+            action = target.add_argument(
                 *SPELLINGS.get(name, (flag(name),)), dest=name, default=None, metavar=_metavar(q, value), help=_help(q, default)
             )
+            action.field = q  # its unit and legal values, for a search over them
 
 
 def _metavar(q: Field, value: Any) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 from typing import Annotated, Any
 
+from headway.core import compound_units
 from headway.core.errors import BadValue
 
 # Types of a formula's signature. `Any`, because a call takes scalars or arrays.
@@ -76,7 +77,7 @@ SPELLINGS: dict[str, dict[str, float]] = {
     "byte/s": {f"{unit}/{per}": factor / seconds for unit, factor in _BYTE.items() for per, seconds in {"s": 1.0}.items()}
     | {prefix + "bps": factor / 8 for prefix, factor in DECIMAL.items()},
     "flop": _FLOP | {"": 1.0},
-    "flop/s": _FLOPS,
+    "flop/s": _FLOPS | {prefix: factor for prefix, factor in DECIMAL.items() if prefix},
     "s": TIME,
     "ms": {name: 1e3 * factor for name, factor in TIME.items()},  # of tables in ms
     "1/s": {f"{prefix}/{per}": factor / seconds for prefix, factor in DECIMAL.items() for per, seconds in PER.items()},
@@ -149,7 +150,7 @@ def parse(text: str, unit: str, field: str = "value") -> float:
     (3350000000000.0, 85899345920.0, 8000.0, 0.02)
     """
     match = _NUMBER.fullmatch(text) if len(text) < 100 else None
-    wants = f"a quantity in {unit}, such as {EXAMPLE[unit]}" if unit else f"a number, such as {EXAMPLE['']}"
+    wants = f"a quantity in {unit}, such as {example(unit)}" if unit else f"a number, such as {EXAMPLE['']}"
     if not match:
         raise BadValue(field, text, wants)
     dollar, digits, suffix = match.groups()
@@ -165,11 +166,19 @@ def parse(text: str, unit: str, field: str = "value") -> float:
 
 def factor_of(suffix: str, unit: str) -> float | None:
     """Factor from `suffix` to SI `unit`, or None when it is no spelling of that unit."""
-    table = SPELLINGS[unit]
     compact = suffix.replace(" ", "")
     if compact == "" and unit not in ("USD/s",):  # a bare price never means dollars per second
         return 1.0
-    return table.get(compact)
+    return SPELLINGS[unit].get(compact) if unit in SPELLINGS else compound_units.factor(compact, unit, SPELLINGS)
+
+
+def example(unit: str) -> str:
+    """A quantity of a unit as a person types it.
+
+    >>> example("byte/s"), example("byte/token")
+    ('3.35TB/s', '70kB/token')
+    """
+    return EXAMPLE.get(unit) or compound_units.EXAMPLE.get(unit) or f"1 {unit}"
 
 
 _STEPS = [(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]

@@ -2,7 +2,8 @@
 
 Holds        layout (tp, cp, dp, ep, pp), workload (load and limits), assumptions, formats, efficiency (fitted numbers), achieved (the rates
              that follow), topology and collectives, compile (model x machine x layout to a step model), request (TTFT, TPOT, rates, cost,
-             memory).
+             memory), law (any law by name, with facts), mesh (sharded matrix products and
+             collectives), capacity (what fits, split evenly), columns.
 Import       layout.Layout, workload.Load, workload.SLO, assumptions.Assumptions, formats.resolve, efficiency.efficiencies, compile.work_of,
              compile.compile_layout, compile.StepModel, request.Deployment, request.estimate.
 May import   hardware, models, laws, core. Its users: serving, training, sim, economics, evidence and above.

@@ -103,7 +103,7 @@ def fabric(system: System) -> Fabric:
     if kind == "torus":
         sides = _sides(system)
         link = torus_link_bandwidth(up, known(len(sides), f"{system.name}.axes", "", "derived", "sides of its torus"))
-        return Fabric(up=link, exchange=link, sides=sides, wraps=tuple(_wraps(system, side) for side in sides), **common)
+        return Fabric(up=link, exchange=link, sides=sides, wraps=tuple(side_wraps(system, side) for side in sides), **common)
     exchange = bisection_bandwidth(up, system.bisection, system.scale_up_domain) if note and system.bisection is not None else up
     summing = system.topology == "switch" and system.chip.scale_up_kind.startswith(SUMMING_SWITCHES)
     return Fabric(up=up, exchange=exchange, in_switch=summing, **common)
@@ -118,7 +118,7 @@ def _sides(system: System) -> tuple[Any, ...]:
     return tuple(known(side, f"{system.name}.side", "", "derived", why) for side in even_sides(int(system.scale_up_domain), rank))
 
 
-def _wraps(system: System, side: Any) -> Any:
+def side_wraps(system: System, side: Any) -> Any:
     """Whether a torus axis of this side closes to a ring: by the rule of TPU slices; else any ring of more than two chips."""
     if not system.chip.name.startswith("tpu"):
         return WRAP if side > 2 else NO_WRAP

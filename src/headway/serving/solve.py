@@ -33,6 +33,9 @@ class SolveInput:
     is_count: bool = False  # a count: the answer includes the whole numbers next to it
     only: tuple[float, ...] = ()  # the possible values of a discrete input; empty if continuous
     broadcasts: bool = False  # many values cost about as much as a single value
+    unit: str | None = None  # unit of the input; None for the unit of its column
+    points: int = 0  # points of the first scan; 0 for as many as the cost of a point allows
+    close: float = CLOSE  # relative width to which a crossing is narrowed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
 
 def scan(sought: SolveInput) -> list[float]:
     """The values of an input in the first scan of its range."""
-    count = SCAN if sought.broadcasts else SCAN_SLOW
+    count = sought.points or (SCAN if sought.broadcasts else SCAN_SLOW)
     if sought.only:
         places = np.unique(np.geomspace(1, len(sought.only), count).round().astype(int)) - 1
         return list(sought.only) if sought.broadcasts else [sought.only[place] for place in places]
@@ -126,12 +129,12 @@ def scan(sought: SolveInput) -> list[float]:
 
 
 def _narrowed(at: At, sought: SolveInput, target: Condition, bracket: tuple[float, float]) -> tuple[float, float]:
-    """A bracket around a change of sign, narrowed to relative width CLOSE."""
+    """A bracket around a change of sign, narrowed to the relative width of the input."""
     low, high = bracket
     parts = SECTIONS if sought.broadcasts else 2
     for _ in range(ROUNDS):
         points = np.linspace(low, high, parts + 1)
-        if high - low <= CLOSE * abs(high) or not (points[1:] > points[:-1]).all():
+        if high - low <= sought.close * abs(high) or not (points[1:] > points[:-1]).all():
             break
         gaps = target.gap(at(points.tolist()))
         changes = np.flatnonzero((gaps[:-1] * gaps[1:] <= 0) & (gaps[:-1] != 0))
@@ -187,7 +190,9 @@ def _tree(table: Table, values: list[float], sought: SolveInput) -> Callable[[in
 
     def tree(row: int, key: str) -> Any:
         if key == "solution":
-            return known(values[row], sought.name, columns.unit(sought.name), "derived", "solved for: there the outputs are as asked")
+            return known(
+                values[row], sought.name, sought.unit or columns.unit(sought.name), "derived", "solved for: there the outputs are as asked"
+            )
         if table.tree is None:
             raise BadValue("explain", key, "an output of serve")
         return table.tree(row, key)
@@ -215,12 +220,12 @@ def _sentence(table: Table, sought: SolveInput, target: Condition, count: int) -
         below, above = (row["solution"] for row in table.rows()[:2])
         return f"{target} is crossed between {sought.name} = {_input(below, sought)} and {_input(above, sought)}, the values it can have."
     where = " and at ".join(_input(row["solution"], sought) for row in rows)
-    misfit = next((row["why"] for row in rows if not row["fits"]), "")
+    misfit = next((row["why"] for row in rows if not row.get("fits", True)), "")
     return f"{target} at {sought.name} = {where}{f'; it does not fit there: {misfit}' if misfit else ''}."
 
 
 def _input(value: float, sought: SolveInput) -> str:
-    return input_text(value, sought.name)
+    return input_text(value, sought.name) if sought.unit is None else units.show(value, sought.unit, 6)
 
 
 def _format_column(row: dict[str, Any], key: str) -> str:

@@ -1,0 +1,84 @@
+"""`headway compare A,B ...`: machines or models side by side, with ratios to the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.cli import arguments
+from headway.core import schema
+from headway.core.errors import BadValue, UnknownName
+from headway.core.formula import record
+from headway.core.listing import Listing, clean, computed
+from headway.core.schema import Field
+from headway.report import compare as words
+from headway.report import output
+
+COST, POWER = Field("USD/s", "", bare="USD/h"), Field("W", "")
+CONTEXT = "8192"
+
+
+def add_flags(parser: Any) -> None:
+    """Flags of the verb: what to compare, and on which basis."""
+    parser.add_argument("names", nargs="+", metavar="NAME", help="machines (h100-sxm, gb200-nvl72) or models, the first is the reference")
+    parser.add_argument("--per", default="chip", metavar="chip|machine|usd|watt", help="basis of the ratios (default chip)")
+    parser.add_argument("--cost", metavar="USD/h", help="budget: how many chips of each it rents; ratios are at equal cost")
+    parser.add_argument("--power", metavar="W", help="budget: how many chips of each it feeds; ratios are at equal power")
+
+
+def run(args: Any) -> output.Answer:
+    """Answer with a row per machine or model."""
+    from headway.hardware.compare import BASES, machine_rows, model_rows
+
+    if args.per not in BASES:
+        raise UnknownName("basis", args.per, BASES, "one of " + ", ".join(BASES))
+    names = [name for text in args.names for name in arguments.split(text, "name")]
+    if len(names) < 2:
+        raise BadValue("compare", ", ".join(names), "two names or more, such as h100-sxm,b200-sxm")
+    basis = "usd" if args.cost else "watt" if args.power else args.per
+    if (args.cost and args.power) or (args.per != "chip" and basis != args.per):
+        raise BadValue("--per", args.per, "one basis: --per, --cost or --power")
+    systems = _systems(names, args)
+    with record():
+        if systems is None:
+            if basis != "chip":
+                raise BadValue("--per", basis, "machines; models have no price and no power")
+            rows = model_rows(_summaries(names, args))
+        else:
+            arguments.refuse(args, "a verb about a model", "attention", "kv_share")
+            cost = schema.scalar(args.cost, COST, "--cost") if args.cost else None
+            power = schema.scalar(args.power, POWER, "--power") if args.power else None
+            rows = machine_rows(systems, basis, cost, power)
+    plain = [clean(row) for row in rows]
+    by_id = {id(row): original for row, original in zip(plain, rows, strict=True)}
+    listing = Listing(plain, tree=lambda row, key: computed(by_id[id(row)].get(key), key))
+    table = words.MODELS if systems is None else words.MACHINES
+    return output.Answer(listing, describe=lambda rows: words.side_by_side(rows, basis, systems is None), columns=table)
+
+
+def _systems(names: list[str], args: Any) -> list[Any] | None:
+    """The machines of these names with edits; None where they are models."""
+    from headway.hardware.system import system
+
+    catalog = arguments.catalog(args)
+    machines, strangers = [], []
+    for name in names:
+        try:
+            machines.append(system(name, catalog).name)
+        except UnknownName:
+            strangers.append(name)
+    if not machines:
+        return None
+    if strangers:
+        kinds = f"machines ({', '.join(machines)}) or models, not both; {strangers[0]} is no machine"
+        raise BadValue("compare", ", ".join(names), kinds)
+    args.on = ",".join(dict.fromkeys(names))
+    return [machine for machine, _ in arguments.systems(args)]
+
+
+def _summaries(names: list[str], args: Any) -> list[Any]:
+    from headway.core.quantity import default
+    from headway.models.describe import about_model
+
+    arguments.refuse(args, "a machine to edit", "set")
+    context = default(int(CONTEXT), "context", "token", "context at which KV read per token is taken")
+    return [about_model(arguments.model(name, args), context) for name in names]

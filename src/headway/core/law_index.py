@@ -1,0 +1,120 @@
+"""Laws by name without importing them: where each stands, what it says of itself, and its import when it is needed.
+
+The source files of `headway.laws` are read as text, so that a name costs milliseconds and a search imports nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import importlib
+import re
+from pathlib import Path
+
+from headway.core.errors import HeadwayError, UnknownName, clip
+from headway.core.formula import REGISTRY, Law
+
+FOLDER = Path(__file__).parent.parent / "laws"
+_LAW = re.compile(r"^@formula\(.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
+HINT = "`headway law --find WORDS` searches, `headway list laws` shows all"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LawPlace:
+    """Where a law stands: its name, and its module below `headway.laws`."""
+
+    name: str
+    module: str
+
+    @property
+    def full_name(self) -> str:
+        """Module and name, which no two laws share."""
+        return f"{self.module}.{self.name}"
+
+
+@functools.cache
+def places() -> tuple[LawPlace, ...]:
+    """Every law of the package, by module and order in its file."""
+    files = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
+    return tuple(LawPlace(name, _module(path)) for path in files for name in _LAW.findall(path.read_text(encoding="utf-8")))
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+
+
+class SharedName(HeadwayError, LookupError):
+    """A name that several laws share; the message lists each under its full name."""
+
+    def __init__(self, name: str, matches: tuple[LawPlace, ...]) -> None:
+        super().__init__(f"several laws are named {clip(name)!r}: write {' or '.join(match.full_name for match in matches)}")
+
+
+def place(name: str, among: tuple[LawPlace, ...] | None = None) -> LawPlace:
+    """The law of this name, or of the end of this full name (balance.hardware_ratio).
+
+    >>> place("hardware-ratio").full_name
+    'roofline.balance.hardware_ratio'
+    """
+    laws = places() if among is None else among
+    key = name.strip().replace("-", "_")
+    matches = tuple(law for law in laws if f".{law.full_name}".endswith(f".{key}")) if key else ()
+    if len(matches) > 1:
+        raise SharedName(name, matches)
+    if not matches:
+        raise UnknownName("law", name, [law.name for law in laws] + [law.full_name for law in laws], HINT)
+    return matches[0]
+
+
+def load(name: str) -> Law:
+    """The law of this name, its module imported; laws that a user registered are known too."""
+    key = name.strip().replace("-", "_")
+    if key in REGISTRY:
+        return REGISTRY[key]
+    home = place(name)
+    module = importlib.import_module(f"headway.laws.{home.module}")
+    return getattr(module, home.name).law
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LawMatch:
+    """A law that a search met: its place, its sentence, and how well the words fit."""
+
+    place: LawPlace
+    sentence: str
+    score: int
+
+
+def search(words: str) -> list[LawMatch]:
+    """Laws whose name, sentence or source has all of these words, best first; a word in the name counts most.
+
+    >>> [match.place.name for match in search("drain time of HBM")][:1]
+    ['drain_s']
+    """
+    terms = [term for term in re.split(r"[\s_,.-]+", words.lower()) if term]
+    matches = []
+    for law, sentence, source in _texts():
+        name, text = law.full_name.lower(), f"{sentence} {source}".lower()
+        scores = [4 * (term in law.name.lower()) + 2 * (term in sentence.lower()) + (term in name or term in text) for term in terms]
+        if scores and all(scores):
+            matches.append(LawMatch(law, sentence, sum(scores)))
+    return sorted(matches, key=lambda match: (-match.score, match.place.full_name))
+
+
+@functools.cache
+def _texts() -> tuple[tuple[LawPlace, str, str], ...]:
+    """Place, first sentence and source of every law."""
+    by_place = []
+    for path in sorted(FOLDER.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and any(_is_formula(mark) for mark in node.decorator_list):
+                doc = (ast.get_docstring(node) or "").partition("\n\n")[0]
+                source = next(ast.unparse(mark) for mark in node.decorator_list if _is_formula(mark))
+                by_place.append((LawPlace(node.name, _module(path)), " ".join(doc.split()), source))
+    return tuple(by_place)
+
+
+def _is_formula(mark: ast.expr) -> bool:
+    return isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "formula"

@@ -1,0 +1,224 @@
+"""Values of a law's arguments from text: numbers with units, lists and ranges as axes, facts, tuples, records and named constants.
+
+3.35TB/s   1,2,4   1..512*2   h100.hbm_bw   72*b200.hbm_bw   (1, 2, 4)   (count=160, lines=(...), floor=64ns)   LLAMA_70B_TP8
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headway.core import quantity, units
+from headway.core.errors import BadValue, HeadwayError, UnknownName, clip
+from headway.core.schema import Field, axis
+
+Fact = Callable[[str, str], Any]  # text such as h100.hbm_bw, and its argument -> a number with its origin
+TRUTHS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_FACT = re.compile(r"(?:([\d.]+)\s*\*\s*)?([^\s*]*[A-Za-z][^\s*]*)\.([a-z][a-z_0-9]*)")
+_COUNTS = ("", "token")  # units of counts, where 8 stays a whole number
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reading:
+    """How texts are read: where facts and constants come from."""
+
+    fact: Fact
+    constants: dict[str, Any]
+    scaled: Callable[[Any, Any], Any]  # a fact and a factor -> their product, which explains itself
+
+
+def unit_of(hint: Any) -> str | None:
+    """The unit of an annotation such as Byte, None of a tuple or record."""
+    return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, str)), None)
+
+
+def members(text: str) -> list[str]:
+    """Parts of a list at its own commas, not those inside parentheses.
+
+    >>> members("(1, 2), 3")
+    ['(1, 2)', '3']
+    """
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def values(text: str, hint: Any, name: str, reading: Reading) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Members of an argument's axis, and notes on dropped members; a single value is an axis of length 1."""
+    unit = unit_of(hint)
+    if unit is None or unit == "bool" or "(" in text or _FACT.search(text):
+        return tuple(value(part, hint, name, reading) for part in members(text)), ()
+    if text.strip() in ("inf", "infinity"):
+        return (quantity.user_input(math.inf, name, unit),), ()
+    si_unit = same_unit(text) if unit == "*" else unit
+    field = Field(si_unit, low=-math.inf, open_low=False)
+    numbers, notes = axis(text, field, name)
+    return tuple(_number(number, name, si_unit) for number in (numbers if isinstance(numbers, tuple) else (numbers,))), notes
+
+
+def value(text: str, hint: Any, name: str, reading: Reading) -> Any:
+    """One value of an argument."""
+    text, unit = text.strip(), unit_of(hint)
+    if text in reading.constants and not _fits(reading.constants[text], hint):
+        raise BadValue(name, text, f"{spelled(hint)}")
+    if text in reading.constants:
+        return reading.constants[text]
+    if typing.get_origin(hint) is tuple:
+        return _tuple(text, hint, name, reading)
+    if dataclasses.is_dataclass(hint):
+        return _record(text, hint, name, reading)
+    if unit == "bool":
+        if text.lower() not in TRUTHS:
+            raise BadValue(name, text, "yes or no")
+        return TRUTHS[text.lower()]
+    match = _FACT.fullmatch(text)
+    if match:
+        return _fact(match, unit or "", name, reading)
+    si_unit = same_unit(text) if unit == "*" else unit or ""
+    if text in ("inf", "infinity"):
+        return quantity.user_input(math.inf, name, si_unit)
+    return _number(units.parse(text, si_unit, name), name, si_unit)
+
+
+def _number(number: float, name: str, unit: str) -> Any:
+    plain = quantity.number(number) if unit in _COUNTS else float(number)
+    return quantity.user_input(plain, name, unit)
+
+
+def _fact(match: re.Match[str], unit: str, name: str, reading: Reading) -> Any:
+    times_text, subject, key = match.groups()
+    number = reading.fact(f"{subject}.{key}", name)
+    fact_unit = getattr(number, "unit", unit)
+    if unit not in ("*", fact_unit):
+        raise BadValue(
+            name, match[0], f"a quantity in {unit or 'a plain number'}, and {subject}.{key} is in {fact_unit or 'a plain number'}"
+        )
+    return number if times_text is None else reading.scaled(number, _number(units.parse(times_text, "", name), "factor", ""))
+
+
+def same_unit(text: str) -> str:
+    """The unit of a number whose argument takes any; "" for a bare number."""
+    match = re.fullmatch(r"\s*\$?[-+\d._eE]*?[\d.]\s*([^\d.,+-].*)?", text.partition("..")[0].partition(",")[0])
+    suffix = ("$" if text.strip().startswith("$") else "") + (match[1] or "" if match else "")
+    if not suffix.strip():
+        return ""
+    tables = (
+        "",
+        "byte",
+        "s",
+        "byte/s",
+        "flop",
+        "flop/s",
+        "token",
+        "USD",
+        "USD/s",
+        "W",
+        "token/s",
+        "1/s",
+        "USD/token",
+        "byte/token",
+        "USD/Mtok",
+    )
+    return next((unit for unit in tables if units.factor_of(suffix, unit) is not None), "")
+
+
+def _tuple(text: str, hint: Any, name: str, reading: Reading) -> tuple[Any, ...]:
+    inner = typing.get_args(hint)
+    if not (text.startswith("(") and text.endswith(")")):
+        raise BadValue(name, text, f"values in parentheses, {spelled(hint)}")
+    parts = [part for part in members(text[1:-1]) if part]
+    hints = [inner[0]] * len(parts) if inner[-1] is Ellipsis else list(inner)
+    if len(parts) != len(hints):
+        raise BadValue(name, text, spelled(hint))
+    return tuple(
+        value(part, part_hint, f"{name}[{number}]", reading) for number, (part, part_hint) in enumerate(zip(parts, hints, strict=True))
+    )
+
+
+def _record(text: str, hint: Any, name: str, reading: Reading) -> Any:
+    hints = typing.get_type_hints(hint, include_extras=True)
+    if not (text.startswith("(") and text.endswith(")")):
+        constants = [key for key, constant in reading.constants.items() if _fits(constant, hint)]
+        known = f", or {' or '.join(constants)}" if constants else ""
+        raise BadValue(name, text, f"{spelled(hint)}{known}")
+    texts = dict(assignments([part for part in members(text[1:-1]) if part], name))
+    check_names(texts, hints, name)
+    return hint(**{key: value(texts[key], hints[key], f"{name}.{key}", reading) for key in hints})
+
+
+def assignments(words: list[str], what: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of `key=value` words."""
+    names: set[str] = set()
+    for word in words:
+        key, equals, text = word.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key or not text.strip():
+            raise BadValue(what, word, "key=value, such as mem_bw=3.35TB/s")
+        if key in names:
+            raise BadValue(what, word, f"{key} once; a list has commas, such as {key}=1,2,4")
+        names.add(key)
+        yield key, text
+
+
+def check_names(texts: typing.Collection[str], hints: typing.Collection[str], what: str) -> None:
+    """Raise an error for arguments that are unknown or missing; it names those that would work."""
+    for key in texts:
+        if key not in hints:
+            raise UnknownName(f"argument of {what}", key, hints, f"{what} takes {', '.join(hints)}")
+    missing = [key for key in hints if key not in texts]
+    if missing:
+        raise MissingArguments(what, missing)
+
+
+class MissingArguments(HeadwayError):
+    """Arguments that a law needs and the user left out."""
+
+    def __init__(self, what: str, missing: list[str]) -> None:
+        super().__init__(f"{what} needs {' '.join(f'{key}=...' for key in missing)}; `headway law {clip(what)}` shows units and an example")
+
+
+def _fits(constant: Any, hint: Any) -> bool:
+    if dataclasses.is_dataclass(hint):
+        return type(constant) is hint
+    return not dataclasses.is_dataclass(constant)
+
+
+def spelled(hint: Any) -> str:
+    """What an argument takes, in words."""
+    unit = unit_of(hint)
+    if unit is not None:
+        return {"": "number", "*": "any unit", "bool": "yes or no"}.get(unit, unit)
+    if typing.get_origin(hint) is tuple:
+        inner = typing.get_args(hint)
+        return f"({spelled(inner[0])}, ...)" if inner[-1] is Ellipsis else f"({', '.join(map(spelled, inner))})"
+    fields = typing.get_type_hints(hint, include_extras=True)
+    return f"({', '.join(f'{key}=' for key in fields)})"
+
+
+def typed(plain: Any, hint: Any = None) -> str:
+    """A value as it can be typed: every digit of a number, tuples and records in parentheses; a price per second with its unit.
+
+    >>> typed((1, 2.5)), typed(True)
+    ('(1, 2.5)', 'yes')
+    """
+    if isinstance(plain, bool):
+        return "yes" if plain else "no"
+    if isinstance(plain, tuple | list):
+        return "(" + ", ".join(map(typed, plain)) + ")"
+    if dataclasses.is_dataclass(plain) and not isinstance(plain, type):
+        return "(" + ", ".join(f"{field.name}={typed(getattr(plain, field.name))}" for field in dataclasses.fields(plain)) + ")"
+    if unit_of(hint) == "USD/s":  # a bare price never means dollars per second
+        return f"{float(str(plain))!r}USD/s"
+    if isinstance(plain, int):
+        return str(int(plain))
+    number: Any = plain
+    return next(text for text in (f"{float(number):.6g}", repr(float(number))) if float(text) == float(number))

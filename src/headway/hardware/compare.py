@@ -1,0 +1,69 @@
+"""Machines side by side, chip by chip, and models side by side: facts, ratios to the first, at equal cost and at equal power."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway.hardware.chip import price_quote
+from headway.hardware.system import System
+from headway.laws.arithmetic import relative, times
+from headway.laws.economics.compare import chips_at_cost, chips_at_power, ratio_per_usd, ratio_per_watt
+from headway.laws.rack import share_per_chip
+
+CHIP_FACTS = ("peak_bf16", "peak_fp8", "peak_fp4", "hbm", "hbm_bw", "sram", "scale_up_bw", "scale_out_bw")
+MODEL_FACTS = ("total_params", "active_params", "sparsity", "layers", "hidden", "kv_bytes_per_token", "kv_read_bytes_per_token",
+               "state_bytes_per_sequence", "max_context")  # fmt: skip
+BASES = ("chip", "machine", "usd", "watt")
+
+
+def machine_rows(systems: list[System], basis: str, cost: Any, power: Any) -> list[dict[str, Any]]:
+    """A row per machine: facts of a chip (of the whole machine where the basis is that), ratios to the first, chips that a budget takes."""
+    rows: list[dict[str, Any]] = []
+    for machine in systems:
+        quote = price_quote(machine.chip)
+        row: dict[str, Any] = {"machine": machine.name, "chips": machine.chips, "scale_up_domain": _domain(machine)}
+        row |= {key: _amount(getattr(machine.chip, key), machine, basis) for key in CHIP_FACTS}
+        row |= {"price": None if quote is None else quote.value, "watts": _watts(machine)}
+        first = rows[0] if rows else row
+        row |= {f"{key}_ratio": _ratio(row, first, key, basis) for key in CHIP_FACTS}
+        row["chips_at_cost"] = chips_at_cost(cost, row["price"]) if cost is not None and row["price"] is not None else None
+        row["chips_at_power"] = chips_at_power(power, row["watts"]) if power is not None and row["watts"] is not None else None
+        rows.append(row)
+    return rows
+
+
+def _domain(machine: System) -> Any:
+    """Chips of a scale-up domain; of a single chip, those that its links usually join."""
+    return machine.chip.scale_up_domain if machine.chips == 1 else machine.scale_up_domain
+
+
+def _amount(fact: Any, machine: System, basis: str) -> Any:
+    return times(fact, machine.chips) if basis == "machine" and fact is not None else fact
+
+
+def _watts(machine: System) -> Any:
+    """Power of a chip: its share of the machine's where that is published, else its TDP."""
+    return machine.chip.tdp if machine.power is None else share_per_chip(machine.power, machine.chips)
+
+
+def _ratio(row: dict[str, Any], first: dict[str, Any], key: str, basis: str) -> Any:
+    """Ratio of a fact to the first machine's; None where a fact, price or power is not known."""
+    if row[key] is None or first[key] is None:
+        return None
+    if basis == "usd":
+        known = row["price"] is not None and first["price"] is not None
+        return ratio_per_usd(row[key], first[key], row["price"], first["price"]) if known else None
+    if basis == "watt":
+        known = row["watts"] is not None and first["watts"] is not None
+        return ratio_per_watt(row[key], first[key], row["watts"], first["watts"]) if known else None
+    return relative(row[key], first[key])
+
+
+def model_rows(summaries: list[Any]) -> list[dict[str, Any]]:
+    """A row per model: counts and cache, and their ratios to the first."""
+    rows: list[dict[str, Any]] = []
+    for summary in summaries:
+        row: dict[str, Any] = {"model": summary.name} | {key: getattr(summary, key) for key in MODEL_FACTS}
+        first = rows[0] if rows else row
+        rows.append(row | {f"{key}_ratio": relative(row[key], first[key]) if row[key] and first[key] else None for key in MODEL_FACTS})
+    return rows

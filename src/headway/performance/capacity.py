@@ -1,0 +1,92 @@
+"""Capacity without a layout: weights and KV cache spread evenly over all chips, which no layout beats.
+
+Chips that hold a load (exact and rounded up), the largest batch and the longest context that fit, room left, and the time to read it all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from headway.core.quantity import known
+from headway.hardware.system import System
+from headway.laws.arithmetic import relative, times, total
+from headway.laws.rack import fewest_within
+from headway.laws.roofline.capacity import bytes_beside_weights, domain_bytes, domain_read_s
+from headway.laws.step.memory import parameter_bytes, usable_hbm
+from headway.models import totals
+from headway.models.model import Model
+from headway.models.precision import Precision
+from headway.performance.compile import work_of
+from headway.performance.formats import resolve
+
+LONGEST = 2**40
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EvenSplit:
+    """Capacity of a machine for a model at one batch and context."""
+
+    weights_bytes: Any
+    sequence_bytes: Any
+    load_bytes: Any
+    usable_bytes: Any
+    fits: bool
+    chips_exact: Any
+    chips_needed: Any
+    largest_batch: Any
+    largest_context: Any
+    room_bytes: Any
+    read_floor_s: Any
+    notes: tuple[str, ...]
+
+
+def even_split(model: Model, machine: System, precision: Precision, utilization: Any, batch: Any, context: Any) -> EvenSplit:
+    """Capacity of all chips together; sequences are of equal context, their recurrent state counted."""
+    formats = resolve(work_of(model).blocks, work_of(model).embedding_dtype, machine.chip, precision)
+    weights = _weights(model, formats)
+    sequence = _sequence(model, context, formats)
+    chip_bytes = usable_hbm(machine.chip.need("hbm"), utilization)
+    usable = domain_bytes(machine.chips, chip_bytes)
+    load = total((weights, times(sequence, batch)))
+    beside = bytes_beside_weights(usable, weights)
+    read = total((weights, times(totals.kv_read_bytes(model, context, formats.kv.bytes), batch)))
+    return EvenSplit(
+        weights_bytes=weights, sequence_bytes=sequence, load_bytes=load, usable_bytes=usable, fits=bool(load <= usable),
+        chips_exact=relative(load, chip_bytes), chips_needed=fewest_within(load, chip_bytes),
+        largest_batch=_rounded_down(relative(beside, sequence), "largest batch, rounded down"),
+        largest_context=_longest(model, formats, beside, batch), room_bytes=bytes_beside_weights(usable, load),
+        read_floor_s=domain_read_s(read, machine.chips, machine.chip.need("hbm_bw")), notes=formats.notes,
+    )  # fmt: skip
+
+
+def _weights(model: Model, formats: Any) -> Any:
+    """Bytes of all weights, each part in its format, a tied table once."""
+    works, parts = totals.works(model), []
+    for work, (mixer, ffn, expert) in zip(works, formats.weights, strict=True):
+        layer = [parameter_bytes(work.mixer_params, mixer.bytes), parameter_bytes(work.dense_ffn_params, ffn.bytes)]
+        layer += [times(parameter_bytes(work.expert_params, expert.bytes), work.experts)]
+        parts.append(times(total((*layer, parameter_bytes(work.other_params, formats.vectors.bytes))), work.count))
+    tables = totals.embedding_and_head(model)
+    ends = [parameter_bytes(table, formats.head.bytes) for table in tables]
+    return total((*parts, *ends, parameter_bytes(totals.other_params(model), formats.vectors.bytes)))
+
+
+def _sequence(model: Model, context: Any, formats: Any) -> Any:
+    """KV cache and recurrent state of one sequence."""
+    return total((totals.kv_stored_bytes(model, context, formats.kv.bytes), totals.state_bytes_per_sequence(model, formats.kv.bytes)))
+
+
+def _rounded_down(value: Any, what: str) -> Any:
+    return known(int(value), what, "", "derived", "memory beside the weights over the bytes of a sequence")
+
+
+def _longest(model: Model, formats: Any, beside: Any, batch: Any) -> Any:
+    """Longest context at which the batch fits, by halving; 0 where none does, None where a longer context takes no more."""
+    low, high = 0, LONGEST
+    if float(_sequence(model, high, formats)) * batch <= beside:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if float(_sequence(model, middle, formats)) * batch <= beside else (low, middle)
+    return known(low, "longest context", "token", "derived", "memory beside the weights, searched by halving")

@@ -1,0 +1,216 @@
+"""Time of a collective over named axes of a mesh: torus, ring, line, switch, full mesh or two levels, by exact share and in the limit."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from headway.core.errors import BadValue, MissingFact
+from headway.core.quantity import default, known, user_input
+from headway.hardware.system import System
+from headway.laws.arithmetic import divided, times, total
+from headway.laws.collectives.mesh import (
+    collective_bandwidth,
+    collective_time_s,
+    domains_exchange_share,
+    filled_share,
+    hops_s,
+    latency_bound_bytes,
+    long_ring_share,
+    path_hops,
+    share_s,
+    switch_exchange_share,
+    switch_gather_share,
+)
+from headway.laws.collectives.topology import (
+    axis_exchange_share,
+    axis_hops,
+    axis_links,
+    group_domains,
+    group_members,
+    in_switch_up,
+    levels_out,
+    levels_up,
+    longest,
+    mesh_bandwidth,
+    torus_gather_share,
+)
+from headway.performance.mesh.notation import MeshAxis
+from headway.performance.topology import NO_WRAP, WRAP, fabric, link_costs, side_wraps
+
+OPERATIONS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "send")
+NETWORKS = ("torus", "ring", "line", "switch", "mesh")
+HOP_S = 1e-6
+UNITY = known(1, "one", "", "constant", "definition")
+TWO = known(2, "phases", "", "constant", "an all-reduce is a reduce-scatter and an all-gather")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MeshNetwork:
+    """Links that a mesh runs on: bandwidth per link of a torus, per chip of a switch, and of scale-out; latency of a hop."""
+
+    kind: str
+    axes: tuple[MeshAxis, ...]
+    bandwidth: Any
+    wraps: dict[str, Any]
+    out_bandwidth: Any = None
+    domain: Any = math.inf
+    hop: Any = HOP_S
+    out_hop: Any = HOP_S
+    source: str = ""
+
+    def size(self, name: str) -> Any:
+        """Chips along an axis."""
+        return next(axis.size for axis in self.axes if axis.name == name)
+
+    def stride(self, names: tuple[str, ...]) -> int:
+        """Chips between neighbours of a group: the axes inside its innermost one, the last axis innermost."""
+        inner = max(index for index, axis in enumerate(self.axes) if axis.name in names)
+        return math.prod(int(axis.size) for axis in self.axes[inner + 1 :])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveTime:
+    """A collective's latency, transfer and time, its time in the long-ring limit, and the size below which latency rules."""
+
+    latency_s: Any
+    transfer_s: Any
+    time_s: Any
+    limit_s: Any
+    latency_bound_bytes: Any
+    bandwidth: Any
+    levels: str
+
+
+def of_system(machine: System, axes: tuple[MeshAxis, ...], assumptions: Any) -> MeshNetwork:
+    """Network of a machine, each axis of the mesh an axis of its torus, or groups of chips below its switches."""
+    joined = fabric(machine)
+    costs = link_costs(machine, assumptions)
+    wraps = {axis.name: side_wraps(machine, axis.size) for axis in axes}
+    kind = joined.kind
+    out = None if joined.out_is_missing else joined.out
+    usual = machine.chip.scale_up_domain  # a chip named alone stands for the domain that its links usually join
+    domain = usual if machine.chips == 1 and usual is not None else machine.scale_up_domain
+    if kind == "torus" and len(axes) > len(joined.sides):
+        raise BadValue(
+            "--mesh", ",".join(f"{axis.name}{axis.size}" for axis in axes), f"at most {len(joined.sides)} axes, those of its torus"
+        )
+    return MeshNetwork(kind=kind, axes=axes, bandwidth=joined.up, wraps=wraps, out_bandwidth=out, hop=costs.up, out_hop=costs.out,
+                       domain=math.inf if kind == "torus" else domain, source=machine.name)  # fmt: skip
+
+
+def by_numbers(kind: str, axes: tuple[MeshAxis, ...], bandwidth: Any) -> MeshNetwork:
+    """Network of links typed as numbers: rings and tori close, lines do not."""
+    wraps = dict.fromkeys((axis.name for axis in axes), NO_WRAP if kind == "line" else WRAP)
+    hop = default(HOP_S, "latency of a hop", "s", "about 1 us on TPU links (How to Scale Your Model, chapter 3)")
+    name = "torus" if kind in ("ring", "line", "torus") else kind
+    return MeshNetwork(kind=name, axes=axes, bandwidth=bandwidth, wraps=wraps, hop=hop, out_hop=hop)
+
+
+def collective(
+    network: MeshNetwork, operation: str, size: Any, names: tuple[str, ...], *, in_switch: bool = False, active: Any = None
+) -> CollectiveTime:
+    """Time of a collective over axes of a mesh, of an array of `size` bytes; `active` parts of an all-to-all are filled."""
+    members = _members(network, names)
+    if int(members) == 1:
+        nothing = known(0.0, "no transfer", "s", "constant", "a group of one chip")
+        return CollectiveTime(latency_s=nothing, transfer_s=nothing, time_s=nothing, limit_s=nothing, latency_bound_bytes=None,
+                              bandwidth=None, levels="one chip")  # fmt: skip
+    if network.kind == "torus":
+        share, limit, hops = _torus(network, operation, names, members)
+        levels = [(share, limit, network.bandwidth, hops, network.hop)]
+    else:
+        levels = _switched(network, operation, names, members, in_switch)
+    if active is not None:
+        levels = [(filled_share(share, active, members), filled_share(limit, active, members), *rest) for share, limit, *rest in levels]
+    return _slowest(size, levels, TWO if operation == "all-reduce" else UNITY, network)
+
+
+def _members(network: MeshNetwork, names: tuple[str, ...]) -> Any:
+    members: Any = UNITY
+    for name in names:
+        members = times(members, network.size(name))
+    return members
+
+
+def _torus(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any) -> tuple[Any, Any, Any]:
+    """Share of the array per link, that share in the long-ring limit, and hops."""
+    sizes = [(network.size(name), network.wraps[name]) for name in names if int(network.size(name)) > 1]
+    hops = total(tuple(axis_hops(side, UNITY, wrap) for side, wrap in sizes))
+    if operation == "all-to-all":
+        share = divided(longest(tuple(axis_exchange_share(side, UNITY, wrap) for side, wrap in sizes)), members)
+        return share, share, hops
+    links = total(tuple(axis_links(side, UNITY, wrap) for side, wrap in sizes))
+    return torus_gather_share(members, links), long_ring_share(links), hops
+
+
+def _switched(network: MeshNetwork, operation: str, names: tuple[str, ...], members: Any, in_switch: bool) -> list[tuple[Any, ...]]:
+    """Per level: share of the array per chip, its limit for many members, bandwidth, rounds, latency of a round."""
+    finite = math.isfinite(network.domain)
+    stride = known(network.stride(names), "stride", "", "derived", "chips of the mesh axes inside those of the group")
+    domains = group_domains(members, stride, network.domain) if finite else UNITY
+    inside = group_members(members, domains)
+    bandwidth = network.bandwidth
+    if network.kind == "mesh":
+        bandwidth = mesh_bandwidth(bandwidth, inside, network.domain if finite else inside)
+    rows: list[tuple[Any, ...]] = []
+    if inside > 1:
+        if in_switch:
+            share = limit = in_switch_up(inside)
+        elif operation == "all-to-all":
+            share = times(switch_exchange_share(inside), divided(UNITY, domains))
+            limit = divided(UNITY, members)
+        else:
+            share, limit = (levels_up(inside) if domains > 1 else switch_gather_share(members)), UNITY
+        rows.append((share, limit, bandwidth, UNITY, network.hop))
+    if domains > 1:
+        if network.out_bandwidth is None:
+            raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
+        share = domains_exchange_share(members, domains) if operation == "all-to-all" else levels_out(members, domains)
+        rows.append(
+            (share, divided(UNITY, members if operation == "all-to-all" else inside), network.out_bandwidth, UNITY, network.out_hop)
+        )
+    return rows
+
+
+def _slowest(size: Any, levels: list[tuple[Any, ...]], phases: Any, network: MeshNetwork) -> CollectiveTime:
+    """The level whose links take longest sets the transfer; latencies of the levels add."""
+    transfers = [times(share_s(size, share, bandwidth), phases) for share, _, bandwidth, _, _ in levels]
+    limits = [times(share_s(size, limit, bandwidth), phases) for _, limit, bandwidth, _, _ in levels]
+    slow = max(range(len(levels)), key=lambda index: float(transfers[index]))
+    latency = times(total(tuple(hops_s(hops, hop) for *_, hops, hop in levels)), phases)
+    time = collective_time_s(latency, transfers[slow])
+    share, _, bandwidth, hops, hop = levels[slow]
+    within = {"torus": "torus", "switch": "scale-up", "mesh": "scale-up"}[network.kind]
+    name = within if network.kind == "torus" or (slow == 0 and levels[slow][2] is not network.out_bandwidth) else "scale-out"
+    return CollectiveTime(latency_s=latency, transfer_s=transfers[slow], time_s=time, limit_s=collective_time_s(latency, max(limits)),
+                          latency_bound_bytes=latency_bound_bytes(hops, hop, share, bandwidth), bandwidth=collective_bandwidth(size, time),
+                          levels=name)  # fmt: skip
+
+
+def send(network: MeshNetwork, size: Any, start: tuple[int, ...], end: tuple[int, ...]) -> CollectiveTime:
+    """Time of a message between two chips: over every axis that leads there at once on a torus, over one chip's links of a switch."""
+    steps = [
+        (user_input(abs(far - near), "distance"), axis) for near, far, axis in zip(start, end, network.axes, strict=True) if far != near
+    ]
+    if not steps:
+        raise BadValue("--to", ",".join(map(str, end)), "another chip than --from")
+    if network.kind != "torus":
+        inside = _domain(network, start) == _domain(network, end)
+        bandwidth, hop = (network.bandwidth, network.hop) if inside else (network.out_bandwidth, network.out_hop)
+        if bandwidth is None:
+            raise MissingFact(network.source or "network", "scale_out_bw", "give it with --out-bw 50GB/s")
+        return _slowest(size, [(UNITY, UNITY, bandwidth, UNITY, hop)], UNITY, network)
+    hops = total(tuple(path_hops(distance, axis.size, network.wraps[axis.name]) for distance, axis in steps))
+    links = known(len(steps), "links", "", "derived", "axes along which the two chips lie apart: a message is split over them")
+    share = long_ring_share(links)
+    return _slowest(size, [(share, share, network.bandwidth, hops, network.hop)], UNITY, network)
+
+
+def _domain(network: MeshNetwork, place: tuple[int, ...]) -> int:
+    """Scale-up domain of a chip by its place in the mesh, the last axis innermost."""
+    number = 0
+    for index, axis in zip(place, network.axes, strict=True):
+        number = number * int(axis.size) + index
+    return 0 if not math.isfinite(network.domain) else number // int(network.domain)

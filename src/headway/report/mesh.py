@@ -1,0 +1,88 @@
+"""Words and columns of `headway matmul` and `headway collective`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headway.core import units
+from headway.core.columns import Column
+from headway.core.listing import Listing
+from headway.performance.columns import COLLECTIVE, PRODUCT
+from headway.report.output import Summary
+
+TIMES = ("time_s", "serial_s", "compute_s", "memory_s", "network_s")
+
+
+def sizes(names: Sequence[str]) -> dict[str, Column]:
+    """Columns of the dimensions of the arrays."""
+    return {name: Column("", f"size of dimension {name}") for name in names}
+
+
+def show(key: str, value: Any, table: dict[str, Column]) -> str:
+    """A cell with its unit; counts in full."""
+    if value is None or isinstance(value, str):
+        return value or "-"
+    unit = table[key].unit if key in table else ""
+    if unit == "" and float(value) < 1e6:
+        return f"{value:,.6g}" if float(value) < 100 else f"{value:,.0f}"
+    if unit == "flop/byte":
+        return f"{value:.4g} FLOP/B"
+    return units.show(value, unit, 4)
+
+
+def people(rows: Sequence[dict[str, Any]], keys: Sequence[str], table: dict[str, Column]) -> Listing:
+    """Rows for a text table: cells with units, columns without a value left out."""
+    present = [key for key in keys if any(row.get(key) is not None for row in rows)]
+    return Listing([{key: show(key, row.get(key), table) for key in present} for row in rows])
+
+
+def product(rows: Any, varying: Sequence[str]) -> Summary:
+    """Sentence and table of a product."""
+    row_list = list(rows)
+    totals = [row for row in row_list if row["kind"] == "total"]
+    if not totals:
+        return Summary(f"{len(row_list)} steps.", (), (), people(row_list, ("kind", "what", "bytes", "network_s"), PRODUCT))
+    first = totals[0]
+    time = f"{units.show(first['time_s'], 's', 4)} to {units.show(first['serial_s'], 's', 4)}"
+    headline = f"{time} per chip, bound by {first['bound']}: {units.show(first['flop'], 'flop', 4)}"
+    headline += f" at {first['intensity']:.4g} FLOP per byte."
+    if len(totals) > 1:
+        headline = f"{len(totals)} points; the first: {headline}"
+        return Summary(
+            headline, (), _notes(first), people(totals, (*varying, *TIMES, "bound", "intensity", "attained_flops", "balanced"), PRODUCT)
+        )
+    single = len([row for row in row_list if row["kind"] == "product"]) == 1
+    keys = ("kind", "what", "flop", "bytes", "intensity", "compute_s", "memory_s", "network_s", "balanced")
+    visible_rows = [row for row in row_list if row["kind"] != "total"] + ([] if single and len(row_list) == 2 else totals)
+    return Summary(headline, (), _notes(first, single), people(visible_rows, keys, PRODUCT))
+
+
+def _notes(first: dict[str, Any], single: bool = False) -> list[str]:
+    lines = ["From full overlap to none: the longest of compute, memory and network, or their sum."]
+    if first["balanced"] is not None:
+        lines.append(f"Compute and memory balance at {first['balanced']:,.0f} rows (first dimension), every byte counted.")
+    elif single and first["compute_s"] < first["memory_s"]:
+        lines.append("No number of rows balances compute and memory here.")
+    return lines
+
+
+def collective(rows: Any, share: str) -> Summary:
+    """Sentence and table of a collective."""
+    row_list = list(rows)
+    if not row_list:
+        return Summary("No row is left.")
+    first = row_list[0]
+    among = f" among {first['members']} chips" if first["members"] else ""
+    headline = f"{first['operation']} of {units.show(first['bytes'], 'byte', 4)}{among} takes {units.show(first['time_s'], 's', 4)},"
+    headline += f" bound by {first['bound']}."
+    headline = headline if len(row_list) == 1 else f"{len(row_list)} sizes; the first: {headline}"
+    share_text = (
+        "(n-1)/n of the array moves (--share limit: all of it)"
+        if share == "exact"
+        else "the whole array moves, as on a long ring (--share exact)"
+    )
+    after = [f"Time: {share_text}; links at their peak, so nothing real is faster."]
+    keys = ("operation", "over", "members", "bytes", "time_s", "exact_s", "limit_s", "latency_s", "transfer_s", "bound", "bandwidth",
+            "latency_bound_bytes")  # fmt: skip
+    return Summary(headline, (), after, people(row_list, keys, COLLECTIVE))

@@ -1,0 +1,146 @@
+"""`headway matmul`, `headway collective` and `solve` of any verb: hand-computed shares, rules of sharding, wrong input."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.command import Cli
+
+NUMBERS = ["--peak", "100T", "--from", "1TB/s"]
+
+
+def collectives(rows: list[dict]) -> list[tuple[str, float]]:
+    """Kind and bytes of each collective of a product."""
+    return [(row["kind"], row["bytes"]) for row in rows if row["kind"] not in ("product", "total")]
+
+
+def test_matmul__counts_flop_bytes_and_times_by_hand(cli: Cli) -> None:
+    (row, _) = cli.rows("matmul", "bf16[B, D] [D, F]", "B=64", "D=1000", "F=2000", *NUMBERS)
+    assert row["flop"] == 2 * 64 * 1000 * 2000
+    assert row["bytes"] == 2 * (64 * 1000 + 1000 * 2000 + 64 * 2000)
+    assert row["compute_s"] == pytest.approx(row["flop"] / 100e12, rel=1e-12)
+    assert row["memory_s"] == pytest.approx(row["bytes"] / 1e12, rel=1e-12)
+    assert (row["bound"], row["time_s"], row["network_s"]) == ("memory", row["memory_s"], None)
+    assert row["serial_s"] == pytest.approx(row["compute_s"] + row["memory_s"], rel=1e-12)
+
+
+# The four cases of How to Scale Your Model, chapter 3, with I = J = K = 4096 in bf16 over X = 4 and Y = 2.
+SIZE = 2 * 4096 * 4096
+CASES = {
+    "A[I_X, J] B[J, K_Y]": [],
+    "A[I, J_X] B[J, K]": [("all-gather", SIZE)],
+    "A[I, J_X] B[J_X, K]": [("all-reduce", SIZE)],
+    "A[I, J_X] B[J_X, K] -> C[I, K_X]": [("reduce-scatter", SIZE)],
+    "A[I_X, J] B[J, K_X]": [("all-gather", SIZE)],
+    "A[I_X, J] B[J_X, K] -> C[I_X, K]": [("all-gather", SIZE)],
+    "A[I_X, J] B[J_X, K_Y] -> C[I_X, K_Y]": [("all-gather", SIZE / 2)],
+    "A[I_X, J_Y] B[J_Y, K] -> C[I_X, K]": [("all-reduce", SIZE / 4)],
+    "A[I_X, J] B[J, K] -> C[I, K_X]": [("all-to-all", SIZE)],
+    "A[I_X, J] B[J, K] -> C[I, K]": [("all-gather", SIZE)],
+    "In[I, J_Y] W1[J, K_Y] W2[K_Y, J] -> Out[I, J_Y]": [("all-gather", SIZE), ("reduce-scatter", SIZE)],
+}
+
+
+@pytest.mark.parametrize("product", CASES)
+def test_matmul__sharding_needs_the_collectives_of_the_book(cli: Cli, product: str) -> None:
+    sizes = [f"{name}=4096" for name in "IJK"]
+    rows = cli.rows("matmul", product, *sizes, "--mesh", "X4,Y2", "--network", "ring", "--link-bw", "50GB/s", *NUMBERS)
+    assert collectives(rows) == CASES[product]
+
+
+def test_matmul__cut_and_reduce_is_the_other_strategy(cli: Cli) -> None:
+    words = [
+        "matmul",
+        "A[B, D] W[D_X, F]",
+        "B=128",
+        "D=4096",
+        "F=8192",
+        "--mesh",
+        "X4",
+        "--network",
+        "ring",
+        "--link-bw",
+        "50GB/s",
+        *NUMBERS,
+    ]
+    gathered, reduced = cli.rows(*words), cli.rows(*words, "--strategy", "reduce")
+    assert collectives(gathered) == [("all-gather", 2 * 4096 * 8192)]
+    assert collectives(reduced) == [("all-reduce", 2 * 128 * 8192)]
+    assert gathered[0]["flop"] == 4 * reduced[0]["flop"]
+
+
+def test_matmul__square_sizes_in_numbers_meet_in_order(cli: Cli) -> None:
+    by_number = cli.rows("matmul", "[64, 64] [64, 64]", *NUMBERS)[0]
+    by_name = cli.rows("matmul", "[A, B] [B, C]", "A=64", "B=64", "C=64", *NUMBERS)[0]
+    assert by_number["flop"] == by_name["flop"] == 2 * 64**3
+    assert cli.rows("matmul", "[8, 128, 64] [8, 64, 32]", *NUMBERS)[0]["flop"] == 2 * 8 * 128 * 64 * 32
+
+
+def test_matmul__balanced_rows_have_equal_times(cli: Cli) -> None:
+    rows = cli.rows("matmul", "[B, D] int8[D, F]", "B=64", "D=4096", "F=4096", *NUMBERS)
+    at = cli.rows("matmul", "[B, D] int8[D, F]", f"B={rows[0]['balanced']!r}", "D=4096", "F=4096", *NUMBERS)[0]
+    assert at["compute_s"] == pytest.approx(at["memory_s"], rel=1e-9)
+
+
+def test_collective__all_reduce_is_a_scatter_and_a_gather(cli: Cli) -> None:
+    times = {
+        name: cli.rows("collective", name, "1GB", "--mesh", "X8", "--on", "8xh100")[0]["time_s"]
+        for name in ("all-gather", "reduce-scatter", "all-reduce")
+    }
+    assert times["all-gather"] == times["reduce-scatter"] == pytest.approx(1e9 * 7 / 8 / 450e9, rel=1e-12)
+    assert times["all-reduce"] == pytest.approx(2 * times["all-gather"], rel=1e-12)
+
+
+def test_collective__exact_share_goes_to_the_limit_on_long_rings(cli: Cli) -> None:
+    shares = []
+    for members in (2, 8, 4096):
+        row = cli.rows("collective", "all-gather", "1TB", "--mesh", f"X{members}", "--network", "ring", "--link-bw", "50GB/s")[0]
+        assert row["limit_s"] == pytest.approx(1e12 / 100e9, rel=1e-12)
+        shares.append(row["exact_s"] / row["limit_s"])
+    assert shares == pytest.approx([1 / 2, 7 / 8, 4095 / 4096], rel=1e-9)
+
+
+def test_collective__send_takes_the_short_way_round_a_ring(cli: Cli) -> None:
+    words = ["collective", "send", "1kB", "--mesh", "X16", "--link-bw", "45GB/s", "--hop", "1us", "--to", "13"]
+    assert cli.rows(*words, "--network", "ring")[0]["latency_s"] == pytest.approx(3e-6, rel=1e-9)
+    assert cli.rows(*words, "--network", "line")[0]["latency_s"] == pytest.approx(13e-6, rel=1e-9)
+
+
+def test_solve__any_verb_by_its_command(cli: Cli) -> None:
+    (row,) = cli.rows("solve collective all-gather 34MB --mesh X4 --network line --link-bw 1GB/s --for link_bw --so-that time_s=1ms")
+    assert row["solution"] == pytest.approx(34e6 * 3 / 4 / 1e-3, rel=1e-9)
+    (row,) = cli.rows("solve scale --active 70B --for tokens --so-that flop=5.88e23")
+    assert row["solution"] == pytest.approx(5.88e23 / 6 / 70e9, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["matmul", "A[B, D]"], "two arrays or more"),
+        (["matmul", "A[B, D] W[E, F]", "B=1", "D=1", "E=1", "F=1", "--on", "h100"], "a dimension that both arrays have"),
+        (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "--on", "h100"], "F=4096"),
+        (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "F=8", "G=3", "--on", "h100"], "no dimension named 'G'"),
+        (["matmul", "A[B_X, D] W[D, F]", "B=1", "D=8", "F=8", "--on", "h100"], "no mesh axis named 'X'"),
+        (["matmul", "A[B_X, D_X] W[D, F]", "B=1", "D=8", "F=8", "--mesh", "X4", "--on", "h100"], "each mesh axis once"),
+        (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "F=8"], "a chip or machine, or --peak"),
+        (["matmul", "A[B, D] W[D, F] -> C[B, G]", "B=1", "D=8", "F=8", "--on", "h100"], "G is in none of them"),
+        (["matmul", "A[B, D] W[D, F]", "B=x", "D=8", "F=8", "--on", "h100"], "a number, such as"),
+        (["matmul", "A[B, D] W[D, F]", "B=1", "D=8", "F=8", "--on", "h100", "--dtype", "fp7"], "no number format named 'fp7'"),
+        (["collective", "all-gahter", "1GB", "--mesh", "X4", "--on", "tpu-v5e"], "did you mean all-gather"),
+        (["collective", "all-gather", "1GB", "--on", "tpu-v5e"], "the axes of the chips"),
+        (["collective", "all-gather", "1GB", "--mesh", "X4"], "a machine, or --link-bw"),
+        (["collective", "all-gather", "1s", "--mesh", "X4", "--on", "tpu-v5e"], "a quantity in byte"),
+        (["collective", "all-gather", "bf16[8_X, 8]", "--over", "Y", "--mesh", "X4,Y4", "--on", "tpu-v5e"], "is whole along Y"),
+        (["collective", "all-gather", "1GB", "--mesh", "X4,Y4,Z4", "--on", "tpu-v5e"], "at most 2 axes"),
+        (["collective", "send", "1GB", "--mesh", "X4", "--on", "tpu-v5e", "--to", "9"], "places from 0 to 3"),
+        (["collective", "send", "1GB", "--mesh", "X4", "--on", "tpu-v5e"], "the chip that receives"),
+        (["collective", "all-gather", "1GB", "--mesh", "4", "--on", "tpu-v5e"], "axes with their chips"),
+        (["solve", "show", "--for", "a", "--so-that", "b=1"], "no verb to solve named 'show'"),
+        (["solve", "scale", "--active", "70B", "--for", "speed", "--so-that", "flop=1"], "no input to solve for named 'speed'"),
+        (["solve", "scale", "--active", "70B", "--for", "tokens", "--so-that", "speed=1"], "no output named 'speed'"),
+    ],
+)
+def test_mesh__wrong_input_is_one_line(cli: Cli, words: list[str], part: str) -> None:
+    answer = cli(*words)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1), answer
+    assert part in answer.err
