@@ -34,7 +34,7 @@ def add_flags(parser: Any) -> None:
 
     parser.add_argument("what", metavar="|".join(SUBJECTS), nargs="?", default="vectors")
     parser.add_argument("--cipher", metavar="NAME", help="des, tea, simon32, simon64; several with commas (default all; simon32)")
-    parser.add_argument("--key", metavar="HEX", help="key in hexadecimal (default that of the first published vector)")
+    parser.add_argument("--cipher-key", metavar="HEX", help="key in hexadecimal (default that of the first published vector)")
     schema.add_flags(parser, FeistelRun, group="what is drawn and counted")
 
 
@@ -87,7 +87,7 @@ def _rows(args: Any, axes: dict[str, Any], settings: Any) -> tuple[list[Any], tu
     for name in names if args.cipher or args.what == "differential" else [REDUCED]:
         subject = cipher(name)
         legal, more = _legal(axes["rounds"], usual, subject)
-        rows += make(subject, legal, demonstrations.key_of(subject, args.key), settings)
+        rows += make(subject, legal, demonstrations.key_of(subject, args.cipher_key), settings)
         notes += more
     return rows, tuple(notes)
 

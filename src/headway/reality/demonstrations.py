@@ -106,7 +106,7 @@ def key_of(subject: Cipher, text: str | None) -> int:
     except ValueError:
         key = -1
     if not 0 <= key < 2**subject.key_bits:
-        raise BadValue("--key", text, f"at most {subject.key_bits // 4} hexadecimal digits for {subject.title}")
+        raise BadValue("--cipher-key", text, f"at most {subject.key_bits // 4} hexadecimal digits for {subject.title}")
     return key
 
 
