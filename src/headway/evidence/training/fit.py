@@ -56,7 +56,7 @@ PRIORS = {  # shared by all families, 16-bit formats: prior, and its standard de
     "power": (0.6, 0.4), "sync": (4e-3, 0.5), "launch_fused": (50e-6, 0.7), "launch_eager": (200e-6, 0.7),
     "hidden_tp_fused": (0.4, 0.5), "hidden_tp_eager": (0.4, 0.5), "hidden_dp": (0.8, 0.2), "hidden_cp": (0.8, 0.0), "hidden_ep": (0.5, 0.3),
 }  # fmt: skip
-APART = {"compute": 0.15, "attention_fused": 0.15}  # prior of a family, in ln
+APART = {"compute": 0.15, "attention_fused": 0.15, "attention_eager": 0.15, "hidden_tp_fused": 0.3}  # prior of a family, in ln
 BELOW_FP8 = {"mxfp8": (0.95, 0.1), "nvfp4": (0.8, 0.15)}  # share of its peak over that of FP8: prior, and its spread in ln
 SHARES = (
     "compute", "attention_fused", "attention_eager", "attention_kept", "memory", "hidden_tp_fused", "hidden_tp_eager", "hidden_dp",
@@ -123,9 +123,15 @@ def influence(all_numbers: Sequence[TrainingNumber]) -> Any:
     return np.array([moves_by_key[number.section, number.key] for number in all_numbers])
 
 
+FITTED_KEYS = tuple(PRIORS)
+
+
 def table(value_by_key: Mapping[tuple[str, str], float], base: Efficiencies) -> Efficiencies:
-    """Efficiencies with these numbers; all others from `base`."""
-    sections = {name: dict(numbers) for name, numbers in base.sections.items()}
+    """Efficiencies with these numbers; those that are not fitted from `base`, and none of an earlier fit."""
+    sections = {
+        name: {key: number for key, number in base_numbers.items() if key not in FITTED_KEYS}
+        for name, base_numbers in base.sections.items()
+    }
     for (section, key), value in value_by_key.items():
         unit, meaning = MEANINGS[key]
         sections.setdefault(section, {})[key] = known(value, f"{section}.{key}", unit, "fitted", meaning)
