@@ -341,7 +341,7 @@ def clock_share(power: Watt, peak: FlopPerSecond, usual_power: Watt, usual_peak:
 def share_of_peak(usual_share: Number, clock: Number) -> Number:
     """Share of the peak that work reaches at another clock under load, at most all of it.
 
-    >>> share_of_peak(0.5, 1.2), share_of_peak(0.9, 1.2)
+    >>> float(share_of_peak(0.5, 1.2)), float(share_of_peak(0.9, 1.2))
     (0.6, 1.0)
     """
     return np.minimum(usual_share * clock, 1.0)
