@@ -27,7 +27,7 @@ from support.paths import DATA, SOURCE
 pytestmark = pytest.mark.slow
 
 ROWS = DATA / "training_rows.csv"
-SHIPPED = SOURCE / FILE
+SHIPPED = SOURCE / "data" / FILE
 
 
 @cache
@@ -178,7 +178,7 @@ def test_training_validation__beats_a_constant_mfu() -> None:
     ours, flat, constant = (report.misses_of(one) for one in (found.speed, found.flat, found.constant))
     assert ours.median < 0.15 and ours.p90 < 0.45
     assert ours.median < min(flat.median, constant.median) and ours.p90 < min(flat.p90, constant.p90)
-    assert report.misses_of(found.memory).median < 0.1
+    assert report.misses(found.memory.error, found.memory.sources).median < 0.1  # each source equal
 
 
 def test_fit__writes_numbers_and_its_part_of_the_page(
