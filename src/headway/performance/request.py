@@ -16,7 +16,15 @@ from headway.core.quantity import known
 from headway.laws.arithmetic import divided, times, total
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes
-from headway.laws.queueing.replica_loop import Law, decoding_in_loop, open_loop_capacity, open_loop_in_service, step_times, token_times
+from headway.laws.queueing.replica_loop import (
+    Law,
+    decoding_in_loop,
+    open_loop_capacity,
+    open_loop_decoding,
+    open_loop_in_service,
+    step_times,
+    token_times,
+)
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
@@ -109,9 +117,9 @@ def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) 
     step, token = _times(server, law)
     if not recording():
         return loops.open_loop(step, loop, rate, token)
-    served = open_loop_in_service(server.step, loop, rate, server.draft_cost, _law_mark(law))
-    random = replace(loops.poisson(loop, rate), users=served)
-    return loops.open_times(step, random, rate, served, _decoding(server, random, served, law), token)
+    at = (server.step, loop, rate, server.draft_cost, _law_mark(law))
+    served, decoding = open_loop_in_service(*at), open_loop_decoding(*at)
+    return loops.open_times(step, loops.poisson(loop, rate), rate, served, decoding, token)
 
 
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:

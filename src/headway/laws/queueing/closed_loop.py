@@ -50,6 +50,7 @@ from headway.laws.serving.request import final_context, held_kv_tokens, middle_c
 NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
+SETTLED = 3
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
@@ -225,21 +226,25 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
     return LoopTimes(ttft=waited, tpot=tpot, decode=decode, rate=rate, decoding=decoding, in_service=served, seat_wait=wait, prompt=prompt)
 
 
-def served_at(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
-    """Requests in service when Poisson arrivals come at `rate`; all seats from the capacity on."""
+def open_state(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> tuple[Any, Any]:
+    """Requests in service, and of them those that decode, when Poisson arrivals come at `rate`; all seats decode from saturation on."""
     random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * rate
 
-    def excess(served: Any) -> Any:
-        return closed_loop(step, replace(random, users=served), token).rate - rate
+    def state(decoding: Any) -> tuple[Any, Any]:
+        served = decoding + LEAST_SERVED
+        for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
+            ttft, tpot, *_ = request_times(step, random, served, decoding, token)
+            served = np.maximum(decoding + rate * ttft, LEAST_SERVED)
+        return served, tpot
 
-    return increasing_root(excess, 0 * full, full, -rate + 0 * full)
+    decoding = increasing_root(lambda at: decoded_per_s(at, loop.output, state(at)[1]) - rate, 0 * full, full, -rate + 0 * full)
+    return state(decoding)[0], decoding
 
 
 def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:
-    """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used. Infinite from the capacity on."""
-    served = np.maximum(served_at(step, loop, rate, token), LEAST_SERVED)
-    random = replace(poisson(loop, rate), users=served)
-    return open_times(step, random, rate, served, decoding_of(step, random, served, token), token)
+    """Times of Poisson arrivals at `rate` on one replica; `loop.users` is not used, and times beyond the capacity mean nothing."""
+    served, decoding = open_state(step, loop, rate, token)
+    return open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 
 def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any, token: TokenTime = step_yields_token) -> LoopTimes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.core.formula import formula, unrecorded
 from headway.core.units import Number, PerSecond
-from headway.laws.queueing.closed_loop import LEAST_SERVED, Loop, StepTime, TokenTime, capacity, decoding_of, served_at, step_yields_token
+from headway.laws.queueing.closed_loop import Loop, StepTime, TokenTime, capacity, decoding_of, open_state, step_yields_token
 from headway.laws.serving.request import prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s
@@ -53,9 +53,15 @@ def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, dr
     """Requests in service of one replica when Poisson arrivals come at `rate`."""
     law = step_floor_s if floor else step_s
     with unrecorded():
-        token = token_times(step, law, loop.accept_length, draft_cost)
-        served = served_at(step_times(step, law), loop, rate, token)
-        return np.maximum(served, LEAST_SERVED)
+        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[0]
+
+
+@formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
+def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
+    """Sequences that decode at once in one replica when Poisson arrivals come at `rate`."""
+    law = step_floor_s if floor else step_s
+    with unrecorded():
+        return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[1]
 
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")

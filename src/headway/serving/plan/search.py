@@ -47,6 +47,7 @@ ONE_REPLICA = known(1, "one replica", "", "constant", "the fewest there can be")
 
 
 FINALISTS = 24  # layouts of a search that are computed exactly
+AT_RATE = 10  # and where a rate is to be carried
 HALVINGS = 20  # of the decoding sequences that carry a rate
 
 
@@ -339,16 +340,16 @@ def _most_within(w: Candidates, most: Any, goal: Goal) -> Any:
     return bisect_ranks(holds, most + 1)
 
 
-def _finalists(w: Candidates, point: LoadPoint, size: ReplicaCounts, goal: Goal) -> Any:
+def _finalists(w: Candidates, point: LoadPoint, size: ReplicaCounts, goal: Goal, most: int = FINALISTS) -> Any:
     """Indices of the layouts that may be best: the best on the curve, and of those nearly as good the plainest."""
     value = objective_value(goal, w.query, size, point.tpot, 1 / point.rate)
     value = np.broadcast_to(np.asarray(-value if goal.more else value, dtype=float), (w.count, 1))[:, 0]
     order = np.argsort(value, kind="stable")
-    if len(order) <= FINALISTS:
+    if len(order) <= most:
         return np.sort(order)
     near = order[value[order] <= value[order[0]] + 2 * PLAIN_WITHIN * abs(value[order[0]])]
-    plain = near[np.argsort(oddness(w)[near, 0], kind="stable")][: FINALISTS // 2]
-    return np.unique(np.concatenate((order[: FINALISTS // 2], plain)))
+    plain = near[np.argsort(oddness(w)[near, 0], kind="stable")][: most // 2]
+    return np.unique(np.concatenate((order[: most // 2], plain)))
 
 
 TRIED = np.array([[1.04, 1.01, 0.98, 0.95, 0.9, 0.8, 0.6, 0.3, 0.0]])  # shares of the users found on the curve
@@ -380,7 +381,7 @@ def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: d
     w, share, rows = w.rows(carried), share[carried], rows[carried]
     size = ReplicaCounts(**{name: np.broadcast_to(getattr(size, name), (len(decoding), 1))[carried] for name in size.__slots__})
     point = curve(w, _decoding_at(w, share, decoding[carried], goal), goal)
-    best = _finalists(w, point, size, goal)
+    best = _finalists(w, point, size, goal, AT_RATE)
     finalists, share = w.rows(best), share[best]
     point = exact(finalists, share, goal)
     good = np.flatnonzero((within(finalists, point, goal) & np.isfinite(point.tpot))[:, 0])
