@@ -83,6 +83,13 @@ _PLAN = {
     "transfer_s": Column("s", "handing a prompt's KV cache from the prefill to the decode pool; part of TTFT"),
     "input": Column("", "the input that an elasticity row varies"),
     "elasticity": Column("", "per cent by which the best objective improves per cent more of the input, planned again; positive helps"),
+    "nodes": Column("", "whole nodes that the plan takes"),
+    "node_chips": Column("", "chips of a node"),
+    "usd_per_hour": Column("USD", "cost of the nodes per hour"),
+    "usd_per_month": Column("USD", "cost of the nodes per month of 730 hours"),
+    "max_seqs": Column("", "sequences of one rank that the engine admits"),
+    "confidence": Column("", "chance, given the model's error, that every limit holds, by simulation"),
+    "simulated_requests": Column("", "requests of the simulation behind the percentiles"),
     "gain": Column("", "how many times better the best row's objective is than this row's"),
     "cause": Column("", "what that gain comes from, in words"),
 }
