@@ -19,7 +19,16 @@ MOST = 1e12  # beyond any batch or context; keeps products finite
 class Load:
     """One point or grid of load: either a context, or a prompt and an output."""
 
-    batch: Annotated[Any, Field(integer=True, low=1, open_low=False, high=MOST, help="users of one replica: each sends the next request when the last is answered")] = 1
+    batch: Annotated[
+        Any,
+        Field(
+            integer=True,
+            low=1,
+            open_low=False,
+            high=MOST,
+            help="users of one replica: each sends the next request when the last is answered",
+        ),
+    ] = 1
     context: Annotated[
         Any, Field("token", integer=True, low=1, open_low=False, high=MOST, help="tokens attended to in the decode step")
     ] = None
@@ -33,7 +42,9 @@ class SLO:
     """Latency limits of a plan; None is no limit."""
 
     ttft: Annotated[Any, Field("s", help="mean time to first token at the load, at most (as vLLM's bench serve)")] = None
-    tpot: Annotated[Any, Field("s", help="mean time per output token at most; prefill of other requests counts (as vLLM's bench serve)")] = None
+    tpot: Annotated[
+        Any, Field("s", help="mean time per output token at most; prefill of other requests counts (as vLLM's bench serve)")
+    ] = None
     e2e: Annotated[Any, Field("s", help="mean time to the last token at most: E2E as vLLM's bench serve defines it")] = None
     tpot_decode: Annotated[Any, Field("s", help="mean time of decode steps alone per output token, at most")] = None
 

@@ -48,6 +48,6 @@ def _next(low: Any, high: Any, below: Any, above: Any, span: Any, close: Any, st
     falsi = np.where(np.isfinite(falsi), falsi, middle)
     toward = np.sign(middle - falsi)
     shift = np.minimum(SLACK * width * width / np.maximum(span, np.finfo(float).tiny), np.abs(middle - falsi))
-    moved = falsi + toward * shift
+    shifted = falsi + toward * shift
     radius = np.maximum(close * 2.0 ** (HALVINGS + SLOWER - step) - width / 2, 0)
-    return np.where(np.abs(moved - middle) <= radius, moved, middle - toward * radius)
+    return np.where(np.abs(shifted - middle) <= radius, shifted, middle - toward * radius)

@@ -159,7 +159,7 @@ def prefill_share(rate: PerSecond, chunks: Number, step: Second, prompts: Number
     return np.minimum(rate * chunks * step / prompts, 1)
 
 
-@formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt where one fills the steps")
+@formula(source="renewal: half of what is in progress when a request arrives: a step with prompts, or a whole prompt that fills the steps")
 def residual_s(share: Number, prompt_step: Second, service: Second, decode_step: Second, busy: Number) -> Second:
     """Mean time until the next prompt can start, of requests that arrive at random; `service`: time of a prompt while prompts queue.
 
