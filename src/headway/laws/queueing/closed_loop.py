@@ -24,6 +24,7 @@ from headway.laws.queueing.users import (
     decoding_beside,
     looped_tpot_s,
     looped_ttft_s,
+    open_between_s,
     others_in_service,
     packed_prompt_s,
     packed_tokens,
@@ -117,8 +118,8 @@ def queued_ttft_s(ttft: Second, wait: Second) -> Second:
 def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond) -> Second:
     """Wait for a seat of Poisson arrivals: nearly none until almost all seats are taken.
 
-    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-6, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
-    (True, 2.46)
+    >>> float(open_seat_wait_s(64.0, 128, 10.0)) < 1e-5, round(float(open_seat_wait_s(126.0, 128, 10.0)), 2)
+    (True, 2.48)
     """
     load = np.minimum(served / seats, FULLEST)
     return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate
@@ -251,8 +252,13 @@ def open_times(step: StepTime, loop: Loop, rate: Any, served: Any, decoding: Any
 
 
 def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> Any:
-    """Requests per second of one replica with every seat taken, prompts spread over time."""
-    return closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
+    """Requests per second of one replica with every seat taken: the highest rate at which `open_loop` is steady."""
+    spread = closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
+
+    def excess(rate: Any) -> Any:
+        return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
+
+    return increasing_root(excess, 0 * spread, 2 * spread, -spread)
 
 
 def request_times(
@@ -337,6 +343,7 @@ def _prefilled(
         beside_others = total((SINGLE, met))
         met_step = step(beside, kv_tokens, times(p.tokens, beside_others), times(p.pairs, beside_others), beside_others)
         ttft = steady_s(pipelined_s(met_step, p.chunks, loop.pp, loop.pipeline_overlap_share), EVEN, NO_TIME, wait, NO_TIME, busy)
-        return burst, (ttft, times(added, p.other_users)), added
+        between = open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)
+        return burst, (ttft, between), added
     ttft = steady_s(prompt_alone, p.beside, added, times(full, p.queued), decode, busy)
     return burst, (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
