@@ -183,8 +183,10 @@ def random_wait_s(residual: Second, rate: PerSecond, service: Second) -> Second:
 def prompts_in_progress(load: Number, concurrent_prompts: Number, most: Number) -> Number:
     """Prompts that share a prefill step, the observed one included.
 
-    >>> round(float(prompts_in_progress(1e-9, 0, 8)), 3), round(float(prompts_in_progress(1.0, 1, 8)), 3), float(prompts_in_progress(80.0, 0, 8))
-    (1.0, 2.582, 8.0)
+    >>> round(float(prompts_in_progress(1e-9, 0, 8)), 3)
+    1.0
+    >>> round(float(prompts_in_progress(1.0, 1, 8)), 3), float(prompts_in_progress(80.0, 0, 8))
+    (2.582, 8.0)
     """
     least = np.maximum(load, FEW)
     return np.maximum(np.minimum(least / (1 - np.exp(-least)) + concurrent_prompts, most), 1)
