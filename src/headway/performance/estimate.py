@@ -236,9 +236,9 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
     prompt = served.expected.prompt
     out: dict[str, Any] = {}
     for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
-        taken = times(prompt, relative(expected, rate))
-        answer = answer_token_s(between_s(rate), taken, load.output)
-        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, taken, tokens, ONE_RANK, layout.replicas)
+        prompt_share_s = times(prompt, relative(expected, rate))
+        answer = answer_token_s(between_s(rate), prompt_share_s, load.output)
+        out[f"usd_per_mtok_in{end}"] = usd_per_mtok_in(usd, chips, prompt_share_s, tokens, ONE_RANK, layout.replicas)
         out[f"usd_per_mtok_cached{end}"] = usd_per_mtok_cached(usd, chips, reload, layout.dp, layout.replicas)
         out[f"usd_per_mtok_out{end}"] = usd_per_mtok_out(usd, chips, answer, ONE_RANK, layout.replicas)
     return out

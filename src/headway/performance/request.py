@@ -80,8 +80,8 @@ def loop_of(server: Server, requests: Requests, users: Any) -> Loop:
 
 def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
     """Prefill time of prompts that start together without decodes: a chunk of each rank per step, overlapped across pipeline stages."""
-    one, one_pairs = prefilled(requests.prompt, requests.hit_rate)
-    tokens, pairs = times(one, prompts), times(one_pairs, prompts)
+    prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
+    tokens, pairs = times(prompt_tokens, prompts), times(prompt_pairs, prompts)
     ranks = prompt_lanes(prompts, server.step.dp, SINGLE)
     chunks = prompt_chunks(tokens, times(server.scheduling.step_budget_tokens, ranks))
     chunk = step_times(server.step, law)(NO_WORK, NO_WORK, divided(tokens, chunks), divided(pairs, chunks), prompts)

@@ -32,7 +32,9 @@ _SUBJECT = {
 _BOUNDS = ("floor", "lo", "hi")
 _TIME = (
     interval_columns("step", "s", "one decode step at `context`; of `train`, one optimiser step", _BOUNDS, "_s")
-    | interval_columns("ttft", "s", "mean time to first token at the load (TTFT as vLLM's bench serve); floor: of a request alone", _BOUNDS, "_s")
+    | interval_columns(
+        "ttft", "s", "mean time to first token at the load (TTFT as vLLM's bench serve); floor: of a request alone", _BOUNDS, "_s"
+    )
     | interval_columns(
         "tpot", "s", "mean time per output token at the load (TPOT as vLLM's bench serve): prefill of other requests counts", _BOUNDS, "_s"
     )
@@ -50,7 +52,11 @@ _TIME = (
 )
 _RATE = (
     {"tok_per_s_user": Column("token/s", "output tokens per second that one user sees: 1 / TPOT")}
-    | {"capacity_req_per_s": Column("1/s", "requests per second that all replicas finish: of these users, or at a rate with every seat taken")}
+    | {
+        "capacity_req_per_s": Column(
+            "1/s", "requests per second that all replicas finish: of these users, or at a rate with every seat taken"
+        )
+    }
     | {"utilisation": Column("", "arrival rate over capacity; from 1 up the queue grows without end")}
     | interval_columns("tok_per_s", "token/s", "output rate of all replicas at the load, prefill included", ("lo", "hi"))
     | interval_columns("decode_tok_per_s", "token/s", "output rate of all replicas while only decoding", ("lo", "hi"))

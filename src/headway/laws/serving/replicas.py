@@ -151,7 +151,7 @@ def most_of(first: Same, second: Same) -> Same:
 def answer_token_s(request: Second, prompt: Second, output: Token) -> Second:
     """Replica time per output token; `request` is the mean time between finished requests of the replica.
 
-    >>> round(answer_token_s(0.236, 0.076, 1000), 6)
+    >>> round(float(answer_token_s(0.236, 0.076, 1000)), 6)
     0.00016
     """
     return np.maximum(request - prompt, 0) / (output / NEW_TOKEN)

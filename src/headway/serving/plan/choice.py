@@ -19,8 +19,11 @@ from headway.performance.compile import work_of
 from headway.performance.estimate import estimate
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
+from headway.serving.plan.candidates import Candidates
+from headway.serving.plan.plain import PLAIN_WITHIN, oddness
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import PLAIN_WITHIN, BestLoads, Candidates, ReplicaCounts, oddness, sized
+from headway.serving.plan.search import BestLoads
+from headway.serving.plan.sizing import ReplicaCounts, sized
 from headway.serving.pools import POOL_DEGREES, estimate_pools, hand_over_link
 from headway.serving.serve import ServeRequest, case_of, explained_value, filled, recorded
 
@@ -28,8 +31,9 @@ SAID_BY = {"input": "elasticity", "elasticity": "elasticity", "gain": "current",
 POOLED = (*(f"prefill_{name}" for name in POOL_DEGREES), "prefill_chips", "decode_chips", "transfer_s")
 TIE = 1e-12  # values closer than this are equal
 TIES = (
-    "of those within 3 % of the best objective the plainest (plan/search.py: oddness); of equals: fewer chips used; then the faster for a user (the largest capacity under a rate, for latency and for chips); "
-    "then fewer chips per replica, smaller tp, pp, dp, ep, cp, a smaller batch, the formats in the order asked"
+    "of those within 3 % of the best objective the plainest (plan/plain.py: oddness); of equals: fewer chips used; then the faster for a "
+    "user (the largest capacity under a rate, for latency and for chips); then fewer chips per replica, smaller tp, pp, dp, ep, cp, a "
+    "smaller batch, the formats in the order asked"
 )
 
 
@@ -130,7 +134,8 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    keys = [-best.value if goal.more else best.value, size.chips_used, best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)]
+    speed = best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)
+    keys = [-best.value if goal.more else best.value, size.chips_used, speed]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]

@@ -10,16 +10,8 @@ import numpy as np
 
 from headway.laws.serving.request import user_tok_per_s
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import (
-    BestLoads,
-    ReplicaCounts,
-    batch_of,
-    curve,
-    exact,
-    least_sequences,
-    objective_value,
-    sized,
-)
+from headway.serving.plan.search import BestLoads, batch_of, curve, exact, least_sequences
+from headway.serving.plan.sizing import ReplicaCounts, objective_value, sized
 
 FINEST, COARSEST = 150, 20  # batches tried per layout
 CELLS = 100_000  # target for all candidates, so that a large space stays fast

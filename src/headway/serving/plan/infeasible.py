@@ -11,9 +11,11 @@ import numpy as np
 from headway.core import units
 from headway.laws.serving.request import e2e_s
 from headway.performance.estimate import estimate
+from headway.serving.plan.candidates import Candidates, fits
 from headway.serving.plan.choice import Choice, pick
 from headway.serving.plan.problem import NAMES, Goal, limits
-from headway.serving.plan.search import Candidates, exact, fits, sized
+from headway.serving.plan.search import exact
+from headway.serving.plan.sizing import sized
 from headway.serving.serve import case_of
 
 

@@ -24,14 +24,16 @@ from headway.performance.formats import able_computes, check_compute, resolve
 from headway.performance.layout import Layout, shape
 from headway.performance.workload import SLO, Load
 from headway.serving.plan import problem as plan_problem
+from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
 from headway.serving.plan.frontier import candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
-from headway.serving.plan.search import BestLoads, Candidates, ReplicaCounts, best_loads, compile_candidates, objective_value
+from headway.serving.plan.search import BestLoads, best_loads
 from headway.serving.plan.sensitivity import PlanProblem, cause, elasticities, gain, objective_of, parse, placed
+from headway.serving.plan.sizing import ReplicaCounts, objective_value
 from headway.serving.plan.space import SearchSpace, halved, space
 from headway.serving.serve import ServeRequest, query
 
@@ -272,7 +274,10 @@ def _answered(groups: list[_Group], user_pick: Choice | None, wanted: tuple[bool
     elif len(points.speed):
         front = frontier(points)
         places = zip(front.search, front.row, front.batch, front.rate, strict=True)
-        picks = [point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)]) for index, row, users, rate in places]
+        picks = [
+            point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
+            for index, row, users, rate in places
+        ]
         lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
     if helping and lead.best and not goal.disaggregate:
         lines += elasticities(*lead.searched(), lead.best, goal)

@@ -134,7 +134,7 @@ def free(system: System, goal: Goal) -> System | None:
 
     The node is the machine itself, or for a bare chip one scale-up domain of its usual size.
     """
-    if system.counted or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
+    if system.fixed_count or system.shape or (goal.rate is None and goal.users is None and goal.objective != "chips"):
         return None
     if system.chips > 1 and goal.rate is None and goal.users is None:
         return None

@@ -24,18 +24,11 @@ from headway.performance.estimate import estimate
 from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
+from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import (
-    ONE_REPLICA,
-    BestLoads,
-    Candidates,
-    ReplicaCounts,
-    compile_candidates,
-    objective_value,
-    on_curve,
-    sized,
-)
+from headway.serving.plan.search import BestLoads, on_curve
+from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
 from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
 
@@ -238,7 +231,9 @@ def _parts(pick: Choice) -> dict[str, float]:
     estimates = estimate(case_of(query, layout, load))
     chips, batch = query.system.chips, estimates["decoding"]
     parts = {
-        word: float(chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas))
+        word: float(
+            chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas)
+        )
         for key, word in PARTS.items()
     }
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
