@@ -14,7 +14,9 @@ from headway.economics.capacity.candidate import Candidate
 from headway.economics.capacity.check import check
 from headway.economics.capacity.limits import LatencyLimits
 from headway.economics.capacity.offered import OfferedTraffic
-from headway.economics.capacity.plan_at_load import LoadGoal, plan_at_load
+from headway.economics.capacity.plan_at_load import LoadGoal, plan_at_load, width_of
+from headway.hardware.system import system
+from headway.models.config import model as find_model
 from headway.performance.assumptions import Assumptions
 from headway.performance.workload import Load
 from headway.serving.plan.plan import plan
@@ -59,8 +61,9 @@ def main(count, seed):
         def search(slo, factor, brief, model=model, machine=machine, load=load, assumptions=assumptions):
             return plan(model, machine, load, slo, assumptions=assumptions, step_factor=factor, elasticities=False, frontier=False)
 
+        width = width_of([(find_model(model), system(machine))], assumptions)
         began = time.time()
-        answer_plan = plan_at_load(search, LoadGoal(offered=offered, limits=tuple(limits)))
+        answer_plan = plan_at_load(search, LoadGoal(offered=offered, limits=tuple(limits), width=width))
         took = time.time() - began
         words_of = f"{number:3} {model} {machine} {engine} {rate}/s {' '.join(words)} hit {hit}"
         if not answer_plan.holds:

@@ -54,13 +54,15 @@ def _refuse_without_load(args: Any) -> None:
 
 def answer(args: Any, launch: Any) -> output.Answer:
     """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan."""
-    from headway.economics.capacity.plan_at_load import facts_of, plan_at_load
+    from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
     from headway.serving.plan.plan import plan
 
     goal, notes = _goal(args)
     given, more = _given(args, goal)
     notes += more
     systems = [system for system, _ in arguments.systems(args)]
+    pairs = [(model, system) for model in given.models for system in systems]
+    goal = dataclasses.replace(goal, width=width_of(pairs, given.rest["assumptions"]))
 
     def search(slo: SLO, factor: float, brief: bool, machines: Any = systems) -> Any:
         return plan(given.models, machines, given.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **given.rest)

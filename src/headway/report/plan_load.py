@@ -75,8 +75,8 @@ def answer(row: Mapping[str, Any], checked: Any, counted: Any = None) -> str:
 
 def _nodes(row: Mapping[str, Any]) -> str:
     chip = row["system"].partition("x")[2] or row["system"]
-    if int(row["node_chips"]) == 1:
-        return number_of(int(row["nodes"]), chip)
+    if int(row["node_chips"]) == 1 or row["system"].split("x")[0] == str(int(row["nodes"])):
+        return f"{int(row['nodes'])} {chip}"
     return f"{number_of(int(row['nodes']), 'node')} of {int(row['node_chips'])} {chip}"
 
 

@@ -17,6 +17,7 @@ from headway.economics.capacity.check import CheckedCandidate, check
 from headway.economics.capacity.confidence import DEFAULT
 from headway.economics.capacity.limits import LatencyLimit
 from headway.economics.capacity.offered import OfferedTraffic
+from headway.models.model import MoE
 from headway.performance.achieved import spread
 from headway.performance.workload import SLO
 from headway.serving.plan.plan import Plan
@@ -38,6 +39,7 @@ class LoadGoal:
     limits: tuple[LatencyLimit, ...] = ()
     confidence: float = DEFAULT
     tpot_decode: Any = None
+    width: float = 1.0  # half of the 90 % interval of TPOT, as a factor: width_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +77,7 @@ class _Bounds:
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
     """The best plan whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
     bounds, failed, best = _first_bounds(goal.limits), None, None
-    plan = search(bounds.slo(goal), 1.0, brief=True)
-    factor = _step_factor(plan, goal) if goal.limits else 1.0
+    factor = step_factor(goal)
     seen: dict[Any, CheckedCandidate] = {}
     for number in range(ROUNDS):
         plan = search(bounds.slo(goal), factor, brief=True)
@@ -98,11 +99,17 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
     return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=sure, tried=len(seen))
 
 
-def _step_factor(plan: Plan, goal: LoadGoal) -> float:
+def step_factor(goal: LoadGoal) -> float:
     """Factor on step times below which the model's error leaves them with the confidence of the goal."""
-    query = plan.best.query
-    width = float(spread(query.system.chip, bool(query.work.moes), query.assumptions, "tpot"))
-    return max(width ** (NormalDist().inv_cdf(goal.confidence) / END_OF_INTERVAL), 1.0)
+    return max(goal.width ** (NormalDist().inv_cdf(goal.confidence) / END_OF_INTERVAL), 1.0) if goal.limits else 1.0
+
+
+def width_of(pairs: Sequence[tuple[Any, Any]], assumptions: Any) -> float:
+    """Half of the 90 % interval of TPOT as a factor, the widest of these models and machines."""
+    return max(
+        float(spread(system.chip, any(isinstance(block.ffn, MoE) for block in model.blocks), assumptions, "tpot"))
+        for model, system in pairs
+    )
 
 
 def _first_bounds(limits: Sequence[LatencyLimit]) -> _Bounds:

@@ -52,6 +52,7 @@ NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
 SETTLED = 3
+CAPACITY_CLOSE = 1e-5  # of a capacity: far below its error
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
@@ -263,7 +264,7 @@ def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -
     def excess(rate: Any) -> Any:
         return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
 
-    return increasing_root(excess, 0 * spread, 2 * spread, -spread)
+    return increasing_root(excess, 0 * spread, 2 * spread, -spread, CAPACITY_CLOSE)
 
 
 def request_times(

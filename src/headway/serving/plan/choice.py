@@ -81,7 +81,8 @@ def _resized(choice: Choice, goal: Goal, replicas: int, chips: int) -> Choice:
     system = choice.query.system
     if goal.free:
         domain = int(system.scale_up_domain)
-        name = f"{chips}x{fold(system.chip.name)}"
+        bare = fold(system.name) == fold(system.chip.name)
+        name = f"{chips}x{fold(system.chip.name)}" if bare else f"{chips // int(system.chips)}x{system.name}"
         source = f"{chips // domain} whole nodes of {domain}, as many as carry the load"
         system = replace(system, name=name, chips=known(chips, f"{name}.chips", "", "derived", source, "now"))
     layout = replace(choice.layout, replicas=known(replicas, "replicas", "", "derived", "as many as carry the load", "now"))

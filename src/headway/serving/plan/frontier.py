@@ -15,7 +15,7 @@ from headway.serving.plan.sizing import ReplicaCounts, objective_value, sized
 
 FINEST, COARSEST = 150, 20  # batches tried per layout
 CELLS = 100_000  # target for all candidates, so that a large space stays fast
-DEFAULT_POINTS = 12
+DEFAULT_POINTS, FEW_POINTS = 12, 6  # without a rate, and where each point is a load of its own
 BINS = 1024  # bins of speed, to drop most candidates before sorting
 
 

@@ -27,7 +27,7 @@ from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
-from headway.serving.plan.frontier import candidates, frontier
+from headway.serving.plan.frontier import DEFAULT_POINTS, FEW_POINTS, candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
@@ -248,10 +248,10 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
         near, fails = group.aggregated, "pools"
         why = "no prefill pool and decode pool keep every limit; without --disaggregate this row does"
     elif any(best.in_time for best in group.searches):
-        most = replace(group.goal, rate=None, objective="throughput")
+        most = replace(group.goal, rate=None, users=None, objective="throughput")
         rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
         near, fails = cast(Choice, rate_pick), "rate"
-        why = beyond(near)
+        why = beyond(near, group.goal)
     else:
         near, why, full = nearest(group.candidates, group.goal)
         fails = "memory" if full else "time"
@@ -272,7 +272,7 @@ def _answered(groups: list[_Group], user_pick: Choice | None, wanted: tuple[bool
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
-        front = frontier(points)
+        front = frontier(points, DEFAULT_POINTS if goal.rate is None else FEW_POINTS)
         places = zip(front.search, front.row, front.batch, front.rate, strict=True)
         picks = [
             point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
