@@ -17,7 +17,7 @@ from headway.laws.arithmetic import divided, relative, times
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.queueing.closed_loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
-from headway.laws.serving.replicas import answer_token_s, between_s, least_of, most_of, offered_tok_per_s, utilisation
+from headway.laws.serving.replicas import answer_token_s, between_s, least_of, most_of, offered_tok_per_s, prompt_taken_s, utilisation
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
@@ -233,7 +233,8 @@ def _money(case: Deployment, compiled: StepModel, served: ServedTimes, limited: 
     prefix = sequence_bytes(compiled.stores, compiled.state_bytes, load.prompt)
     reload = cached_token_s(cached_bytes_per_token(prefix, compiled.stage, layout.cp, load.prompt), _cache_link(case))
     expected, low, high = _rate_ends(case, served, limited)
-    prompt = served.expected.prompt
+    at = served.expected
+    prompt = prompt_taken_s(between_s(expected), at.prompt, at.decode, at.decoding, load.output)
     out: dict[str, Any] = {}
     for end, usd, rate in (("", price.value, expected), ("_lo", price.low, high), ("_hi", price.high, low)):
         taken = times(prompt, relative(expected, rate))

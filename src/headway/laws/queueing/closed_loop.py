@@ -202,7 +202,7 @@ def in_service(users: Number, seats: Number) -> Number:
 
 def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of a closed loop on one replica."""
-    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt
+    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt + 0.0 * loop.output
     return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
 
 
@@ -227,7 +227,7 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
 
 def served_at(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> Any:
     """Requests in service when Poisson arrivals come at `rate`; all seats from the capacity on."""
-    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * rate
+    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
     def excess(served: Any) -> Any:
         return closed_loop(step, replace(random, users=served), token).rate - rate

@@ -25,10 +25,10 @@ def nearest(candidates: Sequence[Candidates], goal: Goal) -> tuple[Choice, str, 
     return pick(w, row, batch, replace(goal, rate=None), size), _reason(w, row, batch, goal), miss[0] > 0
 
 
-def beyond(most: Choice) -> str:
+def beyond(most: Choice, load_rate: Any) -> str:
     """Why a rate is not carried, in words, with the machine's largest rate."""
     estimates = estimate(case_of(most.query, most.layout, most.load))
-    rate, most_rate = (units.show(float(value), "") for value in (most.query.load.rate, estimates["capacity_req_per_s"]))
+    rate, most_rate = (units.show(float(value), "") for value in (load_rate, estimates["capacity_req_per_s"]))
     words = f"{most.layout}, {int(most.layout.replicas)} replicas"
     return f"rate is {rate} req/s, {most.query.system.name} carries {most_rate} req/s at most ({words})"
 

@@ -248,7 +248,7 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
         most = replace(group.goal, rate=None, objective="throughput")
         rate_pick = choose([best_loads(w, most) for w in group.candidates], most)
         near, fails = cast(Choice, rate_pick), "rate"
-        why = beyond(near)
+        why = beyond(near, group.goal.rate)
     else:
         near, why, full = nearest(group.candidates, group.goal)
         fails = "memory" if full else "time"
