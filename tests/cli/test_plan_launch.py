@@ -23,7 +23,7 @@ def test_launch__layout_and_batch_of_the_best_row(capsys: pytest.CaptureFixture[
     best = json.loads(capsys.readouterr().out)["rows"][0]
     line = launched(capsys, "--launch", "vllm")[0]
     assert line.startswith("vllm serve ")
-    assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {best['batch']} --max-model-len 2000" in line
+    assert f"--tensor-parallel-size 4 --pipeline-parallel-size 2 --max-num-seqs {int(best['batch'])} --max-model-len 2000" in line
 
 
 def test_launch__unsupported_parallelism_is_said(capsys: pytest.CaptureFixture[str]) -> None:

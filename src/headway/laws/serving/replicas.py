@@ -138,6 +138,26 @@ def interleaved_tpot_s(batch: Number, request: Second, output: Token) -> Second:
 
 
 @formula(source="definition")
+def total_rate(rate: PerSecond, replicas: Number) -> PerSecond:
+    """Requests per second of all replicas.
+
+    >>> total_rate(5.0, 8)
+    40.0
+    """
+    return rate * replicas
+
+
+@formula(source="definition")
+def least_s(first: Second, second: Second) -> Second:
+    """The smaller of two lower limits of a time.
+
+    >>> float(least_s(0.010, 0.012))
+    0.01
+    """
+    return np.minimum(first, second)
+
+
+@formula(source="definition")
 def least_of(first: Same, second: Same) -> Same:
     """The smaller of two lower limits: neither is passed under both.
 
