@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.core.formula import recording
 from headway.core.quantity import known
-from headway.laws.arithmetic import divided, times, total
+from headway.laws.arithmetic import divided, times
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes
 from headway.laws.queueing.replica_loop import (
@@ -29,6 +29,7 @@ from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
     final_context,
+    first_token_s,
     held_kv_tokens,
     middle_context,
     missed_pairs,
@@ -98,7 +99,7 @@ def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
 
 def unloaded_ttft_s(server: Server, requests: Requests, law: Law) -> Any:
     """TTFT of a request alone on the server: the engine's work on it, and its prefill."""
-    return total((prompt_s(server, requests, SINGLE, law), server.scheduling.request_overhead_s))
+    return first_token_s(prompt_s(server, requests, SINGLE, law), server.scheduling.request_overhead_s)
 
 
 def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_s) -> LoopTimes:

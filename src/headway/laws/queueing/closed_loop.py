@@ -205,7 +205,7 @@ def in_service(users: Number, seats: Number) -> Number:
 
 def closed_loop(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -> LoopTimes:
     """Times of a closed loop on one replica."""
-    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt
+    served = in_service(loop.users, loop.seats) + 0.0 * loop.prompt + 0.0 * loop.output
     return loop_times(step, loop, served, decoding_of(step, loop, served, token), token)
 
 
@@ -230,7 +230,7 @@ def loop_times(step: StepTime, loop: Loop, served: Any, decoding: Any, token: To
 
 def open_state(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> tuple[Any, Any]:
     """Requests in service, and of them those that decode, when Poisson arrivals come at `rate`; all seats decode from saturation on."""
-    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * rate
+    random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
     def state(decoding: Any) -> tuple[Any, Any]:
         served = decoding + LEAST_SERVED

@@ -232,6 +232,16 @@ def requests_per_s(request: Second, replicas: Number) -> PerSecond:
     return replicas / request
 
 
+@formula(source="definition")
+def first_token_s(prompt: Second, overhead: Second) -> Second:
+    """TTFT of a request alone: its prefill, and the engine's own work on it.
+
+    >>> round(first_token_s(0.36, 0.015), 3)
+    0.375
+    """
+    return prompt + overhead
+
+
 @formula(source="GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
 def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> Second:
     """Prefill time of a prompt in chunks pipelined through stages; `chunk`: time of a chunk through all, `overlap`: pipelined share.

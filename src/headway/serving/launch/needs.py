@@ -90,7 +90,7 @@ def ask(model: Model, layout: Layout, precision: Precision, load: Load | None, m
         weights=weights,
         kv=precision.kv,
         arithmetic="" if follows else precision.compute,
-        batch=None if load is None else _whole_number("batch", load.batch),
+        batch=None if load is None or load.rate is not None else _whole_number("batch", load.batch),
         length=_length(load),
         memory=None if memory is None else _share(memory),
         host=None if host is None else _whole_number("chips_per_host", host),

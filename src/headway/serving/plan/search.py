@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headway.laws.queueing import closed_loop as loops
-from headway.laws.queueing.closed_loop import decoded_per_s
+from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate
 from headway.laws.queueing.replica_loop import step_times, token_times
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import full_batch, replicas_needed
@@ -32,6 +32,8 @@ MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 FINALISTS = 24  # layouts of a search that are computed exactly
 AT_RATE = 10  # and where a rate is to be carried
 HALVINGS = 20  # of the decoding sequences that carry a rate
+EXACTLY = 60  # halvings where 1 % of an input is compared
+LEAST_ANSWER = 1e-3  # tokens after the first, so that an answer of one token has a load
 
 
 def decode_tpot(w: Candidates, batch: Any) -> Any:
@@ -137,16 +139,14 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     most = most_fitting(w)
     keep = np.flatnonzero(most[:, 0] >= least_sequences(w))
     fitting, most = w.rows(keep), most[keep]
-    ranks = _most_within(fitting, most, goal)
-    timely = np.flatnonzero(ranks[:, 0] >= least_sequences(w))
-    met, decoding = fitting.rows(timely), batch_of(fitting.rows(timely), ranks[timely]).astype(float)
+    decoding = _most_decoding(fitting, most, goal)
+    timely = np.flatnonzero(decoding[:, 0] > 0)
+    met, decoding = fitting.rows(timely), decoding[timely]
     counts = {"in_memory": len(keep), "in_time": len(timely)}
     rest = {"fitting": fitting, "most": most, "room": None}
     if goal.rate is not None:
         return _at_rate(met, decoding, timely, goal, counts | rest)
-    if goal.objective == "latency":
-        decoding = batch_of(met, np.full_like(ranks[timely], least_sequences(w))).astype(float)
-    screened = curve(met, decoding, goal)
+    screened = fewest_users(met, goal) if goal.objective == "latency" else curve(met, decoding, goal)
     best = _finalists(met, screened, sized(met, 1 / screened.rate, goal), goal)
     users = np.maximum(np.floor(np.broadcast_to(screened.served, (met.count, 1))[best]), 1)
     finalists = met.rows(best)
@@ -169,7 +169,7 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
         return within(w, point, goal) & (point.served <= room)
 
     low, high = np.zeros_like(room), room
-    for _ in range(HALVINGS):
+    for _ in range(EXACTLY):
         middle = (low + high) / 2
         good = keeps(middle)
         low, high = np.where(good, middle, low), np.where(good, high, middle)
@@ -177,12 +177,33 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     if goal.rate is not None:
         size = sized(w, 1 / point.rate, goal)
         share = goal.rate / np.broadcast_to(size.replicas, low.shape)
-        low = np.where(share <= point.rate, _decoding_at(w, share, low, goal), 0.0)
+        low = np.where(share <= point.rate, _decoding_at(w, share, low, goal, EXACTLY), 0.0)
         point = curve(w, np.maximum(low, 1e-9), goal)
     rows = np.flatnonzero(low[:, 0] > 0)
     value = objective_value(goal, w.query, sized(w, 1 / point.rate, goal), point.tpot, 1 / point.rate)
     value = np.broadcast_to(np.asarray(value, dtype=float), (w.count, 1))
     return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
+
+
+def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
+    """Replicas with the fewest users: one alone, or where batches are halved two on each rank."""
+    alone = np.ones((w.count, 1))
+    if least_sequences(w) > 1:
+        return exact(w, batch_of(w, 2 * alone), replace(goal, rate=None))
+    if goal.step_factor != 1:
+        return exact(w, alone, replace(goal, rate=None))
+    tpot = decode_tpot(w, alone)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
+    rate = loop_rate(alone, w.ttft, tpot, w.query.load.output)
+    return LoadPoint(served=alone, ttft=w.ttft, tpot=tpot, decode=tpot, rate=rate)
+
+
+def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
+    """Most decoding sequences on the curve that keep the limits; those of the fewest users where only these keep them; 0 if none do."""
+    ranks = _most_within(w, most, goal)
+    ranks = np.where(ranks >= least_sequences(w), ranks, 0)
+    few = fewest_users(w, goal)
+    time = few.rate * np.maximum(w.query.load.output - 1, LEAST_ANSWER) * few.tpot
+    return np.where(ranks > 0, batch_of(w, ranks), np.where(within(w, few, goal), time, 0.0)).astype(float)
 
 
 def _most_within(w: Candidates, most: Any, goal: Goal) -> Any:
@@ -209,23 +230,37 @@ def _finalists(w: Candidates, point: LoadPoint, size: ReplicaCounts, goal: Goal,
 
 
 TRIED = np.array([[1.04, 1.01, 0.98, 0.95, 0.9, 0.8, 0.6, 0.3, 0.0]])  # shares of the users found on the curve
+RISE = 1e-3  # of the rate, for which fewer users than the most are taken
 NARROWED = 10  # loads tried between the last that keeps the limits and the first that does not
 
 
 def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, LoadPoint]:
-    """The most users near `users` that keep every limit by the fixed point, and their times; 0 users where none do."""
+    """The most users near `users` that keep every limit by the fixed point, and their times; 0 users where none do.
+
+    Without users to place, those of them at which a replica finishes most: beyond some load decodes take room from prompts.
+    """
     if goal.objective == "latency" or not w.count:
         point = exact(w, users, goal)
         return np.where(within(w, point, goal), users, 0), point
-    low = high = np.zeros((w.count, 1))
+    low = high = best = most = np.zeros((w.count, 1))
     tried = np.minimum(np.maximum(np.floor(users * TRIED), 1), room)
     for _ in range(2):
-        good = within(w, exact(w, tried, goal), goal)
+        point = exact(w, tried, goal)
+        good = within(w, point, goal)
+        rate = np.where(good, point.rate, 0.0)
+        at = np.argmax(rate, axis=1)[:, None]
+        fastest = np.take_along_axis(rate, at, axis=1)
+        best = np.where(fastest > most, np.take_along_axis(tried, at, axis=1), best)
+        most = np.maximum(fastest, most)
         low = np.maximum(low, np.max(np.where(good, tried, 0), axis=1, keepdims=True))
         high = np.min(np.where(~good & (tried > low), tried, room + 1), axis=1, keepdims=True)
         tried = np.floor(low + (high - low) * np.linspace(0, 1, NARROWED)[None, 1:-1])
         tried = np.maximum(tried, 1)
-    return low, exact(w, np.maximum(low, 1), goal)
+    point = exact(w, np.maximum(low, 1), goal)
+    if goal.users is None:
+        low = np.where(most > point.rate * (1 + RISE), best, low)
+        point = exact(w, np.maximum(low, 1), goal)
+    return low, point
 
 
 def _at_rate(w: Candidates, decoding: Any, rows: Any, goal: Goal, known_parts: dict[str, Any]) -> BestLoads:
@@ -260,10 +295,10 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
 
 
-def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal) -> Any:
+def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, halvings: int = HALVINGS) -> Any:
     """Decoding sequences at which a replica carries `rate`, at most `most`."""
     low, high = 0 * most, most
-    for _ in range(HALVINGS):
+    for _ in range(halvings):
         middle = (low + high) / 2
         short = curve(w, middle, goal).rate < rate
         low, high = np.where(short, middle, low), np.where(short, high, middle)

@@ -27,7 +27,7 @@ from headway.performance.workload import Load
 from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
 from headway.serving.plan.problem import Goal
-from headway.serving.plan.search import BestLoads, on_curve
+from headway.serving.plan.search import BestLoads, best_loads, on_curve
 from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
 from headway.serving.plan.space import SearchSpace, domain_of
 from headway.serving.serve import ServeRequest, case_of
@@ -59,7 +59,7 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
 
     Empty if the objective is a whole number of chips, which 1 % hardly ever changes.
     """
-    if goal.sizing or goal.batches:
+    if goal.sizing:
         return []
     near = [_nearest(search, goal) for search in searches]
     before = _optimum([problem.query for problem in problems], near, goal)
@@ -86,13 +86,22 @@ def _nearest(search: BestLoads | None, goal: Goal) -> Layout | None:
 
 
 def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
-    """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen."""
+    """The best of a few layouts with a load that is not rounded to whole users, so that 1 % more of an input is seen.
+
+    Pinned users, and the fewest for latency, stay as they are.
+    """
     best: tuple[float, Candidates, int, float] | None = None
+    whole = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
     for query, layout in zip(queries, layouts, strict=True):
         if layout is None:
             continue
         w = compile_candidates(query, layout, len(layout.tp))
-        rows, users, value = on_curve(w, goal)
+        if whole:
+            found = best_loads(w, goal)
+            w, rows = found.candidates, np.arange(found.candidates.count)
+            users, value = (np.broadcast_to(part, (w.count, 1))[:, 0] for part in (found.batch, found.value))
+        else:
+            rows, users, value = on_curve(w, goal)
         if len(rows):
             at = int(np.argmin(-value if goal.more else value))
             key = float(-value[at] if goal.more else value[at])
