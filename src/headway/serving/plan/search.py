@@ -136,7 +136,7 @@ def best_loads(w: Candidates, goal: Goal) -> BestLoads:
     most = most_fitting(w)
     keep = np.flatnonzero(most[:, 0] >= least_sequences(w))
     fitting, most = w.rows(keep), most[keep]
-    ranks = _most_within(fitting, most, goal)
+    ranks = most_within(fitting, most, goal)
     timely = np.flatnonzero(ranks[:, 0] >= least_sequences(w))
     met, decoding = fitting.rows(timely), batch_of(fitting.rows(timely), ranks[timely]).astype(float)
     counts = {"in_memory": len(keep), "in_time": len(timely)}
@@ -184,7 +184,7 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
 
 
-def _most_within(w: Candidates, most: Any, goal: Goal) -> Any:
+def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
     """Most sequences per rank, up to `most`, that keep the limits with all requests in memory; 0 if none."""
     room = batch_of(w, most)
 
