@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-CLOSE = 1e-10  # width of the last bracket, of the first
-HALVINGS = 34  # a bisection to CLOSE
+CLOSE = 1e-12  # width of the last bracket, of the first
+HALVINGS = 40  # a bisection to CLOSE
 SLOWER = 8  # more steps than a bisection at worst, for which it may follow the secant
 SLACK = 0.2  # of ITP's truncation
 
