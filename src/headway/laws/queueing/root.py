@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-CLOSE = 1e-10  # width of the last bracket, of the first
+CLOSE = 1e-12  # width of the last bracket, of the first
 SLOWER = 8  # more steps than a bisection at worst, for which it may follow the secant
 SLACK = 0.2  # of ITP's truncation
 

@@ -199,14 +199,14 @@ def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
 
 def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
     """Most decoding sequences on the curve that keep the limits; those of the fewest users where only these keep them; 0 if none do."""
-    ranks = _most_within(w, most, goal)
+    ranks = most_within(w, most, goal)
     ranks = np.where(ranks >= least_sequences(w), ranks, 0)
     few = fewest_users(w, goal)
     time = few.rate * np.maximum(w.query.load.output - 1, LEAST_ANSWER) * few.tpot
     return np.where(ranks > 0, batch_of(w, ranks), np.where(within(w, few, goal), time, 0.0)).astype(float)
 
 
-def _most_within(w: Candidates, most: Any, goal: Goal) -> Any:
+def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
     """Most sequences per rank, up to `most`, that keep the limits with all requests in memory; 0 if none."""
     room = batch_of(w, most)
 
