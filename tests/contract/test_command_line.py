@@ -500,7 +500,8 @@ def first_line(cli: Cli, *argv: str) -> str:
 
 def test_plan__first_sentence_is_honest(cli: Cli) -> None:
     ask = ("plan", "llama-3.1-70b", "--prompt", "2k", "--output", "300")
-    assert "while others' prompts are prefilled in between" in first_line(cli, *ask, "--on", "8xh200-sxm")
+    assert "without limits" in first_line(cli, *ask, "--on", "8xh200-sxm")
+    assert "means at this load" in cli(*ask, "--on", "8xh200-sxm").out
     loaded = first_line(cli, *ask, "--on", "h200-sxm", "--rate", "40/s", "--tpot", "30ms")
     assert "carry 40/s of requests at" in loaded and "saturation" in loaded
     assert "does not carry the load" in first_line(cli, *ask, "--on", "8xh200-sxm", "--rate", "400/s")
