@@ -144,9 +144,10 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
 
 def table(lines: Sequence[PlanRow], notes: Sequence[str]) -> Table:
     """The table of a plan; rows of one request are computed together."""
-    groups: dict[int, list[int]] = {}
+    groups: dict[tuple[int, bool], list[int]] = {}
     for index, line in enumerate(lines):
-        groups.setdefault(id(line.pick.query if line.pick.prefill is None else line.pick), []).append(index)
+        key = id(line.pick.query if line.pick.prefill is None else line.pick), line.pick.load.rate is None
+        groups.setdefault(key, []).append(index)
     pooled = any(line.pick.prefill for line in lines)
     blank = dict.fromkeys(("input", "elasticity", "gain", "cause", *(POOLED if pooled else ())))
     rows: list[dict[str, Any]] = [{}] * len(lines)
@@ -162,7 +163,10 @@ def _rows(picks: Sequence[Choice]) -> list[dict[str, Any]]:
     layout, load = first.layout, first.load
     if len(picks) > 1:
         layout = Layout(**{name: np.array([int(getattr(choice.layout, name)) for choice in picks]) for name in NAMES})
-        load = Load(batch=np.array([int(choice.load.batch) for choice in picks]), prompt=load.prompt, output=load.output)
+        users: dict[str, Any] = {"batch": np.array([float(choice.load.batch) for choice in picks])}
+        if load.rate is not None:
+            users = {"rate": np.array([float(choice.load.rate) for choice in picks])}
+        load = Load(prompt=load.prompt, output=load.output, **users)
     axes = (Axis("row", range(len(picks))),)
     case = case_of(first.query, layout, load)
     if first.prefill is None:
