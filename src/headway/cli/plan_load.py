@@ -74,8 +74,8 @@ def answer(args: Any, launch: Any) -> output.Answer:
     else:
         checked = plan_at_load(search, goal)
     counted = None
-    if checked.plan.fails and any(system.counted for system in systems):
-        free = [dataclasses.replace(system, counted=False) for system in systems]
+    if checked.plan.fails and any(system.fixed_count for system in systems):
+        free = [dataclasses.replace(system, fixed_count=False) for system in systems]
         counted = plan_at_load(functools.partial(search, machines=free), goal)
     facts = plan_load.facts(checked) | facts_of(checked)
     table = plan_load.with_facts(checked.plan.table, facts)
