@@ -182,7 +182,9 @@ def interval_low(expected: Second, floor: Second, spread: Number) -> Second:
     return np.maximum(expected / spread, floor)
 
 
-@formula(source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread, never above what the floor of time allows")
+@formula(
+    source="90 % interval of cross-validated residuals, docs/accuracy.md: expected * spread, never above what the floor of time allows"
+)
 def rate_high(expected: PerSecond, most: PerSecond, spread: Number) -> PerSecond:
     """Upper end of the interval of a rate, at most the rate at the floor.
 

@@ -130,7 +130,11 @@ def _keys(index: int, best: BestLoads, goal: Goal) -> list[Any]:
     """Keys by which layouts are compared, in order; smaller is better."""
     layout, size = best.candidates.layout, best.size
     fast = goal.objective in ("cost", "throughput") and goal.rate is None
-    keys = [-best.value if goal.more else best.value, size.chips_used, best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas)]
+    keys = [
+        -best.value if goal.more else best.value,
+        size.chips_used,
+        best.point.tpot if fast else per_replica(1 / best.point.rate, size.replicas),
+    ]
     keys += [best.candidates.compiled.chips, *(getattr(layout, name) for name in ("tp", "pp", "dp", "ep", "cp")), best.batch, index]
     count = best.candidates.count
     return [*(np.broadcast_to(np.asarray(key, dtype=float), (count, 1))[:, 0] for key in keys), np.arange(count)]

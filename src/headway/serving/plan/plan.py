@@ -270,7 +270,10 @@ def _answered(groups: list[_Group], user_pick: Choice | None, helping: bool, mor
     elif len(points.speed):
         front = frontier(points)
         places = zip(front.search, front.row, front.batch, front.rate, strict=True)
-        picks = [point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)]) for index, row, users, rate in places]
+        picks = [
+            point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
+            for index, row, users, rate in places
+        ]
         lines += [PlanRow(kind="frontier", pick=choice) for choice in picks]
     if helping and lead.best and not goal.disaggregate:
         lines += elasticities(*lead.searched(), lead.best, goal)

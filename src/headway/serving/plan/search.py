@@ -479,9 +479,7 @@ def _best(
 ) -> BestLoads:
     counts = sized(w, 1 / point.rate, goal) if size is None else size
     value = np.broadcast_to(objective_value(goal, w.query, counts, point.tpot, 1 / point.rate), (w.count, 1))
-    return BestLoads(
-        candidates=w, batch=batch, point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts
-    )
+    return BestLoads(candidates=w, batch=batch, point=point, size=counts, value=value, fitting_rows=rows, met=met, **known_parts)
 
 
 PLAIN_WITHIN = 0.03  # of the best objective: layouts so near to it are compared by how plain they are

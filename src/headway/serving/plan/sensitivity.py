@@ -247,7 +247,9 @@ def _parts(pick: Choice) -> dict[str, float]:
     estimates = estimate(case_of(query, layout, load))
     chips, batch = query.system.chips, estimates["decoding"]
     parts = {
-        word: float(chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas))
+        word: float(
+            chip_seconds_per_request(chips, request_s(batch, load.output, estimates[key], NO_PREFILL, ONE_REPLICA), layout.replicas)
+        )
         for key, word in PARTS.items()
     }
     prefill = estimates["request_s"] - request_s(batch, load.output, estimates["tpot_decode_s"], NO_PREFILL, ONE_REPLICA)
