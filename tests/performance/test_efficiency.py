@@ -147,7 +147,9 @@ def test_ttft__prefill_of_llama_70b_on_eight_h100_by_hand() -> None:
     """A prompt of one chunk, and what the engine does before and after it."""
     row, bare = (LLAMA.assuming(**LINKS, **taken).row() for taken in ({}, {"engine": "none"}))
     written = 8192 * 80 * 2 * 128 * 2
-    assert row["ttft_s"] == pytest.approx(llama(8192, 1, 0, written, 0, 8192**2 / 2) + engine("8xh100-sxm", "request_overhead_s")[0], rel=1e-12)
+    assert row["ttft_s"] == pytest.approx(
+        llama(8192, 1, 0, written, 0, 8192**2 / 2) + engine("8xh100-sxm", "request_overhead_s")[0], rel=1e-12
+    )
     assert bare["ttft_s"] < row["ttft_s"] - engine("8xh100-sxm", "request_overhead_s")[0]
 
 

@@ -14,8 +14,8 @@ from headway.core.errors import HeadwayError
 from headway.core.formula import anonymous, replay
 from headway.hardware.edit import edit
 from headway.hardware.system import system
-from headway.laws.step.step import step_s
 from headway.laws.serving.replicas import decode_replicas_held, pool_request_s, replicas_held
+from headway.laws.step.step import step_s
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.compile import compile_layout

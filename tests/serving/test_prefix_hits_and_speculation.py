@@ -41,7 +41,9 @@ def test_ttft__the_rest_of_a_prompt_is_prefilled() -> None:
     """TTFT at a hit rate: the last tokens of a prompt as a chunk, which the prefill of the whole and of its start bracket."""
     bare: dict[str, Any] = {"engine": "none"}  # an engine's own work on a request does not shrink
     none, half = point(Layout(tp=8), **bare), point(Layout(tp=8), hit_rate=0.5, **bare)
-    start = serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000, assumptions=defaults(Assumptions, bare)).row(0)
+    start = serve(
+        "llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=64, prompt=4000, output=1000, assumptions=defaults(Assumptions, bare)
+    ).row(0)
     alone = "ttft_unloaded_s"
     assert start[alone] < half[alone] < none[alone] - 0.9 * start[alone]
     assert half["kv_bytes_chip"] == none["kv_bytes_chip"] and half["ttft_s"] < none["ttft_s"]

@@ -35,7 +35,9 @@ def test_rate__bare_chip_gets_the_fewest_nodes_of_brute_force() -> None:
             continue
         for nodes in range(1, 9):
             layout = Layout(tp=tp, pp=pp, replicas=nodes * (8 // (tp * pp)))
-            row = serve("llama-3.1-70b", f"{8 * nodes}xh200-sxm", layout, rate=40.0, prompt=2000, output=300, precision=Precision(kv=kv)).row(0)
+            row = serve(
+                "llama-3.1-70b", f"{8 * nodes}xh200-sxm", layout, rate=40.0, prompt=2000, output=300, precision=Precision(kv=kv)
+            ).row(0)
             if row["fits"] and row["utilisation"] < 1 and row["ttft_s"] <= 1 and row["tpot_s"] <= 0.030:
                 fewest = min(fewest, nodes * 8)
                 break
@@ -90,7 +92,9 @@ def test_objective__chips_is_the_fewest_of_machine_and_bare_chip() -> None:
     load = Load(prompt=2000, output=300, rate=4.0)
     used = plan("llama-3.1-70b", "8xh200-sxm", load, tpot="30ms", objective="chips").table.row(0)
     bare = plan("llama-3.1-70b", "h200-sxm", load, tpot="30ms", objective="chips").table.row(0)
-    assert used["chips"] - used["chips_idle"] <= bare["chips"] == 8  # a bare chip comes in whole nodes, which hold as many replicas as they have room for
+    assert (
+        used["chips"] - used["chips_idle"] <= bare["chips"] == 8
+    )  # a bare chip comes in whole nodes, which hold as many replicas as they have room for
     least = plan("llama-3.1-8b", "h200-sxm", SHORT, objective="chips").table.row(0)
     assert least["chips"] == 8
     assert plan("llama-3.1-70b", "8xh200-sxm", SHORT, objective="chips").table.row(0)["chips_idle"] == 6

@@ -17,7 +17,17 @@ from headway.laws.arithmetic import divided, relative, times
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
 from headway.laws.queueing.closed_loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
-from headway.laws.serving.replicas import answer_token_s, between_s, least_of, least_s, most_of, offered_tok_per_s, prompt_taken_s, total_rate, utilisation
+from headway.laws.serving.replicas import (
+    answer_token_s,
+    between_s,
+    least_of,
+    least_s,
+    most_of,
+    offered_tok_per_s,
+    prompt_taken_s,
+    total_rate,
+    utilisation,
+)
 from headway.laws.serving.request import (
     decode_tok_per_s,
     e2e_s,
