@@ -164,15 +164,7 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     w, most = w.rows(keep), most[keep]
     room = batch_of(w, most).astype(float)
 
-    def keeps(decoding: Any) -> Any:
-        point = curve(w, decoding, goal)
-        return within(w, point, goal) & (point.served <= room)
-
-    low, high = np.zeros_like(room), room
-    for _ in range(EXACTLY):
-        middle = (low + high) / 2
-        good = keeps(middle)
-        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    low = _highest_decoding(w, room, goal, EXACTLY)
     point = curve(w, np.maximum(low, 1e-9), goal)
     if goal.rate is not None:
         size = sized(w, 1 / point.rate, goal)
@@ -183,6 +175,17 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     value = objective_value(goal, w.query, sized(w, 1 / point.rate, goal), point.tpot, 1 / point.rate)
     value = np.broadcast_to(np.asarray(value, dtype=float), (w.count, 1))
     return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
+
+
+def _highest_decoding(w: Candidates, room: Any, goal: Goal, halvings: int) -> Any:
+    """Most decoding sequences, not rounded, that keep the limits on the curve with all requests in memory; 0 if none."""
+    low, high = np.zeros_like(room), room
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        point = curve(w, middle, goal)
+        good = within(w, point, goal) & (point.served <= room)
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
+    return low
 
 
 def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
@@ -199,11 +202,11 @@ def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
 
 def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
     """Most decoding sequences on the curve that keep the limits; those of the fewest users where only these keep them; 0 if none do."""
-    ranks = most_within(w, most, goal)
-    ranks = np.where(ranks >= least_sequences(w), ranks, 0)
+    least = 0.0 if least_sequences(w) == 1 else batch_of(w, 2 * np.ones((w.count, 1)))
+    decoding = _highest_decoding(w, batch_of(w, most).astype(float), goal, HALVINGS)
     few = fewest_users(w, goal)
     time = few.rate * np.maximum(w.query.load.output - 1, LEAST_ANSWER) * few.tpot
-    return np.where(ranks > 0, batch_of(w, ranks), np.where(within(w, few, goal), time, 0.0)).astype(float)
+    return np.where((decoding > time) & (decoding >= least), decoding, np.where(within(w, few, goal), time, 0.0)).astype(float)
 
 
 def most_within(w: Candidates, most: Any, goal: Goal) -> Any:
@@ -244,7 +247,8 @@ def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, 
         return np.where(within(w, point, goal), users, 0), point
     low = high = best = most = np.zeros((w.count, 1))
     tried = np.minimum(np.maximum(np.floor(users * TRIED), 1), room)
-    for _ in range(2):
+    at_end = False
+    for _ in range(3):
         point = exact(w, tried, goal)
         good = within(w, point, goal)
         rate = np.where(good, point.rate, 0.0)
@@ -254,8 +258,10 @@ def _most_users(w: Candidates, users: Any, room: Any, goal: Goal) -> tuple[Any, 
         most = np.maximum(fastest, most)
         low = np.maximum(low, np.max(np.where(good, tried, 0), axis=1, keepdims=True))
         high = np.min(np.where(~good & (tried > low), tried, room + 1), axis=1, keepdims=True)
-        tried = np.floor(low + (high - low) * np.linspace(0, 1, NARROWED)[None, 1:-1])
-        tried = np.maximum(tried, 1)
+        between = np.floor(low + (high - low) * np.linspace(0, 1, NARROWED)[None, 1:-1])
+        beyond = low + np.arange(1, NARROWED - 1)  # a rank that fills may keep a limit that fewer users break
+        tried = np.minimum(np.maximum(beyond if at_end else between, 1), room)
+        at_end = True
     point = exact(w, np.maximum(low, 1), goal)
     if goal.users is None:
         low = np.where(most > point.rate * (1 + RISE), best, low)
