@@ -73,7 +73,9 @@ def add_flags(parser: Any) -> None:
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     add_launch_flag(question)
-    question.add_argument("--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)")
+    question.add_argument(
+        "--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)"
+    )
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 

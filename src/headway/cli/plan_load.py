@@ -65,7 +65,9 @@ def answer(args: Any, launch: Any) -> output.Answer:
     goal = dataclasses.replace(goal, width=width_of(pairs, inputs.rest["assumptions"]))
 
     def search(slo: SLO, factor: float, brief: bool, machines: Any = systems) -> Any:
-        return plan(inputs.models, machines, inputs.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **inputs.rest)
+        return plan(
+            inputs.models, machines, inputs.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **inputs.rest
+        )
 
     if args.no_check:
         from headway.economics.capacity.plan_at_load import CheckedPlan

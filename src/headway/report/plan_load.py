@@ -69,7 +69,9 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     cost = f" for ${month:,.0f}/month" if month is not None else " (no price known)"
     if not checked.holds:
         nearest = _nearest(checked)
-        return sentence(f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else "")
+        return sentence(
+            f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
+        )
     figure = _nearest(checked)
     return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}")
 
