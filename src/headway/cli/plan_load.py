@@ -79,7 +79,7 @@ def answer(args: Any, launch: Any) -> output.Answer:
     if checked.plan.fails and any(system.counted for system in systems):
         free = [dataclasses.replace(system, counted=False) for system in systems]
         sized = plan_at_load(functools.partial(search, machines=free), goal)
-    facts = plan_load.facts(checked) | facts_of(checked)
+    facts = plan_load.facts(checked) | dict(facts_of(checked))
     table = plan_load.with_facts(checked.plan.table, facts)
     lines, launch_notes = launch(args, checked.plan)
     return output.Answer(
