@@ -71,7 +71,9 @@ def main(count, seed):
             continue
         planned += 1
         best = answer_plan.plan.best
-        fresh = check(Candidate(query=best.query, layout=best.layout), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,), exact=False)
+        fresh = check(
+            Candidate(query=best.query, layout=best.layout), offered, tuple(limits), requests=FRESH, seeds=(FRESH_SEED,), exact=False
+        )
         held += fresh.is_met
         less, result = one_node_fewer(best), "-"
         if less is not None:

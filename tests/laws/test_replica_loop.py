@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from headway.laws.queueing.closed_loop import loop_times, open_times, poisson
-from headway.laws.queueing.replica_loop import PROMPTS_2K, decoding_in_loop, open_loop_capacity, open_loop_in_service, step_times
+from headway.laws.queueing.replica_loop import (
+    PROMPTS_2K,
+    decoding_in_loop,
+    open_loop_capacity,
+    open_loop_decoding,
+    open_loop_in_service,
+    step_times,
+)
 from headway.laws.step.step import LLAMA_70B_TP8, step_floor_s, step_s
 
 LAWS = [(0, step_s), (1, step_floor_s)]
@@ -47,6 +54,7 @@ def test_open_loop_in_service__carries_the_rate(share: float, loop: Any, floor: 
     times = open_times(step_times(LLAMA_70B_TP8, law), random, rate, served, decoding)
     in_system = float(times.ttft - times.seat_wait + (loop.output - 1) * times.tpot)
     assert rate * in_system == pytest.approx(served, rel=1e-6)
+    assert float(open_loop_decoding(LLAMA_70B_TP8, loop, rate, 0, floor)) == pytest.approx(decoding, rel=1e-6)
 
 
 @pytest.mark.parametrize("floor", [0, 1], ids=["expected", "floor"])

@@ -31,7 +31,7 @@ UNITS.define("Mtok = 1e6 token")
 LAWS = {law.name: law for law in REGISTRY.values() if law.run.__module__.startswith("headway.")}
 # Laws waived from the check, each with its reason; test_replica_loop.py holds these to what they solve.
 EMPIRICAL = dict.fromkeys(
-    ("decoding_in_loop", "open_loop_in_service", "open_loop_capacity"), "an iteration; its residual is tested instead"
+    ("decoding_in_loop", "open_loop_in_service", "open_loop_decoding", "open_loop_capacity"), "an iteration; its residual is tested instead"
 )
 # Magnitudes that a law's domain asks for; any other input is drawn between 2 and 9.
 DRAWN = {

@@ -73,7 +73,9 @@ def add_flags(parser: Any) -> None:
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
     add_launch_flag(question)
-    question.add_argument("--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)")
+    question.add_argument(
+        "--plainest", default="on", metavar="on|off", help="of layouts within 3 %% of the best, the plainest (default on)"
+    )
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -119,7 +121,7 @@ def _plans(args: Any) -> tuple[list[tuple[dict[str, Any], Any]], list[str]]:
         raise BadValue("plan", "too many combinations of loads, limits and assumptions", f"at most {MOST_PLANS}")
     models, systems = arguments.models(args), [system for system, _ in arguments.systems(args)]
     default_notes += arguments.beyond(models, load)
-    names = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
+    names: dict[str, Any] = {key: value if isinstance(value, tuple) else (value,) for key, value in formats.items()}
     plans = []
     illegal: list[IllegalCombination] = []
     for values, assumptions in cases:

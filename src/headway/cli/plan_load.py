@@ -58,14 +58,16 @@ def answer(args: Any, launch: Any) -> output.Answer:
     from headway.serving.plan.plan import plan
 
     goal, notes = _goal(args)
-    given, more = _given(args, goal)
+    inputs, more = _search_input(args, goal)
     notes += more
     systems = [system for system, _ in arguments.systems(args)]
-    pairs = [(model, system) for model in given.models for system in systems]
-    goal = dataclasses.replace(goal, width=width_of(pairs, given.rest["assumptions"]))
+    pairs = [(model, system) for model in inputs.models for system in systems]
+    goal = dataclasses.replace(goal, width=width_of(pairs, inputs.rest["assumptions"]))
 
     def search(slo: SLO, factor: float, brief: bool, machines: Any = systems) -> Any:
-        return plan(given.models, machines, given.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **given.rest)
+        return plan(
+            inputs.models, machines, inputs.load, slo, step_factor=factor, elasticities=not brief, frontier=not brief, **inputs.rest
+        )
 
     if args.no_check:
         from headway.economics.capacity.plan_at_load import CheckedPlan
@@ -73,16 +75,16 @@ def answer(args: Any, launch: Any) -> output.Answer:
         checked = CheckedPlan(plan=search(_means(goal), 1.0, False), goal=goal)
     else:
         checked = plan_at_load(search, goal)
-    counted = None
+    sized = None
     if checked.plan.fails and any(system.fixed_count for system in systems):
         free = [dataclasses.replace(system, fixed_count=False) for system in systems]
-        counted = plan_at_load(functools.partial(search, machines=free), goal)
-    facts = plan_load.facts(checked) | facts_of(checked)
+        sized = plan_at_load(functools.partial(search, machines=free), goal)
+    facts = plan_load.facts(checked) | dict(facts_of(checked))
     table = plan_load.with_facts(checked.plan.table, facts)
     lines, launch_notes = launch(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *launch_notes], launch=lines, checked=plan_load.verdict(checked),
-        describe=lambda rows: plan_load.describe(rows, checked, counted),
+        describe=lambda rows: plan_load.describe(rows, checked, sized),
     )  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def _offered(args: Any) -> tuple[Any, int, list[str]]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
+class _SearchInput:
     """What the search is given besides limits and machines."""
 
     models: Any
@@ -141,10 +143,10 @@ class _Given:
     rest: dict[str, Any]
 
 
-def _given(args: Any, goal: Any) -> tuple[_Given, list[str]]:
+def _search_input(args: Any, goal: Any) -> tuple[_SearchInput, list[str]]:
     degrees, notes = schema.read(args, Layout)
     formats, _ = schema.read(args, Precision)
-    assumption_sets, assumed = serve.combinations(args, Assumptions)
+    assumption_sets, assumption_notes = serve.combinations(args, Assumptions)
     if len(assumption_sets) > 1:
         raise BadValue("plan", "a list of assumptions", "one value of each at a load: the plan is checked by simulation")
     if args.batch is not None:
@@ -164,7 +166,7 @@ def _given(args: Any, goal: Any) -> tuple[_Given, list[str]]:
         "current": args.current, "plainest": args.plainest != "off", "users": offered.users or None, **names,
     }  # fmt: skip
     load = Load(prompt=prompt, output=answer_tokens, rate=rate)
-    return _Given(models=models, load=load, rest=rest), [*notes, *assumed, *beyond]
+    return _SearchInput(models=models, load=load, rest=rest), [*notes, *assumption_notes, *beyond]
 
 
 def _trace_rate(trace: Any) -> float:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headway.core.listing import Listing, format_value
-from headway.core.table import Table, from_rows
 from headway.report import output, serving
 from headway.report import plan as words
 from headway.report.words import NO_ROW, number_of, sentence
@@ -35,14 +34,16 @@ def facts(checked: Any) -> dict[str, Any]:
     return out
 
 
-def with_facts(table: Table, best: Mapping[str, Any]) -> Table:
+def with_facts(table: Any, best: Mapping[str, Any]) -> Any:
     """The table of a plan with more columns, which hold for its best row alone."""
+    from headway.core.table import from_rows
+
     blank = dict.fromkeys(best)
     rows = [{**row, **(best if number == 0 else blank)} for number, row in enumerate(table.rows())]
     return dataclasses.replace(from_rows(rows, table.notes), tree=table.tree)
 
 
-def describe(rows: Any, checked: Any, counted: Any = None) -> output.Summary:
+def describe(rows: Any, checked: Any, sized: Any = None) -> output.Summary:
     """Summary: nodes, cost and the nearest limit; layouts; what was simulated."""
     plain = rows.rows()
     if not plain:
@@ -53,22 +54,24 @@ def describe(rows: Any, checked: Any, counted: Any = None) -> output.Summary:
     view = [*COLUMNS, *simulated, "confidence", "usd_per_mtok_out", "usd_per_month", "bound", "why"]
     remarks = [*_limits(checked), *words.current(plain), *_price(checked), serving.DEFINED]
     return output.Summary(
-        answer(first, checked, counted), view, people=Listing(points), binds=serving.binds(first),
+        answer(first, checked, sized), view, people=Listing(points), binds=serving.binds(first),
         helps=words.helps(plain, checked.plan.objective), remarks=remarks, first=FIRST,
     )  # fmt: skip
 
 
-def answer(row: Mapping[str, Any], checked: Any, counted: Any = None) -> str:
+def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     """The first sentence: what carries the load, for how much, and how surely."""
     plan = checked.plan
     if plan.fails:
-        return _refusal(row, checked, counted)
+        return _refusal(row, checked, sized)
     start = f"{_nodes(row)} carry {_load(checked.goal.offered)}"
     month = row.get("usd_per_month")
     cost = f" for ${month:,.0f}/month" if month is not None else " (no price known)"
     if not checked.holds:
         nearest = _nearest(checked)
-        return sentence(f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else "")
+        return sentence(
+            f"No layout on {row['system']} keeps every limit at {_load(checked.goal.offered)}", f": {nearest}" if nearest else ""
+        )
     figure = _nearest(checked)
     return sentence(f"{start}{cost}", f"; {figure}" if figure else f"; {words.tpot(row)}")
 
@@ -88,11 +91,11 @@ def _load(offered: Any) -> str:
     return f"{format_value(offered.rate, '1/s').removesuffix('/s')} requests/s"
 
 
-def _refusal(row: Mapping[str, Any], checked: Any, counted: Any) -> str:
+def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
     """Why one machine does not carry the load, and how many would."""
     start = words.refusal(row, checked.plan)
-    if counted is not None and not counted.plan.fails and counted.holds:
-        best = counted.plan.table.row(0) | facts(counted)
+    if sized is not None and not sized.plan.fails and sized.holds:
+        best = sized.plan.table.row(0) | facts(sized)
         month = f" for ${best['usd_per_month']:,.0f}/month" if "usd_per_month" in best else ""
         return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} do{month}")
     return sentence(start, f": {checked.plan.infeasible}")

@@ -67,23 +67,23 @@ class _Bounds:
     def slo(self, goal: LoadGoal) -> SLO:
         return SLO(tpot_decode=goal.tpot_decode, **self.values)
 
-    def between(self, other: _Bounds) -> _Bounds:
+    def between(self, end: _Bounds) -> _Bounds:
         """The geometric middle of two sets of bounds."""
-        keys = self.values.keys() | other.values.keys()
-        middle = {key: (self.values.get(key, other.values.get(key, 0.0)) * other.values.get(key, self.values.get(key, 0.0))) ** 0.5 for key in keys}
-        return _Bounds(values=middle, ratios=other.ratios)
+        keys = self.values.keys() | end.values.keys()
+        ends = {key: (self.values.get(key, end.values.get(key, 0.0)), end.values.get(key, self.values.get(key, 0.0))) for key in keys}
+        return _Bounds(values={key: (first * last) ** 0.5 for key, (first, last) in ends.items()}, ratios=end.ratios)
 
 
 def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], None] | None = None) -> CheckedPlan:
     """The best plan whose layout keeps every limit of the goal in the simulator; the nearest where none does."""
     bounds, failed, best = _first_bounds(goal.limits), None, None
     factor = step_factor(goal)
-    seen: dict[Any, CheckedCandidate] = {}
+    plays: dict[Any, CheckedCandidate] = {}
     for number in range(ROUNDS):
         plan = search(bounds.slo(goal), factor, brief=True)
         if plan.fails:
             break
-        checked = _checked(plan, goal, seen)
+        checked = _checked(plan, goal, plays)
         if progress is not None:
             progress(number + 1, ROUNDS + LOOKS)
         if checked.holds(goal.confidence):
@@ -92,11 +92,11 @@ def plan_at_load(search: Search, goal: LoadGoal, progress: Callable[[int, int], 
         failed = (bounds, plan, checked, factor)
         bounds = _drawn_in(bounds, plan, checked, goal.limits)
     if best is None:
-        return _nearest(search, goal, failed, len(seen))
-    best = _smaller(search, goal, best, failed, seen)
+        return _nearest(search, goal, failed, len(plays))
+    best = _smaller(search, goal, best, failed, plays)
     plan, _, bounds, factor = best
     sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
-    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=sure, tried=len(seen))
+    return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=sure, tried=len(plays))
 
 
 def step_factor(goal: LoadGoal) -> float:
@@ -126,13 +126,13 @@ def _candidate(plan: Plan) -> Candidate:
     return Candidate(query=plan.best.query, layout=plan.best.layout)
 
 
-def _checked(plan: Plan, goal: LoadGoal, seen: dict[Any, CheckedCandidate]) -> CheckedCandidate:
+def _checked(plan: Plan, goal: LoadGoal, plays: dict[Any, CheckedCandidate]) -> CheckedCandidate:
     """The best layout of a plan, simulated once."""
     best = plan.best
     key = (best.query.model.name, best.query.system.name, str(best.layout), best.query.formats.labels)
-    if key not in seen:
-        seen[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
-    return seen[key]
+    if key not in plays:
+        plays[key] = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence, exact=False)
+    return plays[key]
 
 
 def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Sequence[LatencyLimit]) -> _Bounds:
@@ -155,7 +155,7 @@ def _drawn_in(bounds: _Bounds, plan: Plan, checked: CheckedCandidate, limits: Se
     return _Bounds(values=values, ratios=ratios)
 
 
-def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, seen: dict[Any, CheckedCandidate]) -> Any:
+def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict[Any, CheckedCandidate]) -> Any:
     """A plan with fewer chips than `best` that holds too, looked for between the bounds that failed and those that held."""
     for _ in range(LOOKS):
         if failed is None or int(best[0].best.query.system.chips) <= int(failed[1].best.query.system.chips):
@@ -164,7 +164,7 @@ def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, seen: dict[
         plan = search(bounds.slo(goal), best[3], brief=True)
         if plan.fails:
             return best
-        checked = _checked(plan, goal, seen)
+        checked = _checked(plan, goal, plays)
         if checked.holds(goal.confidence):
             best = (plan, checked, bounds, best[3])
         else:

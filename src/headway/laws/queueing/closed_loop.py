@@ -52,7 +52,7 @@ NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
 FULLEST: Number = 1 - 1e-9
 SETTLED = 3
-CAPACITY_CLOSE = 1e-5  # of a capacity: far below its error
+CAPACITY_CLOSE = 1e-8  # of a capacity: far below its error
 LEAST_SERVED = 1e-9  # requests in service of a load of almost nothing
 
 
@@ -233,14 +233,14 @@ def open_state(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yi
     random, full = poisson(loop, rate), loop.seats + 0.0 * loop.prompt + 0.0 * loop.output + 0.0 * rate
 
     def state(decoding: Any) -> tuple[Any, Any]:
-        served = decoding + LEAST_SERVED
+        served, tpot = decoding + LEAST_SERVED, None
         for _ in range(SETTLED):  # TTFT hardly depends on the requests in service
             ttft, tpot, *_ = request_times(step, random, served, decoding, token)
             served = np.maximum(decoding + rate * ttft, LEAST_SERVED)
         return served, tpot
 
     decoding = increasing_root(lambda at: decoded_per_s(at, loop.output, state(at)[1]) - rate, 0 * full, full, -rate + 0 * full)
-    return state(decoding)[0], decoding
+    return np.minimum(state(decoding)[0], loop.seats), decoding
 
 
 def open_loop(step: StepTime, loop: Loop, rate: Any, token: TokenTime = step_yields_token) -> LoopTimes:

@@ -74,7 +74,12 @@ def open_loop_in_service(step: StepCoefficients, loop: Loop, rate: PerSecond, dr
 
 @formula(source="fixed point of the open loop: docs/serve.md", empirical="an iteration; its residual is tested instead")
 def open_loop_decoding(step: StepCoefficients, loop: Loop, rate: PerSecond, draft_cost: Number, floor: Number) -> Number:
-    """Sequences that decode at once in one replica when Poisson arrivals come at `rate`."""
+    """Sequences that decode at once in one replica when Poisson arrivals come at `rate`.
+
+    >>> from headway.laws.step.step import LLAMA_70B_TP8
+    >>> round(float(open_loop_decoding(LLAMA_70B_TP8, PROMPTS_2K, 2.0, 0, 0)), 2)
+    13.25
+    """
     law = step_floor_s if floor else step_s
     with unrecorded():
         return open_state(step_times(step, law), loop, rate, token_times(step, law, loop.accept_length, draft_cost))[1]

@@ -42,7 +42,7 @@ def increasing_root(function: Callable[[Any], Any], low: Any, high: Any, at_low:
     return (low + high) / 2
 
 
-def _next(low: Any, high: Any, below: Any, above: Any, span: Any, reach: Any) -> Any:
+def _next(low: Any, high: Any, below: Any, above: Any, span: Any, tolerance: Any) -> Any:
     """The next point of the ITP method."""
     middle, width = (low + high) / 2, high - low
     with np.errstate(all="ignore"):
@@ -51,5 +51,5 @@ def _next(low: Any, high: Any, below: Any, above: Any, span: Any, reach: Any) ->
     toward = np.sign(middle - falsi)
     shift = np.minimum(SLACK * width * width / np.maximum(span, np.finfo(float).tiny), np.abs(middle - falsi))
     shifted = falsi + toward * shift
-    radius = np.maximum(reach - width / 2, 0)
+    radius = np.maximum(tolerance - width / 2, 0)
     return np.where(np.abs(shifted - middle) <= radius, shifted, middle - toward * radius)

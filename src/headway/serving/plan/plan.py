@@ -258,8 +258,8 @@ def _nearest_miss(group: _Group) -> tuple[PlanRow, str]:
     return PlanRow(kind="best", pick=near, extra={"fits": False, "why": why}), fails
 
 
-def _answered(groups: list[_Group], user_pick: Choice | None, wanted: tuple[bool, bool], more: list[str]) -> Plan:
-    helping, with_frontier = wanted
+def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bool, bool], more: list[str]) -> Plan:
+    helping, with_frontier = sections
     lead = groups[0]
     goal = lead.goal
     best, fails = [], []

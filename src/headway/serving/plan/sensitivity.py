@@ -63,9 +63,11 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
         return []
     near = [_nearest(search, goal) for search in searches]
     before = _optimum([problem.query for problem in problems], near, goal)
+    if before is None:
+        return []
     lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
     expect(len(inputs) * NEAR * len(near))
-    for name in inputs if before is not None else ():
+    for name in inputs:
         again = [edited(problem.query, problem.precision, name) for problem in problems]
         after = _optimum(again, near, goal)
         if after is not None:
