@@ -64,7 +64,7 @@ def answer(row: Mapping[str, Any], checked: Any, sized: Any = None) -> str:
     plan = checked.plan
     if plan.fails:
         return _refusal(row, checked, sized)
-    start = f"{_nodes(row)} carry {_load(checked.goal.offered)}"
+    start = f"{_nodes(row)} {'carries' if int(row['nodes']) == 1 else 'carry'} {_load(checked.goal.offered)}"
     month = row.get("usd_per_month")
     cost = f" for ${month:,.0f}/month" if month is not None else " (no price known)"
     if not checked.holds:
@@ -97,7 +97,7 @@ def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
     if sized is not None and not sized.plan.fails and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
         month = f" for ${best['usd_per_month']:,.0f}/month" if "usd_per_month" in best else ""
-        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} do{month}")
+        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {'does' if int(best['nodes']) == 1 else 'do'}{month}")
     return sentence(start, f": {checked.plan.infeasible}")
 
 
