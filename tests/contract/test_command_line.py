@@ -371,7 +371,7 @@ def test_flags__wrong_value_is_one_line_with_what_would_work(cli: Cli, change: l
     [
         (["serv"], "serve"), (["serve"], "required"), (["serve", "lama-3.1-70b", *STEP[2:]], "llama-3.1-70b"),
         ([*POINT, "--prompt", "1k"], "--output"),
-        (["show", "modle", "x"], "model"), (["show", "chip", "h1000"], "h100"), (["list", "chip"], "chips"), (["trend", "models"], "chips"),
+        (["show", "modle", "x"], "model"), (["show", "chip", "h1000"], "h100"), (["list", "chip"], "chips"), (["trend", "model"], "models"),
         (["lecture", "RB-1000"], "RB"), (PLAN[:-2], "--output"), ([*PLAN, "--ttft", "-1s"], "--ttft"), ([*PLAN, "--ttft", "0"], "--ttft"),
         ([*PLAN, "--objective", "love"], "throughput"), ([*PLAN, "--current", "tp=3 batch=1"], "divisors"),
         ([*PLAN, "--current", "batch"], "KEY=VALUE"), (["solve", "list", *STEP[1:], "--for", "batch", "--so-that", "step_s=1"], "serve"),

@@ -97,7 +97,8 @@ def _refusal(row: Mapping[str, Any], checked: Any, sized: Any) -> str:
     if sized is not None and not sized.plan.fails and sized.holds:
         best = sized.plan.table.row(0) | facts(sized)
         month = f" for ${best['usd_per_month']:,.0f}/month" if "usd_per_month" in best else ""
-        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {'does' if int(best['nodes']) == 1 else 'do'}{month}")
+        verb = "does" if int(best["nodes"]) == 1 else "do"
+        return sentence(f"One {row['system']} does not carry {_load(checked.goal.offered)}; {_nodes(best)} {verb}{month}")
     return sentence(start, f": {checked.plan.infeasible}")
 
 

@@ -93,15 +93,15 @@ def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], 
     Pinned users, and the fewest for latency, stay as they are.
     """
     best: tuple[float, Candidates, int, float] | None = None
-    whole = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
+    users_stay = bool(goal.batches) or (goal.objective == "latency" and goal.rate is None)
     for query, layout in zip(queries, layouts, strict=True):
         if layout is None:
             continue
         w = compile_candidates(query, layout, len(layout.tp))
-        if whole:
-            found = best_loads(w, goal)
-            w, rows = found.candidates, np.arange(found.candidates.count)
-            users, value = (np.broadcast_to(part, (w.count, 1))[:, 0] for part in (found.batch, found.value))
+        if users_stay:
+            loads = best_loads(w, goal)
+            w, rows = loads.candidates, np.arange(loads.candidates.count)
+            users, value = (np.broadcast_to(part, (w.count, 1))[:, 0] for part in (loads.batch, loads.value))
         else:
             rows, users, value = on_curve(w, goal)
         if len(rows):
@@ -111,8 +111,8 @@ def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], 
                 best = key, w, int(rows[at]), float(users[at])
     if best is None:
         return None
-    _, w, row, users_found = best
-    return pick(w, row, users_found, goal, sized(w, np.ones((w.count, 1)), goal))
+    _, w, row, best_users = best
+    return pick(w, row, best_users, goal, sized(w, np.ones((w.count, 1)), goal))
 
 
 def has(query: ServeRequest, name: str) -> bool:
