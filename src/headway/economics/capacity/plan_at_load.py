@@ -175,8 +175,11 @@ def _smaller(search: Search, goal: LoadGoal, best: Any, failed: Any, plays: dict
 def _nearest(search: Search, goal: LoadGoal, failed: Any, tried: int) -> CheckedPlan:
     """The answer where no layout keeps every limit: the last that was simulated, else the nearest miss of the search."""
     plan = search(_first_bounds(goal.limits).slo(goal), 1.0, brief=False)
-    if plan.fails or failed is None:
+    if plan.fails:
         return CheckedPlan(plan=plan, goal=goal, tried=tried)
+    if failed is None:  # only the model's error keeps it from the limits: the simulator says how surely it holds
+        sure = check(_candidate(plan), goal.offered, goal.limits, needed=goal.confidence)
+        return CheckedPlan(plan=plan, goal=goal, checked=sure, tried=tried + 1)
     bounds, _, checked, factor = failed
     return CheckedPlan(plan=search(bounds.slo(goal), factor, brief=False), goal=goal, checked=checked, tried=tried)
 
