@@ -364,7 +364,7 @@ def test_tier__object_store_is_never_chosen() -> None:
         (("deepseek-v3", "--on", "8xh200", "--tier", "hbm4_rubin"), "HBM is not sold alone"),
         (("deepseek-v3", "--on", "8xh200", "--set", "tier.flash.price=-1"), "above"),
         (("deepseek-v3", "--on", "8xh200", "--set", "tier.flash.prices=1"), "price"),
-        (("deepseek-v3", "--on", "8xh200", "--set", "tier.cxl.price=1"), "tiers asked for"),
+        (("deepseek-v3", "--on", "8xh200", "--set", "tier.tape.price=1"), "tiers asked for"),
         (("deepseek-v3", "--on", "8xh200", "--mfu", "1.5"), "at most 1"),
         (("deepseek-v3", "--on", "8xh200", "--mfu", "0.5", "--fresh", "4k/s"), "one of them"),
         (("--kv-bytes", "1kB", "--on", "h100", "--mfu", "0.5"), "--active"),

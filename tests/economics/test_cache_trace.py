@@ -190,7 +190,7 @@ def test_cache__formats_and_plot(trace: str, how: str, capsys: pytest.CaptureFix
     assert picture.stat().st_size > 1000
     if how == "json":
         answer = json.loads(out)
-        assert len(answer["rows"]) == 16 and answer["columns"]["hit_share"]["doc"]
+        assert len(answer["rows"]) == 2 * 2 * 5 and answer["columns"]["hit_share"]["doc"]
         assert "computing every prompt" in answer["columns"]["saved_share"]["doc"]  # and not what a bill means by it
     if how == "text":
         assert "prompts cost least" in out.splitlines()[0]

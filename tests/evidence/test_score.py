@@ -174,7 +174,7 @@ def test_score__vllm_result_of_a_user(cli: Cli) -> None:
     status, out, _ = cli("score", "--vllm", str(READERS / "vllm_serve.json"), "--on", "8xh100-sxm", "--tp", "8")
     assert status == 0
     first = out.split("\n")[0]
-    assert first.startswith("vllm_serve-1: served TPOT is 10 ms, expected 8.83 ms (90 %: ") and "of 3 measurements within" in first
+    assert first.startswith("vllm_serve-1: served TPOT is 10 ms, expected 8.73 ms (90 %: ") and "of 3 measurements within" in first
     assert "the floor is" in out and "of its speed" in out and "Binds:   " in out
     rows = json.loads(cli("score", "--llama-bench", str(READERS / "llama_bench.json"), "-o", "json")[1])["rows"]
     told = [row for row in rows if row["measured"] is not None]

@@ -180,9 +180,9 @@ def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
 
         answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
     if borrowed and answer.words.headline:
-        longer = f"{answer.words.headline.removesuffix('.')}; {borrowed}."
-        if len(longer.split()) <= output.MOST_WORDS:
-            answer.words = dataclasses.replace(answer.words, headline=longer)
+        from headway.report.words import with_clause
+
+        answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
     if args.plot:
         from headway.report import figures
 

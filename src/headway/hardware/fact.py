@@ -20,7 +20,7 @@ def fact(text: str, field: str = "fact", catalog: Catalog | None = None) -> Any:
     """Number of the catalogue with its origin: a fact of a chip, system or memory tier, or a count of a model.
 
     >>> fact("h100.hbm_bw"), fact("gb200-nvl72.chips"), fact("deepseek-v3.kv_bytes_per_token")
-    (3350000000000.0, 72, 70272.0)
+    (3350000000000.0, 72, 70272)
     """
     where = catalog or default_catalog()
     name, _, key = text.strip().rpartition(".")

@@ -96,7 +96,7 @@ def borrowed_costs(chip: Chip) -> str:
         return ""
     if chip.like and family(chip) != OTHER_FAMILY:
         return f"{chip.name} borrows kernel, link and engine costs fitted to {family(chip)} chips such as {chip.like}"
-    return f"{chip.name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200, in a wider interval"
+    return f"{chip.name} borrows kernel, link and engine costs fitted to A100, H100, H200 and B200"
 
 
 def achieved_efficiency(

@@ -7,6 +7,7 @@ request meets is in performance/request.py.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,7 +99,7 @@ def estimate(case: Deployment) -> dict[str, Any]:
     """Contract key -> value, each at its own rank; None where a quantity does not apply."""
     compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
     if case.load.prompt is None:
-        return chips_of(case, compiled) | _decodestep_at(case, compiled) | memory_of(case, compiled, case.load.batch)
+        return chips_of(case, compiled) | _decode_step(case, compiled) | memory_of(case, compiled, case.load.batch)
     served = served_times(case, compiled)
     return chips_of(case, compiled) | _request(case, compiled, served) | memory_of(case, compiled, _sequences(case, served))
 
@@ -137,16 +138,29 @@ class ServedTimes:
     capacity: Any  # requests per second of one replica
 
 
-def served_times(case: Deployment, compiled: StepModel) -> ServedTimes:
-    """The load of a deployment: a closed loop of `batch` users per replica, or arrivals at `rate`."""
-    server, requests, load = server_of(case, compiled), requests_of(case), case.load
-    ideal = server.ideal()
+def throughput_of(case: Deployment) -> dict[str, Any]:
+    """Chips used, TPOT and time between requests of a deployment at its load: what an objective needs of `estimate`, without its floors."""
+    compiled = compile_layout(case.work, case.system, case.layout, case.assumptions, case.formats)
+    server, requests = server_of(case, compiled), requests_of(case)
+    expected = _runs(case, requests)(server)
+    rate = expected.rate if case.load.rate is None else least_of(expected.rate, request.capacity(server, requests))
+    return {**chips_of(case, compiled), "tpot_s": expected.tpot, "request_s": between_s(rate)}
+
+
+def _runs(case: Deployment, requests: Requests) -> Callable[..., LoopTimes]:
+    """The load as a function of the server: a closed loop of `batch` users per replica, or arrivals at `rate`."""
+    load = case.load
     if load.rate is None:
-        runs = functools.partial(request.closed_loop, requests=requests, users=load.batch)
-    else:
-        runs = functools.partial(request.open_loop, requests=requests, rate=divided(load.rate, case.layout.replicas))
+        return functools.partial(request.closed_loop, requests=requests, users=load.batch)
+    return functools.partial(request.open_loop, requests=requests, rate=divided(load.rate, case.layout.replicas))
+
+
+def served_times(case: Deployment, compiled: StepModel) -> ServedTimes:
+    """The load of a deployment, expected and at its floors."""
+    server, requests = server_of(case, compiled), requests_of(case)
+    ideal, runs = server.ideal(), _runs(case, requests)
     expected = runs(server)
-    most = expected.rate if load.rate is None else request.capacity(server, requests)
+    most = expected.rate if case.load.rate is None else request.capacity(server, requests)
     return ServedTimes(
         server=server, requests=requests, expected=expected, engine_floor=runs(server, law=step_floor_s),
         ideal=runs(ideal, law=step_floor_s), least_ttft=request.unloaded_ttft_s(ideal, requests, step_floor_s), capacity=most,
@@ -164,7 +178,7 @@ def _sequences(case: Deployment, served: ServedTimes) -> Any:
     return case.load.batch if case.load.rate is None else served.expected.in_service
 
 
-def _decodestep_at(case: Deployment, compiled: StepModel) -> dict[str, Any]:
+def _decode_step(case: Deployment, compiled: StepModel) -> dict[str, Any]:
     """Quantities of decode steps at one context, and of the prefill of as many tokens; no whole request."""
     load, context = case.load, case.load.context
     step = step_at(case, compiled, load.batch, context)

@@ -13,7 +13,7 @@ import numpy as np
 
 from headway.core.formula import recording
 from headway.core.quantity import known
-from headway.laws.arithmetic import divided, times
+from headway.laws.arithmetic import divided, relative, times
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes
 from headway.laws.queueing.replica_loop import (
@@ -25,7 +25,7 @@ from headway.laws.queueing.replica_loop import (
     step_times,
     token_times,
 )
-from headway.laws.queueing.users import prompt_chunks
+from headway.laws.queueing.users import packed_tokens, prompt_chunks
 from headway.laws.serving.request import (
     causal_pairs,
     final_context,
@@ -84,9 +84,13 @@ def prompt_s(server: Server, requests: Requests, prompts: Any, law: Law) -> Any:
     prompt_tokens, prompt_pairs = prefilled(requests.prompt, requests.hit_rate)
     tokens, pairs = times(prompt_tokens, prompts), times(prompt_pairs, prompts)
     ranks = prompt_lanes(prompts, server.step.dp, SINGLE)
-    chunks = prompt_chunks(tokens, times(server.scheduling.step_budget_tokens, ranks))
-    chunk = step_times(server.step, law)(NO_WORK, NO_WORK, divided(tokens, chunks), divided(pairs, chunks), prompts)
-    return pipelined_s(chunk, chunks, server.step.pp, server.scheduling.pipeline_overlap_share)
+    budget = times(server.scheduling.step_budget_tokens, ranks)
+    chunks, step = prompt_chunks(tokens, budget), step_times(server.step, law)
+    chunk = longest = step(NO_WORK, NO_WORK, divided(tokens, chunks), divided(pairs, chunks), prompts)
+    if np.any(server.step.pp > 1):
+        largest = packed_tokens(tokens, budget, SINGLE)
+        longest = step(NO_WORK, NO_WORK, largest, times(pairs, relative(largest, tokens)), prompts)
+    return pipelined_s(chunk, chunks, longest, server.step.pp, server.scheduling.pipeline_overlap_share)
 
 
 def decode_s(server: Server, requests: Requests, batch: Any, law: Law) -> Any:
@@ -113,7 +117,7 @@ def closed_loop(server: Server, requests: Requests, users: Any, law: Law = step_
 
 
 def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) -> LoopTimes:
-    """Requests that arrive at random at `rate` per replica, whatever the backlog; times are infinite from the capacity on."""
+    """Requests that arrive at random at `rate` per replica, whatever the backlog; from the capacity on its times mean nothing."""
     loop = loop_of(server, requests, SINGLE)
     step, token = _times(server, law)
     if not recording():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.core.formula import formula
+from headway.core.formula import formula, recording
 from headway.core.quantity import known
 from headway.core.units import Number, PerSecond, Second, Token
 from headway.laws.arithmetic import divided, relative, times, total
@@ -277,17 +277,44 @@ def request_times(
     other_users = others_in_service(served, loop.closed)
     together = synchronised_with_others(loop.synchronised_share, other_users)
     batch, busy = decoding_at_once(decoding, served, together), busy_share(served, loop.closed)
-    prompts = _prompts(loop, served, other_users, batch)
+    prompts = _prompts(loop, served, other_users, times(batch, busy))
     decode_batch = decoding_at_once(decoding_beside(decoding, served, loop.closed), served, together)
     contexts = (middle_context(loop.prompt, loop.output),)
     if whole_answer:
         contexts = (loop.prompt, *contexts, final_context(loop.prompt, loop.output))
-    steps = [step(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
+    decodes = [(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
+    beside = times(batch, times(loop.chunked_prefill, busy))
+    steps, alone, full, *further = _steps(step, served + decoding, decodes, *_prompt_steps(loop, prompts, beside))
     decode = tpot_s(*steps) if whole_answer else steps[0]
-    per_token = token(decode_batch, held_kv_tokens(decode_batch, contexts[len(contexts) // 2]), decode)
-    burst, steady, added = _prefilled(step, loop, prompts, served, decoding, times(batch, times(loop.chunked_prefill, busy)), decode, busy)
-    ttft = looped_ttft_s(loop.request_overhead_s, together, burst[0], steady[0])
-    return ttft, looped_tpot_s(per_token, together, burst[1], steady[1], loop.output), per_token, added
+    per_token = token(decode_batch, decodes[len(decodes) // 2][1], decode)
+    if loop.closed:
+        steady, added = _in_turn(loop, prompts, alone, full, further, decode, busy)
+    else:
+        steady, added = _at_random(step, loop, prompts, alone, full, beside, decode, busy)
+    packed = packed_prompt_s(full, loop.prefill, prompts.packed)
+    ttft = looped_ttft_s(loop.request_overhead_s, together, together_s(served, packed, loop.prefill, prompts.packed), steady[0])
+    between = together_between_s(served, packed, loop.prefill, prompts.packed)
+    return ttft, looped_tpot_s(per_token, together, between, steady[1], loop.output), per_token, added
+
+
+StepLoad = tuple[Any, Any, Any, Any, Any]  # the arguments of a StepTime
+
+
+def _steps(step: StepTime, like: Any, decodes: list[StepLoad], *prompts: StepLoad) -> tuple[Any, ...]:
+    """Times of decode steps, as a list, and of each step with prompts: in one evaluation, unless each is to be explained.
+
+    `like` has the shape of the replicas.
+    """
+    loads = [*decodes, *prompts]
+    if recording():
+        seconds = [step(*load) for load in loads]
+    else:
+        columns = np.empty((5, len(loads), *np.broadcast_shapes(np.shape(like), *(np.shape(value) for load in loads for value in load))))
+        for row, load in enumerate(loads):
+            for column, value in enumerate(load):
+                columns[column, row] = value
+        seconds = list(step(*columns))
+    return (seconds[: len(decodes)], *seconds[len(decodes) :])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +324,7 @@ class _Prompts:
     chunks: Any  # steps of one prompt
     tokens: Any  # of one prompt in one step
     pairs: Any
+    largest: Any  # tokens of its largest chunk
     steps: Any  # of the whole replica per prompt while prompts queue
     queued: Any  # steps that a prompt waits for prompts before it
     beside: Any  # other prompts prefilled with a prompt
@@ -306,50 +334,73 @@ class _Prompts:
     other_users: Any
 
 
-def _prompts(loop: Loop, served: Any, other_users: Any, batch: Any) -> _Prompts:
-    chunk = chunk_budget(loop.step_budget_tokens, batch, loop.chunked_prefill)
-    chunks = prompt_chunks(loop.prefill, divided(chunk, loop.lanes))
+def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts:
+    chunk = chunk_budget(loop.step_budget_tokens, beside, loop.chunked_prefill)
+    lane = divided(chunk, loop.lanes)
+    chunks = prompt_chunks(loop.prefill, lane)
     tokens, steps = divided(loop.prefill, chunks), relative(loop.prefill, chunk)
     cycle = cycle_steps(loop.output, chunks, loop.accept_length)
     queued = times(queued_before(other_users, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
     arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prefill, chunks)
     return _Prompts(
-        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), steps=steps, queued=queued, other_users=other_users,
+        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), largest=packed_tokens(loop.prefill, lane, SINGLE),
+        steps=steps, queued=queued, other_users=other_users,
         beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users),
         arriving=arriving, most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
     )  # fmt: skip
 
 
-def _prefilled(
-    step: StepTime, loop: Loop, p: _Prompts, served: Any, decoding: Any, beside: Any, decode: Any, busy: Any
-) -> tuple[tuple[Any, Any], tuple[Any, Any], Any]:
-    """TTFT and the time that other prompts add to an output, of prompts that come together and of those that come one by one; and what one
-    prompt adds.
-    """
+def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
+    """Steps with one chunk of one prompt, with queued prompts, and in a closed loop with all prompts that share one; then the longest."""
     kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    alone = step(beside, kv_tokens, p.tokens, p.pairs, SINGLE)
-    is_open = loop.closed is OPEN
-    load = prompt_load(loop.rate, p.chunks, alone) if is_open else times(p.arriving, p.chunks)
-    prompts = prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.other_users), p.most)
-    shared = step(beside, kv_tokens, times(p.tokens, prompts), times(p.pairs, prompts), prompts)
-    # While synchronised prompts are prefilled, on average half of the sequences decode.
     of_prompt = relative(p.packed, loop.prefill)
-    full = step(divided(beside, HALF), divided(kv_tokens, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
-    packed = packed_prompt_s(full, loop.prefill, p.packed)
-    burst = (
-        together_s(served, packed, loop.prefill, p.packed),
-        together_between_s(served, packed, loop.prefill, p.packed),
-    )
+    # While synchronised prompts are prefilled, on average half of the sequences decode.
+    full = (divided(beside, HALF), divided(kv_tokens, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
+    alone = (beside, kv_tokens, p.tokens, p.pairs, SINGLE)
+    if not loop.closed:
+        return [alone, full]
+    return [alone, full, _shared(p, beside, kv_tokens, _sharing(loop, p, times(p.arriving, p.chunks))), *_longest(loop, p, alone)]
+
+
+def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
+    """Prompts that share a step while one is prefilled, itself included."""
+    return prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.other_users), p.most)
+
+
+def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:
+    return beside, kv_tokens, times(p.tokens, prompts), times(p.pairs, prompts), prompts
+
+
+def _longest(loop: Loop, p: _Prompts, chunk: StepLoad) -> list[StepLoad]:
+    """The step with the largest chunk of the prompts of a step, where pipeline stages wait for it."""
+    if not np.any(loop.pp > 1):
+        return []
+    beside, kv_tokens, _, _, prompts = chunk
+    pairs = times(loop.pairs, relative(p.largest, loop.prefill))
+    return [(beside, kv_tokens, times(p.largest, prompts), times(pairs, prompts), prompts)]
+
+
+def _in_turn(loop: Loop, p: _Prompts, alone: Any, full: Any, further: list[Any], decode: Any, busy: Any) -> tuple[tuple[Any, Any], Any]:
+    """Users in a loop, one by one: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
+    shared, longest = further[0], further[-1] if len(further) > 1 else alone
+    prompts = _sharing(loop, p, times(p.arriving, p.chunks))
     added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
-    prompt_alone = pipelined_s(alone, p.chunks, loop.pp, loop.pipeline_overlap_share)
-    if is_open:
-        service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
-        wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
-        met = prompts_met(load, p.most)
-        beside_others = total((SINGLE, met))
-        met_step = step(beside, kv_tokens, times(p.tokens, beside_others), times(p.pairs, beside_others), beside_others)
-        ttft = steady_s(pipelined_s(met_step, p.chunks, loop.pp, loop.pipeline_overlap_share), EVEN, NO_TIME, wait, NO_TIME, busy)
-        between = open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)
-        return burst, (ttft, between), added
-    ttft = steady_s(prompt_alone, p.beside, added, times(full, p.queued), decode, busy)
-    return burst, (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
+    prefill = pipelined_s(alone, p.chunks, longest, loop.pp, loop.pipeline_overlap_share)
+    ttft = steady_s(prefill, p.beside, added, times(full, p.queued), decode, busy)
+    return (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
+
+
+def _at_random(
+    step: StepTime, loop: Loop, p: _Prompts, alone: Any, full: Any, beside: Any, decode: Any, busy: Any
+) -> tuple[tuple[Any, Any], Any]:
+    """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
+    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
+    load = prompt_load(loop.rate, p.chunks, alone)
+    prompts, met = _sharing(loop, p, load), _shared(p, beside, kv_tokens, total((SINGLE, prompts_met(load, p.most))))
+    _, shared, met_step, *longest = _steps(step, alone, [], _shared(p, beside, kv_tokens, prompts), met, *_longest(loop, p, met))
+    added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
+    service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
+    wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
+    prefill = pipelined_s(met_step, p.chunks, (longest or [met_step])[0], loop.pp, loop.pipeline_overlap_share)
+    ttft = steady_s(prefill, EVEN, NO_TIME, wait, NO_TIME, busy)
+    return (ttft, open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)), added

@@ -215,7 +215,7 @@ def kv_weights_context(weight_bytes: Byte, batch: Number, kv_bytes_per_token: By
 def crossing_with_attention(compute_s: Second, kv_s_per_context: SecondPerToken, attention_s_per_context: SecondPerToken) -> Token:
     """Context at which KV reads take as long as all arithmetic; infinite where attention's arithmetic grows as fast as its reads.
 
-    >>> float(crossing_with_attention(2.0e-7, 6.0e-11, 1.0e-11)), float(crossing_with_attention(2.0e-7, 6.0e-11, 6.0e-11))
+    >>> round(float(crossing_with_attention(2.0e-7, 6.0e-11, 1.0e-11)), 6), float(crossing_with_attention(2.0e-7, 6.0e-11, 6.0e-11))
     (4000.0, inf)
     """
     slack = kv_s_per_context - attention_s_per_context

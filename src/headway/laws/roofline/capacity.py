@@ -10,7 +10,7 @@ from headway.core.units import Byte, BytePerFlopRate, BytePerSecond, BytePerToke
 
 @formula(source="capacity over bandwidth")
 def drain_s(capacity: Byte, mem_bw: BytePerSecond) -> Second:
-    """Time to read a whole memory once: a lower bound of any step that reads all of it.
+    """Drain time of a memory such as HBM: to read the whole memory once, a lower bound of any step that reads all of it.
 
     >>> round(drain_s(80e9, 3.35e12), 4)  # H100
     0.0239

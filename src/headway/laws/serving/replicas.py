@@ -171,7 +171,7 @@ def most_of(first: Same, second: Same) -> Same:
 def prompt_taken_s(request: Second, prompt: Second, decode: Second, decoding: Number, output: Token) -> Second:
     """Replica time that a request's prompt is charged; `decode`: time of a token in steps of `decoding` sequences.
 
-    >>> round(prompt_taken_s(0.236, 0.076, 0.010, 64, 1000), 3), round(float(prompt_taken_s(0.2, 0.3, 0.1, 1, 1)), 3)
+    >>> round(float(prompt_taken_s(0.236, 0.076, 0.010, 64, 1000)), 3), round(float(prompt_taken_s(0.2, 0.3, 0.1, 1, 1)), 3)
     (0.076, 0.15)
     """
     answer = decode * (output / NEW_TOKEN) / np.maximum(decoding, 1)

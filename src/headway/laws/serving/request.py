@@ -242,14 +242,16 @@ def first_token_s(prompt: Second, overhead: Second) -> Second:
     return prompt + overhead
 
 
-@formula(source="GPipe (arXiv:1811.06965): the last of so many chunks leaves the last stage after chunks + stages - 1 turns")
-def pipelined_s(chunk: Second, chunks: Number, pp: Number, overlap: Number) -> Second:
-    """Prefill time of a prompt in chunks pipelined through stages; `chunk`: time of a chunk through all, `overlap`: pipelined share.
+@formula(source="GPipe (arXiv:1811.06965) ; unequal chunks: all turns and stages - 1 of the longest, as in a proportionate flow shop")
+def pipelined_s(chunk: Second, chunks: Number, longest: Second, pp: Number, overlap: Number) -> Second:
+    """Prefill time of a prompt in chunks pipelined through stages; times of the mean and the longest chunk are through all stages.
 
-    >>> pipelined_s(0.4, 8, 4, 1), pipelined_s(0.4, 8, 4, 0), pipelined_s(0.4, 1, 4, 1)
+    `overlap`: share of the chunks that are pipelined.
+
+    >>> pipelined_s(0.4, 8, 0.4, 4, 1), pipelined_s(0.4, 8, 0.4, 4, 0), pipelined_s(0.2, 2, 0.4, 4, 1)
     (1.1, 3.2, 0.4)
     """
-    return chunk * (overlap * (chunks + pp - 1) / pp + (1 - overlap) * chunks)
+    return chunk * chunks * (overlap / pp + (1 - overlap)) + overlap * longest * (pp - 1) / pp
 
 
 @formula(source="fullest of dp bins that n prompts fall in: n/dp + sqrt(2 n/dp ln dp), Raab and Steger 1998, from one prompt to all")

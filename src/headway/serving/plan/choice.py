@@ -16,7 +16,7 @@ from headway.core.quantity import known, user_input
 from headway.core.table import Axis, Table, from_rows
 from headway.laws.serving.replicas import per_replica
 from headway.performance.compile import work_of
-from headway.performance.estimate import estimate
+from headway.performance.estimate import Deployment, estimate, throughput_of
 from headway.performance.layout import NAMES, Layout
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import Candidates
@@ -202,5 +202,14 @@ def _recorded(line: PlanRow) -> dict[str, Any]:
 
 def estimates_of(choice: Choice, query: ServeRequest) -> dict[str, Any]:
     """Every estimated quantity of a choice, computed as for printing and explaining."""
+    return _estimated(choice, query, estimate)
+
+
+def throughput_estimates(choice: Choice, query: ServeRequest) -> dict[str, Any]:
+    """Of `estimates_of`, what an objective needs: chips, TPOT and time between requests."""
+    return _estimated(choice, query, throughput_of)
+
+
+def _estimated(choice: Choice, query: ServeRequest, law: Callable[[Deployment], dict[str, Any]]) -> dict[str, Any]:
     case = replace(case_of(query, choice.layout, choice.load), work=work_of(query.model, query.work.expert_load))
-    return estimate(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))
+    return law(case) if choice.prefill is None else estimate_pools(case, choice.prefill, hand_over_link(query.system))

@@ -17,6 +17,7 @@ from headway.serving.plan.sizing import ReplicaCounts, objective_value, sized
 FINEST, COARSEST = 150, 20  # batches tried per layout
 CELLS = 100_000  # target for all candidates, so that a large space stays fast
 DEFAULT_POINTS, FEW_POINTS = 12, 6  # without a rate, and where each point is a load of its own
+RATE_REACH = 4.0  # where a rate is to be carried, nobody takes more machines than so many times the cheapest for speed alone
 BINS = 1024  # bins of speed, to drop most candidates before sorting
 
 
@@ -88,8 +89,12 @@ def _points(index: int, row: Any, batch: Any, rate: Any, speed: Any, cost: Any) 
     return Points(**{key: np.ravel(value) for key, value in zip(Points.__slots__, values, strict=True)})
 
 
-def frontier(points: Points, most: int = DEFAULT_POINTS) -> Points:
-    """The Pareto frontier, fastest first; at most `most` points, evenly spread in log speed and with both ends."""
+def frontier(points: Points, most: int = DEFAULT_POINTS, reach: float = np.inf) -> Points:
+    """The Pareto frontier, fastest first: at most `most` points, evenly spread in log speed and with both ends.
+
+    Points that cost more than `reach` times the cheapest are left out.
+    """
+    points = points.take(np.flatnonzero(points.cost <= reach * points.cost.min(initial=np.inf)))
     points = points.take(_in_reach(points))
     order = np.lexsort((points.cost, -points.speed))
     cost = points.cost[order]

@@ -27,7 +27,7 @@ from headway.serving.plan import problem as plan_problem
 from headway.serving.plan.candidates import Candidates, compile_candidates
 from headway.serving.plan.choice import Choice, PlanRow, choose, estimates_of, point_choice, table
 from headway.serving.plan.disaggregate import PoolPair, pairs, picked
-from headway.serving.plan.frontier import DEFAULT_POINTS, FEW_POINTS, candidates, frontier
+from headway.serving.plan.frontier import FEW_POINTS, RATE_REACH, candidates, frontier
 from headway.serving.plan.infeasible import beyond, nearest
 from headway.serving.plan.problem import NAMES as LIMIT_NAMES
 from headway.serving.plan.problem import Goal, limits, objective_named
@@ -272,7 +272,7 @@ def _answered(groups: list[_Group], user_pick: Choice | None, sections: tuple[bo
     if goal.disaggregate:
         lines += [PlanRow(kind="frontier", pick=choice) for choice in _pool_frontier(lead)]
     elif len(points.speed):
-        front = frontier(points, DEFAULT_POINTS if goal.rate is None else FEW_POINTS)
+        front = frontier(points) if goal.rate is None else frontier(points, FEW_POINTS, RATE_REACH)
         places = zip(front.search, front.row, front.batch, front.rate, strict=True)
         picks = [
             point_choice(members[int(index)].fitting, int(row), int(users), float(rate), goals[int(index)])
@@ -344,7 +344,7 @@ def _notes(groups: list[_Group], count: int) -> tuple[str, ...]:
     met = sum(best.met for group in groups for best in group.searches)
     short = f", {timely - met} that do not carry the rate" if goal.rate is not None else ""
     slower = " or ".join(LIMIT_NAMES[name] for name in limits(goal.slo)) or "latency"
-    how = "the batches asked for" if goal.batches else "geometric batches, then each layout's best batch to the exact integer"
+    how = "the batches asked for" if goal.batches else "a grid and the best load on a curve; the best layouts to the exact user"
     notes = dict.fromkeys(
         (
             f"searched {layouts} layouts (formats counted apart), {count} candidates with a batch ({how})",

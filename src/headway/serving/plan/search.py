@@ -13,7 +13,8 @@ import numpy as np
 
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate
-from headway.laws.queueing.replica_loop import step_times, token_times
+from headway.laws.queueing.replica_loop import Law, step_times, token_times
+from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import full_batch, replicas_needed
 from headway.laws.serving.request import e2e_s
@@ -31,23 +32,25 @@ MOST_SEQUENCES = 1 << 20  # on one rank: more than any memory holds
 
 FINALISTS = 24  # layouts of a search that are computed exactly
 AT_RATE = 10  # and where a rate is to be carried
-HALVINGS = 20  # of the decoding sequences that carry a rate
-EXACTLY = 60  # halvings where 1 % of an input is compared
+SCREENED = 1e-6  # width of a load on the curve, as a share of all that memory holds
+EXACTLY = 1e-9  # where 1 % of an input is compared
 LEAST_ANSWER = 1e-3  # tokens after the first, so that an answer of one token has a load
 
 
-def decode_tpot(w: Candidates, batch: Any) -> Any:
-    """Expected TPOT in seconds of a replica that only decodes."""
-    return request_laws.decode_s(w.server, w.requests, batch, step_s)
+def decode_tpot(w: Candidates, batch: Any, law: Law = step_s) -> Any:
+    """TPOT in seconds of a replica that only decodes."""
+    return request_laws.decode_s(w.server, w.requests, batch, law)
+
+
+def _law(goal: Goal) -> Law:
+    """The step law with every step `goal.step_factor` times as long as expected."""
+    return step_s if goal.step_factor == 1 else lambda *load: goal.step_factor * step_s(*load)
 
 
 def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
-    """Step and token times of the candidates, every step `goal.step_factor` times as long as expected."""
-    step = step_times(w.server.step, step_s)
-    token = token_times(w.server.step, step_s, w.server.accept_length, w.server.draft_cost)
-    if goal.step_factor == 1:
-        return step, token
-    return (lambda *load: goal.step_factor * step(*load)), token
+    """Step and token times of the candidates."""
+    law = _law(goal)
+    return step_times(w.server.step, law), token_times(w.server.step, law, w.server.accept_length, w.server.draft_cost)
 
 
 def curve(w: Candidates, decoding: Any, goal: Goal) -> LoadPoint:
@@ -85,12 +88,17 @@ def most_fitting(w: Candidates) -> Any:
 
 def within(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
     """Whether a load keeps the limits on mean times."""
+    return strain(w, point, goal) <= 1
+
+
+def strain(w: Candidates, point: LoadPoint, goal: Goal) -> Any:
+    """The largest of a load's mean times, each as a share of its limit; 0 without limits."""
     times = {"ttft": point.ttft, "tpot": point.tpot, "tpot_decode": point.decode}
     times["e2e"] = e2e_s(point.ttft, point.tpot, w.query.load.output)
-    good = np.full(np.broadcast_shapes(np.shape(point.tpot), np.shape(point.ttft)), True)
+    most = np.zeros(np.broadcast_shapes(np.shape(point.tpot), np.shape(point.ttft)))
     for name, limit in limits(goal.slo).items():
-        good = good & (times[name] <= limit)
-    return good
+        most = np.maximum(most, times[name] / limit)
+    return most
 
 
 def least_sequences(w: Candidates) -> int:
@@ -177,15 +185,15 @@ def on_curve(w: Candidates, goal: Goal) -> tuple[Any, Any, Any]:
     return keep[rows], np.broadcast_to(point.served, (w.count, 1))[rows, 0], value[rows, 0]
 
 
-def _highest_decoding(w: Candidates, room: Any, goal: Goal, halvings: int) -> Any:
+def _highest_decoding(w: Candidates, room: Any, goal: Goal, close: float) -> Any:
     """Most decoding sequences, not rounded, that keep the limits on the curve with all requests in memory; 0 if none."""
-    low, high = np.zeros_like(room), room
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        point = curve(w, middle, goal)
-        good = within(w, point, goal) & (point.served <= room)
-        low, high = np.where(good, middle, low), np.where(good, high, middle)
-    return low
+
+    def excess(decoding: Any) -> Any:
+        point = curve(w, decoding, goal)
+        return np.maximum(strain(w, point, goal), point.served / room) - 1
+
+    most = increasing_root(excess, 0.0 * room, room, -1.0, close)
+    return np.where(most > 2 * close * room, most, 0.0)
 
 
 def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
@@ -193,17 +201,16 @@ def fewest_users(w: Candidates, goal: Goal) -> LoadPoint:
     alone = np.ones((w.count, 1))
     if least_sequences(w) > 1:
         return exact(w, batch_of(w, 2 * alone), replace(goal, rate=None))
-    if goal.step_factor != 1:
-        return exact(w, alone, replace(goal, rate=None))
-    tpot = decode_tpot(w, alone)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
-    rate = loop_rate(alone, w.ttft, tpot, w.query.load.output)
-    return LoadPoint(served=alone, ttft=w.ttft, tpot=tpot, decode=tpot, rate=rate)
+    law = _law(goal)
+    tpot = decode_tpot(w, alone, law)  # nobody else's prompt, nobody to wait for: the fixed point in one evaluation
+    ttft = w.ttft if goal.step_factor == 1 else request_laws.unloaded_ttft_s(w.server, w.requests, law)
+    return LoadPoint(served=alone, ttft=ttft, tpot=tpot, decode=tpot, rate=loop_rate(alone, ttft, tpot, w.query.load.output))
 
 
 def _most_decoding(w: Candidates, most: Any, goal: Goal) -> Any:
     """Most decoding sequences on the curve that keep the limits; those of the fewest users where only these keep them; 0 if none do."""
     least = 0.0 if least_sequences(w) == 1 else batch_of(w, 2 * np.ones((w.count, 1)))
-    decoding = _highest_decoding(w, batch_of(w, most).astype(float), goal, HALVINGS)
+    decoding = _highest_decoding(w, batch_of(w, most).astype(float), goal, SCREENED)
     few = fewest_users(w, goal)
     time = few.rate * np.maximum(w.query.load.output - 1, LEAST_ANSWER) * few.tpot
     return np.where((decoding > time) & (decoding >= least), decoding, np.where(within(w, few, goal), time, 0.0)).astype(float)
@@ -301,14 +308,9 @@ def _with_users(w: Candidates, most: Any, rows: Any, goal: Goal, known_parts: di
     return _best(w, users, exact(w, users, goal), rows[good], goal, known_parts, met, size)
 
 
-def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, halvings: int = HALVINGS) -> Any:
+def _decoding_at(w: Candidates, rate: Any, most: Any, goal: Goal, close: float = SCREENED) -> Any:
     """Decoding sequences at which a replica carries `rate`, at most `most`."""
-    low, high = 0 * most, most
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        short = curve(w, middle, goal).rate < rate
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return high
+    return increasing_root(lambda decoding: curve(w, decoding, goal).rate - rate, 0.0 * most, most, -rate, close)
 
 
 def _pinned(w: Candidates, goal: Goal, batches: Any) -> BestLoads:

@@ -25,7 +25,7 @@ from headway.performance.formats import resolve
 from headway.performance.layout import NAMES, UNASKED, Layout, check, shape
 from headway.performance.workload import Load
 from headway.serving.plan.candidates import Candidates, compile_candidates
-from headway.serving.plan.choice import Choice, PlanRow, estimates_of, pick
+from headway.serving.plan.choice import Choice, PlanRow, pick, throughput_estimates
 from headway.serving.plan.problem import Goal
 from headway.serving.plan.search import BestLoads, best_loads, on_curve
 from headway.serving.plan.sizing import ONE_REPLICA, ReplicaCounts, objective_value, sized
@@ -61,30 +61,39 @@ def elasticities(problems: Sequence[PlanProblem], searches: Sequence[BestLoads |
     """
     if goal.sizing:
         return []
-    near = [_nearest(search, goal) for search in searches]
+    near = _nearest(searches, goal)
     before = _optimum([problem.query for problem in problems], near, goal)
     if before is None:
         return []
     lines, inputs = [], [name for name in INPUTS if has(best.query, name)]
+    objective = objective_of(before, before.query, goal)
     expect(len(inputs) * NEAR * len(near))
     for name in inputs:
         again = [edited(problem.query, problem.precision, name) for problem in problems]
         after = _optimum(again, near, goal)
         if after is not None:
             precision = next(problem.precision for problem, query in zip(problems, again, strict=True) if query is after.query)
-            lines.append(_line(name, before, after, precision, goal))
+            lines.append(_line(name, before, after, precision, goal, objective))
     return sorted(lines, key=lambda line: -abs(line.extra["elasticity"]))
 
 
 NEAR = 12  # layouts of each set of formats that 1 % of an input may make the best
+NEAR_SHARE = 0.05  # of the best objective, from which 1 % of an input brings no other layout to the front
 
 
-def _nearest(search: BestLoads | None, goal: Goal) -> Layout | None:
-    """The best layouts of a search, as arrays; None if no layout keeps the limits."""
-    if search is None or not search.candidates.count:
-        return None
-    value = search.value[:, 0]
-    return search.candidates.rows(np.argsort(-value if goal.more else value, kind="stable")[:NEAR]).layout
+def _nearest(searches: Sequence[BestLoads | None], goal: Goal) -> list[Layout | None]:
+    """The best layouts of each search that are near the best of all, as arrays; None where there are none."""
+    values = [None if search is None else (-search.value if goal.more else search.value)[:, 0] for search in searches]
+    best = min((float(value.min()) for value in values if value is not None and value.size), default=np.inf)
+    near: list[Layout | None] = []
+    for search, value in zip(searches, values, strict=True):
+        if search is None or value is None or not value.size:
+            near.append(None)
+            continue
+        rows = np.argsort(value, kind="stable")[:NEAR]
+        rows = rows[value[rows] <= best + NEAR_SHARE * abs(best)]
+        near.append(search.candidates.rows(rows).layout if rows.size else None)
+    return near
 
 
 def _optimum(queries: Sequence[ServeRequest], layouts: Sequence[Layout | None], goal: Goal) -> Choice | None:
@@ -148,7 +157,7 @@ def edited(query: ServeRequest, precision: Precision, name: str) -> ServeRequest
     return replace(query, system=system, assumptions=assumptions, formats=formats)
 
 
-def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal) -> PlanRow:
+def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: Goal, objective: Any) -> PlanRow:
     base = replace(after.query, system=before.query.system, assumptions=before.query.assumptions)  # formats are resolved again below
 
     def again() -> ServeRequest:
@@ -157,21 +166,20 @@ def _line(name: str, before: Choice, after: Choice, precision: Precision, goal: 
 
     def tree() -> Any:
         with record():
-            return _value(before, after, before.query, edited(base, precision, name), goal)
+            return _gain(objective_of(before, before.query, goal), objective_of(after, edited(base, precision, name), goal), goal)
 
-    number = float(_value(before, after, before.query, after.query, goal))
+    number = float(_gain(objective, objective_of(after, after.query, goal), goal))
     extra = {"input": name, "elasticity": number}
     return PlanRow(kind="elasticity", pick=after, extra=extra, trees={"elasticity": tree}, queried=again)
 
 
-def _value(before: Choice, after: Choice, first: ServeRequest, second: ServeRequest, goal: Goal) -> Any:
-    gain = gain_of_more if goal.more else gain_of_less
-    return elasticity(gain(objective_of(before, first, goal), objective_of(after, second, goal)), STEP)
+def _gain(before: Any, after: Any, goal: Goal) -> Any:
+    return elasticity((gain_of_more if goal.more else gain_of_less)(before, after), STEP)
 
 
 def objective_of(pick: Choice, query: ServeRequest, goal: Goal) -> Any:
     """The objective of one choice, computed as for printing and explaining."""
-    estimates = estimates_of(pick, query)
+    estimates = throughput_estimates(pick, query)
     replicas = pick.layout.replicas if pick.prefill is None else ONE_REPLICA  # a pair of pools counts as one replica
     size = ReplicaCounts(replicas=replicas, chips_used=estimates["chips_used"], chips=query.system.chips)
     return objective_value(goal, query, size, estimates["tpot_s"], estimates["request_s"])
