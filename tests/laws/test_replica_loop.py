@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headway.laws.queueing.closed_loop import loop_times, open_times, poisson
+from headway.laws.queueing.closed_loop import loop_times, open_times
+from headway.laws.queueing.loop import poisson
 from headway.laws.queueing.replica_loop import (
     PROMPTS_2K,
     decoding_in_loop,

@@ -33,11 +33,11 @@ def test_rate__bare_chip_gets_the_fewest_nodes_of_brute_force() -> None:
     for tp, pp, kv in itertools.product((1, 2, 4, 8), (1, 2, 3, 4, 5, 6, 7, 8), ("bf16", "fp8")):
         if tp * pp > 8:
             continue
-        for nodes in range(1, 9):
-            layout = Layout(tp=tp, pp=pp, replicas=nodes * (8 // (tp * pp)))
-            row = serve(
-                "llama-3.1-70b", f"{8 * nodes}xh200-sxm", layout, rate=40.0, prompt=2000, output=300, precision=Precision(kv=kv)
-            ).row(0)
+        shares = [40.0 / (nodes * (8 // (tp * pp))) for nodes in range(1, 9)]  # replicas are alike, and share the rate
+        alone = serve(
+            "llama-3.1-70b", f"{tp * pp}xh200-sxm", Layout(tp=tp, pp=pp), rate=shares, prompt=2000, output=300, precision=Precision(kv=kv)
+        )
+        for nodes, row in enumerate(alone.rows(), start=1):
             if row["fits"] and row["utilisation"] < 1 and row["ttft_s"] <= 1 and row["tpot_s"] <= 0.030:
                 fewest = min(fewest, nodes * 8)
                 break

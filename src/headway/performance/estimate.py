@@ -16,7 +16,7 @@ from headway.hardware.chip_price import PriceQuote
 from headway.hardware.system import System
 from headway.laws.arithmetic import divided, relative, times
 from headway.laws.economics.cost import cached_token_s, usd_per_mtok_cached, usd_per_mtok_in, usd_per_mtok_out
-from headway.laws.queueing.closed_loop import LoopTimes
+from headway.laws.queueing.loop import LoopTimes
 from headway.laws.queueing.replica_loop import token_times
 from headway.laws.serving.replicas import (
     answer_token_s,

@@ -15,7 +15,7 @@ from headway.core.formula import recording
 from headway.core.quantity import known
 from headway.laws.arithmetic import divided, relative, times
 from headway.laws.queueing import closed_loop as loops
-from headway.laws.queueing.closed_loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes
+from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, Loop, LoopTimes, StepTime, TokenTime, poisson
 from headway.laws.queueing.replica_loop import (
     Law,
     decoding_in_loop,
@@ -124,7 +124,7 @@ def open_loop(server: Server, requests: Requests, rate: Any, law: Law = step_s) 
         return loops.open_loop(step, loop, rate, token)
     at = (server.step, loop, rate, server.draft_cost, _law_mark(law))
     served, decoding = open_loop_in_service(*at), open_loop_decoding(*at)
-    return loops.open_times(step, loops.poisson(loop, rate), rate, served, decoding, token)
+    return loops.open_times(step, poisson(loop, rate), rate, served, decoding, token)
 
 
 def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:
@@ -132,7 +132,7 @@ def capacity(server: Server, requests: Requests, law: Law = step_s) -> Any:
     return open_loop_capacity(server.step, loop_of(server, requests, SINGLE), server.draft_cost, _law_mark(law))
 
 
-def _times(server: Server, law: Law) -> tuple[loops.StepTime, loops.TokenTime]:
+def _times(server: Server, law: Law) -> tuple[StepTime, TokenTime]:
     return step_times(server.step, law), token_times(server.step, law, server.accept_length, server.draft_cost)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headway.laws.queueing.closed_loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.handed_loop import HandedLoop, best_split, handed_loop
+from headway.laws.queueing.loop import NO_WORK, SINGLE, LoopTimes
 from headway.laws.queueing.replica_loop import Law, step_times
 from headway.laws.serving.replicas import offered_tok_per_s
 from headway.laws.serving.request import busy_replicas, decode_tok_per_s, held_kv_tokens, per_chip, per_prompt_s, run_s, sustained_tok_per_s

@@ -5,48 +5,16 @@ A saturated batch is a loop with one user per slot. laws/queueing/handed_loop.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from headway.core.formula import formula, recording
-from headway.core.quantity import known
+from headway.core.formula import formula
 from headway.core.units import Number, PerSecond, Second, Token
-from headway.laws.arithmetic import divided, relative, times, total
+from headway.laws.queueing.loop import Loop, LoopTimes, StepTime, TokenTime, poisson, random_arrivals, step_yields_token
+from headway.laws.queueing.request_times import request_times
 from headway.laws.queueing.root import increasing_root
-from headway.laws.queueing.users import (
-    busy_share,
-    chunk_budget,
-    cycle_steps,
-    decoding_at_once,
-    decoding_beside,
-    looped_tpot_s,
-    looped_ttft_s,
-    open_between_s,
-    others_in_service,
-    packed_prompt_s,
-    packed_tokens,
-    prefill_share,
-    prompt_added_s,
-    prompt_chunks,
-    prompt_load,
-    prompts_beside,
-    prompts_in_progress,
-    prompts_met,
-    prompts_per_step,
-    queued_before,
-    random_wait_s,
-    residual_s,
-    steady_between_s,
-    steady_s,
-    step_room,
-    synchronised_with_others,
-    together_between_s,
-    together_s,
-)
-from headway.laws.serving.request import final_context, held_kv_tokens, middle_context, pipelined_s, tpot_s
 
 NEW_TOKEN: Token = 1.0
 NOTHING: Number = 1e-12  # makes 0 / 0 a zero
@@ -127,72 +95,6 @@ def open_seat_wait_s(served: Number, seats: Number, rate: PerSecond) -> Second:
     return load ** np.sqrt(2 * (seats + 1)) / (1 - load) / 2 / rate
 
 
-StepTime = Callable[[Any, Any, Any, Any, Any], Any]  # decoding sequences, their KV tokens, prompt tokens, prompt pairs, prompts -> s
-TokenTime = Callable[[Any, Any, Any], Any]  # decoding sequences, their KV tokens, time of the step -> seconds per token
-CLOSED = known(1.0, "closed loop", "", "constant", "users wait for their answers")
-OPEN = known(0.0, "open loop", "", "constant", "requests arrive whatever the backlog")
-IRREGULAR = known(1e6, "spread of Poisson arrivals", "", "constant", "they keep no order, as users in a loop do")
-NO_WORK = known(0.0, "no prompt", "token", "constant", "a decode step prefills nothing")
-SINGLE = known(1.0, "one prompt", "", "constant", "a prompt by itself")
-HALF = known(2.0, "half", "", "constant", "of those who come together, on average half decode while prompts are prefilled")
-NO_TIME = known(0.0, "no step", "s", "constant", "the wait has the step in progress")
-NO_RATE = known(0.0, "no arrivals", "1/s", "constant", "a closed loop has users instead")
-EVEN = known(0.0, "none together", "", "constant", "Poisson arrivals come one by one")
-
-
-def step_yields_token(decoding: Any, kv_tokens: Any, step: Any) -> Any:
-    """Time per token without speculation: that of the step."""
-    return step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    """Load of one replica and its engine's scheduling; every field a scalar or an array."""
-
-    users: Number
-    seats: Number
-    prompt: Token  # context at the first token
-    prefill: Token  # prompt tokens to compute: those that no prefix cache holds
-    pairs: Token  # their (query, key) pairs
-    output: Token
-    spread: Number  # of the output length: standard deviation over mean
-    step_budget_tokens: Token  # most prompt tokens per step of the replica
-    chunked_prefill: Number  # 1: prompt chunks share steps with decodes; 0: prompts run first, in steps without decodes
-    synchronised_share: Number  # share of requests whose prompts arrive all at once
-    concurrent_prompts: Number  # other prompts that arrive with a prompt even when arrivals are spread
-    request_overhead_s: Second  # per request: before its prompt enters a step and after its first token leaves it
-    lanes: Number = 1  # data-parallel ranks x pipeline stages: each computes chunks of prompts of its own
-    pp: Number = 1
-    pipeline_overlap_share: Number = 0  # share of a prompt's chunks that overlap in pipeline stages
-    accept_length: Number = 1  # tokens per step
-    closed: Number = CLOSED  # 1: users who wait for their answers; 0: Poisson arrivals
-    rate: PerSecond = NO_RATE  # of Poisson arrivals
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTimes:
-    """Times of a request at a load, and the replica's rate."""
-
-    ttft: Second
-    tpot: Second
-    decode: Second  # TPOT of decode steps alone
-    rate: PerSecond
-    decoding: Number
-    in_service: Number  # requests that are prefilled or decode
-    seat_wait: Second  # part of the TTFT
-    prompt: Second  # time of the replica that one prompt takes from decoding
-
-
-def poisson(loop: Loop, rate: Any) -> Loop:
-    """The load with requests that arrive at random, whatever the backlog."""
-    return replace(loop, closed=OPEN, rate=rate, spread=IRREGULAR, synchronised_share=EVEN, concurrent_prompts=EVEN)
-
-
-def random_arrivals(loop: Loop) -> Loop:
-    """The loop with users who come one by one in no order: near the load of Poisson arrivals, without their rate."""
-    return replace(loop, spread=IRREGULAR, synchronised_share=EVEN, concurrent_prompts=EVEN)
-
-
 @formula(source="definition")
 def in_service(users: Number, seats: Number) -> Number:
     """Requests in service of a closed loop: all users, or as many as have a seat.
@@ -262,145 +164,6 @@ def capacity(step: StepTime, loop: Loop, token: TokenTime = step_yields_token) -
     spread = closed_loop(step, replace(random_arrivals(loop), users=loop.seats), token).rate
 
     def excess(rate: Any) -> Any:
-        return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats), token).rate
+        return rate - closed_loop(step, replace(poisson(loop, rate), users=loop.seats + 0.0 * rate), token).rate
 
     return increasing_root(excess, 0 * spread, 2 * spread, -spread, CAPACITY_CLOSE)
-
-
-def request_times(
-    step: StepTime, loop: Loop, served: Any, decoding: Any, token: TokenTime = step_yields_token, *, whole_answer: bool = False
-) -> tuple[Any, Any, Any, Any]:
-    """TTFT in service, TPOT, TPOT of decode steps alone, and a prompt's time, while `decoding` of `served` requests decode.
-
-    `whole_answer`: decode steps are averaged over the growing context of an answer, else taken at its middle.
-    """
-    other_users = others_in_service(served, loop.closed)
-    together = synchronised_with_others(loop.synchronised_share, other_users)
-    batch, busy = decoding_at_once(decoding, served, together), busy_share(served, loop.closed)
-    prompts = _prompts(loop, served, other_users, times(batch, busy))
-    decode_batch = decoding_at_once(decoding_beside(decoding, served, loop.closed), served, together)
-    contexts = (middle_context(loop.prompt, loop.output),)
-    if whole_answer:
-        contexts = (loop.prompt, *contexts, final_context(loop.prompt, loop.output))
-    decodes = [(decode_batch, held_kv_tokens(decode_batch, context), NO_WORK, NO_WORK, SINGLE) for context in contexts]
-    beside = times(batch, times(loop.chunked_prefill, busy))
-    steps, alone, full, *further = _steps(step, served + decoding, decodes, *_prompt_steps(loop, prompts, beside))
-    decode = tpot_s(*steps) if whole_answer else steps[0]
-    per_token = token(decode_batch, decodes[len(decodes) // 2][1], decode)
-    if loop.closed:
-        steady, added = _in_turn(loop, prompts, alone, full, further, decode, busy)
-    else:
-        steady, added = _at_random(step, loop, prompts, alone, full, beside, decode, busy)
-    packed = packed_prompt_s(full, loop.prefill, prompts.packed)
-    ttft = looped_ttft_s(loop.request_overhead_s, together, together_s(served, packed, loop.prefill, prompts.packed), steady[0])
-    between = together_between_s(served, packed, loop.prefill, prompts.packed)
-    return ttft, looped_tpot_s(per_token, together, between, steady[1], loop.output), per_token, added
-
-
-StepLoad = tuple[Any, Any, Any, Any, Any]  # the arguments of a StepTime
-
-
-def _steps(step: StepTime, like: Any, decodes: list[StepLoad], *prompts: StepLoad) -> tuple[Any, ...]:
-    """Times of decode steps, as a list, and of each step with prompts: in one evaluation, unless each is to be explained.
-
-    `like` has the shape of the replicas.
-    """
-    loads = [*decodes, *prompts]
-    if recording():
-        seconds = [step(*load) for load in loads]
-    else:
-        columns = np.empty((5, len(loads), *np.broadcast_shapes(np.shape(like), *(np.shape(value) for load in loads for value in load))))
-        for row, load in enumerate(loads):
-            for column, value in enumerate(load):
-                columns[column, row] = value
-        seconds = list(step(*columns))
-    return (seconds[: len(decodes)], *seconds[len(decodes) :])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prompts:
-    """Prompts of a replica as its steps meet them."""
-
-    chunks: Any  # steps of one prompt
-    tokens: Any  # of one prompt in one step
-    pairs: Any
-    largest: Any  # tokens of its largest chunk
-    steps: Any  # of the whole replica per prompt while prompts queue
-    queued: Any  # steps that a prompt waits for prompts before it
-    beside: Any  # other prompts prefilled with a prompt
-    arriving: Any  # prompts of others that begin per step
-    most: Any  # prompts for which a step has room
-    packed: Any  # prompt tokens of a step while prompts queue
-    other_users: Any
-
-
-def _prompts(loop: Loop, served: Any, other_users: Any, beside: Any) -> _Prompts:
-    chunk = chunk_budget(loop.step_budget_tokens, beside, loop.chunked_prefill)
-    lane = divided(chunk, loop.lanes)
-    chunks = prompt_chunks(loop.prefill, lane)
-    tokens, steps = divided(loop.prefill, chunks), relative(loop.prefill, chunk)
-    cycle = cycle_steps(loop.output, chunks, loop.accept_length)
-    queued = times(queued_before(other_users, steps, cycle, chunks, loop.spread), loop.chunked_prefill)
-    arriving, room = prompts_per_step(other_users, cycle, queued), step_room(chunk, loop.prefill, chunks)
-    return _Prompts(
-        chunks=chunks, tokens=tokens, pairs=divided(loop.pairs, chunks), largest=packed_tokens(loop.prefill, lane, SINGLE),
-        steps=steps, queued=queued, other_users=other_users,
-        beside=prompts_beside(loop.chunked_prefill, arriving, room, chunks, loop.concurrent_prompts, other_users),
-        arriving=arriving, most=relative(chunk, tokens), packed=packed_tokens(loop.prefill, chunk, served),
-    )  # fmt: skip
-
-
-def _prompt_steps(loop: Loop, p: _Prompts, beside: Any) -> list[StepLoad]:
-    """Steps with one chunk of one prompt, with queued prompts, and in a closed loop with all prompts that share one; then the longest."""
-    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    of_prompt = relative(p.packed, loop.prefill)
-    # While synchronised prompts are prefilled, on average half of the sequences decode.
-    full = (divided(beside, HALF), divided(kv_tokens, HALF), p.packed, times(loop.pairs, of_prompt), relative(p.packed, p.tokens))
-    alone = (beside, kv_tokens, p.tokens, p.pairs, SINGLE)
-    if not loop.closed:
-        return [alone, full]
-    return [alone, full, _shared(p, beside, kv_tokens, _sharing(loop, p, times(p.arriving, p.chunks))), *_longest(loop, p, alone)]
-
-
-def _sharing(loop: Loop, p: _Prompts, load: Any) -> Any:
-    """Prompts that share a step while one is prefilled, itself included."""
-    return prompts_in_progress(load, synchronised_with_others(loop.concurrent_prompts, p.other_users), p.most)
-
-
-def _shared(p: _Prompts, beside: Any, kv_tokens: Any, prompts: Any) -> StepLoad:
-    return beside, kv_tokens, times(p.tokens, prompts), times(p.pairs, prompts), prompts
-
-
-def _longest(loop: Loop, p: _Prompts, chunk: StepLoad) -> list[StepLoad]:
-    """The step with the largest chunk of the prompts of a step, where pipeline stages wait for it."""
-    if not np.any(loop.pp > 1):
-        return []
-    beside, kv_tokens, _, _, prompts = chunk
-    pairs = times(loop.pairs, relative(p.largest, loop.prefill))
-    return [(beside, kv_tokens, times(p.largest, prompts), times(pairs, prompts), prompts)]
-
-
-def _in_turn(loop: Loop, p: _Prompts, alone: Any, full: Any, further: list[Any], decode: Any, busy: Any) -> tuple[tuple[Any, Any], Any]:
-    """Users in a loop, one by one: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
-    shared, longest = further[0], further[-1] if len(further) > 1 else alone
-    prompts = _sharing(loop, p, times(p.arriving, p.chunks))
-    added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
-    prefill = pipelined_s(alone, p.chunks, longest, loop.pp, loop.pipeline_overlap_share)
-    ttft = steady_s(prefill, p.beside, added, times(full, p.queued), decode, busy)
-    return (ttft, steady_between_s(p.other_users, p.beside, p.queued, p.steps, added)), added
-
-
-def _at_random(
-    step: StepTime, loop: Loop, p: _Prompts, alone: Any, full: Any, beside: Any, decode: Any, busy: Any
-) -> tuple[tuple[Any, Any], Any]:
-    """Poisson arrivals: TTFT, the time that others' prompts add to an answer, and what one prompt adds."""
-    kv_tokens = held_kv_tokens(beside, middle_context(loop.prompt, loop.output))
-    load = prompt_load(loop.rate, p.chunks, alone)
-    prompts, met = _sharing(loop, p, load), _shared(p, beside, kv_tokens, total((SINGLE, prompts_met(load, p.most))))
-    _, shared, met_step, *longest = _steps(step, alone, [], _shared(p, beside, kv_tokens, prompts), met, *_longest(loop, p, met))
-    added = prompt_added_s(shared, decode, loop.chunked_prefill, p.chunks, prompts)
-    service, share = times(full, p.steps), prefill_share(loop.rate, p.chunks, shared, prompts)
-    wait = random_wait_s(residual_s(share, shared, service, decode, busy), loop.rate, service)
-    prefill = pipelined_s(met_step, p.chunks, (longest or [met_step])[0], loop.pp, loop.pipeline_overlap_share)
-    ttft = steady_s(prefill, EVEN, NO_TIME, wait, NO_TIME, busy)
-    return (ttft, open_between_s(p.other_users, loop.output, loop.accept_length, p.chunks, prompts, loop.chunked_prefill, added)), added

@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 
 from headway.core.units import Number, Second, Token
-from headway.laws.queueing.closed_loop import (
-    CLOSED,
-    NO_WORK,
-    SINGLE,
-    LoopTimes,
-    StepTime,
-    decoded_per_s,
-    loop_rate,
-    queued_ttft_s,
-    seat_wait_s,
-)
+from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate, queued_ttft_s, seat_wait_s
+from headway.laws.queueing.loop import CLOSED, NO_WORK, SINGLE, LoopTimes, StepTime
 from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import (
     decoding_beside,

@@ -10,7 +10,8 @@ import numpy as np
 
 from headway.core.formula import formula, unrecorded
 from headway.core.units import Number, PerSecond
-from headway.laws.queueing.closed_loop import Loop, StepTime, TokenTime, capacity, decoding_of, open_state, step_yields_token
+from headway.laws.queueing.closed_loop import capacity, decoding_of, open_state
+from headway.laws.queueing.loop import Loop, StepTime, TokenTime, step_yields_token
 from headway.laws.serving.request import prompt_lanes, speculative_s
 from headway.laws.step.coefficients import StepCoefficients
 from headway.laws.step.step import compute_floor_s, compute_s, step_floor_s, step_s

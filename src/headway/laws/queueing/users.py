@@ -290,6 +290,16 @@ def decoding_beside(decoding: Number, sequences: Number, closed: Number) -> Numb
     return decoding + 1 - closed * decoding / np.maximum(sequences, 1)
 
 
+@formula(source="definition: where nobody else is in service, nobody decodes beside a prompt")
+def sharing_budget(decoding: Number, other_users: Number) -> Number:
+    """Decoding sequences that take tokens of the step budget from a prompt.
+
+    >>> float(sharing_budget(100, 127)), float(sharing_budget(0.9, 0))
+    (100.0, 0.0)
+    """
+    return decoding * np.minimum(other_users, 1)
+
+
 @formula(source="of prompts that come together a user decodes, on average, while those of half the later steps are prefilled")
 def together_between_s(sequences: Number, packed: Second, prompt: Token, tokens: Token) -> Second:
     """Time that other users' prefill adds to a user's decode when prompts are synchronised.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway.core.progress import tick
-from headway.laws.queueing.closed_loop import Loop
+from headway.laws.queueing.loop import Loop
 from headway.laws.serving.request import final_context, lane_tokens
 from headway.laws.step.layer_terms import used_chips
 from headway.laws.step.memory import fits_chips, fits_hbm, kv_bytes_chip, rank_sequence_limit, sequence_bytes, sequences_held, usable_hbm

@@ -89,12 +89,12 @@ def _points(index: int, row: Any, batch: Any, rate: Any, speed: Any, cost: Any) 
     return Points(**{key: np.ravel(value) for key, value in zip(Points.__slots__, values, strict=True)})
 
 
-def frontier(points: Points, most: int = DEFAULT_POINTS, reach: float = np.inf) -> Points:
+def frontier(points: Points, most: int = DEFAULT_POINTS, cost_ratio: float = np.inf) -> Points:
     """The Pareto frontier, fastest first: at most `most` points, evenly spread in log speed and with both ends.
 
-    Points that cost more than `reach` times the cheapest are left out.
+    Points that cost more than `cost_ratio` times the cheapest are left out.
     """
-    points = points.take(np.flatnonzero(points.cost <= reach * points.cost.min(initial=np.inf)))
+    points = points.take(np.flatnonzero(points.cost <= cost_ratio * points.cost.min(initial=np.inf)))
     points = points.take(_in_reach(points))
     order = np.lexsort((points.cost, -points.speed))
     cost = points.cost[order]

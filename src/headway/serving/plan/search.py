@@ -13,7 +13,9 @@ import numpy as np
 
 from headway.laws.queueing import closed_loop as loops
 from headway.laws.queueing.closed_loop import decoded_per_s, loop_rate
+from headway.laws.queueing.loop import random_arrivals
 from headway.laws.queueing.replica_loop import Law, step_times, token_times
+from headway.laws.queueing.request_times import request_times
 from headway.laws.queueing.root import increasing_root
 from headway.laws.queueing.users import prompt_chunks
 from headway.laws.serving.replicas import full_batch, replicas_needed
@@ -56,14 +58,14 @@ def _times(w: Candidates, goal: Goal) -> tuple[Any, Any]:
 def curve(w: Candidates, decoding: Any, goal: Goal) -> LoadPoint:
     """Replicas in which so many sequences decode on average; near the fixed points of `exact`, from one evaluation."""
     step, token = _times(w, goal)
-    loop = w.loop if goal.rate is None else loops.random_arrivals(w.loop)
+    loop = w.loop if goal.rate is None else random_arrivals(w.loop)
     answer = w.query.load.output - 1
     if answer < 1:  # nothing decodes: `decoding` counts the requests in service
-        ttft, time, decode, _ = loops.request_times(step, loop, decoding, 0.0 * decoding, token)
+        ttft, time, decode, _ = request_times(step, loop, decoding, 0.0 * decoding, token)
         return LoadPoint(served=decoding, ttft=ttft, tpot=time, decode=decode, rate=decoding / ttft)
     chunks = prompt_chunks(loop.prefill, loop.step_budget_tokens / loop.lanes)
     served = decoding * (1 + loop.accept_length * chunks / answer) + 1
-    ttft, time, decode, _ = loops.request_times(step, loop, served, decoding, token)
+    ttft, time, decode, _ = request_times(step, loop, served, decoding, token)
     rate = decoded_per_s(decoding, w.query.load.output, time)
     return LoadPoint(served=decoding + rate * ttft, ttft=ttft, tpot=time, decode=decode, rate=rate)
 
