@@ -14,6 +14,7 @@ from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.serving.plan.plan import plan
 from headway.serving.serve import serve
+from support.command import Cli
 
 SHORT = Load(prompt=2000, output=300)
 BUSY = Load(prompt=2000, output=300, rate=40.0)
@@ -139,3 +140,16 @@ def test_objective__speed_is_latency_and_bad_rates_are_errors() -> None:
     for rate in (0.0, -1.0, math.nan, "fast"):
         with pytest.raises(HeadwayError):
             plan("llama-3.1-8b", "h100-sxm", Load(prompt=10, output=10, rate=rate))
+
+
+def test_serve_rate__beyond_the_capacity_is_said_and_overflows_no_memory(cli: Cli) -> None:
+    """Arrivals wait for a seat: what does not fit waits, so that an overload is no lack of memory."""
+    command = ("serve", "llama-3.1-70b", "--on", "8xh100-sxm", "--tp", "8", "--prompt", "4k", "--output", "600", "--rate")
+    (row,) = cli.rows(*command, "40/s")
+    assert row["fits"] and row["utilisation"] == pytest.approx(40 / row["capacity_req_per_s"], rel=1e-12) and row["utilisation"] > 1
+    assert row["ttft_s"] is None and row["tpot_s"] is None and row["weights_bytes_chip"] + row["kv_bytes_chip"] < 80 * 2**30
+    first = cli(*command, "40/s").out.split("\n")[0]
+    assert "does not carry 40 requests/s" in first and f"{row['capacity_req_per_s']:.3g} requests/s with every seat taken" in first
+    assert "2 of them overloaded" in cli(*command, "2,40,80/s").out.split("\n")[0]
+    kept = cli.rows(*command, f"{row['capacity_req_per_s'] * 0.99:.4f}/s")[0]
+    assert kept["utilisation"] < 1 and kept["tpot_s"] is not None

@@ -75,7 +75,9 @@ def varied(table: Any) -> list[str]:
     """Inputs with more than one value in a table."""
     extra = [key for key in table.keys() if key not in SERVE]  # noqa: SIM118 -- a table is not a mapping
     keys = [key for key in (*serving.WHAT, *extra) if table.varies(key)]
-    return [key for key in keys if key != "context" or not {"prompt", "output"} & set(keys)]  # context follows from prompt and output
+    follows = {"context"} if {"prompt", "output"} & set(keys) else set()  # the context follows from prompt and output,
+    follows |= {"batch"} if table.row(0).get("rate") is not None else set()  # and the batch from the rate
+    return [key for key in keys if key not in follows]
 
 
 def combinations(args: Any, record: type) -> tuple[list[dict[str, Any]], tuple[str, ...]]:

@@ -312,17 +312,30 @@ def step_parts(compiled: StepModel, batch: Any, context: Any) -> dict[str, Any]:
 
 
 def memory_of(case: Deployment, compiled: StepModel, batch: Any) -> dict[str, Any]:
+    """Memory of the fullest chip: users of a closed loop at their last token; arrivals as they are on average, and one that must fit.
+
+    An engine admits arrivals while they fit, so that more of them wait and none overflows.
+    """
     load, layout = case.load, case.layout
     context = final_context(load.prompt, load.output) if load.prompt is not None else load.context
     sequence_size = sequence_bytes(compiled.stores, compiled.state_bytes, context)
-    sequences = sequences_held(rank_sequences(batch, layout.dp, layout.pp), layout.pp)
-    kv = kv_bytes_chip(sequences, sequence_size, compiled.stage, layout.cp)
+    kv = needed = _kv_bytes(case, compiled, batch, sequence_size)
+    if load.rate is not None:
+        needed = _kv_bytes(case, compiled, SINGLE, sequence_size)
+        mean = sequence_bytes(compiled.stores, compiled.state_bytes, middle_context(load.prompt, load.output))
+        kv = _kv_bytes(case, compiled, batch, mean)
     chips_used = used_chips(compiled.chips, layout.replicas)
     usable = usable_hbm(case.system.chip.need("hbm"), case.assumptions.hbm_utilization)
     return {
         "weights_bytes_chip": compiled.weights_bytes,
         "kv_bytes_chip": kv,
         "hbm_bytes_chip": usable,
-        "fits": fits(fits_hbm(compiled.weights_bytes, kv, usable), fits_chips(chips_used, case.system.chips)),
+        "fits": fits(fits_hbm(compiled.weights_bytes, needed, usable), fits_chips(chips_used, case.system.chips)),
         "sequence_limit": rank_sequence_limit(usable, compiled.weights_bytes, sequence_size, compiled.stage, layout.cp),
     }
+
+
+def _kv_bytes(case: Deployment, compiled: StepModel, batch: Any, sequence_size: Any) -> Any:
+    """KV bytes of the fullest chip under `batch` sequences of a replica."""
+    sequences = sequences_held(rank_sequences(batch, case.layout.dp, case.layout.pp), case.layout.pp)
+    return kv_bytes_chip(sequences, sequence_size, compiled.stage, case.layout.cp)

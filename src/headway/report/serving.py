@@ -39,7 +39,8 @@ STEP_VIEW = ("step_s", "step_floor_s", "step_lo_s~step_hi_s", *TTFT, "tok_per_s_
 TPOT = ("tpot_s", "tpot_floor_s", "tpot_lo_s~tpot_hi_s")
 REQUEST_VIEW = (*TTFT, *TPOT, "tok_per_s_user", "tok_per_s_chip", "usd_per_mtok_in", "usd_per_mtok_out")
 PARTS = ("compute_s", "weights_s", "kv_s", "network_s", "overhead_s")
-WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "batch", "context", "prompt", "output")
+WHAT = ("model", "system", "replicas", "tp", "ep", "dp", "pp", "cp", "weights", "kv", "compute", "rate", "batch", "context", "prompt",
+        "output")  # fmt: skip
 TEXTS = ("model", "system", "weights", "kv", "compute", "overlap", "price_metric")
 FIRST = ("kind", "batch", "layout", "is", "solution")  # columns that a narrow table keeps
 LAST = ("tpot_s", "step_s", "ttft_s", "usd_per_mtok_out", "tok_per_s_chip", "tok_per_s_user", "decode_tok_per_s", "bound", "why")
@@ -74,8 +75,14 @@ def bound(row: Mapping[str, Any]) -> str:
 
 def where(row: Mapping[str, Any]) -> str:
     """Subject of a sentence about a point: model, machine, layout, load."""
-    load = f"batch {value(row, 'batch')}" + ("" if is_request(row) else f", context {value(row, 'context')}")
+    load = f"batch {value(row, 'batch')}" if row.get("rate") is None else requests_per_s(row, "rate")
+    load += "" if is_request(row) else f", context {value(row, 'context')}"
     return f"{row['model']} on {row['system']} with {layout(row)}, {load}"
+
+
+def requests_per_s(row: Mapping[str, Any], key: str) -> str:
+    """A rate in words."""
+    return value(row, key).replace("/s", " requests/s")
 
 
 def cost(row: Mapping[str, Any]) -> str:
@@ -90,6 +97,9 @@ def point(row: Mapping[str, Any]) -> str:
     if not is_request(row):
         per_user = f", {value(row, 'tok_per_s_user')} per user"
         return sentence(f"{where(row)}: a decode step takes {timed(row, 'step')}", per_user, f"; {bound(row)}")
+    if (row.get("utilisation") or 0.0) >= 1:
+        carried = f": it finishes {requests_per_s(row, 'capacity_req_per_s')} with every seat taken"
+        return sentence(f"{row['model']} on {row['system']} with {layout(row)} does not carry {requests_per_s(row, 'rate')}", carried)
     tpot = "no TPOT (an answer of one token)" if row["tpot_s"] is None else f"TPOT {timed(row, 'tpot')}"
     price = f", {cost(row)}" if cost(row) else ", no price known"
     return sentence(f"{where(row)}: {tpot}", f", TTFT {value(row, 'ttft_s')}", price, f"; {bound(row)}")
@@ -118,6 +128,8 @@ def grid(table: Any, varying: list[str]) -> tuple[str, Mapping[str, Any]]:
     best_row = (cheapest if len(cheapest) else table.best(key, True)).row(0)
     fit = int(table["fits"].sum())
     fitting = f"all {number_of(len(table), 'point')} fit" if fit == len(table) else f"{fit:,} of {number_of(len(table), 'point')} fit"
+    over = sum((share or 0.0) >= 1 for share in table.values("utilisation"))
+    fitting += f", {over:,} of them overloaded" if over else ""
     fast_row, unit = fastest.row(0), "per Mtok out" if len(cheapest) else ""
     fast = f"fastest is {setting(fast_row, varying)} ({'TPOT' if time == 'tpot_s' else 'step'} {value(fast_row, time)})"
     best = f"{name} {setting(best_row, varying)} ({f'{value(best_row, key)} {unit}'.strip()})"
