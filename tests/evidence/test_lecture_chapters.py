@@ -13,6 +13,7 @@ from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
 from headway.evidence.lecture import chapters as lecture
 from headway.evidence.lecture.disputed import disputed_points
+from headway.evidence.lecture.inputs import cases, figures
 from headway.evidence.lecture.search import find
 from support.command import Cli
 from support.paths import TESTS
@@ -191,19 +192,33 @@ def test_chapters__commands_to_try_answer(cli: Cli) -> None:
     """Those of the lecture run; of others the verb exists (their own tests run them)."""
     for page in lecture.chapters():
         assert page.commands
-        for command in page.commands:
+        for command in (*page.commands, *(command for section in page.sections for command in section.commands)):
             program, verb, *rest = command.split()
             assert program == "headway" and verb in VERBS
             if verb == "lecture":
                 assert cli(verb, *rest).text
 
 
+def test_chapter_six__a_rack_holds_three_users_of_a_hundred_million_tokens() -> None:
+    """What the prose says, by the claim's law, and by hand: 13.8 TB less 0.67, over 35,136 bytes times 100M."""
+    claim = claims()["CW-07"]
+    longest = {
+        batch: float(figures(claim, cases(claim, ["model=deepseek-v3", f"batch={batch}", "kv_bytes=35136"])[0])["longest context"])
+        for batch in (3, 4)
+    }
+    assert longest[3] > 1e8 > longest[4] and int((72 * 192e9 - 671e9) / (35_136 * 1e8)) == 3
+
+
 @pytest.mark.parametrize(
     ("question", "holds"),
     [
         ("what is the optimal batch of my model here, and why not 2,400?", "8 of 256"),
+        ("what is the optimal batch of my model here, and why not 2,400?", "try: headway lecture --model deepseek-v3 --on gb200-nvl72"),
         ("is there really no path to 100 M tokens?", "Pope sees no clear path"),
+        ("is there really no path to 100 M tokens?", "dear, not impossible"),
+        ("is there really no path to 100 M tokens?", "try: headway lecture CW-07 --with model=deepseek-v3"),
         ("what do cache prices say about disks?", "so the tiers are not identified"),
+        ("what do cache prices say about disks?", "try: headway lecture KT-10"),
     ],
 )
 def test_question__its_passage_answers(question: str, holds: str, cli: Cli) -> None:

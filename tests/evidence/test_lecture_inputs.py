@@ -109,7 +109,7 @@ def test_with__by_hand(cli: Cli) -> None:
     rows = {row["figure"]: row for row in cli.rows("lecture", "RB-10", "--with", "total=1T", "active=32B")}
     assert rows["ratio times sparsity"]["value"] == pytest.approx(324e15 / 2 / 576e12 * 1000 / 32, rel=1e-12)
     assert rows["ratio times sparsity"]["over_lecture"] == pytest.approx(1000 / 32 / (671 / 37), rel=1e-12)
-    (row,) = [row for row in cli.rows("lecture", "CW-07", "--with", "model=llama-3.1-70b", "batch=1") if row["figure"] == "at 2400"]
+    (row,) = [row for row in cli.rows("lecture", "CW-07", "--with", "model=llama-3.1-70b", "batch=1") if row["figure"] == "longest context"]
     assert row["value"] == pytest.approx((72 * 192e9 - 70_553_706_496) / (80 * 2 * 8 * 128), rel=1e-12)
 
 
