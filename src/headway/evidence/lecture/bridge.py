@@ -118,7 +118,7 @@ def _step(case: LectureCase) -> list[BridgeStage]:
         [
             ("the board", latency_floor_s(case.total, ONE_BYTE, case.bandwidth), "all parameters at one byte over the bandwidth"),
             ("formats and parts", divided(_weights(on_one), case.system.chips), "formats of each part; the embedding is looked up"),
-            ("copies on ranks", _weights(peak), f"floor of the weights; {case.layout}: the fullest chip reads experts and a copy of the rest"),
+            ("copies on ranks", _weights(peak), f"floor of the weights; {case.layout}: the fullest chip's experts and its copy"),
             ("caches and compute", floor(case), f"floor of the step: the longest of compute, memory and network; {place}"),
             ("fitted rates", step(case), "achieved rates, launches, collectives and the engine's own work"),
         ],
