@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.core.errors import BadValue
+from headway.core.errors import BadValue, HeadwayError
 from headway.core.formula import Traced, record
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import claims
@@ -135,6 +135,21 @@ def test_with__wrong_input_is_one_line(changes: str, says: str, cli: Cli) -> Non
     status, out, err = cli("lecture", subject, "--with", *words)
     assert (status, out, err.count("\n")) == (2, "", 1), err
     assert says in err
+
+
+def test_with__text_wrong_unit_and_unknown_name_on_every_input_are_one_line() -> None:
+    """A time for bytes and bare numbers, bytes for all else; each is refused in a line that a terminal holds."""
+    offenders = []
+    for claim_id in computable():
+        for name, given in claims()[claim_id].inputs.items():
+            unit = "3 s" if "byte" in given.unit or not given.unit else "3 GB"
+            for text in (f"{name}=some words", f"{name}={unit}", f"{name}=3 parsec", f"{name}=-1", f"{name}_too=1"):
+                try:
+                    offenders.append((claim_id, text, len(cases(claims()[claim_id], [text]))))
+                except HeadwayError as error:
+                    if "\n" in str(error) or len(str(error)) > 300:
+                        offenders.append((claim_id, text, str(error)))
+    assert offenders == []
 
 
 def test_with__values_without_an_answer_are_refused_or_finite() -> None:

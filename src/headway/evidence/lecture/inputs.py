@@ -20,6 +20,7 @@ from headway.evidence.claims.rows import look_up, recompute
 
 SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
 MOST_CASES = 1000
+MOST_NAMED = 10  # inputs that an error lists
 MOST_SEATS = 10_000  # of a train: its queue is solved state by state
 # Inputs that a claim's check runs one by one: whole numbers, and the most that answer at once and exactly.
 RUNS = {("CR-02", "layers"): 64, ("CR-07", "rounds"): 32, ("CR-07", "flips"): 1_000_000}
@@ -86,7 +87,8 @@ def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, A
             yield {name: subject.strip()}, _facts(claim, name, subject.strip())
     else:
         names = [*claim.inputs, *(word for word in SUBJECTS if _paths(claim, word))]
-        raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names))
+        more = f" and {len(names) - MOST_NAMED} more (headway lecture {claim.id})" if len(names) > MOST_NAMED else ""
+        raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names[:MOST_NAMED]) + more)
 
 
 def _example(claim: Claim) -> str:
