@@ -45,6 +45,9 @@ def test_lecture__verdict_reads_in_one_line(cli: Cli) -> None:
     assert said(cli, "pp-12")[0].startswith("PP-12 differs (an input off): one hop is 19 us, stated 2.5 ms")
     assert said(cli, "RK-03")[0].startswith("RK-03 differs (an input off): width is 0.6 m, claimed 1 m .. 2 m")
     assert said(cli, "MOE-11")[0].startswith("MOE-11 agrees: in the rack over weight time is 0.357, claimed at most 1; others: 1 agrees")
+    assert said(cli, "RB-10")[0] == (
+        "RB-10 agrees: balanced batch = hardware ratio x sparsity; its test, weight time over compute time there, is 1"
+    )  # a formula shows the formula
     assert said(cli, "RK-02")[0] == "RK-02 not computable: an observation, which no law gives"
 
 

@@ -320,7 +320,7 @@ BY_HAND = [
     ("CW-06", "sequences that fit", (13.824e12 - 671e9) / (1e8 * 35_136)),
     ("EX-09", "revenue", 342e3 * 0.14 + 266e3 * 0.55 + 168e3 * 2.19),
     ("CW-03", "8 query heads", (1978.9 / 3.35) / (2 * 8)),
-    ("CW-07", "at 2400", (13.824e12 - 671e9) / (2400 * 61 * 576)),
+    ("CW-07", "longest context", (13.824e12 - 671e9) / (2400 * 61 * 576)),
     ("EX-01", "weight floor", 540 / (64 * 1200)),
     ("EX-03", "longer context", 128 / (256 / 64)),
     ("FM-02", "slow batch over fast batch", 150 / 25 * 2.5),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 
@@ -11,37 +12,13 @@ from headway.core.formula import anonymous, record, replay
 from headway.evidence.lecture import bridge, card
 from headway.evidence.lecture.machine import LectureCase, lecture_case
 from headway.hardware.system import system
-from headway.laws.step.step import compute_s, step_s, weights_s
+from headway.laws.step.step import compute_s, network_s, step_s, weights_s
 from headway.models.config import model
 from headway.models.precision import Precision
+from reference import lecture_bridge as reference
+from reference.lecture_bridge import MACHINES, MODELS, PAIRS
 from support.command import Cli
 
-# Per layer, from the published configurations: parameters outside the routed experts, FLOP of attention per token attended to.
-MODELS = {
-    "deepseek-v3": {
-        "layers": 61, "routed_layers": 58, "experts": 256, "used": 8, "expert": 3 * 7168 * 2048, "head": 129_280 * 7168, "byte": 1.0,
-        "dense": 61 * (7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168)
-        + 3 * 3 * 7168 * 18_432 + 58 * (3 * 7168 * 2048 + 7168 * 256),
-        "score_flop": 61 * 2 * 128 * (576 + 512), "total": 671.0e9, "active": 37.55e9, "kv": 61 * 576 * 2,
-    },
-    "llama-3.1-70b": {
-        "layers": 80, "routed_layers": 0, "experts": 0, "used": 0, "expert": 0, "head": 128_256 * 8192, "byte": 2.0,
-        "dense": 80 * (2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28_672), "score_flop": 80 * 4 * 64 * 128,
-        "total": 70.55e9, "active": 70.55e9, "kv": 80 * 2 * 8 * 128 * 2,
-    },
-    "mixtral-8x7b": {
-        "layers": 32, "routed_layers": 32, "experts": 8, "used": 2, "expert": 3 * 4096 * 14_336, "head": 32_000 * 4096, "byte": 2.0,
-        "dense": 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 4096 * 8), "score_flop": 32 * 4 * 32 * 128,
-        "total": 46.70e9, "active": 12.88e9, "kv": 32 * 2 * 8 * 128 * 2,
-    },
-}  # fmt: skip
-# Chips, bandwidth and HBM of one, peak in fp8 and in bf16, from the datasheets.
-MACHINES = {
-    "gb200-nvl72": (72, 8e12, 186e9, 5e15, 2.5e15),
-    "8xh100-sxm": (8, 3.35e12, 80e9, 1978.9e12, 989.4e12),
-    "8xh200-sxm": (8, 4.8e12, 141e9, 1978.9e12, 989.4e12),
-}
-PAIRS = [(name, machine) for name in MODELS for machine in MACHINES]
 CONTEXT = 8192
 
 
@@ -61,48 +38,38 @@ def walks(name: str, machine: str) -> dict[str, list[bridge.BridgeStage]]:
     }
 
 
-def by_hand(name: str, machine: str) -> dict[str, float]:
-    """Balanced batches of the walk up to attention's FLOPs, and the weight read of the fullest chip: plain arithmetic on dimensions."""
-    d, (chips, bandwidth, _, fp8, bf16) = MODELS[name], MACHINES[machine]
-    peak = fp8 if d["byte"] == 1.0 else bf16
-    ratio = d["byte"] * peak / 2 / bandwidth
-    routed = d["routed_layers"] * d["experts"] * d["expert"]
-    used = d["routed_layers"] * d["used"] * d["expert"]
-    whole_bytes = d["byte"] * (d["dense"] + routed) + 2 * d["head"]
-    whole_s = 2 * (d["dense"] + used) / peak + 2 * d["head"] / bf16
-    tp = 8 if not d["experts"] else 1
-    ranks = chips // tp
-    held = max(math.ceil(d["experts"] / chips), 1) / d["experts"] / max(chips // d["experts"], 1) if d["experts"] else 0.0
-    chip_bytes = (d["byte"] * d["dense"] + 2 * d["head"]) / tp + d["byte"] * routed * held
-    chip_s = (2 * d["dense"] / peak + 2 * d["head"] / bf16) / tp / ranks + 2 * used * held / peak
-    attention_s = d["score_flop"] * CONTEXT / tp / bf16 / ranks
-    return {
-        "the board": 2400.0,
-        "this chip's ratio": ratio * 8,
-        "true sparsity": ratio * d["total"] / d["active"],
-        "formats and parts": whole_bytes / bandwidth / whole_s,
-        "copies on ranks": chip_bytes / bandwidth / chip_s,
-        "attention's own FLOPs": chip_bytes / bandwidth / (chip_s + attention_s),
-        "weights of the fullest chip": chip_bytes / bandwidth,
-        "weights": whole_bytes / bandwidth / chips,
-    }
+def shares_of(case: LectureCase) -> reference.Shares:
+    """What the walk takes from the fit: shares of peaks and fixed times, nothing else."""
+    achieved = case.fitted.step.achieved
+    return reference.Shares(**{field.name: float(getattr(achieved, field.name)) for field in dataclasses.fields(reference.Shares)})
 
 
 @pytest.mark.parametrize(("name", "machine"), PAIRS)
 def test_bridge__each_factor_by_hand(name: str, machine: str) -> None:
-    hand, walk = by_hand(name, machine), walks(name, machine)[bridge.BALANCED]
-    before = None
-    for stage in walk[:-1]:
-        assert float(stage.value) == pytest.approx(hand[stage.name], rel=2e-3), stage.name
-        if before is not None:
-            assert float(stage.factor) == pytest.approx(hand[stage.name] / hand[before], rel=3e-3), stage.name
-        before = stage.name
-    steps = {stage.name: float(stage.value) for stage in walks(name, machine)[bridge.STEP]}
-    assert steps["formats and parts"] == pytest.approx(hand["weights"], rel=2e-3)
-    assert steps["copies on ranks"] == pytest.approx(hand["weights of the fullest chip"], rel=2e-3)
-    chips, bandwidth, hbm, _, _ = MACHINES[machine]
-    assert steps["the board"] == pytest.approx(MODELS[name]["total"] / chips / bandwidth, rel=2e-3)
-    assert float(walks(name, machine)[bridge.DRAIN][1].value) == pytest.approx(hbm / bandwidth, rel=1e-9)
+    """Every stage of every walk from dimensions and datasheets alone, and so every factor; norms' own weights are not counted by hand."""
+    case = case_of(name, machine)
+    terms, batch = case.fitted.step, float(case.batch)
+    hand = reference.walks(name, machine, shares_of(case), batch, CONTEXT, float(network_s(terms, batch)))
+    assert hand.keys() == walks(name, machine).keys()
+    for quantity, walk in walks(name, machine).items():
+        assert [stage.name for stage in walk] == list(hand[quantity]), quantity
+        before = None
+        for stage in walk:
+            assert float(stage.value) == pytest.approx(hand[quantity][stage.name], rel=5e-4), (quantity, stage.name)
+            if before is not None:
+                factor = hand[quantity][stage.name] / hand[quantity][before]
+                assert float(stage.factor) == pytest.approx(factor, rel=5e-4), (quantity, stage.name)
+            before = stage.name
+
+
+def test_bridge__hand_made_walks_can_fail() -> None:
+    """A wrong dimension, share or format moves the hand-made figures by more than the tolerance."""
+    case = case_of("deepseek-v3", "gb200-nvl72")
+    shares = shares_of(case)
+    right = reference.HandMachine("deepseek-v3", "gb200-nvl72")
+    worse = dataclasses.replace(shares, decode_memory=shares.decode_memory * 1.02)
+    assert right.memory_s(worse, 5544, CONTEXT) < right.memory_s(shares, 5544, CONTEXT) * 0.995
+    assert right.knee(dataclasses.replace(shares, activation=math.inf), CONTEXT) > 1.01 * right.knee(shares, CONTEXT)
 
 
 @pytest.mark.parametrize(("name", "machine"), PAIRS)

@@ -25,6 +25,22 @@ def row(layout: Layout = WIDE, batch: int = 8192, context: int = 4000, **assumed
     return serve("deepseek-v3", "gb200-nvl72", layout, batch=batch, context=context, assumptions=defaults(Assumptions, assumed)).row(0)
 
 
+# -- what overlaps ----------------------------------------------------------------------------------------------------------------
+
+
+IDEAL = dict.fromkeys(("eff_compute", "eff_memory", "eff_network", "eff_in_switch", "eff_exchange", "eff_out"), 1.0) | dict.fromkeys(
+    ("t0", "alpha", "alpha_out", "alpha_exchange", "alpha_exchange_out"), 0.0
+)
+
+
+def test_overlap_full__is_the_roofline_only_at_datasheet_rates_and_says_so(cli: Cli) -> None:
+    ideal, flat = row(overlap="full", **IDEAL), row(overlap="full")
+    assert ideal["step_s"] == pytest.approx(ideal["step_floor_s"], rel=1e-12)
+    assert flat["step_s"] > 1.1 * flat["step_floor_s"] == pytest.approx(1.1 * ideal["step_floor_s"], rel=1e-12)
+    notes = cli.json("serve", "deepseek-v3", "--on", "gb200-nvl72", "--ep", "72", "--batch", "72", "--overlap", "full")["notes"]
+    assert any(note.endswith("; the roofline is the floor beside it") for note in notes)
+
+
 # -- two batches ----------------------------------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,17 @@ def test_departures__half_the_interval_halves_the_step_and_the_wait(cli: Cli) ->
     assert row["train_fill"] == pytest.approx(train_fill(row["decode_batch_mean"], 1024), rel=1e-9)
 
 
+def test_departures__steps_longer_than_the_interval_say_so(cli: Cli) -> None:
+    """By hand: a decode step reads 16 GB at 3.35 TB/s, so it takes more than one interval of 2 ms, and the timetable is not kept."""
+    note = next(note for note in cli.json(f"{SMALL} --departures 100ms")["notes"] if note.startswith("A step leaves every"))
+    assert note.startswith("A step leaves every 100 ms; it is ")
+    document = cli.json(f"{SMALL} --departures 2ms")
+    (row,) = document["rows"]
+    assert 16.06e9 / 3.35e12 < row["train_period_s"] < row["mean_tpot_s"] * 2
+    note = next(note for note in document["notes"] if note.startswith("A step leaves every"))
+    assert f"{row['train_period_s'] / 2e-3:.1f} intervals, since a step takes longer than one" in note
+
+
 def test_departures__without_a_timetable_there_is_no_train(cli: Cli) -> None:
     assert cli.rows(SMALL)[0].get("departures_s") is None
 

@@ -44,7 +44,7 @@ def run(text: str, changes: Sequence[str]) -> output.Answer:
     changed = {row["figure"] for row in rows if row["value"] != row["lecture_inputs"]}
     visible_rows = [row for row in rows if row["figure"] in changed] or rows
     people = [_cells(claim, row, axes) for row in visible_rows]
-    notes = ["names of figures are those of the lecture's inputs"] if changed else ["no figure of this claim depends on that input"]
+    notes = ["names of figures are those of the lecture's inputs"] if changed else ["no figure of this claim changes with that input"]
     columns = COLUMNS | {name: Column(claim.inputs[name].unit if name in claim.inputs else "", "input that the user gave") for name in axes}
     summary = output.Summary(_headline(claim, visible_rows[0]), view, _after(claim), Listing(people))
     return output.Answer(Listing(rows, tree=tree), summary, notes=notes, columns=columns, most=200)

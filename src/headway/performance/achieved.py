@@ -86,7 +86,9 @@ def spread(chip: Chip, experts: bool, assumptions: Assumptions, quantity: str, s
 def basis(chip: Chip, assumptions: Assumptions) -> tuple[str, ...]:
     """Basis of expected times: fitted or not, one line per caveat."""
     if assumptions.overlap != "fitted":
-        return (f"unfitted: the step model {assumptions.overlap!r} takes one flat efficiency for all kernels and a stated interval",)
+        roofline = "; the roofline is the floor beside it" if assumptions.overlap == "full" else ""
+        flat = f"the step model {assumptions.overlap!r} takes one flat efficiency for all kernels and a stated interval"
+        return (f"unfitted: {flat}{roofline}",)
     return (FITTED,) if family(chip) != OTHER_FAMILY else (FITTED, f"{chip.name}: {UNMEASURED}")
 
 

@@ -10,7 +10,7 @@ from headway.core.schema import Field
 from headway.laws.step.coefficients import COMMUNICATIONS, OVERLAPS
 from headway.performance.efficiency import ENGINES
 
-STEP_MODEL = "step model: fitted to measurements; or flat and unfitted, by what overlaps: full (the roofline), operators, serial"
+STEP_MODEL = "step model: fitted to measurements; or flat, unfitted, by what overlaps: full (all work), operators, serial"
 SPREAD = "interval: expected / spread to expected * spread, instead of the fitted 90 % one"
 IMBALANCE = "routed work of the busiest chip over the mean (1: balanced by copies of busy experts, as DeepSeek's EPLB does; unfitted)"
 UTILIZATION = known(0.9, "hbm_utilization", "", "default", "vLLM's gpu_memory_utilization")  # at which usable_hbm_factor was fitted

@@ -90,9 +90,10 @@ def search_page(result: LectureMatches, rows: Sequence[ClaimRow]) -> Summary:
     after += result.remarks
     for word, offers in result.unknown.items():
         after.append(f"{word!r} does not occur" + (f"; nearest: {', '.join(offers)}" if offers else ""))
+    commands = (result.passage.commands if result.passage else ()) or best.commands
     further = ", ".join(f"{match.chapter.label} ({match.chapter.title})" for match in result.chapters[1:3])
     after.append(
-        f"Next: headway lecture {best.label}" + (f"; other chapters: {further}" if further else "") + f"; try: {'; '.join(best.commands)}"
+        f"Next: headway lecture {best.label}" + (f"; other chapters: {further}" if further else "") + f"; try: {'; '.join(commands)}"
     )
     people = [
         {"id": row.id, "says": lecture.statement(row.id), "verdict": row.verdict, "chapter": lecture.chapter_of(row.id).label}

@@ -11,10 +11,12 @@ from headway.core.listing import Listing, format_value
 from headway.core.quantity import Sourced
 from headway.evidence import claims as ledger
 from headway.evidence.claims.claim import Claim, claims
+from headway.evidence.lecture.chapters import statement
 from headway.report import output
 from headway.report.lecture import place_lines
 
 CLAIM_VIEW = ("figure", "stated", "by_hand", "recomputed", "today", "verdict")
+EXACT = 1e-9  # relative, of the claims that are algebra
 OPEN_END = 1e9  # upper end from which a claim's range counts as open
 
 
@@ -38,7 +40,10 @@ def headline(claim: Claim, row: dict[str, Any]) -> str:
     value, beside = format_value(part["recomputed"], part["unit"]), _claimed_value(claim, part)
     other_verdicts = [other_part["verdict"] for other_part in row["parts"] if other_part["verdict"] and other_part is not part]
     more = ", ".join(f"{other_verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(other_verdicts))
-    return f"{start}: {part['name']} is {value}, {beside}" + (f"; others: {more}" if more else "")
+    others = f"; others: {more}" if more else ""
+    if part["stated"] == 1 and not part["unit"] and abs(part["recomputed"] - 1) < EXACT:  # a form, whose test is a ratio of 1
+        return f"{start}: {statement(claim.id)}; its test, {part['name']}, is {value}{others}"
+    return f"{start}: {part['name']} is {value}, {beside}{others}"
 
 
 def _claimed_value(claim: Claim, part: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ DEFINED = "TTFT, TPOT, ITL, E2E and goodput are defined as in vLLM's `bench serv
 DETAIL_KINDS = ("found", "beyond", "fast", "slow")  # rows with details of the first row
 DRAINED = 0.9  # least completed over offered rate; below it, ramp-up and drain bias the results of a run
 LEAST_PRINTED = 0.001  # relative half width of the capacity from which it is printed
+ON_TIME = 1.05  # departures over the interval above which steps count as longer than the interval
 PERCENT_LIMIT = 10  # load over capacity above which it is printed as a factor, not as a percentage
 
 
@@ -103,7 +104,9 @@ def _train(row: Mapping[str, Any]) -> list[str]:
     """Lines on steps that leave on a timetable: how full, how long the wait, and what half the interval does."""
     if row.get("departures_s") is None:
         return []
-    first = f"A step leaves every {serving.value(row, 'departures_s')}, {row['train_fill']:.1%} full; a request waits "
+    intervals = row["train_period_s"] / row["departures_s"]
+    often = f", {intervals:.1f} intervals, since a step takes longer than one" if intervals > ON_TIME else ""
+    first = f"A step leaves every {serving.value(row, 'train_period_s')}{often}; it is {row['train_fill']:.1%} full; a request waits "
     lines = [f"{first}{serving.value(row, 'mean_queue_s')} for its first step."]
     if row.get("half_mean_ttft_s") is not None:
         half = f"Half the interval: {row['half_train_fill']:.1%} full, wait {serving.value(row, 'half_mean_queue_s')}, TTFT "

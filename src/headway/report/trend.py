@@ -12,7 +12,7 @@ from headway.report.words import NO_ROW, sentence
 
 
 def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
-    """Sentence on the largest models of the first and last year, then a line per year."""
+    """Sentence on the largest models of the first and last year, then each figure year by year."""
     if not rows:
         return Summary(NO_ROW, view)
     by_year: dict[int, list[Mapping[str, Any]]] = {}
@@ -24,10 +24,9 @@ def words(rows: Sequence[Mapping[str, Any]], view: tuple[str, ...]) -> Summary:
     headline = f"The most active parameters of a model were {_count(first)} in {years[0]} and {_count(last)} in {years[-1]}"
     peak = max(most.values(), key=lambda row: row["active_params"])
     highest = f", with the peak of {_count(peak)} in {int(peak['year'])}" if peak["year"] not in (years[0], years[-1]) else ""
-    lines = [_year(year, by_year[year]) for year in years]
     unverified = sum(row["tokens_status"] == "unverified" for row in rows)
     after = [
-        *lines,
+        *_by_year(by_year),
         f"Training tokens: {unverified} of {len(rows)} are unverified, {sum(row['training_tokens'] is None for row in rows)} not public.",
     ]
     return Summary(sentence(headline, highest), view, remarks=after, first=("released", "model"))
@@ -37,18 +36,25 @@ def _count(row: Mapping[str, Any]) -> str:
     return f"{units.show(row['active_params'], '')} ({row['model']})"
 
 
-def _year(year: int, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Line on a year: largest model, its memory beside the domain, median context and KV."""
-    largest = max(rows, key=lambda row: row["total_params"])
-    parts = [f"{year}: largest {units.show(largest['total_params'], '')} ({largest['model']})"]
-    if largest["domain_hbm"] is not None:
-        parts.append(f"domain of {units.show(largest['domain_hbm'], 'byte')} ({largest['domain_chip']})")
-    contexts = sorted(row["max_context"] for row in rows if row["max_context"] is not None)
-    if contexts:
-        parts.append(f"median context {contexts[len(contexts) // 2]:,.0f}")
-    caches = sorted(row["kv_bytes_per_token"] for row in rows)
-    parts.append(f"median KV {units.show(caches[len(caches) // 2], 'byte')} a token")
-    return ", ".join(parts)
+def _by_year(years: Mapping[int, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Lines on what grew: size, the domain's memory, context, KV; each with a figure for every year that has one."""
+    size, domain, context, cache = [], [], [], []
+    for year, rows in sorted(years.items()):
+        largest = max(rows, key=lambda row: row["total_params"])
+        size.append(f"{year} {units.show(largest['total_params'], '')} ({largest['model']})")
+        if largest["domain_hbm"] is not None:
+            domain.append(f"{year} {units.show(largest['domain_hbm'], 'byte')} ({largest['domain_chip']})")
+        contexts = [row["max_context"] for row in rows if row["max_context"] is not None]
+        if contexts:
+            context.append(f"{year} {_median(contexts):,.0f}")
+        cache.append(f"{year} {units.show(_median([row['kv_bytes_per_token'] for row in rows]), 'byte')}")
+    series = (("Largest model", size), ("Memory of the largest scale-up domain on sale", domain), ("Median context", context),
+              ("Median KV per token", cache))  # fmt: skip
+    return [f"{title}: {', '.join(figures)}." for title, figures in series if figures]
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
 
 
 def figure(rows: Any) -> dict[str, Any]:

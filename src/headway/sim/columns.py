@@ -67,6 +67,7 @@ COLUMNS: dict[str, Column] = (
         "busy_share": Column("", "share of the time that a replica is in a step"),
         "waiting_share": Column("", "share of the time that requests wait during a step"),
         "departures_s": Column("s", "interval of a timetable: steps leave at its multiples, full or not"),
+        "train_period_s": Column("s", "mean time from a departure to the next while a replica is busy; some steps take several intervals"),
         "train_fill": Column("", "mean sequences of a departing step over those that it could carry"),
         "half_train_fill": Column("", "the same with half the interval"),
         "half_mean_queue_s": Column("s", "mean time from sending to the first step with half the interval"),

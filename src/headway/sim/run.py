@@ -14,7 +14,7 @@ from headway.sim import capacity, results
 from headway.sim.capacity import Capacity
 from headway.sim.fleet import Fleet, split
 from headway.sim.simulate import SimulatedRun, simulate, turns_of
-from headway.sim.state import LANE
+from headway.sim.state import BUSY, LANE, STEPS
 from headway.sim.step_time import scaled
 from headway.sim.traffic.requests import Traffic
 
@@ -102,22 +102,26 @@ class Trial:
 
     def rows(self, load: LoadingPlan, able: Capacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
         """The row of a load, then a row for each class, with a band of latencies if `band` is set; and the run."""
-        run = self.run(load)
-        try:
-            rows = self._result_rows(load, run, able)
-        except KeyboardInterrupt:  # rows of millions of requests take seconds: finish them, then stop
-            run = replace(run, interrupted=True)
-            rows = self._result_rows(load, run, able)
+        rows, run = self.run_rows(load, able)
         if not run.interrupted:
-            rows[0] |= self.on_timetable(load, rows[0])
+            rows[0] |= self.on_timetable(load, rows[0], run)
         if self.band and not run.interrupted:
             for end, factor in ((LOW, 1.0 - self.band), (HIGH, 1.0 + self.band)):
                 for row, band_row in zip(rows, self.at_pace(load, able, factor), strict=True):
                     row |= {f"{key.removesuffix('_s')}_{end}_s": band_row[key] for key in BANDED}
         return rows, run
 
-    def on_timetable(self, load: LoadingPlan, row: Mapping[str, Any]) -> dict[str, Any]:
-        """How full steps leave that depart on a timetable, and latencies at half the interval; nothing without a timetable."""
+    def run_rows(self, load: LoadingPlan, able: Capacity | None) -> tuple[list[dict[str, Any]], SimulatedRun]:
+        """The row of a load and of each class without any variant of it; and the run."""
+        run = self.run(load)
+        try:
+            return self._result_rows(load, run, able), run
+        except KeyboardInterrupt:  # rows of millions of requests take seconds: finish them, then stop
+            run = replace(run, interrupted=True)
+            return self._result_rows(load, run, able), run
+
+    def on_timetable(self, load: LoadingPlan, row: Mapping[str, Any], run: SimulatedRun) -> dict[str, Any]:
+        """How often and how full steps leave on a timetable, and latencies at half the interval; nothing without a timetable."""
         scheduler = self.fleet.scheduler
         interval = scheduler.rules.departures
         if not interval or self.fleet.pace is None or self.fleet.pools is not None or row.get("decode_batch_mean") is None:
@@ -125,14 +129,15 @@ class Trial:
         fill = train_fill(row["decode_batch_mean"], scheduler.rules.seats)
         rules = scheduler.rules._replace(departures=interval / 2)
         half = replace(self, fleet=replace(self.fleet, scheduler=replace(scheduler, rules=rules)), band=0.0)
-        run = half.run(load)
-        if run.interrupted:
+        half_run = half.run(load)
+        if half_run.interrupted:
             raise KeyboardInterrupt
-        (half_row,) = half._result_rows(load, run, None)[:1]
+        (half_row,) = half._result_rows(load, half_run, None)[:1]
         known = {key: half_row.get(key) for key in ("mean_queue_s", "mean_ttft_s", "mean_tpot_s")}
         batch = half_row.get("decode_batch_mean")
         filled = None if batch is None else train_fill(batch, rules.seats)
-        return {"departures_s": interval, "train_fill": fill} | {
+        period = run.total(BUSY) / run.total_count(STEPS)
+        return {"departures_s": interval, "train_period_s": period, "train_fill": fill} | {
             f"half_{key}": value for key, value in (known | {"train_fill": filled}).items()
         }
 
@@ -142,7 +147,7 @@ class Trial:
             return []
         variant = replace(self, fleet=replace(self.fleet, pace=scaled(self.fleet.pace, factor)), band=0.0)
         on_beat = self.fleet.scheduler.rules.departures > 0.0  # then capacity does not scale with step time
-        rows, run = variant.rows(load, variant.capacity(load.requests) if able and on_beat else able and able.scaled(1.0 / factor))
+        rows, run = variant.run_rows(load, variant.capacity(load.requests) if able and on_beat else able and able.scaled(1.0 / factor))
         if run.interrupted:
             raise KeyboardInterrupt
         return rows

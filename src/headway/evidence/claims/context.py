@@ -96,8 +96,8 @@ def longest_context(inputs: Any) -> Parts:
     """Longest context that fits, at the board's batch and at the balanced batch."""
     weights = parameter_bytes(inputs.total, inputs.weight_byte)
     return {
-        "at 2400": capacity_context(inputs.hbm, weights, inputs.batch, inputs.kv_bytes),
-        "at 5103": capacity_context(inputs.hbm, weights, inputs.larger_batch, inputs.kv_bytes),
+        "longest context": capacity_context(inputs.hbm, weights, inputs.batch, inputs.kv_bytes),
+        "with the larger batch": capacity_context(inputs.hbm, weights, inputs.larger_batch, inputs.kv_bytes),
     }
 
 

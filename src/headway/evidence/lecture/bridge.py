@@ -85,8 +85,8 @@ def _rates_reason(case: LectureCase) -> str:
     _, peak, fitted = coefficients(case)
     ratio = float(knee(case, fitted, case.context)) / float(knee(case, peak, case.context))
     if ratio < 1:
-        return "kernels and activations cost compute more than weight reads: down"
-    return "kernels cost weight reads more than compute: up"
+        return "the fitted knee, down: kernels and activations cost compute more than weight reads"
+    return "the fitted knee, up: kernels cost weight reads more than compute"
 
 
 def knee(case: LectureCase, terms: StepCoefficients, context: Any) -> Any:
@@ -118,8 +118,8 @@ def _step(case: LectureCase) -> list[BridgeStage]:
         [
             ("the board", latency_floor_s(case.total, ONE_BYTE, case.bandwidth), "all parameters at one byte over the bandwidth"),
             ("formats and parts", divided(_weights(on_one), case.system.chips), "formats of each part; the embedding is looked up"),
-            ("copies on ranks", _weights(peak), f"{case.layout}: the fullest chip reads its experts and a whole copy of the rest"),
-            ("caches and compute", floor(case), f"the longest of compute, memory and network at peak; {place}"),
+            ("copies on ranks", _weights(peak), f"floor of the weights; {case.layout}: the fullest chip's experts and its copy"),
+            ("caches and compute", floor(case), f"floor of the step: the longest of compute, memory and network; {place}"),
             ("fitted rates", step(case), "achieved rates, launches, collectives and the engine's own work"),
         ],
     )  # fmt: skip

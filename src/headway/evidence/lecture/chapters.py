@@ -37,6 +37,7 @@ class Section:
     title: str
     text: str
     statements: dict[str, str]  # claim id -> statement in plain words
+    commands: tuple[str, ...]  # what to try next; none: those of the chapter
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,12 @@ def chapters() -> tuple[Chapter, ...]:
 
 def _chapter(page: dict[str, Any]) -> Chapter:
     sections = tuple(
-        Section(title=part["title"], text=" ".join(part["text"].split(" ")).strip(), statements=dict(part["claims"]))
+        Section(
+            title=part["title"],
+            text=" ".join(part["text"].split(" ")).strip(),
+            statements=dict(part["claims"]),
+            commands=tuple(part.get("commands", ())),
+        )
         for part in page["section"]
     )
     return Chapter(

@@ -20,7 +20,10 @@ from headway.evidence.claims.rows import look_up, recompute
 
 SUBJECTS = {"model": ("model", "block", "kv"), "chip": ("chip", "domain"), "system": ("domain", "system")}  # word -> kinds of fact it sets
 MOST_CASES = 1000
+MOST_NAMED = 10  # inputs that an error lists
 MOST_SEATS = 10_000  # of a train: its queue is solved state by state
+# Inputs that a claim's check runs one by one: whole numbers, and the most that answer at once and exactly.
+RUNS = {("CR-02", "layers"): 64, ("CR-07", "rounds"): 32, ("CR-07", "flips"): 1_000_000}
 # Units that text is not read in: the unit to read, and the factor to the input's.
 READ_AS = {"USD/Mtok": ("USD/token", 1e6), "byte/token": ("byte", 1.0), "flop/token": ("flop", 1.0), "m": ("", 1.0)}
 PER_MTOK = {"USD/Mtok": 1.0, "USD/token": 1e-6}  # a bare price of tokens is in USD per million
@@ -84,7 +87,8 @@ def _axis(claim: Claim, text: str) -> Iterator[tuple[dict[str, Any], dict[str, A
             yield {name: subject.strip()}, _facts(claim, name, subject.strip())
     else:
         names = [*claim.inputs, *(word for word in SUBJECTS if _paths(claim, word))]
-        raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names))
+        more = f" and {len(names) - MOST_NAMED} more (headway lecture {claim.id})" if len(names) > MOST_NAMED else ""
+        raise UnknownName(f"input of {claim.id}", name, names, "inputs: " + ", ".join(names[:MOST_NAMED]) + more)
 
 
 def _example(claim: Claim) -> str:
@@ -99,7 +103,7 @@ def _input_axis(claim: Claim, name: str, text: str) -> Iterator[tuple[dict[str, 
         for subject in text.split(","):
             yield {name: subject.strip()}, {name: _fact_of(claim.today[name], subject.strip(), f"--with {name}")}
         return
-    for value in _quantities(name, text, present):
+    for value in _quantities(claim, name, text, present):
         yield {name: float(value)}, {name: value}
 
 
@@ -109,14 +113,15 @@ def _is_name(text: str) -> bool:
     return first not in ("nan", "inf") and bool(re.match(r"[a-z]|\d+x[a-z]", first))
 
 
-def _quantities(name: str, text: str, present: Any) -> list[Any]:
+def _quantities(claim: Claim, name: str, text: str, present: Any) -> list[Any]:
     unit, factor = READ_AS.get(present.unit, (present.unit, 1.0))
     text = text.replace("/token", "") if present.unit in ("byte/token", "flop/token") else text
     text = text.strip().removesuffix("m") if present.unit == "m" else text
     if present.unit in PER_MTOK and not any(mark in text for mark in ("$", "USD", "usd")):
         unit, factor = "", PER_MTOK[present.unit]
-    most = MOST_SEATS if name.endswith("seats") else math.inf
-    field = schema.Field(unit, low=0, high=most, open_low=float(present) != 0)
+    runs = RUNS.get((claim.id, name))
+    most = runs or (MOST_SEATS if name.endswith("seats") else math.inf)
+    field = schema.Field(unit, low=0, high=most, open_low=float(present) != 0, integer=runs is not None)
     values, _ = schema.axis(text, field, f"--with {name}")
     members = values if isinstance(values, tuple) else (values,)
     return [user_input(float(value) if factor == 1.0 else float(value) * factor, name, present.unit) for value in members]

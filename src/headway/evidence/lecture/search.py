@@ -19,6 +19,7 @@ MISSPELT = 0.5  # weight of the words nearest to one that occurs nowhere
 SATURATION, LENGTH = 1.2, 0.5  # of BM25: how soon repetition stops to count, and how much long texts are discounted
 BEST_CLAIMS = 3  # claims of a chapter that count for it
 MOST_MATCHES = 12
+LEAST_SHARE = 0.4  # of the best claim's score, below which a claim does not answer
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,11 @@ def find(text: str) -> LectureMatches:
     readings = _readings(stems) + [dict.fromkeys(stems_near, MISSPELT) for stems_near in unknown.values()]
     scores = [(page, sum(_score(page, reading) for reading in readings)) for page in index()]
     by_claim = sorted(((page, score) for page, score in scores if page.kind == "claim" and score > 0), key=lambda item: -item[1])
-    claim_matches = tuple(Match(chapter=page.chapter, claim_id=page.claim_id, score=score) for page, score in by_claim[:MOST_MATCHES])
+    claim_matches = tuple(
+        Match(chapter=page.chapter, claim_id=page.claim_id, score=score)
+        for page, score in by_claim[:MOST_MATCHES]
+        if score >= LEAST_SHARE * by_claim[0][1]
+    )
     by_chapter = [Match(chapter=page, claim_id="", score=_chapter_score(page, scores)) for page in chapters()]
     ranked = tuple(match for match in sorted(by_chapter, key=lambda match: -match.score) if match.score > 0)
     about = document("words")["about"]
