@@ -11,6 +11,7 @@ docs/where.md finds a subject; docs/python.md shows the functions; data/README.m
 from __future__ import annotations
 
 import importlib
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; _HOME is what runs, and a test compares them
@@ -126,14 +127,34 @@ RECORDS = (
 )
 
 
+def public(name: str) -> Any:
+    """A public name, imported from its module."""
+    return getattr(importlib.import_module(f"headway.{_HOME[name]}"), name)
+
+
 if not TYPE_CHECKING:  # a type checker would take every name for a public one
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME:
             raise AttributeError(f"module 'headway' has no attribute {name!r}")
-        module = importlib.import_module(f"headway.{_HOME[name]}")
-        globals()[name] = getattr(module, name)
+        globals()[name] = public(name)
         return globals()[name]
+
+
+class CallablePackage(types.ModuleType):
+    """A package whose name is also that of a function: `headway.sim(...)` calls it, `headway.sim.loop` is a module as ever.
+
+    Importing a module of a package makes the package an attribute of `headway`, in place of the function.
+    """
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return public(self.__name__.rpartition(".")[2])(*args, **keywords)
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(public(self.__name__.rpartition(".")[2]))
 
 
 def __dir__() -> list[str]:
