@@ -32,7 +32,8 @@ GRID = {"tp": 8, "batch": [1, 64], "prompt": "1k", "output": 300}
 # A call, and the command that asks the same.
 PAIRS: dict[str, tuple[Callable[[], Result], str]] = {
     "plan": (
-        lambda: hw.plan("llama-3.1-8b", "h100-sxm", hw.Load(prompt=1000, output=300), users=8, no_check=True, tpot="20ms", tp=1, launch="vllm"),
+        lambda: hw.plan("llama-3.1-8b", "h100-sxm", hw.Load(prompt=1000, output=300), users=8, no_check=True, tpot=0.02, tp=1,
+                        launch="vllm"),
         "plan llama-3.1-8b --on h100-sxm --prompt 1k --output 300 --users 8 --no-check --tpot 20ms --tp 1 --launch vllm",
     ),
     "serve": (
