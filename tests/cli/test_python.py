@@ -164,7 +164,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no number": (lambda: hw.serve("llama-3.1-8b", "h100", batch=float("nan")), "finite"),
     "truth": (lambda: hw.scale(flop=True), "a number or a text"),
     "no truth": (lambda: hw.plan("llama-3.1-8b", "h100", disaggregate="yes"), "True or False"),  # type: ignore[arg-type] # pyright: ignore
-    "a stranger": (lambda: hw.serve(object(), "h100"), "an object of headway, not object"),  # type: ignore[arg-type] # pyright: ignore
+    "a stranger": (lambda: hw.serve(object(), "h100"), "a model or a machine, not object"),  # type: ignore[arg-type] # pyright: ignore
     "model": (lambda: hw.serve("llama-3.1-8", "h100"), "llama-3.1-8b"),
     "row": (lambda: hw.capacity("llama-3.1-8b", "h100").explain("room", 99), "a row number below"),
     "figure": (lambda: hw.serve("llama-3.1-8b", "h100").plot("figure.bmp"), "ends in .png"),

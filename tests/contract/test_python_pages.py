@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import json
+import re
 import subprocess
 import sys
 from html import escape
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from headway.report.explanation import Explanation
 from headway.report.output import MOST_WORDS
 from headway.report.result import Result
 from support.command import Cli
@@ -32,8 +34,17 @@ def test_page__is_followed_as_written(page: str, tmp_path: Path, monkeypatch: py
         assert out.startswith(step.beginning), (step, out.splitlines()[0])
         assert len(out.splitlines()[0].split()) <= MOST_WORDS, step
     monkeypatch.setenv("COLUMNS", "120")
-    session = examples(page)
-    assert session.examples and doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(session).failed == 0
+    test = examples(page)
+    assert test.examples and doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(test).failed == 0
+
+
+def test_readme__snippet_prints_one_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    tree = shown(snippet, {})
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(set(line) == {"─"} for line in lines) == 1 and max(map(len, lines)) <= 120
+    assert isinstance(tree, Explanation) and tree.anonymous() == []
 
 
 # -- the notebook ---------------------------------------------------------------------------------------------------------------

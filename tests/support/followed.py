@@ -1,4 +1,4 @@
-"""Pages that a reader follows step by step: the files that they name, the commands with their answers, the Python of their sessions."""
+"""Pages that a reader follows step by step: the files that they name, the commands with their answers, their Python examples."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def write_files(page: str, folder: Path) -> list[str]:
 
 def steps(page: str) -> list[Step]:
     """The commands of a page."""
-    found = []
+    listed = []
     for fence in FENCE.finditer(text_of(page)):
         if fence[1] == "console":
             for part in re.split(r"^\$ headway ", fence[2], flags=re.MULTILINE)[1:]:
                 line, _, beginning = part.partition("\n")
-                found.append(Step(argv=tuple(shlex.split(line)), beginning=beginning.rstrip("\n")))
-    return found
+                listed.append(Step(argv=tuple(shlex.split(line)), beginning=beginning.rstrip("\n")))
+    return listed
 
 
 def examples(page: str) -> doctest.DocTest:
-    """The Python of a page, as one session."""
+    """The Python examples of a page, which share their names."""
     blocks = [fence[2] for fence in FENCE.finditer(text_of(page)) if fence[1] == "python"]
     return doctest.DocTestParser().get_doctest("".join(blocks), {}, page, page, 0)
 

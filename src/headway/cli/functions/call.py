@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,15 +115,23 @@ class _Words:
             if any(isinstance(item, list | tuple) for item in value):
                 raise BadValue("argument", value, "one list, not a list of lists")
             return ",".join(map(self.text, value))
-        if dataclasses.is_dataclass(value) or isinstance(value, Result):
+        if _is_subject(value):
             word = f"@{len(self.objects)}"
             self.objects[word] = value
             return word
-        raise BadValue("argument", value, f"a number, a text, a list of them or an object of headway, not {type(value).__name__}")
+        raise BadValue("argument", value, f"a number, a text, a list of them, a model or a machine, not {type(value).__name__}")
 
     def readable(self, argv: Sequence[str]) -> list[str]:
         """The words as people read them: objects by their names."""
         return [",".join(_name(self.objects.get(part), part) for part in word.split(",")) for word in argv]
+
+
+def _is_subject(value: Any) -> bool:
+    """Whether an object can stand where a command has a name: a model, a machine, the result of a plan."""
+    from headway.hardware.system import System
+    from headway.models.model import Model
+
+    return isinstance(value, Model | System | Result)
 
 
 def _name(value: Any, word: str) -> str:
