@@ -193,6 +193,13 @@ def test_result__table_is_the_one_of_the_command(grid: Result, cli: Cli, capsys:
     assert capsys.readouterr().out.split()[:2] == ["batch", "TPOT"]
 
 
+def test_result__is_plain_text_in_a_notebook(grid: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = str(grid), str(grid.table)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as kernels set it
+    assert (str(grid), str(grid.table)) == plain
+
+
 def test_result__rows_columns_and_choices(grid: Result) -> None:
     assert len(grid) == 2 and list(grid) == grid.rows() and grid[-1] == grid.rows()[1]
     assert grid["tpot_s"].tolist() == [row["tpot_s"] for row in grid] and set(grid.keys()) == set(grid[0])

@@ -23,11 +23,12 @@ MOST_NAMED = 4  # dropped columns that the line below a table names
 
 
 def console_for(out: TextIO) -> Any:
-    """A console of rich that writes text as it is; 200 letters wide where `out` is no terminal and COLUMNS is not set."""
+    """A console of rich that writes text as it is, in notebooks too; 200 letters wide where `out` is no terminal and COLUMNS is not set."""
     from rich.console import Console
 
     free = out.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    console = Console(file=out, width=None if free else WIDTH, highlight=False, markup=False, emoji=False)
+    plain = {"highlight": False, "markup": False, "emoji": False, "force_jupyter": False}  # a notebook shows text as text
+    console = Console(file=out, width=None if free else WIDTH, force_terminal=out.isatty(), **plain)
     console.on_broken_pipe = _closed  # rich would exit with 1
     return console
 
