@@ -27,8 +27,10 @@ def console_for(out: TextIO) -> Any:
     from rich.console import Console
 
     free = out.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    plain = {"highlight": False, "markup": False, "emoji": False, "force_jupyter": False}  # a notebook shows text as text
-    console = Console(file=out, width=None if free else WIDTH, force_terminal=out.isatty(), **plain)
+    width = None if free else WIDTH
+    console = Console(
+        file=out, width=width, highlight=False, markup=False, emoji=False, force_terminal=out.isatty(), force_jupyter=False
+    )  # without the last two a notebook would get colours and displays of its own
     console.on_broken_pipe = _closed  # rich would exit with 1
     return console
 
