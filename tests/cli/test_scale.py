@@ -199,8 +199,8 @@ def test_scale__library_equals_command_line(cli: Cli) -> None:
 
     found = hw.scale(active=100e9, served=["200T", 260e12], kappa=3, months=None, beside="none")
     same = cli.json("scale", "--active", "100B", "--served", "200T,260T", "--kappa", "3", "--beside", "none")
-    assert list(found) == same["rows"] and list(found.notes) == same["notes"][: len(found.notes)]
-    assert float(found.explain("over_training", 1)) == found.plain[1]["over_training"]
+    assert found.rows() == same["rows"] and found.notes == same["notes"] and found.answer == same["answer"]
+    assert found.explain("over_training", 1).value == found[1]["over_training"]
     for wrong in ({"flopp": 1}, {"flop": True}, {"flop": -1.0}, {"flop": 1e25, "law": "epok"}):
         with pytest.raises(hw.HeadwayError):
             hw.scale(**wrong)

@@ -68,10 +68,10 @@ def test_train__every_number_replays(name: str, machine: str, given: dict[str, A
     keys = [key for key, value in row.items() if isinstance(value, int | float) and not isinstance(value, bool)]
     assert len(keys) >= 50
     for key in keys:
-        tree = table.explain(key)
+        tree = table.explain(key).tree
         assert anonymous(tree) == [], key
         assert float(replay(tree)) == pytest.approx(float(row[key]), rel=1e-12, abs=0), key
-    for _, leaf in leaves(table.explain("run_s" if row["run_s"] else "step_s")):
+    for _, leaf in leaves(table.explain("run_s" if row["run_s"] else "step_s").tree):
         assert leaf.kind in KINDS and leaf.source.strip() and leaf.name.strip()
 
 

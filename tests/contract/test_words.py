@@ -21,6 +21,7 @@ from headway.core.text_table import fitting
 from headway.models import hub
 from headway.report import output
 from headway.report.notes import by_weight
+from headway.report.result import Result
 from headway.report.words import sentence
 from support.command import Cli
 from support.documented import commands
@@ -168,6 +169,21 @@ def test_notes__at_most_five_and_the_rest_with_verbose(answers: dict[str, output
 def test_by_weight__what_was_typed_before_what_always_holds() -> None:
     notes = ["fitted: kernels", "searched 3 layouts", "1 chip of 8 idle, and paid for", "by default --prompt 8k", "chip price $1.3/h"]
     assert by_weight(notes) == [notes[3], notes[2], notes[4], notes[1], notes[0]]
+
+
+def test_frames__read_every_answer(answers: dict[str, output.Answer]) -> None:
+    """Arrow, pandas and polars read the rows of each command, with the numbers of its JSON."""
+    pyarrow, pandas, polars = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    for command, answer in answers.items():
+        result = Result(answer, ["headway", *command.split()])
+        table = pyarrow.table(result)
+        assert (table.num_rows, table.column_names) == (len(result), result.keys()), command
+        for frame in (result.to_pandas(), result.to_polars()):
+            assert isinstance(frame, pandas.DataFrame | polars.DataFrame) and frame.shape == (len(result), len(result.keys())), command
+        for key, values in ((key, [row[key] for row in result]) for key in result.keys()):  # noqa: SIM118 -- a result is not a mapping
+            kinds = {type(value) for value in values} - {type(None)}
+            if kinds <= {str} or kinds <= {bool} or kinds <= {float}:
+                assert table[key].to_pylist() == values, (command, key)
 
 
 # -- what helps -----------------------------------------------------------------------------------------------------------------

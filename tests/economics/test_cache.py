@@ -399,8 +399,7 @@ def test_cache__call_equals_verb() -> None:
     import headway as hw
 
     rows = by_tier("deepseek-v3", "--on", "8xh200", "--hold", "5min", "--reuse", "0.8", "--kv", "fp8")
-    for own in hw.cache("deepseek-v3", "8xh200", "5min", reuse=0.8, kv="fp8"):
-        assert (own.chosen_by, own.usd_per_mtok_gain) == (rows[own.tier]["chosen_by"], rows[own.tier]["usd_per_mtok_gain"])
+    assert {row["tier"]: row for row in hw.cache("deepseek-v3", "8xh200", "5min", reuse=0.8, kv="fp8")} == rows
     for wrong in ({"hold": -1.0}, {"reuse": 2.0}, {"kv": "fp9"}, {"mfu": math.nan}):
         with pytest.raises(HeadwayError):
             hw.cache("deepseek-v3", "8xh200", **{"hold": 60.0} | wrong)

@@ -12,7 +12,8 @@ from typing import Any
 from support.paths import ROOT
 from support.source import files, imported, module_name, tree_of
 
-OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices"}
+OPTIONAL = {"vl_convert": "plot", "pyarrow": "table", "huggingface_hub": "hub", "numba": "fast", "scipy": "fit", "genai_prices": "prices",
+            "pandas": "frames", "polars": "frames"}  # fmt: skip
 LATE = {"headway.sim.machine_code"}  # made of numba, imported where something is compiled
 TOOLS = {"pytest", "pytest_xdist", "hypothesis", "pint", "ruff", "pyright"}
 
@@ -41,7 +42,9 @@ def test_dependencies__of_every_file_are_declared() -> None:
 
 def test_extras__are_whole() -> None:
     extras = project()["optional-dependencies"]
-    assert {name: required(extras[extra]) for name, extra in OPTIONAL.items()} == {name: {name} for name in OPTIONAL}
+    assert {extra: required(extras[extra]) for extra in OPTIONAL.values()} == {
+        extra: {name for name, of in OPTIONAL.items() if of == extra} for extra in OPTIONAL.values()
+    }
     union = re.fullmatch(r"headway\[(.*)\]", extras["all"][0])
     assert union
     assert set(union[1].split(",")) == set(OPTIONAL.values())

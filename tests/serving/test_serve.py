@@ -12,6 +12,7 @@ import headway as hw
 from headway.core import columns
 from headway.core.errors import BadValue, HeadwayError, IllegalLayout, MissingFact, UnknownName
 from headway.performance.layout import Layout
+from headway.serving.serve import serve
 from support.cases import Point, drawn
 from support.command import Cli
 
@@ -109,18 +110,18 @@ def test_serve__grid_equals_its_points(seed: int) -> None:
     point = drawn(seed, requests=bool(seed % 2))
     axes: dict[str, Any] = {"batch": [1, 17, 300], **{key: [5, 12_345] for key in dict(point.load) if key != "batch"}}
     layouts = [point.layout, Layout(), Layout(replicas=2)]
-    table = hw.serve(point.model, point.system, layouts, **axes, precision=hw.Precision(**dict(point.formats)))
+    table = serve(point.model, point.system, layouts, **axes, precision=hw.Precision(**dict(point.formats)))
     rows = table.rows()
     assert len(rows) == 3 * math.prod(len(values) for values in axes.values())
     for row in rows:
         ways = Layout(**{key: row[key] for key in ("tp", "ep", "dp", "pp", "cp", "replicas")})
         load = {key: row[key] for key in axes}
-        one = hw.serve(point.model, point.system, ways, **load, precision=hw.Precision(**dict(point.formats))).row(0)
+        one = serve(point.model, point.system, ways, **load, precision=hw.Precision(**dict(point.formats))).row(0)
         assert {key: value for key, value in row.items() if value != one[key] and value != pytest.approx(one[key], rel=1e-13)} == {}
 
 
 def test_serve_rows__layout_first_and_last_axis_fastest() -> None:
-    table = hw.serve("llama-3.1-8b", "8xh100-sxm", [Layout(tp=2), Layout(tp=4)], batch=[1, 2], context=[10, 20, 30])
+    table = serve("llama-3.1-8b", "8xh100-sxm", [Layout(tp=2), Layout(tp=4)], batch=[1, 2], context=[10, 20, 30])
     seen = [(row["tp"], row["batch"], row["context"]) for row in table.rows()]
     assert seen == [(tp, batch, context) for tp in (2, 4) for batch in (1, 2) for context in (10, 20, 30)]
 
@@ -168,7 +169,7 @@ def test_replicas__multiply_rates_only() -> None:
 
 
 def formatted(system: str, **formats: str) -> Any:
-    return hw.serve("llama-3.1-8b", system, batch=4, context=1000, precision=hw.Precision(**formats))
+    return serve("llama-3.1-8b", system, batch=4, context=1000, precision=hw.Precision(**formats))
 
 
 def test_precision__narrow_formats_are_smaller_and_faster() -> None:
@@ -193,7 +194,7 @@ def test_precision__unsupported_format_computes_in_a_wider_one_with_a_note() -> 
 
 
 def test_cost__null_with_a_note_for_a_chip_without_a_price() -> None:
-    table = hw.serve("llama-3.1-8b", "rtx-4090", batch=1, prompt=100, output=100)
+    table = serve("llama-3.1-8b", "rtx-4090", batch=1, prompt=100, output=100)
     row = table.row(0)
     assert [row[key] for key in row if key.startswith("usd")] == [None] * 9
     assert row["tok_per_s"] > 0
@@ -220,7 +221,7 @@ def test_fits__reason_names_the_first_failing_limit_and_the_amount() -> None:
 
 
 def test_fits__reason_without_the_amount_in_a_large_table() -> None:
-    table = hw.serve("llama-3.1-8b", "h100", batch=list(range(1, 101)), context=[1000 * n for n in range(1, 31)])
+    table = serve("llama-3.1-8b", "h100", batch=list(range(1, 101)), context=[1000 * n for n in range(1, 31)])
     reasons = {row["why"] for row in table.rows()}
     assert reasons == {"", "weights and KV cache exceed the usable HBM of the fullest chip"}
     assert all((row["why"] == "") == row["fits"] for row in table.rows())
@@ -267,7 +268,7 @@ GOOD: dict[str, Any] = {"model": "llama-3.1-8b", "system": "h100", "batch": 1, "
 )
 def test_serve__bad_input_is_a_typed_one_line_error(wrong: dict[str, Any], error: type[HeadwayError], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
-        hw.serve(**{**GOOD, **wrong})
+        serve(**{**GOOD, **wrong})
     assert "\n" not in str(caught.value)
 
 

@@ -16,7 +16,7 @@ FILES = {
     "models|chips|systems|laws|sources": "models",
 }  # fmt: skip
 OTHER = {"predict --training rows.csv": "predict --training inputs/training_new.csv"}  # the same name for another kind of table
-ELSEWHERE = ("adding.md",)  # pages whose commands a test of their own follows
+ELSEWHERE = ("adding.md", "own_chip.md", "own_model.md", "own_trace.md", "python.md")  # pages whose commands tests of their own follow
 NEEDS_MORE = ("fit",)  # verbs whose documented input no fresh checkout has
 PLAIN = ("-o", "--plot", "--explain")  # flags that leave the words of an answer alone, with a value each
 

@@ -51,20 +51,25 @@ def _is_path(text: str) -> bool:
         return False
 
 
+def python_object(word: str, args: Any) -> Any:
+    """The object that a Python call handed over under a word of its command; None for a name."""
+    return getattr(args, "objects", {}).get(word)
+
+
 def models(args: Any) -> list[Any]:
     """Models named on the command line, with --attention and --kv-share applied."""
     return [model(name, args) for name in split(args.model, "model")]
 
 
 def model(name: str, args: Any) -> Any:
-    """Model by name or file, with the command line's changes."""
+    """Model by name or file, or an object of a Python call, with the command line's changes."""
     from headway.models import config
 
     folders = [root / "models" for root in catalog(args).roots[:-1]]
     from headway.models.reading import reading, with_embedding
 
     user = reading(args.strict, args.mechanism or "", tuple(args.key)) if hasattr(args, "mechanism") else None
-    base_model = config.model(name, folders, user)
+    base_model = python_object(name, args) or config.model(name, folders, user)
     if getattr(args, "embedding", None):
         base_model = with_embedding(base_model, args.embedding)
     _remark(args, *(note for note in base_model.notes if note.startswith(("assumed", "weights differ"))))
@@ -86,7 +91,7 @@ def systems(args: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Machines named on the command line, for each combination of --set values, with the edits that vary."""
     from headway.hardware.system import system
 
-    machines = [system(name, catalog(args)) for name in split(args.on, "--on")]
+    machines = [python_object(name, args) or system(name, catalog(args)) for name in split(args.on, "--on")]
     edits = [edit_values(text) for text in args.set]
     combinations = list(itertools.product(*(values for _, values in edits)))
     if len(machines) * len(combinations) > 1000:
@@ -181,6 +186,12 @@ def beyond(models: Iterable[Any], load: dict[str, Any]) -> list[str]:
     return [
         f"{tokens} tokens exceed the longest context of {model.name}, {model.max_context}: computed as if it took them" for model in short
     ]
+
+
+def layouts(args: Any, shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:
+    """Layouts that a Python call listed, else the legal layouts of a product of degrees."""
+    layout_list = getattr(args, "layouts", None)
+    return (list(layout_list), ()) if layout_list else ranked(shape, degrees)
 
 
 def ranked(shape: ModelShape, degrees: dict[str, Any]) -> tuple[list[Layout], tuple[str, ...]]:

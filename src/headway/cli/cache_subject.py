@@ -98,7 +98,7 @@ class _EditedArguments:
     """Arguments with replaced --set texts."""
 
     def __init__(self, args: Any, texts: list[str]) -> None:
-        self.on, self.catalog, self.set = args.on, args.catalog, texts
+        self.on, self.catalog, self.set, self.objects = args.on, args.catalog, texts, getattr(args, "objects", {})
 
 
 def _tiers(args: Any) -> tuple[str, ...]:

@@ -78,11 +78,32 @@ def _run(argv: list[str]) -> int:
     if argv[0] in ("--version", "-V"):
         sys.stdout.write(f"headway {__version__}\n")
         return 0
+    try:
+        module, args = parsed(argv)
+    except SystemExit:  # argparse has printed the help
+        return 0
+    from headway.cli.verb import LABEL, bar, check_tail, finish
+
+    check_tail(args)
+    with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
+        answer = module.run(args)
+    finish(answer, args, ["headway", *argv])
+    return answer.status
+
+
+def parsed(argv: list[str]) -> tuple[Any, Any]:
+    """The module of a verb and its arguments; SystemExit after its help."""
+    module, parser = parser_of(argv)
+    return module, parser.read(argv[1:])
+
+
+def parser_of(argv: list[str]) -> tuple[Any, Any]:
+    """The module of a verb and the parser of its flags."""
     if argv[0] not in VERBS:
         raise UnknownName("verb", argv[0], VERBS, "one of " + ", ".join(VERBS))
     module_name, sentence = VERBS[argv[0]]
     module: Any = importlib.import_module(module_name)
-    from headway.cli.verb import Parser, add_tail, check_tail
+    from headway.cli.verb import Parser, add_tail
 
     parser = Parser(argv[0], sentence)
     flags_of = getattr(module, "add_flags_of", None)  # a verb about another verb has that one's flags
@@ -91,17 +112,7 @@ def _run(argv: list[str]) -> int:
     else:
         module.add_flags(parser)
     add_tail(parser)
-    try:
-        args = parser.read(argv[1:])
-    except SystemExit:  # argparse has printed the help
-        return 0
-    check_tail(args)
-    from headway.cli.verb import LABEL, bar, finish
-
-    with bar(label=getattr(module, "PROGRESS_LABEL", LABEL), patience=getattr(module, "PATIENCE_S", None)):
-        answer = module.run(args)
-    finish(answer, args, ["headway", *argv])
-    return answer.status
+    return module, parser
 
 
 def _verb_lines() -> str:

@@ -84,7 +84,7 @@ def run(args: Any) -> output.Answer:
     if args.plainest not in ("on", "off"):
         raise UnknownName("--plainest", args.plainest, ("on", "off"), "on or off")
     if plan_load.is_loaded(args):
-        return plan_load.answer(args, launch_lines)
+        return plan_load.answer(args, launch_lines, _figure)
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]

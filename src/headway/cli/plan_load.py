@@ -52,8 +52,8 @@ def _refuse_without_load(args: Any) -> None:
             raise BadValue(schema.flag(name), value, "one load beside it: --rate 12, --users 64 or --trace FILE")
 
 
-def answer(args: Any, launch: Any) -> output.Answer:
-    """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan."""
+def answer(args: Any, launch: Any, figure: Any) -> output.Answer:
+    """The smallest whole nodes that carry the load within every limit; `launch` gives the launch lines of a plan, `figure` its figure."""
     from headway.economics.capacity.plan_at_load import facts_of, plan_at_load, width_of
     from headway.serving.plan.plan import plan
 
@@ -84,7 +84,7 @@ def answer(args: Any, launch: Any) -> output.Answer:
     lines, launch_notes = launch(args, checked.plan)
     return output.Answer(
         table, notes=[*notes, *launch_notes], launch=lines, checked=plan_load.verdict(checked),
-        describe=lambda rows: plan_load.describe(rows, checked, sized),
+        describe=lambda rows: plan_load.describe(rows, checked, sized), figure=lambda rows: figure(rows, checked.plan),
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def tables(args: Any) -> tuple[Any, list[str]]:
     all_tables: list[Any] = []
     illegal: list[IllegalCombination] = []
     for model, (system, edits), precision, assumptions in cases:
-        layouts, drop_notes = arguments.ranked(shape(work_of(model).blocks), degrees)
+        layouts, drop_notes = arguments.layouts(args, shape(work_of(model).blocks), degrees)
         notes += [note for note in _staged(layouts, load, per_stage) if note not in notes]
         notes += [note for note in drop_notes if note not in notes]
         filled = schema.defaults(Assumptions, assumptions)

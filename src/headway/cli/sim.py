@@ -71,7 +71,7 @@ def run(args: Any) -> output.Answer:
 
     saved = None
     if args.plan:
-        saved = sim_plan.read_plan(args.plan)
+        saved = sim_plan.read_plan(args.plan, arguments.python_object(args.plan, args))
         args = sim_plan.namespace_of(args, saved)
     elif not (args.model and args.on):
         raise BadValue("sim", args.model or args.on or "nothing", "MODEL --on MACHINE, or --plan FILE.json")

@@ -43,11 +43,11 @@ class SavedPlan:
         return tuple(read_limits(self.flags))
 
 
-def read_plan(path: str) -> SavedPlan:
-    """The plan in a file; BadFile if the file holds anything else."""
+def read_plan(path: str, plan: Any = None) -> SavedPlan:
+    """The plan in a file, or the result of a Python call beside it; BadFile if it holds anything else."""
     try:
-        is_large = Path(path).stat().st_size > MOST_BYTES
-        answer = {} if is_large else json.loads(Path(path).read_text(encoding="utf-8"))
+        is_large = plan is None and Path(path).stat().st_size > MOST_BYTES
+        answer = {} if is_large else json.loads(Path(path).read_text(encoding="utf-8") if plan is None else plan.to_json())
         command, rows = [str(word) for word in answer["command"]], answer["rows"]
         verb, best = command[1], [row for row in rows if row["kind"] == "best"]
     except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from headway.cli import help
 from headway.cli.numbered import add_model_flags, numbered
 from headway.core.errors import HeadwayError, UnknownName, nearest
 from headway.core.progress import watched
-from headway.report import output
+from headway.report import complete, output
 
 FORMATS = ("text", "md", "csv", "json", "parquet")
 
@@ -159,32 +158,16 @@ def _progress(out: Any) -> Any:
 
 def finish(answer: output.Answer, args: Any, command: Sequence[str]) -> None:
     """Apply the common flags to an answer and print it."""
-    notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
-    notes += [note for note in getattr(args, "remarks", ()) if note not in notes]
-    total = len(answer.rows)
-    if args.where:
-        answer.rows = answer.rows.where(args.where)
-        if len(answer.rows) < total:
-            notes.append(f"--where kept {len(answer.rows)} of {total} rows")
-    if args.sort:
-        answer.rows = answer.rows.sort(args.sort.lstrip("-").replace("-", "_"), args.sort.startswith("-"))
     borrowed = "; ".join(getattr(args, "borrowed", ()))
-    answer.notes, answer.verbose = [*notes, borrowed] if borrowed else notes, args.verbose
+    complete.settle(answer, getattr(args, "remarks", ()), borrowed, args.where, args.sort)
+    answer.verbose = args.verbose
     keys = [key.strip().replace("-", "_") for text in args.explain or () for key in text.split(",")]
     if keys and len(answer.rows):
         answer.trees = {key: answer.rows.explain(key) for key in keys}
-    if answer.describe and args.format in output.SPOKEN:
-        answer.words = answer.describe(answer.rows)
-    if not answer.words.headline and args.format in output.SPOKEN:
-        from headway.report.words import number_of
-
-        answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
-    if borrowed and answer.words.headline:
-        from headway.report.words import with_clause
-
-        answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
+    if args.format in output.SPOKEN:
+        complete.describe(answer, borrowed)
     if args.plot:
         from headway.report import figures
 
-        figures.save(answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows), args.plot)
+        figures.save(complete.draw(answer), args.plot)
     output.write(answer, args.format, command)

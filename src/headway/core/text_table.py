@@ -23,11 +23,14 @@ MOST_NAMED = 4  # dropped columns that the line below a table names
 
 
 def console_for(out: TextIO) -> Any:
-    """A console of rich that writes text as it is; 200 letters wide where `out` is no terminal and COLUMNS is not set."""
+    """A console of rich that writes text as it is, in notebooks too; 200 letters wide where `out` is no terminal and COLUMNS is not set."""
     from rich.console import Console
 
     free = out.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    console = Console(file=out, width=None if free else WIDTH, highlight=False, markup=False, emoji=False)
+    width = None if free else WIDTH
+    console = Console(
+        file=out, width=width, highlight=False, markup=False, emoji=False, force_terminal=out.isatty(), force_jupyter=False
+    )  # without the last two a notebook would get colours and displays of its own
     console.on_broken_pipe = _closed  # rich would exit with 1
     return console
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +41,35 @@ def check_path(path: str) -> None:
         raise BadValue("--plot", path, "a file that ends in .png, .svg or .html")
     if not Path(path).absolute().parent.is_dir():
         raise BadFile(path, "its folder does not exist")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure as a Vega-Lite specification, which notebooks draw."""
+
+    spec: Mapping[str, Any]
+
+    def save(self, path: Any) -> None:
+        """Write the figure to a file that ends in .png, .svg or .html."""
+        check_path(str(path))
+        save(self.spec, str(path))
+
+    def __repr__(self) -> str:
+        return f"<headway figure: {_title(self.spec)}; save('figure.svg') writes it>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """The figure for a notebook: the specification, and where the extra `plot` is installed an SVG."""
+        bundle: dict[str, Any] = {"application/vnd.vegalite.v5+json": self.spec, "text/plain": repr(self)}
+        with contextlib.suppress(ImportError):
+            import vl_convert
+
+            bundle["image/svg+xml"] = vl_convert.vegalite_to_svg(json.dumps(self.spec, allow_nan=False))
+        return bundle
+
+
+def _title(spec: Mapping[str, Any]) -> str:
+    title = spec.get("title", "")
+    return str(title.get("text", "") if isinstance(title, Mapping) else title)
 
 
 def save(spec: Mapping[str, Any], path: str) -> None:

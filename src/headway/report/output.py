@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from headway.core import columns, text_table
-from headway.core.errors import BadValue, MissingExtra
+from headway.core.errors import BadValue
 from headway.core.listing import MOST, cell, clean, first_rows, heading, visible
 from headway.report.notes import by_weight
 
@@ -131,8 +131,12 @@ def markdown(answer: Answer, out: TextIO) -> None:
 
 def described(answer: Answer) -> dict[str, dict[str, str]]:
     """Object `columns` of the JSON contract."""
-    known = {key: answer.columns.get(key) or columns.column(key) for key in list(answer.rows.keys())}
-    return {key: {"unit": column.unit, "doc": column.doc} for key, column in known.items()}
+    return {key: {"unit": column.unit, "doc": column.doc} for key, column in known_columns(answer).items()}
+
+
+def known_columns(answer: Answer) -> dict[str, columns.Column]:
+    """Unit and sentence of each column of the rows."""
+    return {key: answer.columns.get(key) or columns.column(key) for key in list(answer.rows.keys())}
 
 
 def to_json(answer: Answer, command: Sequence[str], out: TextIO) -> None:
@@ -175,17 +179,14 @@ def _plain_text(value: Any) -> Any:
 
 def to_parquet(answer: Answer) -> None:
     """Write the rows as Parquet to standard output, with units in the column metadata."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtra("-o parquet", "table") from None
+    from headway.report.arrow import arrow_table
+
+    table = arrow_table(answer.rows, known_columns(answer), "-o parquet")
     if sys.stdout.isatty():
         raise BadValue("-o", "parquet", "standard output redirected to a file: headway ... -o parquet > FILE")
-    table = pyarrow.Table.from_pylist([clean(row) for row in answer.rows])
-    about = described(answer)
-    schema = pyarrow.schema([field.with_metadata(about[field.name]) for field in table.schema])
-    parquet.write_table(table.cast(schema), sys.stdout.buffer)
+    from pyarrow import parquet
+
+    parquet.write_table(table, sys.stdout.buffer)
 
 
 def write(answer: Answer, how: str, command: Sequence[str]) -> None:

@@ -94,9 +94,10 @@ At = Callable[[Sequence[float]], Table]  # input values -> table with one row pe
 def solve(at: At, sought: SolveInput, wanted: Condition | str) -> Solution:
     """Every crossing in the scanned range: the real-valued input and, for a count, the whole numbers next to it.
 
-    >>> import headway as hw
-    >>> at = lambda batch: hw.serve("llama-3.1-70b", "8xh100-sxm", hw.Layout(tp=8), batch=batch, context=8192)
-    >>> found = hw.solve(at, SolveInput(name="batch", low=1, high=1e4, is_count=True, broadcasts=True), "compute_s=weights_s")
+    >>> from headway.performance.layout import Layout
+    >>> from headway.serving.serve import serve
+    >>> at = lambda batch: serve("llama-3.1-70b", "8xh100-sxm", Layout(tp=8), batch=batch, context=8192)
+    >>> found = solve(at, SolveInput(name="batch", low=1, high=1e4, is_count=True, broadcasts=True), "compute_s=weights_s")
     >>> [row["is"] for row in found.table]
     ['below', 'crossing', 'above']
 

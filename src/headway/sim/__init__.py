@@ -8,3 +8,9 @@ Import       run.Trial, fleet.fleet, policy.Policy, simulate.simulate, results.m
 May import   serving, performance, hardware, models, laws, core. Its users: economics, report, cli.
 Reads        no file of data/ itself: scheduling numbers of an engine come through performance.efficiency; traces are the user's.
 """
+
+import sys
+
+from headway import CallablePackage
+
+sys.modules[__name__].__class__ = CallablePackage  # `headway.sim(...)` is the public function

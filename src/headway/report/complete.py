@@ -1,0 +1,51 @@
+"""An answer before it is written: its notes gathered, its rows chosen, its sentence made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from headway.report.output import Answer
+
+
+def settle(answer: Answer, remarks: Sequence[str] = (), borrowed: str = "", where: str | None = None, sort: str | None = None) -> None:
+    """Apply `--where` and `--sort`, and give the answer every note once.
+
+    Notes are its own, those of its rows, what was assumed of models, the rows left out, and costs that hypothetical chips borrow.
+    """
+    notes = [*answer.notes, *(note for note in answer.rows.notes if note not in answer.notes)]
+    answer.notes = [*notes, *(note for note in remarks if note not in notes)]
+    choose_rows(answer, where, sort)
+    answer.notes = [*answer.notes, borrowed] if borrowed else answer.notes
+
+
+def choose_rows(answer: Answer, where: str | None = None, sort: str | None = None) -> None:
+    """Apply `--where` and `--sort` to the rows; a note says how many are left."""
+    if where:
+        total = len(answer.rows)
+        answer.rows = answer.rows.where(where)
+        if len(answer.rows) < total:
+            answer.notes = [*answer.notes, f"--where kept {len(answer.rows)} of {total} rows"]
+    if sort:
+        answer.rows = answer.rows.sort(sort.lstrip("-").replace("-", "_"), sort.startswith("-"))
+
+
+def describe(answer: Answer, borrowed: str = "") -> None:
+    """Make the text around the table, for the rows that are left; an answer without a sentence counts its rows."""
+    if answer.describe:
+        answer.words = answer.describe(answer.rows)
+    if not answer.words.headline:
+        from headway.report.words import number_of
+
+        answer.words = dataclasses.replace(answer.words, headline=f"{number_of(len(answer.rows), 'row')}.")
+    if borrowed and answer.words.headline:
+        from headway.report.words import with_clause
+
+        answer.words = dataclasses.replace(answer.words, headline=with_clause(answer.words.headline, borrowed))
+
+
+def draw(answer: Answer) -> dict:
+    """The Vega-Lite specification that `--plot` writes."""
+    from headway.report import figures
+
+    return answer.figure(answer.rows) if answer.figure else figures.listing(answer.rows)
