@@ -7,52 +7,15 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from headway.cli import arguments, serve
+from headway.cli import arguments, launch_lines, serve
 from headway.core import schema
-from headway.core.errors import BadValue, IllegalCombination, UnknownName, drop_note
+from headway.core.errors import BadValue, IllegalCombination, drop_note
 from headway.models.precision import Precision
 from headway.performance.assumptions import Assumptions
 from headway.performance.layout import Layout
 from headway.performance.workload import SLO, Load
 from headway.report import output, serving
 from headway.report import plan as words
-
-HOST = 8  # chips per server, for scale-up domains up to that size
-
-
-def add_launch_flag(parser: Any) -> None:
-    """Flag of the engine for launch lines."""
-    parser.add_argument("--launch", metavar="vllm|sglang|trtllm", help="also print the command line that realises the best layout")
-
-
-def launch_lines(args: Any, plan: Any) -> tuple[list[str], list[str]]:
-    """Launch lines, and notes on them or the reason why the engine cannot run the layout; for pools, those of the decode pool."""
-    if not args.launch:
-        return [], []
-    from headway.serving.launch.launch import ENGINES
-
-    if args.launch not in ENGINES:
-        raise UnknownName("engine", args.launch, ENGINES, f"one of {', '.join(ENGINES)}")
-    if plan.fails:
-        return [], ["launch: nothing to launch, no layout meets every limit"]
-    return _lines(args, plan)
-
-
-def _lines(args: Any, plan: Any) -> tuple[list[str], list[str]]:
-    from headway.models.precision import Precision
-    from headway.serving.launch.launch import launch
-
-    best, row = plan.best, plan.table.row(0)
-    precision = Precision(weights=row["weights"] if args.weights else "", kv=row["kv"], compute=row["compute"] if args.compute else "")
-    domain = best.query.system.scale_up_domain
-    host = int(domain) if domain is not None and domain <= HOST else None
-    memory = best.query.assumptions.hbm_utilization
-    script = launch(args.launch, best.query.model, best.layout, precision, best.load, memory=memory, chips_per_host=host)
-    pool = ["launch: for the decode pool alone; engines pair pools by a router of their own"] if row.get("prefill_replicas") else []
-    if script.unsupported:
-        return [], [*pool, f"launch: {script.unsupported}"]
-    return list(script.lines), [*pool, *(f"launch: {note}" for note in script.notes)]
-
 
 MOST_PLANS = 100
 OBJECTIVES = ("cost", "throughput", "latency", "chips")
@@ -71,7 +34,7 @@ def add_flags(parser: Any) -> None:
     objective_help = "what to make best (default cost); of equals fewer chips, then the faster"
     question.add_argument("--objective", default="cost", metavar="|".join(OBJECTIVES), help=objective_help)
     question.add_argument("--disaggregate", action="store_true", help="prefill and decode on separate pools of the machine")
-    add_launch_flag(question)
+    launch_lines.add_flags(question)
     question.add_argument("--current", metavar='"KEY=VALUE ..."', help='your own layout, such as "tp=8 batch=64": the gain and its cause')
 
 
@@ -80,14 +43,14 @@ def run(args: Any) -> output.Answer:
     plans, notes = _plans(args)
     if len(plans) == 1:
         _, plan = plans[0]
-        lines, launch_notes = launch_lines(args, plan)
+        script = launch_lines.launched(args, plan)
         table = dataclasses.replace(plan.table, notes=(*plan.table.notes, *_nearest(plans)))
         return output.Answer(
-            table, notes=[*notes, *launch_notes], launch=lines, describe=lambda rows: words.describe(rows, plan),
-            figure=lambda rows: _figure(rows, plan),
+            table, notes=[*notes, *script.notes], launch=script.lines, document=script.document,
+            describe=lambda rows: words.describe(rows, plan), figure=lambda rows: _figure(rows, plan),
         )  # fmt: skip
-    if args.launch:
-        raise BadValue("--launch", args.launch, "one plan: no lists of loads, limits or assumptions")
+    if args.launch or args.manifest:
+        raise BadValue("--launch", args.launch or args.manifest, "one plan: no lists of loads, limits or assumptions")
     tables = [dataclasses.replace(case_plan.table, columns={**case_plan.table.columns, **varied}) for varied, case_plan in plans]
     table = tables[0].concat(*tables[1:])
     table = dataclasses.replace(table, notes=(*table.notes, *_nearest(plans)))
