@@ -51,9 +51,9 @@ class LaunchRequest:
     length: int | None
     memory: float | None
     host: int | None  # chips of one host
-    role: str = ""  # "prefill" or "decode" for a pool of a split deployment
-    exposed: bool = False  # whether the server listens on every address of its host
-    resolved: str = ""  # what the user named, where the checkpoint is named otherwise
+    role: str  # "prefill" or "decode" for a pool of a split deployment
+    exposed: bool  # whether the server listens on every address of its host
+    resolved: str  # what the user named, where the checkpoint is named otherwise
 
     @property
     def stage_chips(self) -> int:
@@ -103,6 +103,9 @@ def ask(
         length=_length(load, model.max_context),
         memory=None if memory is None else _share(memory),
         host=None if host is None else _whole_number("chips_per_host", host),
+        role="",
+        exposed=False,
+        resolved="",
     )
 
 
