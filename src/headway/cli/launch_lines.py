@@ -79,12 +79,12 @@ def _pools(args: Any, plan: Any, manifest: bool = False) -> list[Any]:
     for role, layout in (("prefill", best.prefill), ("decode" if best.prefill else "", best.layout)):
         if layout is None:
             continue
-        made = launch(
+        pool = launch(
             args.launch, best.query.model, dataclasses.replace(layout, replicas=1) if manifest else layout, precision, best.load,
             memory=best.query.assumptions.hbm_utilization, chips_per_host=host, checkpoint=_checkpoint(args, best.query.model),
             sequences=_sequences(best, layout, role), role=role, exposed=manifest,
         )  # fmt: skip
-        launches.append(dataclasses.replace(made, replicas=int(layout.replicas)))
+        launches.append(dataclasses.replace(pool, replicas=int(layout.replicas)))
     return launches
 
 

@@ -35,7 +35,7 @@ def facts() -> KubernetesFacts:
     import tomllib
 
     table = tomllib.loads(files("headway").joinpath("data/engines/kubernetes.toml").read_text(encoding="utf-8"))
-    read = {kind: {name: row["value"] for name, row in table[kind].items()} for kind in ("images", "resources")}
+    read = {kind: {name: row["name"] for name, row in table[kind].items()} for kind in ("images", "resources")}
     return KubernetesFacts(images=read["images"], resources=read["resources"])
 
 
